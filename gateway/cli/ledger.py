@@ -5,11 +5,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.progress import Progress, TaskID
 from sqlalchemy import Connection
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
@@ -17,7 +19,7 @@ from gateway.admin import books
 from gateway.cli.config import Config, ledger_engine, ledger_reader, load_or_fail
 from gateway.cli.desk import looking
 from gateway.cli.export import export
-from gateway.cli.output import AsJson, console, emit, fail, table
+from gateway.cli.output import AsJson, bars, console, emit, fail, table
 from gateway.clock import Clock
 from gateway.config.settings import Settings
 from gateway.host.prepare import ledger_url
@@ -32,7 +34,7 @@ from ledger.seals.registers import register_head
 from ledger.seals.retire import LEAST_DAYS, NotAsSealed, Retirer, prospect
 from ledger.seals.sealer import head
 from ledger.sums.rollups import RetiredError, Rollups
-from ledger.verify.checks import Finding, Result
+from ledger.verify.checks import CHECKS, Finding, Result
 from ledger.verify.checks import verify as verify_books
 from ledger.verify.registers import register_entry_is_there
 from ledger.verify.results import record_verification
@@ -85,8 +87,10 @@ def verify(
     """
     noted = None if seal is None else _noted(seal)
     settings = load_or_fail(config)
-    with ledger_reader(settings) as ledger, ledger.connect() as connection:
-        result = verify_books(connection)
+    with ledger_reader(settings) as ledger, ledger.connect() as connection, bars() as bar:
+        task = bar.add_task("verifies", total=len(CHECKS))
+        result = verify_books(connection, partial(_begins, bar, task))
+        bar.update(task, completed=len(CHECKS))
         kept = noted is None or _is_there(connection, noted)
     if not kept:
         lost = Finding(
@@ -97,6 +101,10 @@ def verify(
     emit(asdict(result), as_json=as_json, show=lambda out: _show_result(out, result))
     if result.findings:
         raise typer.Exit(1)
+
+
+def _begins(bar: Progress, task: TaskID, place: int, check: str) -> None:
+    bar.update(task, completed=place, description=check.replace("_", " "))
 
 
 def _keep(settings: Settings, result: Result) -> None:
@@ -166,15 +174,21 @@ def changes_(
 @app.command()
 def rebuild(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """Add all attempts up anew, by hour and day; pages answer from rows until it is done."""
-    with ledger_engine(load_or_fail(config)) as ledger:
-        rollups = Rollups(ledger)
+    with ledger_engine(load_or_fail(config)) as ledger, bars() as bar:
+        rollups, task = Rollups(ledger), bar.add_task("adds up", total=None)
         try:
-            while (seq := rollups.rebuild()) is None:  # the ledger writer is at it
-                time.sleep(BUSY_S)
+            while (seq := rollups.rebuild(partial(_passed, bar, task))) is None:
+                time.sleep(BUSY_S)  # the ledger writer is at it
         except RetiredError as error:
             fail(str(error))
     said = {"attempts_to": seq}
     emit(said, as_json=as_json, show=lambda out: out.print(f"Added up: attempts 1 to {seq:,}."))
+
+
+def _passed(bar: Progress, task: TaskID, done: int, of: int) -> None:
+    bar.update(
+        task, completed=done, total=of, description="adds up" if done < of else "packs the days"
+    )
 
 
 @app.command()
@@ -208,12 +222,17 @@ def retire(
         gone = entries = refusals = 0
         retirer, condenser = Retirer(ledger), Condenser(ledger)
         try:
-            while not (step := retirer.step(before_us=before_us, at_us=now_us)).waits_for:
-                gone += step.attempts
-            if entries_days is not None:
-                oldest_us = now_us - entries_days * DAY_US
-                while not (one := condenser.step(before_us=oldest_us, at_us=now_us)).waits_for:
-                    entries, refusals = entries + one.postings, refusals + one.refusals
+            with bars() as bar:
+                task = bar.add_task("attempts", total=None)
+                while not (step := retirer.step(before_us=before_us, at_us=now_us)).waits_for:
+                    gone += step.attempts
+                    bar.update(task, completed=gone)
+                if entries_days is not None:
+                    oldest_us = now_us - entries_days * DAY_US
+                    task = bar.add_task("postings", total=None)
+                    while not (one := condenser.step(before_us=oldest_us, at_us=now_us)).waits_for:
+                        entries, refusals = entries + one.postings, refusals + one.refusals
+                        bar.update(task, completed=entries)
         except NotAsSealed as error:
             fail(str(error))
     said: dict[str, object] = {"attempts": gone, "waits_for": step.waits_for}

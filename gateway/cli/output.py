@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, NoReturn
 
 import typer
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
@@ -22,6 +23,14 @@ def console(*, err: bool = False) -> Console:
     """As wide as the terminal; in a file or a pipe no name is folded."""
     width = None if (sys.stderr if err else sys.stdout).isatty() else FILE_WIDTH
     return Console(highlight=False, soft_wrap=True, width=width, stderr=err)
+
+
+def bars() -> Progress:
+    """How far something long is; beside the output, not in it."""
+    return Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
+        console=Console(stderr=True),
+    )  # fmt: skip
 
 
 def watched() -> "Watched":

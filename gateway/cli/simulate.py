@@ -12,8 +12,8 @@ from backends.simulator.profiles import PROFILES
 from backends.simulator.shapefile import ShapeFileError, load
 from gateway.cli.books import ledger_if_any, prices_of
 from gateway.cli.config import Config, gateway_url, load_or_fail
-from gateway.cli.output import AsJson, emit, fail, table
-from gateway.cli.simulated import Wanted, bars, elsewhere
+from gateway.cli.output import AsJson, bars, emit, fail, table
+from gateway.cli.simulated import Wanted, elsewhere
 from gateway.clock import Clock
 from gateway.config.settings import Settings
 from gateway.policies.sets import examine_set, rules_of

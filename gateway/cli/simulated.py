@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import Progress
 
 from gateway.admin import whatifs as verbs
 from gateway.cli.desk import Desk, looking
-from gateway.cli.output import fail
+from gateway.cli.output import bars, fail
 from gateway.supposed import REQUESTS_MOST
 
 LOOK_S = 0.5
@@ -43,13 +42,6 @@ def elsewhere(sets: Sequence[tuple[str, str]], wanted: Wanted, config: Path) -> 
     with looking(config) as desk, bars() as bar:
         job = desk.do(verbs.SIMULATE, asked)["job"]
         return _waited(desk, job, bar)
-
-
-def bars() -> Progress:
-    return Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
-        console=Console(stderr=True),
-    )  # fmt: skip
 
 
 def _waited(desk: Desk, job: str, bar: Progress) -> dict[str, Any]:

@@ -9,7 +9,7 @@ ones and sums move in one transaction, so whoever reads the sums, the waiting an
 the position has every attempt once, whenever this dies. Any host may follow; one does at a time.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import add
 from typing import Any
@@ -90,10 +90,11 @@ class Rollups:
                 return 0
             raise
 
-    def rebuild(self) -> int | None:
+    def rebuild(self, passed: Callable[[int, int], None] | None = None) -> int | None:
         """Forget all sums and add up again what was sealed; None while somebody else follows.
 
-        Until it is done, reads answer from rows.
+        Until it is done, reads answer from rows. `passed` is told how many attempts are added up,
+        and of how many; packing the days comes after the last.
         """
         with self._begin() as connection:
             if retired_until_us(connection):
@@ -109,9 +110,15 @@ class Rollups:
             keep_tagging(connection, here[1] + 1, EVERY)
             connection.commit()
         while self.follow():
-            pass
+            if passed is not None:
+                passed(*self._position())
+        return self._position()[0]
+
+    def _position(self) -> tuple[int, int]:
+        """The last attempt that is added up, and the last that is sealed."""
         with self._engine.connect() as connection:
-            return int(connection.execute(select(RollupPosition.seq)).scalar_one())
+            here = int(connection.execute(select(RollupPosition.seq)).scalar_one())
+            return here, int(connection.execute(select(func.max(Seal.attempts_to))).scalar() or 0)
 
     def _begin(self) -> Connection:
         """One snapshot, or an attempt that settles meanwhile would be waiting and counted."""

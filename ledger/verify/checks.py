@@ -71,12 +71,17 @@ class Result:
 Check = Callable[[Connection], Found]
 
 
-def verify(connection: Connection) -> Result:
-    """Run every check on one connection, which should be one snapshot."""
+def verify(connection: Connection, begins: Callable[[int, str], None] | None = None) -> Result:
+    """Run every check on one connection, which should be one snapshot.
+
+    `begins` is told which check comes next, by its place in `CHECKS` and its name.
+    """
     findings: list[Finding] = []
     truncated: list[str] = []
-    for check in CHECKS:
+    for place, check in enumerate(CHECKS):
         name = check.__name__
+        if begins is not None:
+            begins(place, name)
         found: list[tuple[str, str]] = []
         with closing(check(connection)) as finding:
             try:

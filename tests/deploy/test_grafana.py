@@ -198,6 +198,7 @@ ASIDE, BLIND = "breakeven_ledger_quarantined_total", 'breakeven_static_decisions
 HEALTHY = 'breakeven_engine_healthy{engine="a"}'
 SPANS = 'breakeven_otel_spans_total{instance="h",outcome="%s"}'
 HOST = '{instance="h"}'
+UP = 'up{instance="h",job="any"}'
 BID = 'breakeven_engine_bid_price_usd_per_hour{engine="pool:a/0"}'
 
 
@@ -209,6 +210,7 @@ def estimates(predicted: int, count: int = 2, backend: str = "own") -> dict[str,
 
 
 FIRING = (  # alert, its labels, samples
+    ("BreakevenGatewayDown", {"instance": "h"}, {UP: "1x80 0x40", BEHIND + HOST: "0x80 _x40"}),
     ("BreakevenLedgerBehind", {"instance": "h"}, {BEHIND + HOST: "90x120"}),
     ("BreakevenLedgerAway", {"instance": "h"}, {AWAY + HOST: "0x80 1x40"}),
     ("BreakevenLedgerQuarantine", {"instance": "h"}, {ASIDE + HOST: "0x40 1x80"}),
@@ -226,6 +228,9 @@ FIRING = (  # alert, its labels, samples
     ("BreakevenEnginesScarce", {"engine": "pool:a/0"}, {BID: "12x120"}),
 )
 CALM = (
+    ("BreakevenGatewayDown", {}, {UP: "1x120", BEHIND + HOST: "0x120"}),
+    ("BreakevenGatewayDown", {}, {UP: "1x88 0x20", BEHIND + HOST: "0x88 _x20"}),  # too short a time
+    ("BreakevenGatewayDown", {}, {UP: "0x120"}),  # something else that is scraped
     ("BreakevenLedgerBehind", {}, {BEHIND + HOST: "50x120"}),
     ("BreakevenLedgerBehind", {}, {BEHIND + HOST: "0x88 90x20"}),  # for too short a time
     ("BreakevenLedgerAway", {}, {AWAY + HOST: "0x120"}),

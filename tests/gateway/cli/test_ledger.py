@@ -17,6 +17,7 @@ from ledger.prices.stored import import_drafts
 from ledger.seals.registers import Registers
 from ledger.seals.sealer import Sealer
 from ledger.sums.rollups import Rollups
+from ledger.verify.checks import CHECKS
 from ledger.writing.repository import Repository
 
 TOKENS = {"search": [3_000_000, 100_000], "ads": [500_000], "hobby": [3]}
@@ -113,6 +114,7 @@ def test_books_that_hold(ledger):
     answer = ledger("verify")
     assert answer.exit_code == 0, answer.stdout
     assert answer.stdout.endswith("checks: all hold.\n")
+    assert f"{len(CHECKS)}/{len(CHECKS)}" in answer.stderr  # how far it was, beside the output
     assert json.loads(ledger("verify", "--json").stdout)["findings"] == []
 
 
@@ -199,7 +201,9 @@ def test_sums_are_made_anew_and_the_report_stays(ledger, url):
     engine.dispose()
     before = ledger("report", "--json").stdout
     assert json.loads(ledger("rebuild", "--json").stdout)["attempts_to"] > 0
-    assert ledger("rebuild").stdout.startswith("Added up: attempts 1 to ")
+    answer = ledger("rebuild")
+    assert answer.stdout.startswith("Added up: attempts 1 to ")
+    assert "packs the days" in answer.stderr
     assert json.loads(before)["total"] == json.loads(ledger("report", "--json").stdout)["total"]
     assert ledger("verify").exit_code == 0
 

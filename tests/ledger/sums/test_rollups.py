@@ -163,8 +163,12 @@ def test_sums_and_rows_together_are_the_rows_at_every_step(engine, stream, seal_
     assert checked >= 2
     before = stored(engine)
     assert all(before.values())  # each tier has sums, and some attempts were lost and stay so
-    assert Rollups(engine, rows_at_once=77).rebuild()
+    told: list[tuple[int, int]] = []
+    last = Rollups(engine, rows_at_once=77).rebuild(lambda *now: told.append(now))
     assert stored(engine) == before
+    assert len(told) > 2
+    assert told == sorted(told)
+    assert told[-1] == (last, last)
 
 
 def test_a_sum_that_is_off_is_seen(engine, stream, seal_all) -> None:

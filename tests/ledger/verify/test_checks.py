@@ -72,6 +72,13 @@ def test_sound_books_have_no_findings(books):
     assert result.checks == tuple(check.__name__ for check in CHECKS)
 
 
+def test_whoever_waits_is_told_which_check_begins(books):
+    told: list[tuple[int, str]] = []
+    with books.connect() as connection:
+        verify(connection, lambda *one: told.append(one))
+    assert told == [(place, check.__name__) for place, check in enumerate(CHECKS)]
+
+
 def test_empty_books_are_sound(engine):
     assert findings(engine).holds
 
