@@ -52,6 +52,21 @@ def own_hardware(survey: Survey) -> str:
     return words.hardware(contract.gpu_type for contract in survey.contracts).many
 
 
+def own_rows(survey: Survey, *parts: tuple[str, int, str]) -> list[tuple[str, str, str]]:
+    """A card's rows of (what, pico-dollars, ink); none for a house that has no own hardware.
+
+    Where it has some and no rate is known, a row asks for the rate: $0 would be a figure.
+    """
+    bills, own = survey.standing.bills, f"Own {own_hardware(survey)}"
+    rated = any(bill.rated for bill in bills)
+    has_own = bool(bills) or any(cell.backend == "own" for cell in survey.cells)
+    return [
+        (f"{own}, {what}", words.money(pusd) if rated else "enter the rate", ink)
+        for what, pusd, ink in parts
+        if has_own
+    ]
+
+
 def money_over_time(survey: Survey) -> list[dict[str, Any]]:
     """The series of the chart of costs; their colours are `charts.money_colours`."""
     own = own_hardware(survey)
@@ -164,6 +179,7 @@ __all__ = [
     "over_time",
     "own_cost_by_team",
     "own_hardware",
+    "own_rows",
     "refused_rows",
     "shown",
     "slo_share",

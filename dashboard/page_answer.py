@@ -24,7 +24,14 @@ from dashboard import (
     words,
 )
 from dashboard.data import View
-from dashboard.figures import labels, money_over_time, own_hardware, refused_rows, slo_share
+from dashboard.figures import (
+    labels,
+    money_over_time,
+    own_hardware,
+    own_rows,
+    refused_rows,
+    slo_share,
+)
 from dashboard.sentences import capacity, cures, headline, trend
 from ledger.economics.cost import UnitPrice
 from ledger.economics.standing import Standing, Verdict
@@ -207,10 +214,12 @@ def _spend(view: View, survey: Survey) -> None:
         for name in ("used_pusd", "idle_pusd", "unavailable_pusd")
     )
     api = survey.api_pusd
+    inks = look.OWN, look.inks().idle, look.DOWN
+    own = zip(("used", "idle", "unavailable"), (used, idle, down), inks, strict=True)
     parts = [
         look.big(words.money(used + idle + down + api), size="mid"),
         look.shares((used, look.OWN), (idle, look.inks().idle), (down, look.DOWN), (api, look.API)),
-        look.rows(*_own_rows(survey, (used, idle, down)), ("APIs", words.money(api), look.API)),
+        look.rows(*own_rows(survey, *own), ("APIs", words.money(api), look.API)),
     ]
     if reading.now().money is None and (others := othermoney.lines(view, used + idle + down + api)):
         parts.append(look.small(*others))
@@ -221,19 +230,6 @@ def _spend(view: View, survey: Survey) -> None:
             )
         )
     look.card("Spent", *parts, about="spend")
-
-
-def _own_rows(survey: Survey, amounts: tuple[int, int, int]) -> list[tuple[str, str, str | None]]:
-    """Used, idle, unavailable. Who has no own hardware has no rate to enter either."""
-    bills, own = survey.standing.bills, f"Own {own_hardware(survey)}"
-    rated = any(bill.rated for bill in bills)
-    has_own = bool(bills) or any(cell.backend == "own" for cell in survey.cells)
-    inks = look.OWN, look.inks().idle, look.DOWN
-    return [
-        (f"{own}, {what}", words.money(pusd) if rated else "enter the rate", ink)
-        for what, pusd, ink in zip(("used", "idle", "unavailable"), amounts, inks, strict=True)
-        if has_own
-    ]
 
 
 def _served(view: View, survey: Survey) -> None:

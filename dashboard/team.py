@@ -8,7 +8,7 @@ it has no break-even, no idle time and no verdict of its own.
 import streamlit as st
 
 from dashboard import charts, look, words
-from dashboard.figures import dollars, over_time, own_cost_by_team, own_hardware
+from dashboard.figures import dollars, over_time, own_cost_by_team, own_hardware, own_rows
 from ledger.reports.survey import Survey
 
 
@@ -26,13 +26,8 @@ def own_pusd(survey: Survey) -> int:
     return sum(own_cost_by_team(survey).values())
 
 
-def _own_rows(survey: Survey) -> list[tuple[str, str, str | None]]:
-    """The team's share; none where the house has no own hardware, no $0 where no rate is known."""
-    bills, own = survey.standing.bills, f"Own {own_hardware(survey)}, its used share"
-    rated = any(bill.rated for bill in bills)
-    amount = words.money(own_pusd(survey)) if rated else "enter the rate"
-    has_own = bool(bills) or any(cell.backend == "own" for cell in survey.cells)
-    return [(own, amount, look.OWN)] if has_own else []
+def _own_rows(survey: Survey) -> list[tuple[str, str, str]]:
+    return own_rows(survey, ("its used share", own_pusd(survey), look.OWN))
 
 
 def spent(survey: Survey) -> None:

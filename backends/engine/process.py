@@ -22,7 +22,7 @@ _CAUSE = re.compile(r"\b\w*(Error|Exception)\b|\b[Ee]rror\b|\bERROR\b|\bCRITICAL
 _NO_CAUSE = re.compile(r"\b(WARNING|INFO|DEBUG|\w*Warning)\b")
 # vLLM's processes each end for the one below, with a trace of their own that points at its.
 _ELSEWHERE = re.compile(r"\broot cause\b|\braise \w+\(")
-_NAMED = re.compile(r"\b[\w.]*(?:Error|Exception): .*")
+_NAMED = re.compile(r"\b[\w.]*(?:Error|Exception): .*|(?:\bCRITICAL|\bFATAL|\[Errno \d+\]).*")
 
 
 class EngineProcess:

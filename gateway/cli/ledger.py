@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress, TaskID
 from sqlalchemy import Connection
-from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import DBAPIError
 
 from gateway.admin import books
 from gateway.cli.config import Config, ledger_engine, ledger_reader, load_or_fail
@@ -142,7 +142,7 @@ def migrate_(as_json: AsJson = False) -> None:
         migrate(url)
     except DBAPIError as error:
         fail(f"the ledger cannot be migrated: {error.orig}")
-    except (ArgumentError, DatabaseError) as error:
+    except DatabaseError as error:
         fail(f"{URL_VARIABLE}: {error}")
     words, revision = "the ledger's schema is this version's, or a later one's", schema_of(url)
     emit({"schema": revision}, as_json=as_json, show=lambda out: out.print(f"{words}: {revision}"))

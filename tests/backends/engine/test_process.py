@@ -35,6 +35,10 @@ def test_a_free_port_can_be_bound():
         ("one\ntwo\nthree\nfour\n", "two | three | four"),
         ("", ""),
         (
+            "ValueError: early\nERROR: [Errno 98] in use\nFATAL no memory\n",
+            "ValueError: early | [Errno 98] in use | FATAL no memory",
+        ),
+        (
             RANKS,
             "ModuleNotFoundError: No module",
         ),
