@@ -185,6 +185,23 @@ def test_each_client_may_need_a_target(files: int, clients: int) -> None:
     assert clients_within(files) == clients
 
 
+@pytest.mark.parametrize(("allowed", "room"), [(10_000, 5_000), (1_000, 0)])
+def test_open_files_have_room_before_there_are_any(allowed: int, room: int) -> None:
+    """Its growth would stop every stream; where fewer files are allowed nothing is asked."""
+    program = (
+        "import re, resource as r; from pathlib import Path\n"
+        f"r.setrlimit(r.RLIMIT_NOFILE, ({allowed}, {allowed}))\n"
+        "from gateway.worker import make_room\n"
+        "make_room(5_000)\n"
+        "print(re.search(r'FDSize:\\s*(\\d+)', Path('/proc/self/status').read_text())[1])\n"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert int(said.stdout) >= room
+    assert room or int(said.stdout) < 5_000
+
+
 @pytest.mark.parametrize("name", ["--config", "--runtime", "--worker", "--fd"])
 def test_every_argument_is_needed(name: str, capsys) -> None:
     from gateway.worker import main  # noqa: PLC0415  (its import sets up nothing until it is run)
