@@ -15,10 +15,9 @@ from urllib.parse import urlsplit
 import httpx
 import msgspec
 
+from gateway.admin.elsewhere import API_KEY, TOKEN, TOKEN_COMMAND
 from gateway.admin.verb import PREFIX, Refused, Verb
 
-GATEWAY, API_KEY = "BREAKEVEN_GATEWAY", "BREAKEVEN_API_KEY"
-TOKEN, TOKEN_COMMAND = "BREAKEVEN_TOKEN", "BREAKEVEN_TOKEN_COMMAND"
 TIMEOUT_S = 60.0
 COMMAND_S = 300.0  # somebody may have to sign in meanwhile
 G = TypeVar("G", bound=msgspec.Struct)

@@ -1,56 +1,32 @@
-"""`breakeven`: the command line. One file per noun; this one holds what starts."""
+"""`breakeven`: the command line. One file per noun; `commands` lists what they hold."""
 
-import asyncio
 import os
 from importlib.metadata import version
-from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from gateway import logs
-from gateway.admin.remote import API_KEY, GATEWAY, TOKEN, TOKEN_COMMAND
-from gateway.cli import (
-    check,
-    claims,
-    configuration,
-    engine,
-    invoices,
-    keys,
-    ledger,
-    operate,
-    policy,
-    prices,
-    rates,
-    up,
-)
-from gateway.cli.config import Config, name_gateway, start_or_fail
-from gateway.cli.output import fail, watched
-from gateway.config.credentials import known_secrets
-from gateway.errors import ConfigError
-from gateway.host.serve import run
-from ledger.database import DatabaseError
+from gateway.admin.elsewhere import API_KEY, GATEWAY, TOKEN, TOKEN_COMMAND
+from gateway.cli.commands import COMMANDS
+from gateway.cli.late import Late, LateGroup, Noun, group_of
+
+
+class Breakeven(LateGroup):
+    """The whole command line."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        for name, one in COMMANDS.items():
+            self.add_command(group_of(name, one) if isinstance(one, Noun) else Late(name, one))
+
 
 app = typer.Typer(
     name="breakeven",
+    cls=Breakeven,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.add_typer(keys.app, name="keys")
-app.add_typer(engine.app, name="engine")
-app.add_typer(policy.app, name="policy")
-app.add_typer(operate.target, name="target")
-app.add_typer(operate.route, name="route")
-app.add_typer(ledger.app, name="ledger")
-app.add_typer(invoices.app, name="invoices")
-app.add_typer(prices.app, name="prices")
-app.add_typer(rates.app, name="rates")
-app.add_typer(configuration.app, name="config")
-app.command("check")(check.check)
-app.command("claims")(claims.claims_)
-app.command("up")(up.up)
-app.command("demo")(up.demo)
 
 
 def _say_version(asked: bool) -> None:
@@ -80,21 +56,19 @@ def options(
 ) -> None:
     """Run your own GPUs and the external APIs as one fleet, and see what every request cost."""
     if gateway is not None:
-        name_gateway(context, gateway)
+        _name_gateway(context, gateway)
 
 
-@app.command()
-def serve(config: Config = Path("breakeven.yaml")) -> None:
-    """Start the gateway and what this host runs; Ctrl-C stops it all."""
-    settings = start_or_fail(config)
-    for_programs = settings.logs.format == "json"
-    logs.start("serve", settings.logs, known_secrets(settings, os.environ), printed=for_programs)
-    try:
-        asyncio.run(run(settings, config, watched().say))
-    except ConfigError as error:
-        fail("\n".join(error.faults))
-    except DatabaseError as error:
-        fail(str(error))
+def _name_gateway(context: typer.Context, url: str) -> None:
+    """`--gateway` says for one command what the variable says for all of a shell."""
+    before = os.environ.get(GATEWAY)
+    os.environ[GATEWAY] = url
+
+    def restore() -> None:
+        del os.environ[GATEWAY]
+        os.environ.update({} if before is None else {GATEWAY: before})
+
+    context.call_on_close(restore)
 
 
 def main() -> None:

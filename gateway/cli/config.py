@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from sqlalchemy import Engine, make_url
 
-from gateway.admin.remote import GATEWAY
+from gateway.admin.elsewhere import gateway_url
 from gateway.cli.output import fail
 from gateway.clock import Clock
 from gateway.config.credentials import (
@@ -31,23 +31,6 @@ Config = Annotated[
     Path,
     typer.Option("--config", "-c", envvar="BREAKEVEN_CONFIG", help="The configuration file."),
 ]
-
-
-def gateway_url() -> str | None:
-    """The gateway elsewhere that `--gateway` or the environment names; None: this host's own."""
-    return os.environ.get(GATEWAY) or None
-
-
-def name_gateway(context: typer.Context, url: str) -> None:
-    """`--gateway` says for one command what the variable says for all of a shell."""
-    before = os.environ.get(GATEWAY)
-    os.environ[GATEWAY] = url
-
-    def restore() -> None:
-        del os.environ[GATEWAY]
-        os.environ.update({} if before is None else {GATEWAY: before})
-
-    context.call_on_close(restore)
 
 
 def load_or_fail(path: Path) -> Settings:

@@ -29,12 +29,9 @@ from ledger.prices.book import cost_pusd
 from ledger.prices.bundled import bundled_seed
 from ledger.prices.drafts import Change
 
-app = typer.Typer(help="Configuration files: import, schema.", no_args_is_help=True)
-
 _HEAD = "# Carried over from {name} by `breakeven config import`. Try it: `breakeven check`.\n"
 
 
-@app.command("import")
 def import_command(
     file: Annotated[Path, typer.Argument(help="A LiteLLM proxy's config.yaml.")],
     out: Annotated[Path | None, typer.Option(help="Where to; else stdout.")] = None,
@@ -79,7 +76,6 @@ def import_command(
     raise typer.Exit(1 if strict and lines else 0)
 
 
-@app.command("schema")
 def schema_command(as_json: AsJson = False) -> None:
     """Print the JSON Schema of a configuration file: editors complete and check by it."""
     schema = json_schema()

@@ -11,10 +11,11 @@ import msgspec
 import typer
 from sqlalchemy import Engine
 
+from gateway.admin.elsewhere import gateway_url
 from gateway.admin.enginehost import running_here
 from gateway.admin.remote import in_clear, remote
 from gateway.admin.verb import Place, Verb, is_refused
-from gateway.cli.config import gateway_url, ledger_engine, ledger_reader, load_or_fail
+from gateway.cli.config import ledger_engine, ledger_reader, load_or_fail
 from gateway.cli.output import fail
 from gateway.clock import Clock
 from gateway.config.settings import Settings

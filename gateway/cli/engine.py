@@ -10,33 +10,13 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from backends.engine import install as installation
 from backends.engine.catalog import GPUS, PriceRange
-from gateway.cli import engineops
-from gateway.cli.enginebench import bench
-from gateway.cli.engineeval import evaluate
-from gateway.cli.enginefit import fit
-from gateway.cli.engineladder import ladder
-from gateway.cli.enginepack import FlavourName, pack, unpack
-from gateway.cli.engineplan import plan
-from gateway.cli.engineprobe import probe
-from gateway.cli.engineprofile import profile
-from gateway.cli.enginetune import tune
+from gateway.cli.enginepack import FlavourName
 from gateway.cli.output import AsJson, emit, fail, table
 from gateway.config.settings import Settings
 
-app = typer.Typer(
-    help="Own engines: install, probe, plan, bench, tune, eval, operate.", no_args_is_help=True
-)
-for command in (
-    bench, fit, plan, probe, profile, ladder, tune, pack, unpack,
-    engineops.status, engineops.drain, engineops.resume, engineops.restart,
-    engineops.logs,
-):  # fmt: skip
-    app.command()(command)
-app.command("eval")(evaluate)
 ENVIRONMENT = Path(Settings().state_dir) / "engine"
 
 
-@app.command()
 def install(
     directory: Annotated[
         Path, typer.Option(help="Where the engine's own environment is made.")
@@ -64,7 +44,6 @@ def install(
     emit(asdict(result), as_json=as_json, show=lambda out: _show_install(out, result))
 
 
-@app.command("list")
 def list_gpus(as_json: AsJson = False) -> None:
     """The GPU catalogue: memory, bandwidth, FLOP/s, dated public prices.
 

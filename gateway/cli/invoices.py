@@ -17,13 +17,11 @@ from gateway.cli.output import AsJson, emit, fail, table
 from ledger.invoices.files import FORMATS
 from ledger.money import format_usd
 
-app = typer.Typer(help="Invoices beside the books.", no_args_is_help=True)
 PLACES = 4
 By = Annotated[str | None, typer.Option(help="Who does this; default: the user at this terminal.")]
 Number = Annotated[int, typer.Argument(help="As `invoices list` shows it.")]
 
 
-@app.command("import")
 def import_file(
     file: Annotated[Path, typer.Argument(help="The invoice.")],
     provider: Annotated[str | None, typer.Option(help="The provider that sent it.")] = None,
@@ -52,7 +50,6 @@ def import_file(
     emit(said, as_json=as_json, show=lambda out: out.print(words, markup=False))
 
 
-@app.command("list")
 def list_invoices(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """Every imported invoice, the latest first."""
     with looking(config) as desk:
@@ -69,7 +66,6 @@ def list_invoices(config: Config = Path("breakeven.yaml"), as_json: AsJson = Fal
     )  # fmt: skip
 
 
-@app.command()
 def show(
     number: Number,
     by: Annotated[str, typer.Option(help="day, model or project.")] = "day",
@@ -90,7 +86,6 @@ def show(
     emit(found, as_json=as_json, show=lambda out: _show(out, found["invoice"], by, found["rows"]))
 
 
-@app.command()
 def project(
     provider: Annotated[str, typer.Argument(help="Of the configuration.")],
     name: Annotated[str, typer.Argument(help="The project, as its bills have it.")],
@@ -107,7 +102,6 @@ def project(
     emit(said, as_json=as_json, show=lambda out: out.print(words, markup=False))
 
 
-@app.command()
 def post(
     number: Number,
     adds: Annotated[

@@ -7,17 +7,16 @@ from typing import Annotated, Any
 import typer
 
 from gateway.admin import keys as verbs
-from gateway.cli.config import Config, gateway_url
+from gateway.admin.elsewhere import gateway_url
+from gateway.cli.config import Config
 from gateway.cli.desk import By, Desk, Why, acting
 from gateway.cli.output import AsJson, emit, fail, table
 from gateway.roles import Role, Scope
 
-app = typer.Typer(help="Keys that applications authenticate with.", no_args_is_help=True)
 KeyId = Annotated[str, typer.Argument(help="As `keys list` shows it.")]
 Days = Annotated[int | None, typer.Option(min=1, help="Expires after this many days.")]
 
 
-@app.command()
 def create(
     name: Annotated[str, typer.Option(help="What the key is for.")],
     team: Annotated[
@@ -85,7 +84,6 @@ def create(
     )
 
 
-@app.command("list")
 def list_keys(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """List all keys; tokens are not stored and cannot be shown."""
     with acting(config, None) as desk:
@@ -96,7 +94,6 @@ def list_keys(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) 
     emit(rows, as_json=as_json, show=lambda out: out.print(table("Keys", columns, cells)))
 
 
-@app.command()
 def rotate(
     key_id: KeyId,
     overlap: Annotated[
@@ -123,7 +120,6 @@ def rotate(
     )
 
 
-@app.command()
 def revoke(
     key_id: KeyId,
     by: By = None,

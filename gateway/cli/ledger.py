@@ -18,7 +18,6 @@ from sqlalchemy.exc import DBAPIError
 from gateway.admin import books
 from gateway.cli.config import Config, ledger_engine, ledger_reader, load_or_fail
 from gateway.cli.desk import looking
-from gateway.cli.export import export
 from gateway.cli.output import AsJson, bars, console, emit, fail, table
 from gateway.clock import Clock
 from gateway.config.settings import Settings
@@ -40,8 +39,6 @@ from ledger.verify.registers import register_entry_is_there
 from ledger.verify.results import record_verification
 from ledger.verify.seals import head_is_there
 
-app = typer.Typer(help="The ledger: what was spent, and proof that it adds up.",
-                  no_args_is_help=True)  # fmt: skip
 DAY_US = 86_400_000_000
 HOUR_US = 3_600_000_000
 PLACES = 4
@@ -55,10 +52,8 @@ FLAGS = {
     "unknown_tier": "a service tier without a price: booked at standard rates",
     "unpriced": "no price known: in no sum",
 }
-app.command()(export)
 
 
-@app.command()
 def report(
     days: Annotated[int, typer.Option(min=1, help="The last so many days.")] = 30,
     team: Annotated[str | None, typer.Option(help="Only this team.")] = None,
@@ -73,7 +68,6 @@ def report(
     emit(asdict(found), as_json=as_json, show=lambda out: _show(out, found))
 
 
-@app.command()
 def verify(
     config: Config = Path("breakeven.yaml"),
     seal: Annotated[
@@ -118,7 +112,6 @@ def _keep(settings: Settings, result: Result) -> None:
         engine.dispose()
 
 
-@app.command()
 def seal(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """The heads of both chains, seals and changes: `verify --seal` proves them later."""
     with ledger_reader(load_or_fail(config)) as ledger, ledger.connect() as connection:
@@ -129,7 +122,6 @@ def seal(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> No
     emit(said, as_json=as_json, show=lambda out: out.print(word, soft_wrap=True, highlight=False))
 
 
-@app.command("migrate")
 def migrate_(as_json: AsJson = False) -> None:
     """Bring the schema up to this version's; the address comes from BREAKEVEN_LEDGER_URL.
 
@@ -148,7 +140,6 @@ def migrate_(as_json: AsJson = False) -> None:
     emit({"schema": revision}, as_json=as_json, show=lambda out: out.print(f"{words}: {revision}"))
 
 
-@app.command("changes")
 def changes_(
     limit: Annotated[
         int, typer.Option(min=1, max=books.LISTED_MOST, help="The newest so many.")
@@ -171,7 +162,6 @@ def changes_(
     emit(found, as_json=as_json, show=lambda out: out.print(table("Changes", columns, rows)))
 
 
-@app.command()
 def rebuild(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """Add all attempts up anew, by hour and day; pages answer from rows until it is done."""
     with ledger_engine(load_or_fail(config)) as ledger, bars() as bar:
@@ -191,7 +181,6 @@ def _passed(bar: Progress, task: TaskID, done: int, of: int) -> None:
     )
 
 
-@app.command()
 def retire(
     days: Annotated[
         int, typer.Option(min=LEAST_DAYS, help="Attempts that are older than so many days.")

@@ -20,9 +20,6 @@ from gateway.cli.output import AsJson, emit, table
 from gateway.following import FOLLOW_S
 from ledger.overrides import API, EVERY, NOTHING, OWN
 
-target = typer.Typer(help="Targets: take one out, put it back.", no_args_is_help=True)
-route = typer.Typer(help="Routes: own engines alone, or APIs alone.", no_args_is_help=True)
-
 Name = Annotated[str, typer.Argument(help="pool:NAME, pool:NAME/0, a provider, or its model.")]
 For = Annotated[str | None, typer.Option("--for", help="How long: 90s, 30m, 2h, 7d.")]
 OfModel = Annotated[str | None, typer.Option("--model", help="This model; default: all.")]
@@ -36,7 +33,6 @@ class Where(StrEnum):
 _SAID: dict[Where, Literal["own", "api"]] = {Where.OWN: "own", Where.API: "api"}
 
 
-@target.command("list")
 def list_targets(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """Every name that can be disabled, and what operators hold over policies at this moment."""
     with looking(config) as desk:
@@ -47,7 +43,6 @@ def list_targets(config: Config = Path("breakeven.yaml"), as_json: AsJson = Fals
     )  # fmt: skip
 
 
-@target.command()
 def disable(
     name: Name,
     lasts: For = None,
@@ -62,7 +57,6 @@ def disable(
     _tell(said, as_json=as_json)
 
 
-@target.command()
 def enable(
     name: Name,
     by: By = None,
@@ -76,7 +70,6 @@ def enable(
     _tell(said, as_json=as_json)
 
 
-@route.command()
 def force(
     where: Annotated[Where, typer.Argument(help="own: no API; api: no own engine.")],
     model: OfModel = None,
@@ -92,7 +85,6 @@ def force(
     _tell(said, as_json=as_json)
 
 
-@route.command()
 def release(
     model: OfModel = None,
     by: By = None,
@@ -106,7 +98,6 @@ def release(
     _tell(said, as_json=as_json)
 
 
-@route.command("list")
 def list_routes(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """What operators hold over policies at this moment."""
     with looking(config) as desk:

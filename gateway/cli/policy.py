@@ -6,23 +6,15 @@ from typing import Annotated, Any
 import typer
 
 from gateway.admin import explaining as verbs
-from gateway.cli import policysets, simulate
+from gateway.admin.elsewhere import gateway_url
 from gateway.cli.books import ledger_if_any, prices_of
-from gateway.cli.config import Config, gateway_url, load_or_fail
+from gateway.cli.config import Config, load_or_fail
 from gateway.cli.desk import looking
 from gateway.cli.output import AsJson, emit, fail
 from gateway.config.settings import Settings
 from gateway.decisions.hypothetical import Question, explain
 
-app = typer.Typer(help="Routing policies: explain, change, take back.", no_args_is_help=True)
-for command in (
-    policysets.show, policysets.check, policysets.diff, policysets.apply,
-    policysets.history, policysets.rollback, simulate.simulate,
-):  # fmt: skip
-    app.command()(command)
 
-
-@app.command("explain")
 def explain_command(
     request_id: Annotated[
         str | None, typer.Argument(help="A past request, as its `x-request-id` named it.")

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from gateway.admin import prices as verbs
-from gateway.cli.config import Config, gateway_url
+from gateway.admin.elsewhere import gateway_url
+from gateway.cli.config import Config
 from gateway.cli.desk import acting, looking
 from gateway.cli.output import AsJson, console, emit, fail, table
 from gateway.cli.pricetables import show_doubts, show_list, show_plan, show_price, summary
@@ -17,7 +18,6 @@ from gateway.pricing.configured import actor
 from gateway.pricing.sources import read_text
 from ledger.prices.book import PriceError
 
-app = typer.Typer(help="The price book: prices in force, doubts, imports.", no_args_is_help=True)
 From = Annotated[
     str, typer.Option("--from", help="litellm, genai-prices, or a .csv, .yaml or .json file.")
 ]
@@ -32,7 +32,6 @@ Everything = Annotated[
 ]
 
 
-@app.command()
 def show(
     name: Annotated[
         str | None, typer.Argument(help="provider/model, or a pattern such as `openai/*`.")
@@ -50,7 +49,6 @@ def show(
         emit(found, as_json=as_json, show=lambda out: show_price(out, found, found["versions"]))
 
 
-@app.command()
 def check(
     everything: Everything = False,
     config: Config = Path("breakeven.yaml"),
@@ -72,7 +70,6 @@ def check(
         raise typer.Exit(1)
 
 
-@app.command()
 def diff(
     source: From,
     only: Only = None,
@@ -87,7 +84,6 @@ def diff(
     emit(found, as_json=as_json, show=lambda out: show_plan(out, found, now_us))
 
 
-@app.command("import")
 def import_prices(
     source: From,
     only: Only = None,

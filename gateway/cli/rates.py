@@ -15,11 +15,9 @@ from gateway.cli.config import Config
 from gateway.cli.desk import By, Why, acting, looking
 from gateway.cli.output import AsJson, emit, fail, table
 
-app = typer.Typer(help="Rates of own GPUs and of currencies.", no_args_is_help=True)
 Pool = Annotated[str, typer.Argument(help="Of the configuration.")]
 
 
-@app.command("list")
 def list_rates(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """What every pool costs, as configured and as entered, and what is to come."""
     with looking(config) as desk:
@@ -27,7 +25,6 @@ def list_rates(config: Config = Path("breakeven.yaml"), as_json: AsJson = False)
     emit(found, as_json=as_json, show=lambda out: _show(out, found["data"]))
 
 
-@app.command()
 def enter(
     pool: Pool,
     source: Annotated[str, typer.Option(help="Where the rate comes from: a contract, a list.")],
@@ -58,7 +55,6 @@ def enter(
     emit(said, as_json=as_json, show=lambda out: out.print(words, markup=False))
 
 
-@app.command()
 def withdraw(
     pool: Pool,
     note: Why = None,
@@ -73,7 +69,6 @@ def withdraw(
     emit(said, as_json=as_json, show=lambda out: out.print(words, markup=False))
 
 
-@app.command()
 def currency(
     code: Annotated[str, typer.Argument(help="ISO 4217, as EUR.")],
     per_usd: Annotated[str, typer.Argument(help="How much of it one dollar is.")],

@@ -10,8 +10,9 @@ from sqlalchemy import Engine
 
 from backends.simulator.profiles import PROFILES
 from backends.simulator.shapefile import ShapeFileError, load
+from gateway.admin.elsewhere import gateway_url
 from gateway.cli.books import ledger_if_any, prices_of
-from gateway.cli.config import Config, gateway_url, load_or_fail
+from gateway.cli.config import Config, load_or_fail
 from gateway.cli.output import AsJson, bars, emit, fail, table
 from gateway.cli.simulated import Wanted, elsewhere
 from gateway.clock import Clock

@@ -3,17 +3,10 @@
 import httpx
 import pytest
 
+from gateway.admin.elsewhere import API_KEY, TOKEN, TOKEN_COMMAND
 from gateway.admin.overrides import DISABLE, TARGETS, Disabling
 from gateway.admin.policies import HISTORY, Past
-from gateway.admin.remote import (
-    API_KEY,
-    TOKEN,
-    TOKEN_COMMAND,
-    Remote,
-    bearer,
-    in_clear,
-    remote,
-)
+from gateway.admin.remote import Remote, bearer, in_clear, remote
 from gateway.admin.verb import Nothing, Refused
 
 

@@ -6,7 +6,7 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
-from gateway.admin import remote
+from gateway.admin import elsewhere, remote
 from gateway.cli import simulated
 from gateway.cli.app import app
 
@@ -37,8 +37,8 @@ def there(tmp_path, monkeypatch):
         lambda **given: real(transport=httpx.MockTransport(handle), **given),
     )  # fmt: skip
     monkeypatch.setattr(simulated, "LOOK_S", 0.0)
-    monkeypatch.setenv(remote.API_KEY, "gw_a_b")
-    monkeypatch.setenv(remote.GATEWAY, "https://there")
+    monkeypatch.setenv(elsewhere.API_KEY, "gw_a_b")
+    monkeypatch.setenv(elsewhere.GATEWAY, "https://there")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "new.yaml").write_text(LOOSE)
     return asked, states

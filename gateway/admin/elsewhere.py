@@ -1,0 +1,11 @@
+"""What the environment says of a gateway elsewhere: its address, and by whose word it is asked."""
+
+import os
+
+GATEWAY, API_KEY = "BREAKEVEN_GATEWAY", "BREAKEVEN_API_KEY"
+TOKEN, TOKEN_COMMAND = "BREAKEVEN_TOKEN", "BREAKEVEN_TOKEN_COMMAND"
+
+
+def gateway_url() -> str | None:
+    """The gateway elsewhere that `--gateway` or the environment names; None: this host's own."""
+    return os.environ.get(GATEWAY) or None

@@ -1,0 +1,77 @@
+"""Commands whose modules are imported when they are called, and not before.
+
+A list of commands and a shell's completion need a name and a sentence of each; what is behind them
+(the ledger's tables, the settings' models, clients) takes a second, which only its caller pays.
+"""
+
+import gc
+import importlib
+import sys
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import typer
+import typer.main
+from typer.core import TyperCommand, TyperGroup
+
+
+class Command(NamedTuple):
+    """`place`: `module:function` below `gateway.cli`. `says`: its docstring's first sentence."""
+
+    place: str
+    says: str
+
+
+class Noun(NamedTuple):
+    says: str
+    commands: Mapping[str, Command]
+
+
+class Late(TyperCommand):
+    """Stands in lists for a command until it is called."""
+
+    def __init__(self, name: str, command: Command) -> None:
+        super().__init__(name, help=command.says, rich_markup_mode=None)
+        self._place = command.place
+
+    def real(self) -> Any:
+        """The command itself, with its options; imports its module."""
+        module, _, function = self._place.partition(":")
+        found = getattr(_imported(f"gateway.cli.{module}"), function)
+        one = typer.Typer(
+            add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
+        )
+        one.command(self.name)(found)
+        return typer.main.get_command(one)
+
+
+class LateGroup(TyperGroup):
+    """A group whose commands are imported one by one, each when its name is given."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command.real() if isinstance(command, Late) else command, rest
+
+
+def _imported(name: str) -> ModuleType:
+    """What is imported stays: nobody need look through it for garbage, then or at the end."""
+    if name in sys.modules:
+        return sys.modules[name]
+    gc.disable()
+    try:
+        return importlib.import_module(name)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def group_of(name: str, noun: Noun) -> LateGroup:
+    """A noun with its commands."""
+    return LateGroup(
+        name=name,
+        commands={verb: Late(verb, command) for verb, command in noun.commands.items()},
+        help=noun.says,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+    )

@@ -1,0 +1,26 @@
+"""`breakeven serve`: the gateway and what this host runs, until somebody stops it."""
+
+import asyncio
+import os
+from pathlib import Path
+
+from gateway import logs
+from gateway.cli.config import Config, start_or_fail
+from gateway.cli.output import fail, watched
+from gateway.config.credentials import known_secrets
+from gateway.errors import ConfigError
+from gateway.host.serve import run
+from ledger.database import DatabaseError
+
+
+def serve(config: Config = Path("breakeven.yaml")) -> None:
+    """Start the gateway and what this host runs; Ctrl-C stops it all."""
+    settings = start_or_fail(config)
+    for_programs = settings.logs.format == "json"
+    logs.start("serve", settings.logs, known_secrets(settings, os.environ), printed=for_programs)
+    try:
+        asyncio.run(run(settings, config, watched().say))
+    except ConfigError as error:
+        fail("\n".join(error.faults))
+    except DatabaseError as error:
+        fail(str(error))

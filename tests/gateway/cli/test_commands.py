@@ -1,0 +1,21 @@
+"""What lists say of a command is what it says of itself."""
+
+import pytest
+
+from gateway.cli.commands import COMMANDS
+from gateway.cli.late import Late, Noun
+
+WIDE = 1_000  # characters: nothing is cut
+EVERY = {
+    f"{name} {verb}": command
+    for name, one in COMMANDS.items()
+    for verb, command in (one.commands if isinstance(one, Noun) else {"": one}).items()
+}
+
+
+@pytest.mark.parametrize("words", EVERY)
+def test_its_sentence_is_the_first_of_its_help(words: str) -> None:
+    late = Late(words.rsplit(maxsplit=1)[-1], EVERY[words])
+    real = late.real()
+    assert late.get_short_help_str(WIDE) == real.get_short_help_str(WIDE) == EVERY[words].says
+    assert real.name == late.name

@@ -1,0 +1,84 @@
+"""Help, the version and a shell's completion import nothing that they do not need."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from gateway.cli.app import app
+
+HEAVY = (
+    "alembic", "cryptography", "fastapi", "httpx", "litellm", "msgspec", "psycopg", "pydantic",
+    "rich", "sqlalchemy", "starlette", "uvicorn", "uvloop", "yaml", "zmq",
+    "backends", "ledger", "router",
+)  # fmt: skip
+TYPERS = {"pydantic"}  # Typer's own, once an option is read
+PROGRAM = """
+import json, sys
+from gateway.cli.app import main
+sys.argv[0] = "breakeven"
+try:
+    main()
+finally:
+    print(json.dumps(sorted({name.partition('.')[0] for name in sys.modules})), file=sys.stderr)
+"""
+
+
+def imported(*words: str, **environ: str) -> tuple[str, set[str]]:
+    """What it prints, and the packages that it imported for that."""
+    answer = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *words], check=False, capture_output=True, text=True,
+        env={**os.environ, **environ},
+    )  # fmt: skip
+    return answer.stdout, set(json.loads(answer.stderr.splitlines()[-1]))
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [(("--help",), "serve"), (("--version",), "breakeven "), (("policy", "--help"), "explain")],
+    ids=str,
+)
+def test_help_and_version_import_nothing_heavy(words, shown) -> None:
+    told, packages = imported(*words)
+    assert shown in told
+    assert packages & set(HEAVY) <= TYPERS
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"), [("breakeven po", "policy"), ("breakeven policy hi", "history")]
+)
+def test_completion_of_names_imports_nothing_heavy(line, offered) -> None:
+    environ = {
+        "_BREAKEVEN_COMPLETE": "complete_bash", "COMP_WORDS": line,
+        "COMP_CWORD": str(len(line.split()) - 1),
+    }  # fmt: skip
+    told, packages = imported(**environ)
+    assert told.split() == [offered]
+    assert packages & set(HEAVY) <= TYPERS
+
+
+def test_options_are_completed_too() -> None:
+    environ = {
+        "_BREAKEVEN_COMPLETE": "complete_bash", "COMP_WORDS": "breakeven keys list --j",
+        "COMP_CWORD": "3",
+    }  # fmt: skip
+    assert imported(**environ)[0].split() == ["--json"]
+
+
+def test_a_typo_is_told_what_it_may_have_meant() -> None:
+    assert "Did you mean 'policy'?" in CliRunner().invoke(app, ["polcy"]).stderr
+    answer = CliRunner().invoke(app, ["policy", "explian"])
+    assert (answer.exit_code, "Did you mean 'explain'?" in answer.stderr) == (2, True)
+
+
+def test_what_a_command_needs_is_imported_when_it_is_called(monkeypatch) -> None:
+    for name in [name for name in sys.modules if name == "gateway.cli.claims"]:
+        monkeypatch.delitem(sys.modules, name)
+    typer.main.get_command(app)
+    assert "gateway.cli.claims" not in sys.modules
+    assert CliRunner().invoke(app, ["claims", "--json"]).exit_code == 0
+    assert "gateway.cli.claims" in sys.modules
