@@ -5,16 +5,14 @@ status is 1 for an error, and for a warning with `--strict`.
 """
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from gateway.cli.config import Config
-from gateway.cli.output import AsJson, emit, fail
+from gateway.cli.output import AsJson, Strict, emit, fail
 from gateway.clock import Clock
 from gateway.config.settings import Examined, Settings, examine, version
-
-Strict = Annotated[bool, typer.Option("--strict", help="Warnings fail, too.")]
 
 
 def check(

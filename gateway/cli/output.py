@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-
+Strict = Annotated[bool, typer.Option("--strict", help="Warnings fail, too.")]
 
 FILE_WIDTH = 200
 

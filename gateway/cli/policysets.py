@@ -15,7 +15,7 @@ from gateway.admin import policies as verbs
 from gateway.admin.verb import Nothing
 from gateway.cli.config import Config
 from gateway.cli.desk import By, Desk, Why, acting, looking
-from gateway.cli.output import AsJson, console, emit, fail, table
+from gateway.cli.output import AsJson, Strict, console, emit, fail, table
 from gateway.config.faults import count_of, text_of
 from gateway.following import FOLLOW_S
 from gateway.policies.verbs import FILE
@@ -36,15 +36,20 @@ def show(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> No
     emit(document, as_json=as_json, show=lambda out: _print_set(out, document))
 
 
-def check(file: Given, config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
+def check(
+    file: Given,
+    strict: Strict = False,
+    config: Config = Path("breakeven.yaml"),
+    as_json: AsJson = False,
+) -> None:
     """Every fault of a set under this configuration; puts nothing in force."""
     text = _text(file)
     with looking(config) as desk:
         found = desk.do(verbs.CHECK, verbs.Judged(text, str(file)))
     if as_json:
         emit(found, as_json=True, show=lambda _: None)
-        raise typer.Exit(0 if found["valid"] else 1)
-    _say_faults(found, file)
+        raise typer.Exit(0 if _passes(found, strict=strict) else 1)
+    _say_faults(found, file, strict=strict)
     count = len(found["policies"])
     noun = "policy" if count == 1 else "policies"
     typer.echo(f"{file} fits (version {found['version']}): {count} {noun}.")
@@ -144,11 +149,16 @@ def _fitting(desk: Desk, file: Path) -> str:
     return text
 
 
-def _say_faults(found: dict[str, Any], file: Path) -> None:
+def _passes(found: dict[str, Any], *, strict: bool) -> bool:
+    return bool(found["valid"]) and not (strict and found["faults"])
+
+
+def _say_faults(found: dict[str, Any], file: Path, *, strict: bool = False) -> None:
     lines = [text_of(fault, str(file)) for fault in found["faults"]]
-    if not found["valid"]:
+    if not _passes(found, strict=strict):
         count = count_of([fault["severity"] for fault in found["faults"]])
-        fail(f"{file} cannot be used: {count}\n" + "\n".join(lines))
+        verdict = "does not pass --strict" if found["valid"] else "cannot be used"
+        fail(f"{file} {verdict}: {count}\n" + "\n".join(lines))
     for line in lines:
         typer.echo(line, err=True)
 

@@ -110,3 +110,18 @@ def test_there_must_be_something_to_go_back_to(policy, given) -> None:
     policy("rollback", "--yes")
     assert "there is no set 9" in policy("rollback", "9", "--yes").stderr
     assert "No such file" in policy("apply", "none.yaml", "--yes").stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [((), 0, "fits"), (("--strict",), 1, "does not pass --strict: 1 warning")],
+)
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_warnings_fail_when_they_are_asked_to(policy, given, words, status, said, form) -> None:
+    hidden = "policies: [{name: all}, {name: never, slo: {ttft_ms: 100}}]\n"
+    answer = policy("check", given(hidden), *words, *form)
+    assert answer.exit_code == status, answer.output
+    if form:
+        assert json.loads(answer.stdout)["valid"] is True
+    else:
+        assert said in answer.output
