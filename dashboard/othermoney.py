@@ -58,6 +58,8 @@ def show(view: View) -> None:
         given = {"currency": code.strip().upper(), "per_usd": f"{rate:.6f}", "day": str(day)}
         done = changing.done(CURRENCIES, desk, "/currencies", **given, source=source.strip())
         said = f"One dollar is {done['says']['per_usd']} {done['name']}, by {done['by']}."
+        if (stands := done["in_force"])["day"] > str(day):
+            said += f" The newer rate of {stands['day']} stays in force: {stands['per_usd']}."
         changing.tell(CURRENCIES, said)
 
 

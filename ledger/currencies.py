@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import msgspec
 
-from ledger.entered import Entered, in_force
+from ledger.entered import Entered
 
 # ISO 4217's list of money that is in use, less the dollar that the books are in.
 _LISTED = (
@@ -61,12 +61,30 @@ def unknown(code: str) -> str | None:
     return None
 
 
+def standing(found: Sequence[Entered], at_us: int) -> dict[str, Entered]:
+    """By code, the rate of the newest day, whenever it was entered; of one day, the last entered.
+
+    `found`: entries of currencies, the newest first. What takes one back ends all before it.
+    """
+    newest: dict[str, tuple[str, Entered]] = {}
+    taken_back: set[str] = set()
+    for one in found:
+        if one.from_us > at_us or one.name in taken_back:
+            continue
+        if one.says is None:
+            taken_back.add(one.name)
+            continue
+        day = msgspec.convert(one.says, Quoted).day  # ISO: as text they are in their order
+        if one.name not in newest or day > newest[one.name][0]:
+            newest[one.name] = day, one
+    return {code: one for code, (_, one) in sorted(newest.items())}
+
+
 def currencies(found: Sequence[Entered], at_us: int) -> list[Currency]:
     """Those that stand, by their codes. `found`: entries of currencies, the newest first."""
     made = []
-    for code, one in sorted(in_force(found, at_us).items()):
-        if one.says is not None:
-            said = msgspec.convert(one.says, Quoted)
-            day = date.fromisoformat(said.day)
-            made.append(Currency(code, Fraction(said.per_usd), day, said.source, one.actor))
+    for code, one in standing(found, at_us).items():
+        said = msgspec.convert(one.says, Quoted)
+        day = date.fromisoformat(said.day)
+        made.append(Currency(code, Fraction(said.per_usd), day, said.source, one.actor))
     return made

@@ -1,8 +1,8 @@
 """What people enter in the browser or at a terminal: an append-only list, in force by subject.
 
-A subject is `KIND:NAME`. Of its entries that have begun the newest counts, so one that begins later
-is over as soon as another is entered after it; an entry that says nothing takes the one before
-back. What an entry says is checked by whoever knows its kind.
+A subject is `KIND:NAME`. An entry counts from its instant on: of those that have begun the one that
+begins last counts, of one instant the last that was entered. An entry that says nothing takes all
+before it back, what is to come, too. What an entry says is checked by whoever knows its kind.
 """
 
 from collections.abc import Sequence
@@ -55,11 +55,18 @@ def entries(connection: Connection, kind: str) -> Sequence[Entered]:
 
 def in_force(found: Sequence[Entered], at_us: int) -> dict[str, Entered]:
     """By name, what counts at an instant, also what takes back. `found`: the newest first."""
-    newest: dict[str, Entered] = {}
+    counting: dict[str, Entered] = {}
+    taken_back: set[str] = set()
     for one in found:
-        if one.from_us <= at_us:
-            newest.setdefault(one.name, one)
-    return newest
+        if one.from_us > at_us or one.name in taken_back:
+            continue
+        after = counting.get(one.name)
+        # What counted at once gives way to what was entered after it, whatever clocks said.
+        if after is None or after.from_us < one.from_us != one.recorded_us:
+            counting[one.name] = one
+        if one.says is None:
+            taken_back.add(one.name)
+    return counting
 
 
 def seen_us(found: Sequence[Entered], at_us: int) -> int:
@@ -69,13 +76,14 @@ def seen_us(found: Sequence[Entered], at_us: int) -> int:
 
 def to_come(found: Sequence[Entered], at_us: int) -> list[Entered]:
     """Those that begin later and that no later entry makes void, the first to begin first."""
-    newest: dict[str, int] = {}
-    waiting = []
-    for one in found:  # what was entered after it and begins no later stands in its place
-        if one.from_us > at_us and one.from_us < newest.get(one.name, 2**63):
-            waiting.append(one)
-        newest[one.name] = min(newest.get(one.name, 2**63), one.from_us)
-    return sorted(waiting, key=lambda one: (one.from_us, one.number))
+    waiting: dict[tuple[str, int], Entered] = {}
+    taken_back: set[str] = set()
+    for one in found:
+        if one.from_us > at_us and one.name not in taken_back:
+            waiting.setdefault((one.name, one.from_us), one)
+        if one.says is None:
+            taken_back.add(one.name)
+    return sorted(waiting.values(), key=lambda one: (one.from_us, one.number))
 
 
 def project_teams(connection: Connection, provider: str, at_us: int) -> dict[str, str]:

@@ -9,7 +9,7 @@ import msgspec
 
 from gateway.admin.policies import Note
 from gateway.admin.verb import Nothing, Place, Refused, Verb, listed
-from ledger.currencies import Quoted, unknown
+from ledger.currencies import Quoted, standing, unknown
 from ledger.entered import (
     CURRENCY,
     PROJECT,
@@ -18,6 +18,7 @@ from ledger.entered import (
     enter,
     entries,
     in_force,
+    seen_us,
 )
 
 MOST_MEMBERS, LONGEST = 40, 200
@@ -94,12 +95,12 @@ def _drop(place: Place, given: Dropping) -> dict[str, Any]:
 
 
 def _currencies(place: Place, _: Nothing) -> dict[str, Any]:
-    return listed([_told(one) for one in _standing(place, CURRENCY)])
+    return listed([_told(one) for one in _quoted(place).values()])
 
 
 def _quote(place: Place, given: Quoting) -> dict[str, Any]:
     fault = unknown(given.currency)
-    if fault is not None and given.currency not in {one.name for one in _standing(place, CURRENCY)}:
+    if fault is not None and given.currency not in _quoted(place):
         raise Refused(f"`currency`: {fault}", param="currency")
     if not given.per_usd.is_finite() or not 0 < given.per_usd <= 10**9:
         raise Refused("`per_usd` is more than 0 and at most 1,000,000,000", param="per_usd")
@@ -107,7 +108,14 @@ def _quote(place: Place, given: Quoting) -> dict[str, Any]:
         raise Refused(f"{given.day} is to come: a rate is of a day that was", param="day")
     quoted = Quoted(f"{given.per_usd.normalize():f}", str(given.day), given.source)
     says = msgspec.structs.asdict(quoted)
-    return _entered(place, CURRENCY + given.currency, says, given.note)
+    said = _entered(place, CURRENCY + given.currency, says, given.note)
+    return {**said, "in_force": _quoted(place)[given.currency].says}
+
+
+def _quoted(place: Place) -> dict[str, Entered]:
+    with place.ledger.connect() as connection:
+        found = entries(connection, CURRENCY)
+    return standing(found, seen_us(found, place.now_us))
 
 
 def _standing(place: Place, kind: str) -> list[Entered]:

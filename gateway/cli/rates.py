@@ -84,6 +84,8 @@ def currency(
     with acting(config, by) as desk:
         said = desk.do(entered.QUOTE, given)
     words = f"1 USD is {said['says']['per_usd']} {code} on {day}, says {source}."
+    if (stands := said["in_force"])["day"] > day:
+        words += f" The newer rate of {stands['day']} stays in force: {stands['per_usd']}."
     emit(said, as_json=as_json, show=lambda out: out.print(words, markup=False))
 
 

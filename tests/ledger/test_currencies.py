@@ -27,3 +27,14 @@ def test_the_newest_rate_of_each_counts() -> None:
     (one,) = currencies(found, 9)
     assert (one.code, one.per_usd, one.source) == ("EUR", Fraction(9213, 10_000), "ECB")
     assert [one.stale(date(2026, 11, 2 + n)) for n in (FRESH_DAYS, FRESH_DAYS + 1)] == [False, True]
+
+
+def test_the_newest_day_counts_whenever_it_was_entered() -> None:
+    """A rate of last month that somebody adds for the record is not what a dollar is at present."""
+    said = [("2026-11-02", "0.92"), ("2026-10-01", "0.80"), ("2026-11-02", "0.93")]
+    entered = [
+        Entered(n, CURRENCY + "EUR", {"per_usd": rate, "day": day, "source": "ECB"}, n, n, "ada")
+        for n, (day, rate) in enumerate(said, 1)
+    ]
+    stood = [currencies(entered[n - 1 :: -1], 9)[0].per_usd for n in (1, 2, 3)]
+    assert [float(one) for one in stood] == [0.92, 0.92, 0.93]

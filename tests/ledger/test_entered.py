@@ -34,19 +34,43 @@ def test_the_newest_that_has_begun_counts(engine, say) -> None:
     assert first.name == "chat"
 
 
-def test_what_is_entered_later_makes_void_what_was_to_come(engine, say) -> None:
+def test_what_is_to_come_outlives_what_is_entered_for_an_earlier_day(engine, say) -> None:
+    """Whoever corrects this month's rate has not said anything of next year's."""
+    say(RATE + "chat", {"n": 2}, from_us=40)
     say(RATE + "chat", {"n": 1}, from_us=30)
-    later = say(RATE + "chat", {"n": 2}, from_us=40)
-    void = say(RATE + "embed", {"n": 3}, from_us=30)
+    say(RATE + "chat", {"n": 0}, from_us=5)  # at once
     with engine.connect() as connection:
         found = entries(connection, RATE)
-    assert [one.says for one in to_come(found, 7)] == [{"n": 1}, {"n": 3}, {"n": 2}]
-    say(RATE + "embed", {"n": 4}, from_us=7)
+    assert [one.says for one in to_come(found, 7)] == [{"n": 1}, {"n": 2}]
+    assert [in_force(found, at)["chat"].says["n"] for at in (7, 29, 30, 39, 40)] == [0, 0, 1, 1, 2]
+
+
+def test_of_one_day_the_last_entered_counts(engine, say) -> None:
+    say(RATE + "chat", {"n": 1}, from_us=30)
+    last = say(RATE + "chat", {"n": 2}, from_us=30)
     with engine.connect() as connection:
         found = entries(connection, RATE)
-    assert void not in to_come(found, 7)
-    assert in_force(found, 30)["embed"].says == {"n": 4}
-    assert [one.says for one in to_come(found, 30)] == [later.says]
+    assert to_come(found, 7) == [last]
+    assert in_force(found, 30)["chat"] == last
+
+
+def test_what_is_taken_back_takes_what_was_to_come_along(engine, say) -> None:
+    say(RATE + "chat", {"n": 1}, from_us=5)
+    say(RATE + "chat", {"n": 2}, from_us=30)
+    none = say(RATE + "chat", None, from_us=7)
+    with engine.connect() as connection:
+        found = entries(connection, RATE)
+    assert to_come(found, 8) == []
+    assert [in_force(found, at)["chat"].says for at in (6, 7, 30)] == [{"n": 1}, None, None]
+    assert none.says is None
+
+
+def test_a_clock_that_was_set_back_hides_no_newer_entry(engine) -> None:
+    for n, at_us in ((1, 50), (2, 40)):
+        with engine.begin() as connection:
+            enter(connection, Entered(0, RATE + "chat", {"n": n}, at_us, at_us, "ada", None))
+    with engine.connect() as connection:
+        assert in_force(entries(connection, RATE), 60)["chat"].says == {"n": 2}
 
 
 def test_what_is_entered_again_is_the_same_entry(engine) -> None:

@@ -43,6 +43,15 @@ def test_a_currency_is_quoted(rates) -> None:
     assert answer.stdout == "1 USD is 0.92 EUR on 2026-11-02, says ECB.\n"
 
 
+def test_an_older_day_of_a_currency_is_noted_and_the_newer_one_stays(rates) -> None:
+    for day, per_usd in (("2026-11-02", "0.92"), ("2026-10-01", "0.8")):
+        answer = rates("currency", "EUR", per_usd, "--day", day, "--source", "ECB")
+    assert answer.stdout == (
+        "1 USD is 0.8 EUR on 2026-10-01, says ECB. "
+        "The newer rate of 2026-11-02 stays in force: 0.92.\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("words", "fault"),
     [
