@@ -27,6 +27,7 @@ from backends.base import Backend, Deadlines
 from backends.http import HttpClient, Limits
 from backends.openai import BASE_URLS, Credentials, OpenAIBackend
 from backends.reach import INSIDE, Reach
+from backends.secret import Secret
 from gateway.access import guard
 from gateway.admin.desk import AdminDesk
 from gateway.admin.enginehost import EngineHost
@@ -36,7 +37,7 @@ from gateway.api import HotApi
 from gateway.app import Gateway, Operations, create_app
 from gateway.batches.serving import Host, serve_batches
 from gateway.clock import Clock
-from gateway.config.credentials import engine_key, provider_key
+from gateway.config.credentials import engine_key, provider_keys
 from gateway.config.settings import Pool, Provider, Settings
 from gateway.delivery import Delivery
 from gateway.demanded import Demanded
@@ -109,7 +110,8 @@ def build(
     journal = _journal(settings, runtime, worker)
     desk, recording = _desk(runtime, worker, journal), Recording(journal)
     clients = Clients(HttpClient(), HttpClient(Limits(idle_s=API_IDLE_S)))
-    fleet = Fleet(settings, runtime, _backends(clients, environ))
+    keys = provider_keys(settings.providers, environ)
+    fleet = Fleet(settings, runtime, _backends(clients, keys, environ))
     admission, experience = Admission(desk), Experience(board, worker, clock)
     learned = Learned(TokenRatio(), known_lengths(ledger.lengths))
     metrics = _metrics(settings, runtime, exposition)
@@ -333,14 +335,14 @@ def known_lengths(past: Iterable[Length]) -> OutputLengths:
 
 
 def _backends(
-    clients: Clients, environ: Mapping[str, str]
+    clients: Clients, keys: Mapping[str, Secret | None], environ: Mapping[str, str]
 ) -> Callable[[str, Pool | Provider, str | None], Backend]:
     def make(name: str, what: Pool | Provider, base_url: str | None) -> Backend:
         if isinstance(what, Pool):
             assert base_url is not None  # every seat has an address
             proof = Credentials(engine_key(what.engine, name, environ))
             return OpenAIBackend(base_url, proof, client=clients.engines, reach=INSIDE)
-        key, reach = provider_key(what, name, environ), Reach(what.networks)
+        key, reach = keys[name], Reach(what.networks)
         if what.kind == "litellm":
             # With httpx, which a worker without such a provider does not need: 6 MB.
             from backends.litellm import LiteLLMBackend  # noqa: PLC0415  (as above)

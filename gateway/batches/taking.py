@@ -9,7 +9,7 @@ from backends.reach import Reach
 from backends.secret import Secret
 from gateway.batches.onward import batch_providers
 from gateway.batches.remote import Remote
-from gateway.config.credentials import provider_key
+from gateway.config.credentials import provider_keys
 from gateway.config.settings import Settings
 from gateway.errors import ConfigError
 from gateway.runtime import Runtime
@@ -28,9 +28,9 @@ def taking_batches(
 ) -> dict[str, Taking]:
     """By name. Raises `ConfigError` for one without an address or without its key."""
     found: dict[str, Taking] = {}
-    for name in sorted(batch_providers(settings)):
-        provider = settings.providers[name]
-        key = provider_key(provider, name, environ)
+    taking = {name: settings.providers[name] for name in sorted(batch_providers(settings))}
+    for name, key in provider_keys(taking, environ).items():
+        provider = taking[name]
         address = runtime.providers[name] or BASE_URLS.get(name)
         if address is None:
             raise ConfigError([f"providers.{name}.base_url: needed, `{name}` is not a known name"])

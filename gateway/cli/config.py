@@ -17,7 +17,7 @@ from gateway.config.credentials import (
     collector_headers,
     engine_key,
     peers_secret,
-    provider_key,
+    provider_keys,
     webhook,
 )
 from gateway.config.settings import Settings, examine, load
@@ -93,7 +93,7 @@ def _unset(settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
         ("dashboard.reader_url_env", shown.reader_url_env if shown.enabled else None),
     ]
     asked: list[Callable[[], object]] = [
-        *(partial(provider_key, one, name, environ) for name, one in settings.providers.items()),
+        partial(provider_keys, settings.providers, environ),
         *(partial(engine_key, one.engine, name, environ) for name, one in settings.pools.items()),
         partial(webhook, alerts, environ),
     ]

@@ -12,6 +12,7 @@ import select
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -30,6 +31,7 @@ from gateway.errors import ConfigError
 from ledger.database import URL_VARIABLE
 
 LONGEST = 16 * 1024
+AT_ONCE = 8  # commands that are asked
 LEAST_SHARED = 32  # characters of what hosts prove each other that they belong together
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2
 
@@ -51,6 +53,29 @@ def provider_key(provider: Provider | None, name: str, environ: Mapping[str, str
             )
         return _word(value, f"{place}.api_key_env: `{provider.api_key_env}` must hold")
     return None
+
+
+def provider_keys(
+    providers: Mapping[str, Provider], environ: Mapping[str, str]
+) -> dict[str, Secret | None]:
+    """By name. Commands are asked at once, each within its own time.
+
+    Raises `ConfigError` with what is wrong of each of them, in their order.
+    """
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        asked = {
+            name: threads.submit(provider_key, one, name, environ)
+            for name, one in providers.items()
+        }
+    keys, faults = {}, []
+    for name, answer in asked.items():
+        try:
+            keys[name] = answer.result()
+        except ConfigError as error:
+            faults += error.faults
+    if faults:
+        raise ConfigError(faults)
+    return keys
 
 
 def engine_key(engine: Engine, name: str, environ: Mapping[str, str]) -> Secret | None:

@@ -10,6 +10,7 @@ from backends.litellm import LiteLLMBackend
 from backends.openai import OpenAIBackend
 from backends.secret import Secret
 from gateway.bootstrap import Clients, _backends, known_lengths, readiness
+from gateway.config.credentials import provider_keys
 from gateway.config.settings import Provider, parse
 from gateway.errors import ConfigError
 from ledger.lengths import Length
@@ -19,7 +20,12 @@ from router.forecast import OUTPUTS_TRUSTED
 @pytest.fixture
 def make_backend():
     clients = Clients(engines=object(), apis=object())
-    return lambda name, what, url=None, **environ: _backends(clients, environ)(name, what, url)
+
+    def make(name, what, url=None, **environ):
+        keys = provider_keys({name: what} if isinstance(what, Provider) else {}, environ)
+        return _backends(clients, keys, environ)(name, what, url)
+
+    return make
 
 
 def test_each_kind_of_target_gets_its_wire(make_backend) -> None:

@@ -13,6 +13,7 @@ from gateway.config.credentials import (
     known_secrets,
     peers_secret,
     provider_key,
+    provider_keys,
     webhook,
 )
 from gateway.config.schema_otel import OpenTelemetry
@@ -131,6 +132,43 @@ def test_a_command_that_is_not_there_is_named() -> None:
     missing = Provider.model_validate({"api_key_exec": {"argv": ["/no/such/helper"]}})
     with pytest.raises(ConfigError, match=r"api_key_exec\.argv: `/no/such/helper` cannot be run"):
         provider_key(missing, "p", {})
+
+
+MEETING = """
+import pathlib, sys, time
+place, name, count = pathlib.Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+(place / name).touch()
+while len(list(place.iterdir())) < count:
+    time.sleep(0.01)
+print(f"sk-{name}")
+"""
+
+
+def test_commands_are_asked_at_once(tmp_path) -> None:
+    """Each ends when the others have begun: one after the other, the first would wait in vain."""
+    names = ("vault", "aws", "gcloud")
+    providers = {
+        name: Provider.model_validate(
+            {"api_key_exec": {"argv": [sys.executable, "-c", MEETING, str(tmp_path), name, "3"]}}
+        )
+        for name in names
+    }
+    assert provider_keys(providers, {}) == {name: Secret(f"sk-{name}") for name in names}
+
+
+def test_what_is_wrong_of_each_is_told_at_once_and_in_their_order() -> None:
+    providers = {
+        "slow": helper("import time; time.sleep(60)", timeout_s=0.2),
+        "fine": helper("print('sk-1')"),
+        "gone": Provider.model_validate({"api_key_exec": {"argv": ["/no/such/helper"]}}),
+        "unset": Provider(api_key_env="K"),
+    }
+    with pytest.raises(ConfigError) as raised:
+        provider_keys(providers, {})
+    assert [fault.partition(": ")[0] for fault in raised.value.faults] == [
+        "providers.slow.api_key_exec", "providers.gone.api_key_exec.argv",
+        "providers.unset.api_key_env",
+    ]  # fmt: skip
 
 
 CONFIG = """
