@@ -9,6 +9,8 @@ import asyncio
 from dataclasses import dataclass
 from functools import partial
 
+import msgspec
+
 from backends.base import Call, Deadlines, Exchange
 from backends.errors import BackendError, Overloaded, Overtaken
 from backends.ratelimit import RateLimit, parse_rate_limit
@@ -27,7 +29,7 @@ from gateway.limits.waiting import Full, WaitingRoom
 from gateway.metering import Metering
 from gateway.observing import Observer
 from gateway.plan import Plan, Plans, Step
-from gateway.refusals import failed, infeasible, no_place, over_budget, status_of
+from gateway.refusals import Short, failed, infeasible, no_place, over_budget, status_of
 from gateway.relay import error_event
 from gateway.reply import Reply
 from gateway.retries import Retries
@@ -81,14 +83,15 @@ class Dispatcher:
         asked_s = self.clock.now_s()
         tries = Tries(await self._planned(asked, identity, reply))
         refusal: RequestError | None = None
-        scope: str | None = None
+        short: Short | None = None
         number = 0
         failing: list[Target] = []
         self.retries.asked()
         while (verdict := tries.next()) is not None:
             attempt = await self._fitted(tries.plan, tries.plan.step(verdict), number + 1)
             if isinstance(attempt, Refusal):
-                refusal, scope = refusal or over_budget(attempt), scope or attempt.scope
+                refusal = refusal or over_budget(attempt)
+                short = short or Short(attempt, verdict.candidate.bound_pusd)
                 continue
             number += 1
             attempt.tries, attempt.waited_s = tries, attempt.dispatched_s - asked_s
@@ -113,7 +116,7 @@ class Dispatcher:
         assert refusal is not None, "a plan without steps was refused when it was made"
         if number == 0:
             status = refusal.row.status
-            self.metering.refuse(tries.plan, reason="budget", http_status=status, scope=scope)
+            self.metering.refuse(tries.plan, reason="budget", http_status=status, short=short)
         raise refusal
 
     def _absolved(self, identity: Identity, failing: list[Target], answering: Target) -> None:
@@ -130,8 +133,10 @@ class Dispatcher:
         if self._lines_up(plan):
             due_s = reply.opened_s + plan.terms.rule.queue_ms / 1e3
             again = partial(self._plan, asked, identity, reply)
+            since_s = self.clock.now_s()
             try:
                 plan = await self.waiting.wait(plan, due_s, again)
+                plan = msgspec.structs.replace(plan, line_s=self.clock.now_s() - since_s)
             except Full as full:
                 self._note(plan)
                 told = no_place(plan, full.wait_s, hopeless=full.hopeless)
@@ -142,13 +147,13 @@ class Dispatcher:
             self._note(plan)
             return plan
         self._note(plan)
-        reason, scope = plan.decision.reason, None
+        reason, short = plan.decision.reason, None
         if reason is Reason.BUDGET:
             tightest = self.admission.tightest(identity, plan.model, plan.unaffordable)
-            error, scope = over_budget(tightest), tightest.scope
+            error, short = over_budget(tightest), Short(tightest, plan.least_pusd)
         else:
             error = infeasible(plan)
-        self.metering.refuse(plan, reason=reason.value, http_status=error.row.status, scope=scope)
+        self.metering.refuse(plan, reason=reason.value, http_status=error.row.status, short=short)
         raise error
 
     async def _count(self, limits: RateLimits, plan: Plan, reply: Reply) -> None:

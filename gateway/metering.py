@@ -7,6 +7,8 @@ The only writer of journal records in a worker. `opened` goes to the journal bef
 from contextlib import suppress
 from functools import partial
 
+import msgspec
+
 from backends.errors import (
     BadAnswer,
     Overloaded,
@@ -22,11 +24,13 @@ from gateway.charging import charge, compared_pusd
 from gateway.clock import Clock
 from gateway.metrics.requests import Ended, Metrics
 from gateway.plan import Learned, Plan
+from gateway.refusals import Short
 from gateway.targets.calibration import Estimate
 from gateway.targets.experience import Experience
 from gateway.targets.heldoff import LIMITED
 from ledger.journals.journal import JournalError, JournalWriter
 from ledger.journals.records import AttemptOpened, AttemptSettled, Compared, RequestRefused, Tokens
+from ledger.prices.rates import BIGINT_LIMIT
 from router.types import UNDECODED, Kind
 
 REFUSED = "refused"  # the target's own 4xx: the client's fault, not the target's
@@ -90,8 +94,15 @@ class Metering:
             metrics.count(metrics.policies.shadows, plan.shadow.policy, agrees)
 
     def refuse(
-        self, plan: Plan, *, reason: str, http_status: int, scope: str | None = None
+        self,
+        plan: Plan,
+        *,
+        reason: str,
+        http_status: int,
+        scope: str | None = None,
+        short: Short | None = None,
     ) -> None:
+        """`scope`: of a limit that has no room; `short`: or the budget."""
         self._metrics.count(self._metrics.refusals, reason)
         who = plan.identity
         record = RequestRefused(
@@ -107,6 +118,8 @@ class Metering:
             scope=scope,
             decision=plan.decision_blob,
         )
+        if short is not None:
+            record = _with_room(record, short)
         with suppress(JournalError):  # a refusal stands without its note, where notes have no room
             self._journal.append(record)
 
@@ -308,7 +321,21 @@ def opening(attempt: Attempt, opened_us: int) -> AttemptOpened:
         tags=tuple(who.tags),
         decision=plan.decision_blob,
         inputs=plan.inputs,
+        line_us=round(plan.line_s * 1e6) if attempt.number == 1 else 0,
         **_shadow(plan),
+    )
+
+
+def _with_room(record: RequestRefused, short: Short) -> RequestRefused:
+    budget = short.budget
+    return msgspec.structs.replace(
+        record,
+        scope=budget.scope,
+        bound_pusd=short.bound_pusd,
+        room_pusd=budget.room_pusd,
+        limit_pusd=budget.limit_pusd if budget.limit_pusd < BIGINT_LIMIT else None,
+        since_us=budget.since_us,
+        until_us=budget.resets_at_us,
     )
 
 

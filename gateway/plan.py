@@ -63,6 +63,7 @@ class Plan(msgspec.Struct, frozen=True):
     states: States
     shadow: Decision | None = None  # of the policy that only watches
     changed: bool = False  # what `decide` was given does not tell what was done
+    line_s: float = 0.0  # how long the request stood in line for its place
 
     @property
     def identity(self) -> Identity:
@@ -142,6 +143,16 @@ class Plan(msgspec.Struct, frozen=True):
             if verdict.reason is Reason.BUDGET
         }
         return tuple(target for target in self.route.targets if target.name in names)
+
+    @property
+    def least_pusd(self) -> int | None:
+        """The most that the request could cost at the cheapest of those."""
+        bounds = [
+            verdict.candidate.bound_pusd
+            for verdict in self.decision.verdicts
+            if verdict.reason is Reason.BUDGET
+        ]
+        return min((one for one in bounds if one is not None), default=None)
 
     @property
     def spill_reason(self) -> str | None:

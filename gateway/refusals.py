@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from backends.errors import (
     BackendError,
@@ -70,6 +71,13 @@ _ASKED_BY = {  # the member that asks for a feature
     Feature.MEDIA_URLS: "messages",
     Feature.HOSTED_TOOLS: "tools",
 }
+
+
+class Short(NamedTuple):
+    """The budget that refused, and the most that the request could have cost; `None`: unpriced."""
+
+    budget: Refusal
+    bound_pusd: int | None
 
 
 def over_budget(refusal: Refusal) -> RequestError:

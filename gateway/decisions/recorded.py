@@ -5,12 +5,15 @@ told why each target was out.
 """
 
 from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import msgspec
-from sqlalchemy import Connection, Engine, select
+from sqlalchemy import Connection, Engine, Row, select
 
+from gateway.decisions import summed
 from gateway.decisions.again import again
+from ledger.money import usd_exact, usd_text
 from ledger.orm.books import Attempt, AttemptDecision, Refusal
 from ledger.reports.waterfall import lines as drawn
 from ledger.reports.waterfall import waterfall
@@ -37,6 +40,7 @@ def recorded(engine: Engine, request_id: str, team: str | None = None) -> Record
             AttemptDecision.shadow_policy,
             AttemptDecision.shadow_target,
             AttemptDecision.shadow_reason,
+            *summed.COLUMNS,
         )
         .outerjoin(AttemptDecision, AttemptDecision.attempt_id == Attempt.attempt_id)
         .where(Attempt.request_id == request_id)
@@ -50,23 +54,35 @@ def recorded(engine: Engine, request_id: str, team: str | None = None) -> Record
             return _refused(connection, request_id, team)
         tries = waterfall(connection, request_id)
     documents, lines = [], []
-    for attempt_id, target, status, blob, inputs, *shadow in rows:
-        lines.append(f"{attempt_id} at {target}: {status or 'open'}")
-        document: dict[str, Any] = {"attempt_id": attempt_id, "target": target, "status": status}
-        if blob:
-            document |= _decision(blob, lines)
-            replayed, told = _again(inputs, blob)
-            document["again"] = replayed
-            lines += [f"  {line}" for line in told]
-        policy, would, why = shadow
-        if policy is not None and why is not None:
-            document["shadow"] = {"policy": policy, "target": would, "reason": why}
-            lines.append(_shadow_line(policy, would, why))
+    for before, row in zip([None, *rows], rows, strict=False):
+        document, told = _try(row, before)
         documents.append(document)
+        lines += told
     for document, one in zip(documents, tries, strict=True):
         document["waterfall"] = [asdict(span) for span in one.spans]
         document["warning"] = one.warning
     return Recorded(documents, [*lines, "", "where its time went:", *drawn(tries)])
+
+
+def _try(
+    row: Row[*tuple[Any, ...]], before: Row[*tuple[Any, ...]] | None
+) -> tuple[dict[str, Any], list[str]]:
+    lines = [f"{row.attempt_id} at {row.target}: {row.status or 'open'}"]
+    lines += [f"  {line}" for line in summed.sentences(row, before)]
+    document: dict[str, Any] = {
+        "attempt_id": row.attempt_id, "target": row.target, "status": row.status,
+        **summed.document(row),
+    }  # fmt: skip
+    if row.decision:
+        document |= _decision(row.decision, lines)
+        replayed, told = _again(row.inputs, row.decision)
+        document["again"] = replayed
+        lines += [f"  {line}" for line in told]
+    policy, would, why = row.shadow_policy, row.shadow_target, row.shadow_reason
+    if policy is not None and why is not None:
+        document["shadow"] = {"policy": policy, "target": would, "reason": why}
+        lines.append(_shadow_line(policy, would, why))
+    return document, lines
 
 
 def _refused(connection: Connection, request_id: str, team: str | None) -> Recorded | None:
@@ -83,9 +99,40 @@ def _refused(connection: Connection, request_id: str, team: str | None) -> Recor
     }  # fmt: skip
     whose = "" if row.scope is None else f", {row.scope}"
     lines = [f"{request_id} refused: {row.reason} ({row.http_status}{whose}), policy {row.policy}"]
+    if row.since_us is not None:
+        document["budget"] = _budget(row)
+        lines.append(f"  {_budget_line(row)}")
     if row.decision:
         document |= _decision(row.decision, lines)
     return Recorded([document], lines)
+
+
+def _budget(row: Row[*tuple[Any, ...]]) -> dict[str, Any]:
+    return {
+        "scope": row.scope,
+        **{
+            f"{name}_usd": None if pusd is None else usd_exact(pusd)
+            for name, pusd in (
+                ("bound", row.bound_pusd), ("room", row.room_pusd), ("limit", row.limit_pusd),
+            )
+        },
+        "since_us": row.since_us,
+        "until_us": row.until_us,
+    }  # fmt: skip
+
+
+def _budget_line(row: Row[*tuple[Any, ...]]) -> str:
+    """What it may have cost, and what there was for it."""
+    wanted = "its price is not known" if row.bound_pusd is None else (
+        f"it may cost up to {usd_text(row.bound_pusd)}"
+    )  # fmt: skip
+    limit = "" if row.limit_pusd is None else f" of {usd_text(row.limit_pusd)}"
+    since, until = (f"{datetime.fromtimestamp(at_us / 1e6, UTC):%Y-%m-%d %H:%M}"
+                    for at_us in (row.since_us, row.until_us))  # fmt: skip
+    return (
+        f"budget {row.scope}: {wanted}, {usd_text(row.room_pusd)}{limit} was left "
+        f"(since {since}, until {until} UTC)"
+    )
 
 
 def _decision(blob: bytes, lines: list[str]) -> dict[str, Any]:

@@ -33,11 +33,12 @@ class DeskAway(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The budget that has no room, and when its window ends."""
+    """The budget that has no room, and its window."""
 
     scope: str
     limit_pusd: int
     room_pusd: int
+    since_us: int
     resets_at_us: int
 
 
@@ -141,7 +142,9 @@ class DeskClient:
         if found is None:
             return None
         room_pusd, budget = found
-        return Refusal(budget.account[0], budget.limit_pusd, room_pusd, budget.ends_s * _US_PER_S)
+        name, start_s = budget.account
+        window = Window(start_s, budget.ends_s)
+        return _refusal(name, budget.limit_pusd, room_pusd, window)
 
     async def hold(
         self, attempt_id: str, scopes: Sequence[str], bound_pusd: int
@@ -281,14 +284,9 @@ class DeskClient:
         return current is not None and key[1] < current.start_s
 
     def _refusal(self, refused: wire.Refused) -> Refusal:
-        window = self._window_of(refused.budget_id)
-        ends_s = self._now_us() // _US_PER_S if window is None else window.end_s
-        return Refusal(
-            refused.budget_id,
-            int(refused.limit_pusd),
-            int(refused.room_pusd),
-            ends_s * _US_PER_S,
-        )
+        name, now_s = refused.budget_id, self._now_us() // _US_PER_S
+        window = self._window_of(name) or Window(now_s, now_s)
+        return _refusal(name, int(refused.limit_pusd), int(refused.room_pusd), window)
 
     def _freed(self, keys: Sequence[wire.AccountKey]) -> tuple[wire.Amount, ...]:
         """Take the free money out of slices, to be sent back."""
@@ -379,6 +377,11 @@ class DeskClient:
         self._edition += 1
         if self._budgets is not None:
             self._told.set()
+
+
+def _refusal(scope: str, limit_pusd: int, room_pusd: int, window: Window) -> Refusal:
+    since_us, until_us = window.start_s * _US_PER_S, window.end_s * _US_PER_S
+    return Refusal(scope, limit_pusd, room_pusd, since_us, until_us)
 
 
 def _own(name: str, budget: _Budget) -> _Budget:

@@ -110,6 +110,7 @@ class AttemptOpened(msgspec.Struct, frozen=True, tag="open", omit_defaults=True)
     shadow_target: str | None = None
     shadow_reason: str | None = None
     inputs: bytes = b""  # msgpack of all that the decision was given, exact; empty: not kept
+    line_us: int = 0  # how long it stood in the gateway's line for a place, before its first try
 
 
 class AttemptSettled(msgspec.Struct, frozen=True, tag="settle", omit_defaults=True):
@@ -155,6 +156,13 @@ class RequestRefused(msgspec.Struct, frozen=True, tag="refuse", omit_defaults=Tr
     http_status: int
     scope: str | None = None  # the budget that refused
     decision: bytes = b""
+    # Of that budget: the most that the request could have cost, what was left of how much (`None`
+    # where 64 bits do not hold it), and its window.
+    bound_pusd: int | None = None
+    room_pusd: int | None = None
+    limit_pusd: int | None = None
+    since_us: int | None = None
+    until_us: int | None = None
 
 
 Record = AttemptOpened | AttemptSettled | RequestRefused

@@ -112,6 +112,7 @@ class AttemptDecision(Base):
     shadow_target: Mapped[str | None]
     shadow_reason: Mapped[str | None]
     inputs: Mapped[bytes | None] = mapped_column(LargeBinary)  # exact: it is decided again
+    line_us: Mapped[int | None] = mapped_column(BigInteger)  # in the gateway's line for a place
 
 
 class ComparedCost(Base):
@@ -143,6 +144,11 @@ class Refusal(Base):
     http_status: Mapped[int]
     scope: Mapped[str | None]
     decision: Mapped[bytes | None] = mapped_column(LargeBinary)
+    bound_pusd: Mapped[int | None] = mapped_column(BigInteger)
+    room_pusd: Mapped[int | None] = mapped_column(BigInteger)
+    limit_pusd: Mapped[int | None] = mapped_column(BigInteger)
+    since_us: Mapped[int | None] = mapped_column(BigInteger)
+    until_us: Mapped[int | None] = mapped_column(BigInteger)
 
 
 class Posting(Base):

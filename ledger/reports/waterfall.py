@@ -1,4 +1,4 @@
-"""Where the time of one request went: gateway, way, queue, prefill, decode, try by try.
+"""Where the time of one request went: line, gateway, way, queue, prefill, decode, try by try.
 
 Made of what the books and the engines' samples keep anyway. What is measured is said to be so;
 the first token's time at an own engine is divided by the engine's measured step-time model, and
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, select
 
-from ledger.orm.books import Attempt
+from ledger.orm.books import Attempt, AttemptDecision
 from ledger.orm.fleet import Capacity, EngineSample, RoundTrip
 from ledger.queries.scope import INPUT_TOKENS
 
@@ -37,7 +37,8 @@ class Facts:
     """One try as the ledger has it, with what was known of its engine at that time.
 
     `prefill_us`: what the step model says of its uncached prompt; `since_us`: when the gateway
-    began with it, the request's arrival or the end of the try before.
+    began with it, the request's arrival or the end of the try before. `line_us`: of that time in
+    the gateway's line for a place.
     """
 
     attempt_id: str
@@ -50,6 +51,7 @@ class Facts:
     duration_us: int | None
     rtt_us: int | None
     prefill_us: int | None
+    line_us: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +80,9 @@ def spans(facts: Facts, arrived: int) -> tuple[Span, ...]:
     """In order and without a gap; of a try that has not ended only what came before it."""
     begun = max(0, facts.since_us - arrived)
     if facts.settled_us is None or facts.duration_us is None:
-        length = max(0, facts.opened_us - facts.since_us)
-        return (Span("gateway", begun, length, MEASURED),)
+        return _before(begun, begun + max(0, facts.opened_us - facts.since_us), facts.line_us)
     sent = max(begun, facts.settled_us - facts.duration_us - arrived)
-    found = [Span("gateway", begun, sent - begun, MEASURED)]
+    found = [*_before(begun, sent, facts.line_us)]
     first = facts.duration_us if facts.ttft_us is None else min(facts.ttft_us, facts.duration_us)
     rest, at = first, sent
     parts: list[tuple[str, int, str]] = []
@@ -104,6 +105,13 @@ def spans(facts: Facts, arrived: int) -> tuple[Span, ...]:
     return tuple(found)
 
 
+def _before(begun: int, sent: int, line_us: int) -> tuple[Span, ...]:
+    """In the gateway: first in its line, where the policy let it wait."""
+    stood = min(line_us, sent - begun)
+    gateway = Span("gateway", begun + stood, sent - begun - stood, MEASURED)
+    return (Span("in line", begun, stood, MEASURED), gateway) if stood else (gateway,)
+
+
 def warning(facts: Facts) -> str | None:
     whole = facts.duration_us if facts.ttft_us is None else facts.ttft_us
     if not far(facts.rtt_us, whole):
@@ -120,8 +128,9 @@ def waterfall(connection: Connection, request_id: str) -> list[Try]:
         select(
             Attempt.attempt_id, Attempt.target, Attempt.status, Attempt.backend, Attempt.opened_us,
             Attempt.settled_us, Attempt.ttft_us, Attempt.duration_us, INPUT_TOKENS,
-            Attempt.cached_tokens,
+            Attempt.cached_tokens, AttemptDecision.line_us,
         )
+        .outerjoin(AttemptDecision, AttemptDecision.attempt_id == Attempt.attempt_id)
         .where(Attempt.request_id == request_id)
         .order_by(Attempt.attempt_no)
     )  # fmt: skip
@@ -130,12 +139,14 @@ def waterfall(connection: Connection, request_id: str) -> list[Try]:
         return []
     since = arrived = arrived_us(request_id) or rows[0].opened_us
     found: list[Try] = []
-    for name, target, status, backend, opened, settled, ttft, duration, read, cached in rows:
+    for name, target, status, backend, opened, settled, ttft, duration, read, cached, line in rows:
         rtt = prefill = None
         if backend == "own":
             until = opened if settled is None else settled
             rtt, prefill = _engine(connection, target, (opened, until), read - (cached or 0))
-        facts = Facts(name, target, status, since, opened, settled, ttft, duration, rtt, prefill)
+        facts = Facts(
+            name, target, status, since, opened, settled, ttft, duration, rtt, prefill, line or 0
+        )
         found.append(Try(name, target, status, spans(facts, arrived), warning(facts)))
         since = opened if settled is None else settled
     return found

@@ -148,7 +148,9 @@ _COMPARED_NAMES = [column.key for column in _COMPARED]
 _POSTING = _columns(Posting)
 _POSTING_NAMES = [column.key for column in _POSTING]
 _POSTING_SEQ, _ENTRY, _LINE = map(_POSTING_NAMES.index, ("seq", "entry_id", "line"))
-_REFUSAL = _columns(Refusal, "decision")
+# Hosts of the version before seal beside newer ones, and do not know what was added later.
+_ROOM = ("bound_pusd", "room_pusd", "limit_pusd", "since_us", "until_us")
+_REFUSAL = _columns(Refusal, "decision", *_ROOM)
 _REFUSAL_NAMES = [column.key for column in _REFUSAL]
 _PRICE = _columns(PriceVersion)
 _PRICE_NAMES = [column.key for column in _PRICE]

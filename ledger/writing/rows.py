@@ -125,7 +125,7 @@ def add_opened(rows: Rows, record: AttemptOpened, journal: str) -> NewAttempt:
     if record.decision or record.shadow_policy:
         seen = (record.attempt_id, record.opened_us, record.decision)
         shadow = _storable(_shadow_of(record))
-        rows.decisions.append((*seen, *shadow, record.inputs or None))
+        rows.decisions.append((*seen, *shadow, record.inputs or None, record.line_us))
     return attempt
 
 
@@ -202,7 +202,7 @@ def _flag(opened: AttemptOpened, settled: AttemptSettled, *, late: bool) -> str 
 
 
 _SHADOW = ("shadow_policy", "shadow_target", "shadow_reason")
-_APART = {"holds", "tags", "decision", "inputs", *_SHADOW}
+_APART = {"holds", "tags", "decision", "inputs", "line_us", *_SHADOW}
 _RECORDED = tuple(name for name in AttemptOpened.__struct_fields__ if name not in _APART)
 _ENDED = (
     "basis", "cost_pusd", "ttft_us", "duration_us", "engine_us", "finish_reason", "error",

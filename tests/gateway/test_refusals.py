@@ -59,7 +59,7 @@ def test_an_overloaded_target_says_when_to_come_back() -> None:
 
 
 def test_a_spent_budget_is_named_with_its_reset_and_not_hammered() -> None:
-    told = over_budget(Refusal("team:search@month", 10, 0, 1_796_083_200_000_000))
+    told = over_budget(Refusal("team:search@month", 10, 0, 0, 1_796_083_200_000_000))
     assert (told.row.status, told.retry) == (429, False)
     assert "`team:search@month`" in told.message
     assert "2026-12-01 00:00 UTC" in told.message

@@ -7,7 +7,7 @@ from gateway.errors import RequestError
 from ledger.budgets.desk import Refusal
 from ledger.journals.records import Hold
 
-HELD = Refusal("team:search@month", 100, 5, 10**15)
+HELD = Refusal("team:search@month", 100, 5, 0, 10**15)
 
 
 class Desk:

@@ -159,7 +159,9 @@ async def test_the_first_requests_of_somebody_unknown_hold_the_default_exactly(h
     assert house.faults() == []
     refused = await house.workers[0].hold("late", ("user:ann",), HOLD)
     month = window_at("month", "UTC", AT_US // 10**6)
-    assert refused == Refusal("user:ann@month", LIMIT, 0, month.end_s * 10**6)
+    assert refused == Refusal(
+        "user:ann@month", LIMIT, 0, month.start_s * 10**6, month.end_s * 10**6
+    )
     assert {one.limit_pusd for one in standings(house.engine, "h").values()} == {LIMIT}
 
 

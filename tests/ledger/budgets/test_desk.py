@@ -135,8 +135,8 @@ async def test_the_widest_of_equally_tight_budgets_is_named_in_the_window_of_thi
         scopes = ["key:k", "team:a", "global"]
         for day in (0, 1, -1):  # clocks may also be set back
             now_us = NOW_US + day * 86_400 * 10**6
-            end_us = (DAY + (day + 1) * 86_400) * 10**6
-            assert client.tightest(scopes) == Refusal("global@day", 1000, 1000, end_us)
+            window_us = [(DAY + n * 86_400) * 10**6 for n in (day, day + 1)]
+            assert client.tightest(scopes) == Refusal("global@day", 1000, 1000, *window_us)
 
 
 async def test_a_hold_names_every_budget_in_its_window(opening, engine):
@@ -157,7 +157,7 @@ async def test_a_refusal_names_the_budget_and_its_reset(opening):
         (client,) = host.clients
         await client.hold("r1.1", ["team:a", "global"], 600)
         refusal = await client.hold("r2.1", ["team:a", "global"], 600)
-        assert refusal == Refusal("team:a@day", 1000, 400, (DAY + 86_400) * 1_000_000)
+        assert refusal == Refusal("team:a@day", 1000, 400, DAY * 10**6, (DAY + 86_400) * 10**6)
         # All or nothing: the wider scope was not touched by the refusal.
         assert host.lent("global@month", MONTH) <= 5000
         assert await client.hold("r3.1", ["global"], 4400) != ()

@@ -46,7 +46,12 @@ UNSEEN: dict[str, dict[str, str]] = {
     "hosts": {ALL: LIVE},
     "rollup_position": {ALL: LIVE}, "rollup_packing": {ALL: LIVE},
     "rollup_tagging": {ALL: LIVE},
-    "decisions": {ALL: EVIDENCE}, "refusals": {"decision": EVIDENCE, ADDED: LATER},
+    "decisions": {ALL: EVIDENCE}, "refusals": {
+        **dict.fromkeys(
+            ("decision", "bound_pusd", "room_pusd", "limit_pusd", "since_us", "until_us"), EVIDENCE
+        ),
+        ADDED: LATER,
+    },
     "engine_samples": {ALL: MEASURED}, "engine_sample_hours": {ALL: MEASURED},
     "round_trips": {ALL: MEASURED},
     "gpu_types": {ALL: "the product's own catalogue: each start writes it anew"},

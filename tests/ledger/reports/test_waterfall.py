@@ -45,6 +45,14 @@ def test_what_is_not_known_is_not_divided(changes, kinds):
     assert [one[0] for one in told(replace(OWN, **changes))] == kinds
 
 
+def test_what_stood_in_line_did_so_and_was_no_work_of_the_gateways():
+    assert told(replace(OWN, line_us=9_000))[:2] == [
+        ("in line", 0, 9_000, "measured"), ("gateway", 9_000, 1_000, "measured"),
+    ]  # fmt: skip
+    still = replace(OWN, line_us=1_500, settled_us=None, duration_us=None)
+    assert [one[:3] for one in told(still)] == [("in line", 0, 1_500), ("gateway", 1_500, 500)]
+
+
 def test_a_model_that_says_more_than_was_waited_leaves_no_queue():
     found = {one[0]: one[2] for one in told(replace(OWN, prefill_us=900_000))}
     assert (found["queue"], found["prefill"], found["decode"]) == (0, 119_600, 370_000)

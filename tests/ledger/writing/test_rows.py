@@ -25,7 +25,7 @@ from ledger.writing.rows import (
 
 def test_every_field_of_a_record_has_a_column():
     columns = set(orm.Attempt.__table__.columns.keys())
-    decided = {"decision", "shadow_policy", "shadow_target", "shadow_reason", "inputs"}
+    decided = {"decision", "shadow_policy", "shadow_target", "shadow_reason", "inputs", "line_us"}
     assert set(AttemptOpened.__struct_fields__) - columns == {"holds", *decided}
     assert decided <= set(orm.AttemptDecision.__table__.columns.keys())
     assert set(AttemptSettled.__struct_fields__) - columns == {

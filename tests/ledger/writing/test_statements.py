@@ -111,7 +111,7 @@ def test_many_rows_are_stored_as_a_few_are(engine, say, opened, settled):
         rows.append(attempt_row(first, last))
         inputs = bytes(range(256)) if number % 2 else None
         seen = (odd + str(number), 1, bytes(range(256)))
-        decisions.append((*seen, odd, None, "weight", inputs))
+        decisions.append((*seen, odd, None, "weight", inputs, number))
     for table, statement, many in (
         (orm.Attempt, say.attempts, rows),
         (orm.AttemptDecision, say.decisions, decisions),

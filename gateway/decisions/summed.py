@@ -1,0 +1,113 @@
+"""A try in the books as sentences: who asked, why it went there, what came of it, what it cost."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Row
+
+from ledger.money import usd_exact, usd_text
+from ledger.orm.books import Attempt
+from ledger.queries.scope import INPUT_TOKENS, OUTPUT_TOKENS
+from router.types import Reason
+
+BATCH_TAG = "batch"
+COLUMNS = (
+    Attempt.attempt_no, Attempt.opened_us, Attempt.model, Attempt.team_id, Attempt.key_id,
+    Attempt.tags, Attempt.policy, Attempt.reason, Attempt.spill_reason, Attempt.http_status,
+    Attempt.error, Attempt.ttft_us, Attempt.duration_us, Attempt.slo_met, Attempt.cost_pusd,
+    Attempt.basis, INPUT_TOKENS.label("read_tokens"), Attempt.cached_tokens,
+    OUTPUT_TOKENS.label("written_tokens"),
+)  # fmt: skip
+MEANING: Mapping[str, str] = {
+    Reason.CHEAPEST: "least dollars and SLO penalty of what was feasible",
+    Reason.STICKY: "its session goes on where it was",
+    Reason.ONLY: "nothing else was feasible",
+    Reason.BEST_EFFORT: "nothing was feasible, and the policy says to try",
+    Reason.WEIGHT: "it falls into this target's share",
+    Reason.CANARY: "it falls into the canary's share",
+    Reason.STATIC: "nothing could be predicted: the configuration's own order",
+    Reason.BID_PRICE: "its time was worth more to other requests",
+    Reason.TTFT: "the first token would have come too late",
+    Reason.TPOT: "tokens would have come too slowly",
+    Reason.KV_HEADROOM: "no room in its KV cache",
+    Reason.UNHEALTHY: "it is down",
+    Reason.UNKNOWN_STATE: "nobody knows how it is",
+    Reason.DISABLED: "an operator keeps it away",
+}
+
+
+def document(row: Row[*tuple[Any, ...]]) -> dict[str, Any]:
+    """For programs: what the sentences are made of."""
+    return {
+        "opened_us": row.opened_us,
+        "model": row.model,
+        "team_id": row.team_id,
+        "key_id": row.key_id,
+        "tags": row.tags or {},
+        "policy": row.policy,
+        "reason": row.reason,
+        "spill_reason": row.spill_reason,
+        "http_status": row.http_status,
+        "error": row.error,
+        "ttft_us": row.ttft_us,
+        "duration_us": row.duration_us,
+        "slo_met": row.slo_met,
+        "input_tokens": row.read_tokens,
+        "cached_tokens": row.cached_tokens,
+        "output_tokens": row.written_tokens,
+        "cost_usd": None if row.cost_pusd is None else usd_exact(row.cost_pusd),
+        "basis": row.basis,
+    }
+
+
+def sentences(row: Row[*tuple[Any, ...]], before: Row[*tuple[Any, ...]] | None) -> list[str]:
+    """`before`: the try before it, which failed."""
+    found = [_asked(row)] if before is None else []
+    found.append(_went(row, before))
+    if row.duration_us is not None:
+        found += [_came(row), _cost(row)]
+    return found
+
+
+def _asked(row: Row[*tuple[Any, ...]]) -> str:
+    at = f"{datetime.fromtimestamp(row.opened_us / 1e6, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    tags = dict(row.tags or {})
+    line = tags.pop(BATCH_TAG, None)
+    marked = "".join(f", {name}={value}" for name, value in sorted(tags.items()))
+    of_batch = "" if line is None else f", a line of {line}"
+    return f"asked {at} for {row.model} by {row.key_id} of team {row.team_id}{marked}{of_batch}"
+
+
+def _went(row: Row[*tuple[Any, ...]], before: Row[*tuple[Any, ...]] | None) -> str:
+    if before is not None:
+        why = f"the next in order, for {before.target} failed: {_ending(before)}"
+    else:
+        why = _meant(row.reason)
+    spilled = "" if row.spill_reason is None else f"; no own engine: {_meant(row.spill_reason)}"
+    return f"went there by policy {row.policy}: {why}{spilled}"
+
+
+def _meant(reason: str) -> str:
+    meaning = MEANING.get(reason)
+    return reason if meaning is None else f"{reason} ({meaning})"
+
+
+def _came(row: Row[*tuple[Any, ...]]) -> str:
+    first = "" if row.ttft_us is None else f", the first token after {row.ttft_us / 1e3:.0f} ms"
+    kept = {None: "", True: ", within its SLO", False: ", its SLO missed"}[row.slo_met]
+    return f"{_ending(row)} after {row.duration_us / 1e3:.0f} ms{first}{kept}"
+
+
+def _ending(row: Row[*tuple[Any, ...]]) -> str:
+    """`finished (200)`, `upstream_error: server_error (500)`."""
+    error = "" if row.error is None else f": {row.error}"
+    status = "" if not row.http_status else f" ({row.http_status})"
+    return f"{row.status}{error}{status}"
+
+
+def _cost(row: Row[*tuple[Any, ...]]) -> str:
+    cached = f" ({row.cached_tokens} cached)" if row.cached_tokens else ""
+    cost = "unpriced" if row.cost_pusd is None else usd_text(row.cost_pusd)
+    tokens = f"{row.read_tokens} tokens in{cached}, {row.written_tokens} out"
+    return f"{tokens}: {cost}, {row.basis}"
