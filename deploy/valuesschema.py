@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from gateway.config.settings import json_schema
+from gateway.config.editors import json_schema
 
 HELM = Path(__file__).resolve().parent / "helm"
 OWN = HELM / "values.schema.yaml"

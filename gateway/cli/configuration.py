@@ -20,8 +20,8 @@ from gateway.cli.output import AsJson, emit, fail
 from gateway.config.carryover import Priced, carry_over
 from gateway.config.deployments import COSTS
 from gateway.config.document import read_document
+from gateway.config.editors import json_schema
 from gateway.config.sameweights import same_weights
-from gateway.config.settings import json_schema
 from gateway.config.uncarried import Note
 from gateway.newfile import new_file
 from ledger.journals.records import Tokens

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from gateway.config.aliases import resolve_model
 from gateway.config.crosschecks import CHECKS
@@ -45,15 +44,12 @@ __all__ = [
     "Settings",
     "Timeouts",
     "examine",
-    "json_schema",
     "judged",
     "load",
     "parse",
     "resolve_model",
     "version",
 ]
-
-JSON_SCHEMA = "https://json-schema.org/draft/2020-12/schema"
 
 NO_FILE = "name yours with --config, or copy breakeven.example.yaml; `breakeven up` needs none"
 
@@ -98,11 +94,6 @@ def examine(path: Path, *, at_us: int) -> Examined:
         facts = gather(draft.settings, at_us)
         found += chain.from_iterable(check(draft.settings, facts) for check in PLAUSIBLE)
     return _examined(str(path), document, draft, found)
-
-
-def json_schema() -> dict[str, Any]:
-    """What a configuration file may hold, as JSON Schema; what its parts say together is not in."""
-    return {"$schema": JSON_SCHEMA, **Settings.model_json_schema()}
 
 
 def version(settings: Settings) -> str:

@@ -76,7 +76,7 @@ def _asked(row: Row[*tuple[Any, ...]]) -> str:
     line = tags.pop(BATCH_TAG, None)
     marked = "".join(f", {name}={value}" for name, value in sorted(tags.items()))
     of_batch = "" if line is None else f", a line of {line}"
-    return f"asked {at} for {row.model} by {row.key_id} of team {row.team_id}{marked}{of_batch}"
+    return f"asked {at} for {row.model} by key {row.key_id} of team {row.team_id}{marked}{of_batch}"
 
 
 def _went(row: Row[*tuple[Any, ...]], before: Row[*tuple[Any, ...]] | None) -> str:

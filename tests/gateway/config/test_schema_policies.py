@@ -3,8 +3,9 @@
 import pytest
 from pydantic import ValidationError
 
+from gateway.config.editors import json_schema
 from gateway.config.schema_policies import PolicyRule, Times
-from gateway.config.settings import Settings, json_schema, parse
+from gateway.config.settings import Settings, parse
 from gateway.policies.sets import written
 
 

@@ -23,7 +23,7 @@ def row(**changes: object) -> SimpleNamespace:
 
 def test_who_asked_why_there_what_came_and_for_how_much() -> None:
     assert sentences(row(), None) == [
-        "asked 2026-11-18 11:06:40 UTC for chat by key_1 of team search",
+        "asked 2026-11-18 11:06:40 UTC for chat by key key_1 of team search",
         "went there by policy plain: cheapest (least dollars and SLO penalty of what was feasible)",
         "finished (200) after 490 ms, the first token after 120 ms, within its SLO",
         "800 tokens in (500 cached), 64 out: $0.00123, reported",

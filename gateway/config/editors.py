@@ -1,0 +1,62 @@
+"""The configuration's JSON Schema, for editors: what each section is, what may stand in a field.
+
+It knows one field at a time; what several say together, `breakeven check` does. It is stricter in
+one thing: a whole number or a switch in quotes, which `check` reads as it is meant, is marked.
+"""
+
+from typing import Any
+
+from gateway.config.schema import Settings
+
+JSON_SCHEMA = "https://json-schema.org/draft/2020-12/schema"
+NUMBER = r"^\s*\+?(\d[\d_]*\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"  # as text it is exact
+DAY = r"^\d{4}-\d{2}-\d{2}$"
+SECTIONS = {
+    "Alerts": "Where budgets' alerts are posted to.",
+    "Batches": "What `/v1/files` and `/v1/batches` take.",
+    "Budget": "A limit on what one scope spends in a day or a month.",
+    "CanaryShare": "A share of requests that goes to one target first.",
+    "Dashboard": "The dashboard that `serve` starts beside the gateway.",
+    "Idempotency": "How long the same `Idempotency-Key` is the same request.",
+    "KeyCommand": "A program that prints the key: a vault's own.",
+    "Ledger": "Where the books are, and how long single attempts are kept.",
+    "Logs": "What `serve` and its processes write.",
+    "Match": "Which requests a policy is for: all that is said must hold.",
+    "Model": "A name that apps ask for, and the targets behind it.",
+    "Ops": "People's time on a pool, which its engines have to earn, too.",
+    "PolicyRule": "How requests are routed; the first that matches counts.",
+    "PolicySlo": "What is promised of latency, and to how many.",
+    "Pool": "Own engines of one kind, and what their hardware costs.",
+    "Provider": "An external API and the key for it.",
+    "Queue": "Where requests wait that a policy lets wait.",
+    "RateLimit": "At most so many requests or tokens in any 60 seconds.",
+    "Replay": "Whether the same again gets the first one's answer.",
+    "Server": "Where the gateway listens, and what it takes in.",
+    "Telemetry": "How often engines are asked how they are.",
+    "Timeouts": "How long the gateway waits, for what.",
+}
+
+
+def json_schema() -> dict[str, Any]:
+    """What a configuration file may hold; every section and every field says what it is."""
+    schema = Settings.model_json_schema()
+    for name, section in schema["$defs"].items():
+        if name in SECTIONS:
+            section["description"] = SECTIONS[name]
+    _sharpen(schema)
+    return {"$schema": JSON_SCHEMA, **schema}
+
+
+def _sharpen(node: Any) -> None:
+    """Text that stands for a number is one, and a day is written as one, for who reads formats."""
+    if isinstance(node, list):
+        for each in node:
+            _sharpen(each)
+    elif isinstance(node, dict):
+        kinds = {one.get("type"): one for one in node.get("anyOf", ()) if isinstance(one, dict)}
+        if "number" in kinds and "string" in kinds:
+            kinds["string"].setdefault("pattern", NUMBER)
+        if node.get("format") == "date":
+            node["pattern"] = DAY
+        for each in node.values():
+            _sharpen(each)
