@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from errno import EACCES
 from typing import NamedTuple
 
 import msgspec
@@ -72,11 +73,14 @@ class EngineHost:
 @contextmanager
 def running_here(settings: Settings) -> Iterator[EngineHost]:
     """The host that runs on this state directory. Raises `Impossible` when none does."""
-    if not is_held(settings):
-        here = settings.state.resolve()
-        raise Impossible(f"no gateway runs on {here}: `breakeven serve` starts one")
-    runtime = runtime_of(settings)
-    board = Board(runtime.run_dir / "board", runtime.layout)
+    try:
+        if not is_held(settings):
+            here = settings.state.resolve()
+            raise Impossible(f"no gateway runs on {here}: `breakeven serve` starts one")
+        runtime = runtime_of(settings)
+        board = Board(runtime.run_dir / "board", runtime.layout)
+    except OSError as error:
+        raise _not_ours(error) from error
     try:
         yield EngineHost(settings, runtime, board)
     finally:
@@ -90,5 +94,12 @@ def runtime_of(settings: Settings) -> Runtime:
         return Runtime.load(path)
     except FileNotFoundError:
         raise Impossible(f"there is no {path}: `breakeven serve` makes it") from None
+    except OSError as error:
+        raise _not_ours(error) from error
     except msgspec.MsgspecError as error:
         raise Impossible(f"{path}: {error}") from error
+
+
+def _not_ours(error: OSError) -> Impossible:
+    who = ": it is for the user whom `breakeven serve` runs as" if error.errno == EACCES else ""
+    return Impossible(f"{error.filename}: {error.strerror}{who}")

@@ -52,9 +52,13 @@ def _here_alone() -> None:
 def _elsewhere(path: Path) -> list[str]:
     """Where `make run` and `make demo` left theirs, when none is given and none is here."""
     made = [Path(Settings().state_dir) / name for name in ("up.yaml", "demo.yaml")]
-    if path.exists():
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return [f"there is one of an earlier start: --config {one}" for one in made if one.exists()]
+    except OSError:  # in a folder that may not be read
         return []
-    return [f"there is one of an earlier start: --config {one}" for one in made if one.exists()]
+    return []
 
 
 def start_or_fail(path: Path) -> Settings:

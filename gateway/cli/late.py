@@ -15,6 +15,8 @@ import typer
 import typer.main
 from typer.core import TyperCommand, TyperGroup
 
+WHOLE = 1_000  # characters: no sentence is as long
+
 
 class Command(NamedTuple):
     """`place`: `module:function` below `gateway.cli`. `says`: its docstring's first sentence."""
@@ -48,6 +50,14 @@ class Late(TyperCommand):
 
 class LateGroup(TyperGroup):
     """A group whose commands are imported one by one, each when its name is given."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Each sentence whole, folded where a terminal is narrow; Typer would cut it."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, one.get_short_help_str(WHOLE)) for name, one in self.commands.items()]
+            )
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         name, command, rest = super().resolve_command(ctx, args)

@@ -1,12 +1,13 @@
 """How every command speaks: tables for people, JSON for programs, one line for a mistake."""
 
+import errno
 import json
 import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, Literal, NoReturn
+from typing import Annotated, Any, Literal, NoReturn, TextIO
 
 import typer
 from rich.console import Console
@@ -17,12 +18,19 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a ta
 Strict = Annotated[bool, typer.Option("--strict", help="Warnings fail, too.")]
 
 FILE_WIDTH = 200
+FOLDED = 3  # characters: what words of a table keep where a screen has no room
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def console(*, err: bool = False) -> Console:
     """As wide as the terminal; in a file or a pipe no name is folded."""
-    width = None if (sys.stderr if err else sys.stdout).isatty() else FILE_WIDTH
+    width = None if _is_terminal(sys.stderr if err else sys.stdout) else FILE_WIDTH
     return Console(highlight=False, soft_wrap=True, width=width, stderr=err)
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    """`None`: the shell closed it."""
+    return stream is not None and stream.isatty()
 
 
 def bars() -> Progress:
@@ -35,7 +43,7 @@ def bars() -> Progress:
 
 def watched() -> "Watched":
     """The same for what runs until it is stopped."""
-    width = None if sys.stdout.isatty() else FILE_WIDTH
+    width = None if _is_terminal(sys.stdout) else FILE_WIDTH
     return Watched(highlight=False, soft_wrap=True, width=width)
 
 
@@ -56,17 +64,27 @@ class Watched(Console):
         """What was not written yet goes nowhere, too, or the exit would fail at it."""
         self.quiet = True
         with suppress(OSError, ValueError):
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, self.file.fileno())
-            os.close(nowhere)
+            _to_nowhere(self.file.fileno())
+
+
+def _to_nowhere(descriptor: int) -> None:
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)
 
 
 def emit(value: Any, *, as_json: bool, show: Callable[[Console], None]) -> None:
     """Print a result in the form that was asked for."""
-    if as_json:
-        sys.stdout.write(json.dumps(value, indent=2, default=str) + "\n")
-    else:
-        show(console())
+    try:
+        if as_json:
+            typer.echo(json.dumps(value, indent=2, default=str))
+        else:
+            show(console())
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        _to_nowhere(sys.stdout.fileno())
+        fail(f"the output cannot be written: {error.strerror}")
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
@@ -77,13 +95,14 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> 
     made = Table(title=title, title_justify="left", box=None, pad_edge=False)
     for place, column in enumerate(columns):
         right, whole = column.startswith(">"), column.startswith("=")
+        longest = max((len(row[place]) for row in rows), default=0)
         justify: Literal["right", "left"] = "right" if right else "left"
         made.add_column(
             column.lstrip(">="),
             justify=justify,
             no_wrap=right or whole,
             overflow="fold",
-            min_width=max((len(row[place]) for row in rows), default=0) if whole else None,
+            min_width=longest if right or whole else min(longest, FOLDED),
         )
     for row in rows:
         made.add_row(*row)

@@ -1,10 +1,14 @@
 """A host's engines by its shared memory; where none runs, that is said."""
 
+import errno
+import os
+
 import pytest
 
 from gateway.admin.enginehost import EngineHost, running_here, runtime_of
 from gateway.config.settings import parse
 from gateway.policies.overrideverbs import Impossible
+from gateway.runtime import Runtime
 
 
 def test_engines_are_found_by_their_own_name_and_by_their_pools(stack) -> None:
@@ -34,4 +38,20 @@ def test_where_nothing_runs_it_is_said(tmp_path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "runtime.json").write_text("{}")
     with pytest.raises(Impossible, match=r"runtime\.json"):
+        runtime_of(settings)
+
+
+def test_what_belongs_to_another_user_is_said_and_no_traceback(tmp_path, monkeypatch) -> None:
+    """`engine status` and `engine logs` by a person who is not the user of `serve`."""
+
+    def refused(path: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    monkeypatch.setattr("gateway.admin.enginehost.is_held", refused)
+    monkeypatch.setattr(Runtime, "load", refused)
+    settings = parse(f"state_dir: {tmp_path}", name="t")
+    words = "Permission denied: it is for the user whom `breakeven serve` runs as"
+    with pytest.raises(Impossible, match=words), running_here(settings):
+        pass
+    with pytest.raises(Impossible, match=words):
         runtime_of(settings)

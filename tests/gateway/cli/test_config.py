@@ -1,5 +1,7 @@
 """Configuration and ledger for commands: faults are lines, and what was opened is closed."""
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -197,3 +199,17 @@ def test_a_url_that_the_environment_lacks_is_said(tmp_path, capsys, monkeypatch,
     with pytest.raises(typer.Exit), opened(settings(tmp_path, "ledger: {url_env: BOOKS_URL}")):
         pass
     assert "`BOOKS_URL` is not set" in capsys.readouterr().err
+
+
+def test_a_file_in_a_folder_that_may_not_be_read_is_one_line(tmp_path, capsys, monkeypatch):
+    """Looking for another one ended in a traceback."""
+    path = tmp_path / "breakeven.yaml"
+
+    def refused(self, *_, **__):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self))
+
+    monkeypatch.setattr(Path, "read_text", refused)
+    monkeypatch.setattr(Path, "stat", refused)
+    with pytest.raises(typer.Exit):
+        load_or_fail(path)
+    assert capsys.readouterr().err == f"breakeven: {path}: Permission denied\n"

@@ -70,6 +70,34 @@ def test_what_is_copied_stays_in_one_piece_on_any_screen(width: int):
         assert all(len(line.rstrip()) <= width for line in captured.get().splitlines())
 
 
+def test_no_column_goes_where_a_screen_is_narrow():
+    """At 40 columns `keys list` had ids, states and days, and nothing of names and teams."""
+    columns = ("=id", "name", "team", "scopes", "=state", ">n")
+    row = ["0123456789abcdef", "nightly", "search", "inference usage", "active", "1,234,567"]
+    with (out := Console(width=40, soft_wrap=True)).capture() as captured:
+        out.print(table("T", columns, [row]))
+    said = captured.get()
+    assert [one for one in (row[0], "nig", "sea", "inf", *row[4:]) if one not in said] == []
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_an_output_that_cannot_be_written_is_one_line(as_json, monkeypatch, capfd):
+    with Path("/dev/full").open("w") as full:
+        monkeypatch.setattr("sys.stdout", full)
+        with pytest.raises(typer.Exit):
+            emit({"n": 1}, as_json=as_json, show=lambda out: out.print("a table"))
+        monkeypatch.undo()
+    assert capfd.readouterr().err == (
+        "breakeven: the output cannot be written: No space left on device\n"
+    )
+
+
+def test_an_output_that_a_shell_closed_is_no_fault(monkeypatch):
+    monkeypatch.setattr("sys.stdout", None)
+    for as_json in (False, True):
+        emit({"n": 1}, as_json=as_json, show=lambda out: out.print("a table"))
+
+
 def test_words_that_are_not_marked_do_fold():
     """The control."""
     with (out := Console(width=30)).capture() as captured:
