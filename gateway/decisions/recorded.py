@@ -167,17 +167,22 @@ def _lines(recorded: dict[str, Any]) -> list[str]:
         " ".join(
             [
                 f"{candidate['name']}: {candidate['reason']}",
-                *(
-                    f"{name}={_plain(candidate[name])}"
-                    for name in NUMBERS
-                    if candidate[name] is not None
-                ),
+                *(_told(name, candidate[name]) for name in NUMBERS if candidate[name] is not None),
                 *_kv(candidate["engine"]),
                 *_cap(candidate["output_cap_tokens"]),
             ]
         )
         for candidate in recorded["candidates"]
     ]
+
+
+def _told(name: str, number: float) -> str:
+    """Money as people read it; what engine time is worth, by the hour, as GPUs are paid for."""
+    if name == "objective_pusd":
+        return f"objective={usd_text(round(number))}"
+    if name == "density_pusd_per_s":
+        return f"worth_of_an_engine_hour={usd_text(round(3600 * number))}"
+    return f"{name}={_plain(number)}"
 
 
 def _plain(number: float) -> str:

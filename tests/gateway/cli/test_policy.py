@@ -40,7 +40,7 @@ def test_a_past_request_is_explained_with_every_candidate(stack, explain):
     assert "step factor" in " ".join(lines)
     made_of = r"kv_free_tokens=\d+ after a promise of \d+ \(\d+ used, \d+ promised"
     assert re.search(made_of, " ".join(lines))
-    assert re.search(r"objective_pusd=\d{5}", " ".join(lines)), "large enough for an exponent"
+    assert re.search(r"objective=\$0\.0000\d+", " ".join(lines)), "small enough for an exponent"
     assert not re.search(r"=-?[\d.]+e", " ".join(lines))
     assert lines[0] == f"{row['attempt_id']} at {row['target']}: finished"
     assert any(line.strip().startswith(f"{row['target']}: {row['reason']} ") for line in lines)
