@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, TextIO
 
 import typer
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -19,6 +19,7 @@ Strict = Annotated[bool, typer.Option("--strict", help="Warnings fail, too.")]
 
 FILE_WIDTH = 200
 FOLDED = 3  # characters: what words of a table keep where a screen has no room
+GAP = 2  # characters between columns
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
@@ -87,12 +88,22 @@ def emit(value: Any, *, as_json: bool, show: Callable[[Console], None]) -> None:
         fail(f"the output cannot be written: {error.strerror}")
 
 
+class _Whole(Table):
+    """Never narrower than its columns' least: Rich would leave out those that find no room."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        least = sum((column.min_width or 0) + GAP for column in self.columns) - GAP
+        return super().__rich_console__(
+            console, options.update_width(max(options.max_width, least))
+        )
+
+
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     """A plain table; in front of a title `>` aligns numbers right, `=` keeps ids in one piece.
 
     On a narrow screen other words fold; where even that is not enough, the line is longer.
     """
-    made = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    made = _Whole(title=title, title_justify="left", box=None, pad_edge=False)
     for place, column in enumerate(columns):
         right, whole = column.startswith(">"), column.startswith("=")
         longest = max((len(row[place]) for row in rows), default=0)

@@ -72,8 +72,16 @@ def test_what_is_copied_stays_in_one_piece_on_any_screen(width: int):
 
 def test_no_column_goes_where_a_screen_is_narrow():
     """At 40 columns `keys list` had ids, states and days, and nothing of names and teams."""
-    columns = ("=id", "name", "team", "scopes", "=state", ">n")
-    row = ["0123456789abcdef", "nightly", "search", "inference usage", "active", "1,234,567"]
+    columns = ("=id", "name", "team", "scopes", "=state", "=day", ">n")
+    row = [
+        "0123456789abcdef",
+        "nightly",
+        "search",
+        "inference usage",
+        "active",
+        "2026-11-26",
+        "1,234,567",
+    ]
     with (out := Console(width=40, soft_wrap=True)).capture() as captured:
         out.print(table("T", columns, [row]))
     said = captured.get()
