@@ -12,10 +12,11 @@ import msgspec
 
 from backends.errors import BadAnswer, Reported
 from backends.refusal import KEY_LIKE
-from backends.said import said_bytes, said_in, text_bytes
+from backends.said import holds_encoded, said_bytes, said_in, text_bytes
 
 WORD_LIMIT = 64  # characters of a target's word that are kept
 _NULL = msgspec.Raw(b"null")
+_SHOWN = msgspec.Raw(b"[{}]")
 _ERROR_EVENT = re.compile(rb"(?:^|[\r\n])event: ?error[\r\n]")
 _EMPTY = frozenset((b"null", b"[]", b"{}", b'""'))
 # Escapes: those of backslashes and whole pairs are kept, what is left is half of a character.
@@ -33,6 +34,7 @@ class Delta(msgspec.Struct, gc=False):
     tool_calls: msgspec.Raw = _NULL
     function_call: msgspec.Raw = _NULL
     audio: msgspec.Raw = _NULL
+    images: msgspec.Raw = _NULL
 
 
 class Choice(msgspec.Struct, gc=False):
@@ -42,7 +44,7 @@ class Choice(msgspec.Struct, gc=False):
     delta: Delta | None = None
 
     def has_content(self) -> bool:
-        """Whether the model said something here: text, reasoning, a tool call, ..."""
+        """Whether the model said something here: text, reasoning, a tool call, a picture, ..."""
         if self.text:
             return True
         delta = self.delta
@@ -50,11 +52,17 @@ class Choice(msgspec.Struct, gc=False):
             return False
         if delta.content or delta.reasoning_content or delta.reasoning or delta.refusal:
             return True
-        return (
-            (delta.tool_calls is not _NULL and bytes(delta.tool_calls) not in _EMPTY)
-            or (delta.function_call is not _NULL and bytes(delta.function_call) not in _EMPTY)
-            or (delta.audio is not _NULL and bytes(delta.audio) not in _EMPTY)
-        )
+        others = (delta.tool_calls, delta.function_call, delta.audio, delta.images)
+        return any(raw is not _NULL and bytes(raw) not in _EMPTY for raw in others)
+
+    def shows(self) -> bool:
+        """Whether a picture is in it, whose tokens no text tells."""
+        delta = self.delta
+        if delta is None:
+            return False
+        if delta.images is not _NULL and bytes(delta.images) not in _EMPTY:
+            return True
+        return delta.content is not None and holds_encoded(delta.content)
 
     def said_bytes(self) -> int:
         """How much it said, in bytes of text."""
@@ -163,7 +171,18 @@ def _odd_choice(choice: dict[str, Any]) -> Choice:
         index=index if isinstance(index, int) else 0,
         finish_reason=str(finish) if finish else None,
         text="?" * max(1, said_bytes(said)) if any(said) else None,
+        delta=Delta(images=_SHOWN) if _has_picture(delta) else None,
     )
+
+
+def _has_picture(delta: Any) -> bool:
+    """In a member of its own, or among the parts of its content."""
+    if not isinstance(delta, dict):
+        return False
+    content = delta.get("content")
+    parts = content if isinstance(content, list) else ()
+    kinds = [_word(part.get("type")) or "" for part in parts if isinstance(part, dict)]
+    return bool(delta.get("images")) or any("image" in kind for kind in kinds)
 
 
 class _AnswerChoice(msgspec.Struct, gc=False):

@@ -37,6 +37,7 @@ PARAMETERS = (
     "suffix", "echo", "dimensions", "encoding_format",
 )  # fmt: skip
 
+_NAMES = ("id", "object", "created", "model", "service_tier")
 OWN_FAILURE = 500  # what LiteLLM says of its own, too
 _MESSAGE_LIMIT = 1000
 _SECRET = re.compile(r"(?i)\b(sk|key|bearer|token|aiza|akia|gsk|xai)[-_ =:]?[A-Za-z0-9_\-]{12,}")
@@ -47,14 +48,14 @@ class StreamWriter:
     """Writes chunks as events; keeps usage for the end."""
 
     def __init__(self) -> None:
-        self._last: dict[str, Any] = {}
+        self._named: dict[str, Any] = {}  # of the last chunk: its answer's id, model, ...
         self._usage: dict[str, Any] | None = None
 
     def event(self, chunk: Any) -> bytes:
         """One chunk's event, or nothing if it only carried usage."""
         value: dict[str, Any] = chunk.model_dump(mode="json", exclude_none=True)
         self._usage = _plain_usage(value.pop("usage", None)) or self._usage
-        self._last = value
+        self._named = {key: value[key] for key in _NAMES if key in value}
         choices = value.get("choices") or []
         if not any(choice.get("finish_reason") or _says(choice) for choice in choices):
             return b""
@@ -66,10 +67,7 @@ class StreamWriter:
         """The last chunk before `[DONE]`: no choices, all the usage."""
         if self._usage is None:
             return b""
-        kept = {key: self._last[key] for key in ("id", "object", "created", "model")}
-        if "service_tier" in self._last:
-            kept["service_tier"] = self._last["service_tier"]
-        value = kept | {"choices": [], "usage": self._usage}
+        value = self._named | {"choices": [], "usage": self._usage}
         return b"data: " + msgspec.json.encode(value) + b"\n\n"
 
 

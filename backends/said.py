@@ -5,11 +5,17 @@ Asked only where no usable usage was reported. Every string that the model may h
 pictures do not. The walk keeps its own stack: an answer's nesting is the target's to choose.
 """
 
+import re
 from typing import Any
 
 import msgspec
 
-_NOT_SAID = frozenset(("role", "type", "id", "data", "images", "finish_reason", "logprobs"))
+_NOT_SAID = frozenset(
+    ("role", "type", "id", "data", "images", "image_url", "finish_reason", "logprobs")
+)  # fmt: skip
+_PICTURES = (b'"images"', b'"image_url"', b";base64,")  # within a text, quotes are escaped
+_ENCODED = re.compile(r";base64,[A-Za-z0-9+/=_-]+")
+_ENCODED_FROM = 256  # characters: shorter texts are not searched, nor would it matter
 _decode = msgspec.json.Decoder().decode
 
 
@@ -28,7 +34,19 @@ def said_bytes(value: Any) -> int:
 
 
 def text_bytes(text: str) -> int:
+    """Without what stands in it as `data:` addresses: some write pictures so, as Markdown."""
+    if holds_encoded(text):
+        text = _ENCODED.sub("", text)
     return len(text) if text.isascii() else len(text.encode(errors="replace"))
+
+
+def holds_encoded(text: str) -> bool:
+    return len(text) > _ENCODED_FROM and ";base64," in text
+
+
+def shows_pictures(answer: bytes) -> bool:
+    """Whether pictures are in a whole answer, by the names that vendors give them."""
+    return any(mark in answer for mark in _PICTURES)
 
 
 def said_in(raw: bytes) -> int:

@@ -4,7 +4,7 @@ The splitter never changes a byte: its events joined again are its input. Ends o
 CRLF or CR, a comment is an event without data, and a segment may end at any byte. Cutting removes
 the top-level `usage` member of a chunk and leaves every other byte where it was; the same text
 inside strings or deeper objects is content. An event has a size limit, so that an endless line
-cannot fill the memory.
+cannot fill the memory: half of what an answer in one piece may have, for pictures come in one.
 """
 
 import re
@@ -13,18 +13,23 @@ from typing import NoReturn
 
 from backends.errors import UpstreamBroken
 
-EVENT_LIMIT_BYTES = 1024 * 1024
+PLAIN_LIMIT_BYTES = 1024 * 1024  # of what does not begin with data: no event is that long
+EVENT_LIMIT_BYTES = 32 * 1024 * 1024  # a picture of 24 MB in base64: 4096 x 4096 as PNG
 
 # Atomic groups: the CR of a CRLF must never count as a line end of its own.
 _BLANK_LINE = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
-_LINE = re.compile(rb"([^\r\n]*)(?:\r\n|\n|\r|$)")
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[{}\[\],:]', re.DOTALL)
+_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\],:]', re.DOTALL)
+_HEAD_BYTES = 4096  # in which data begins, behind an event's name and id
 _SPACE = b" \t\r\n"
 _BOM = b"\xef\xbb\xbf"
 
 
 class EventSplitter:
-    """Cuts a byte stream into whole events, terminators included."""
+    """Cuts a byte stream into whole events, terminators included.
+
+    It holds one event at most, up to the limit; however many segments bring one, each is searched
+    once.
+    """
 
     __slots__ = ("_has_cr", "_limit", "_oversized", "rest")
 
@@ -54,13 +59,14 @@ class EventSplitter:
         ends = _ends_any(data, position) if self._has_cr else _ends_lf(data, position)
         events, start = [], 0
         for end in ends:
-            events.append(bytes(data[start:end]))
+            whole = end - start == len(data)
+            events.append(bytes(data) if whole else bytes(data[start:end]))
             start = end
         if data is rest:
             del rest[:start]
         else:
             rest += data[start:]
-        if max(len(rest), max(map(len, events), default=0)) > self._limit:
+        if max(len(rest), max(map(len, events), default=0)) > self._limit or _is_no_event(rest):
             self._oversized = True
             events = list(takewhile(lambda event: len(event) <= self._limit, events))
             if not events:
@@ -68,10 +74,17 @@ class EventSplitter:
         return events
 
     def _raise(self) -> NoReturn:
-        raise UpstreamBroken(f"an event is larger than {self._limit} bytes")
+        limit = min(self._limit, PLAIN_LIMIT_BYTES) if _is_no_event(self.rest) else self._limit
+        raise UpstreamBroken(f"an event is larger than {limit} bytes")
+
+
+def _is_no_event(rest: bytearray) -> bool:
+    return len(rest) > PLAIN_LIMIT_BYTES and b"data:" not in rest[:_HEAD_BYTES]
 
 
 def _ends_any(data: bytes | bytearray, position: int) -> list[int]:
+    if data.find(b"\n", position) < 0 > data.find(b"\r", position):
+        return []  # the middle of a picture, say: an expression takes ten times as long
     ends = [match.end() for match in _BLANK_LINE.finditer(data, position)]
     # Where lines end with CRLF, a CR at the end of a segment is half of one: its LF follows.
     if ends and ends[-1] == len(data) and data.endswith(b"\r\n\r"):
@@ -104,14 +117,17 @@ def data_spans(event: bytes) -> list[tuple[int, int]] | None:
     if is_simple(event):
         return [(6, len(event) - 2)]
     spans, known = [], True
-    for match in _LINE.finditer(event, 3 if event.startswith(_BOM) else 0):
-        line = match[1]
-        name, colon, _ = line.partition(b":")
+    start = 3 if event.startswith(_BOM) else 0
+    for line in event[start:].splitlines(keepends=True):
+        end = start + len(line.rstrip(b"\r\n"))
+        colon = line.find(b":")
+        name = event[start:end] if colon < 0 else line[:colon]
         if name == b"data":
-            value = match.start() + 5 + line.startswith(b"data: ") if colon else match.end(1)
-            spans.append((value, match.end(1)))
+            value = end if colon < 0 else start + 5 + line.startswith(b"data: ")
+            spans.append((value, end))
         elif name not in (b"", b"event", b"id", b"retry"):
             known = False
+        start += len(line)
     return spans if spans or known else None
 
 

@@ -44,6 +44,7 @@ CALLER = "breakeven.caller"
 _FOR = "/v1/organization"
 
 ROUTES: dict[str, str] = {
+    "GET /": PUBLIC,
     "GET /health": PUBLIC,
     "GET /healthz": PUBLIC,
     "GET /readyz": PUBLIC,

@@ -95,12 +95,8 @@ class HotApi:
         )
         request_id = self.new_id()
         REQUEST.set(request_id)
-        if dialect is None:
-            reply = Reply(
-                send, request_id=request_id, clock=now_s, task=task, connection=connection
-            )
-        else:
-            reply = TranslatedReply(dialect, send, request_id=request_id, clock=now_s, task=task)
+        make = Reply if dialect is None else partial(TranslatedReply, dialect)
+        reply = make(send, request_id=request_id, clock=now_s, task=task, connection=connection)
         self._begins(reply, scope)
         unwatch: Callable[[], object] | None = None
         text: bytes | None = None
@@ -160,8 +156,7 @@ class HotApi:
 
     def _end_late(self, limits: Timeouts, now: float) -> None:
         for reply in tuple(self._open):  # a name in the sweeper would hold the last one on
-            since = reply.sending_since
-            if since is not None and now - since > limits.client_stall_s:
+            if reply.stalls(now, limits.client_stall_s):
                 reply.end("client_stall")
             elif now - reply.opened_s > limits.total_s:
                 reply.end("total")

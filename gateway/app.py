@@ -3,8 +3,8 @@
 FastAPI serves the small endpoints (models, usage, health, metrics, docs) and describes everything
 in its OpenAPI; the paths that models answer (`gateway.api.HOT`) go to `gateway.api`. What is no
 such path is looked at more closely: slashes too many, which a base address that ends in one leads
-to, are left out under `/v1` (where every path needs a key, so that no proxy's rule for a path is
-evaded), HEAD is GET without its body, and Anthropic's clients are told errors in their own shape.
+to, are left out where every path needs a key (so that no proxy's rule for a path is evaded), HEAD
+is GET without its body, and Anthropic's clients are told errors in their own shape.
 """
 
 import logging
@@ -56,7 +56,15 @@ REQUEST_ID = "breakeven.request_id"
 ANTHROPIC = "/v1/messages"
 VERSION = "anthropic-version"
 METHODS = ("DELETE", "GET", "PATCH", "POST", "PUT")
+WELCOME = {  # to whoever opens the bare address; without a key nobody learns of versions or models
+    "message": "This is Breakeven, a gateway to language models. Its API is OpenAI's, under /v1, "
+    "and needs a key; /docs describes it.",
+    "api": "/v1",
+    "docs": "/docs",
+    "openapi": "/openapi.json",
+}
 SERVER = b"*"  # what OPTIONS asks about where it names no path
+_KEYED = ("/v1/", "/v2/")  # below which every path needs a key
 _SLASHES = re.compile("//+")
 
 log = logging.getLogger("breakeven.app")
@@ -153,6 +161,10 @@ def create_app(
     )  # fmt: skip
     app.origins, app.max_n = settings.server.cors_origins, settings.server.max_n
 
+    @app.get("/", include_in_schema=False)
+    async def welcome() -> dict[str, str]:
+        return WELCOME
+
     @app.get("/healthz", tags=["operations"], summary="The process answers")
     async def healthz() -> dict[str, str]:
         return {"status": "ok"}
@@ -197,7 +209,7 @@ def create_app(
 def _straight(path: str) -> str:
     """Without slashes that are too many, where a key is asked for."""
     found = _SLASHES.sub("/", path)
-    return found.rstrip("/") if found.startswith("/v1/") and found != "/v1/" else path
+    return found.rstrip("/") if found.startswith(_KEYED) and found not in _KEYED else path
 
 
 async def _of_server(send: SendMessage, request_id: str) -> None:

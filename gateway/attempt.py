@@ -111,7 +111,8 @@ class Outcome(msgspec.Struct, frozen=True):
     """How an attempt ended; `usage` as the target reported it (None: it did not).
 
     `billable`: whether the target may charge for it although it reported nothing; `said_bytes`:
-    of text in what came of a stream; `answer`: one in one piece, measured only if need be.
+    of text in what came of a stream; `shown`: a picture was in it; `answer`: one in one piece,
+    measured only if need be.
     """
 
     status: Status
@@ -123,6 +124,7 @@ class Outcome(msgspec.Struct, frozen=True):
     billable: bool = True
     tier: str | None = None  # the service tier that the answer named
     said_bytes: int = 0
+    shown: bool = False
     answer: bytes | None = None
 
     def __repr__(self) -> str:
@@ -149,4 +151,5 @@ class Outcome(msgspec.Struct, frozen=True):
             billable=billable,
             tier=None if relay is None else relay.tier,
             said_bytes=0 if relay is None else relay.said_bytes,
+            shown=relay is not None and relay.shown,
         )

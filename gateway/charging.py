@@ -16,7 +16,7 @@ import msgspec
 
 from backends.chunks import plain_word
 from backends.errors import ServerError
-from backends.said import said_in_answer
+from backends.said import said_in_answer, shows_pictures
 from gateway.attempt import Attempt, Outcome
 from gateway.disputes import Limits, contradicted, possible, prompt_possible, worth_reading
 from gateway.measured.beside import estimated
@@ -158,10 +158,12 @@ def _is_contradicted(tokens: Tokens, outcome: Outcome, choices: int) -> bool:
     if usage is None or not outcome.usage_final or tokens.output == 0:
         return False
     if outcome.answer is None:
-        return contradicted(tokens, usage, choices, outcome.said_bytes)
+        shown = outcome.shown
+        return contradicted(tokens, usage, choices, outcome.said_bytes, shown=shown)
     if not worth_reading(tokens, choices, len(outcome.answer)):
         return False
-    return contradicted(tokens, usage, choices, said_in_answer(outcome.answer))
+    said, shown = said_in_answer(outcome.answer), shows_pictures(outcome.answer)
+    return contradicted(tokens, usage, choices, said, shown=shown)
 
 
 def _is_whole(output: int, attempt: Attempt, outcome: Outcome) -> bool:

@@ -75,6 +75,7 @@ class Delivery:
                 finish_reason=relay.finish_reason,
                 tier=relay.tier,
                 said_bytes=relay.said_bytes,
+                shown=relay.shown,
             ),
         )
         reply.booked(attempt.booked)

@@ -64,10 +64,14 @@ def prompt_possible(
     )
 
 
-def contradicted(tokens: Tokens, usage: Mapping[str, Any], choices: int, said_bytes: int) -> bool:
-    """Whether the text that came cannot be this many tokens."""
+def contradicted(
+    tokens: Tokens, usage: Mapping[str, Any], choices: int, said_bytes: int, *, shown: bool = False
+) -> bool:
+    """Whether the text that came cannot be this many tokens; `shown`: a picture came with it."""
     if said_bytes > LONGEST_TOKEN_BYTES * tokens.output:
         return True
+    if shown:
+        return False
     visible = tokens.output - tokens.reasoning - tokens.audio_output - _rejected(usage)
     return visible > said_bytes + UNSEEN_TOKENS * choices
 

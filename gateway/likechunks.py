@@ -8,6 +8,7 @@ escapes, other alphabets or control characters in its text, is `None` here and i
 import re
 from typing import NamedTuple
 
+LIMIT_BYTES = 4096  # around the text: whatever is longer has more than text in it
 _KEY = b'"content":"'
 _USAGE = b',"usage":'
 _NUMBER = rb"(?:0|[1-9][0-9]{0,14})"
@@ -51,5 +52,8 @@ def likeness_of(event: bytes, read: Taken) -> Likeness | None:
     end = event.find(b'"', begin)
     if begin < len(_KEY) or end < begin:
         return None
-    found = Likeness(event[:begin], event[end : len(event) - len(read.usage) - len(_END)])
+    tail = len(event) - len(read.usage) - len(_END)
+    if begin + tail - end > LIMIT_BYTES:  # it would be held for as long as its stream lasts
+        return None
+    found = Likeness(event[:begin], event[end:tail])
     return found if found.middle.endswith(_USAGE) and found.take(event) == read else None

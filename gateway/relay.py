@@ -41,7 +41,8 @@ from gateway.likechunks import Likeness, Taken, likeness_of
 
 __all__ = ["ByteRelay", "EventRelay", "error_event", "parse_answer"]
 
-WITHHELD_LIMIT_BYTES = 4 * 1024 * 1024
+WITHHELD_LIMIT_BYTES = 4 * 1024 * 1024  # behind the event that ends the answer
+USAGE_LIMIT_BYTES = 64 * 1024
 
 _Spans = list[tuple[int, int]]
 
@@ -50,11 +51,13 @@ class ByteRelay:
     """For APIs: events pass untouched; usage that the client did not ask for is left out.
 
     It stands in a chunk of its own, or beside a choice, as some APIs report it. Beside a choice
-    that goes on it is a running figure and no ending.
+    that goes on it is a running figure and no ending. What a stream can hold here is an event on
+    its way in (32 MiB at most), the one that ends it (as much), and 4 MiB that come behind that.
     """
 
     __slots__ = (
         "_choices",
+        "_ending_bytes",
         "_finished",
         "_hide_usage",
         "_splitter",
@@ -62,7 +65,6 @@ class ByteRelay:
         "_started",
         "_usage_raw",
         "_withheld",
-        "_withheld_bytes",
         "_withholding",
         "complete",
         "content_events",
@@ -70,6 +72,7 @@ class ByteRelay:
         "finish_reason",
         "first_content",
         "said_bytes",
+        "shown",
         "tier",
         "usage_final",
     )
@@ -84,17 +87,18 @@ class ByteRelay:
         self.finish_reason: str | None = None
         self.first_content = False
         self.said_bytes = 0  # of text in what came: tokens are estimated from it
+        self.shown = False  # a picture came, whose tokens no text tells
         self.tier: str | None = None
         self.usage_final = False
         self._choices = choices
+        self._ending_bytes = 0  # of the event that ends it
         self._finished: set[int] = set()
         self._hide_usage = hide_usage
         self._splitter = EventSplitter()
         self._spoke = False  # a choice was there, with words or without
         self._started = False
         self._usage_raw: bytes | None = None
-        self._withheld: list[bytes] = []
-        self._withheld_bytes = 0
+        self._withheld = bytearray()
         self._withholding = False
 
     @property
@@ -155,7 +159,7 @@ class ByteRelay:
     def finish(self) -> bytes:
         """What was withheld, for when the settle is durable."""
         self.check_end()
-        rest = b"".join(self._withheld) + (b"" if self.complete else self.last_word)
+        rest = bytes(self._withheld) + (b"" if self.complete else self.last_word)
         self._withheld.clear()
         return rest
 
@@ -201,7 +205,7 @@ class ByteRelay:
 
     def _usage(self, event: bytes, choices: list[Choice] | None, raw: bytes) -> bytes:
         """Take a chunk's usage; return the event as it may be relayed."""
-        self._usage_raw = raw
+        self._usage_raw = self._counted(raw)
         if choices:
             self.usage_final = self._withholding
             return cut_usage(event, raw) if self._hide_usage else event
@@ -214,6 +218,7 @@ class ByteRelay:
             if choice.has_content():
                 content = True
                 self.said_bytes += choice.said_bytes()
+                self.shown = self.shown or choice.shows()
             if choice.finish_reason:
                 self.finish_reason = plain_word(choice.finish_reason)
                 self._finished.add(choice.index)
@@ -223,11 +228,18 @@ class ByteRelay:
             self.content_events += 1
             self.first_content = True
 
+    def _counted(self, usage: bytes) -> bytes:
+        """Itself: it is kept for as long as the stream lasts, for each choice."""
+        if len(usage) > USAGE_LIMIT_BYTES:
+            raise self._broken(f"its usage is larger than {USAGE_LIMIT_BYTES} bytes")
+        return usage
+
     def _withhold(self, event: bytes) -> None:
-        self._withheld_bytes += len(event)
-        if self._withheld_bytes > WITHHELD_LIMIT_BYTES:
+        if not self._withheld:
+            self._ending_bytes = len(event)
+        self._withheld += event
+        if len(self._withheld) - self._ending_bytes > WITHHELD_LIMIT_BYTES:
             raise UpstreamBroken("the answer goes on far beyond its ending")
-        self._withheld.append(event)
 
     def _broken(self, reason: str) -> BackendError:
         """Before anything left, another target may still be tried."""
@@ -286,7 +298,7 @@ class EventRelay(ByteRelay):
         if not choices:
             return super()._usage(event, choices, raw)
         if 0 <= (index := choices[0].index) < self._choices:
-            self._running[index] = raw
+            self._running[index] = self._counted(raw)
         if self._keep_running:
             return event
         shown = cut_usage(event, raw)

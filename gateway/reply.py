@@ -1,7 +1,7 @@
 """The client's side of one request: what was sent, whether it is still there, who ended it.
 
 `start` happens once; after it an error can only travel as an event in the stream. A sweeper (in
-`gateway.api`) looks at `sending_since` and `opened_s` to end stalled and overlong requests.
+`gateway.api`) asks `stalls` and looks at `opened_s` to end stalled and overlong requests.
 """
 
 import asyncio
@@ -25,9 +25,9 @@ class Reply:
     `broken`, likewise: the answer had begun and ends with an error. `use`: of limits of its rate.
     """
 
-    __slots__ = ("_clock", "_connection", "_send", "broken", "charged", "ended_by", "finished",
-                 "opened_s", "request_id", "sending_since", "started", "status", "story", "task",
-                 "use")  # fmt: skip
+    __slots__ = ("_clock", "_connection", "_left", "_line", "_send", "broken", "charged",
+                 "ended_by", "finished", "opened_s", "request_id", "sending_since", "started",
+                 "status", "story", "task", "use")  # fmt: skip
 
     def __init__(
         self,
@@ -39,7 +39,8 @@ class Reply:
         connection: Connection | None = None,
     ) -> None:
         self._send = send
-        self._connection = connection
+        self._connection = self._line = connection
+        self._left = 0  # bytes that its client had not taken when that was looked at last
         self._clock = clock
         self.task = task
         self.request_id = request_id
@@ -57,6 +58,21 @@ class Reply:
         if self.ended_by is None and not self.finished:
             self.ended_by = why
             self.task.cancel()
+
+    def stalls(self, now_s: float, limit_s: float) -> bool:
+        """Whether its client has taken nothing for so long; to be asked more often than that.
+
+        A picture of some MiB leaves in one piece, which takes a slow line longer than the limit.
+        """
+        if self.sending_since is None:
+            return False
+        before, self._left = self._left, self._unsent()
+        if self._left < before:
+            self.sending_since = now_s
+        return now_s - self.sending_since > limit_s
+
+    def _unsent(self) -> int:
+        return 0 if self._line is None else self._line.unsent()
 
     def through(self, wrap: Callable[[Send], Send]) -> None:
         """Whatever is sent from here on passes what `wrap` makes, and takes no shorter way."""
@@ -91,7 +107,7 @@ class Reply:
 
     async def body(self, data: bytes, *, more: bool) -> None:
         """Send and wait while the client's buffer is full: memory stays bounded."""
-        self.sending_since = self._clock()
+        self.sending_since, self._left = self._clock(), self._unsent()
         self.finished = not more  # the server reports a disconnect after a complete answer
         await self._send({"type": "http.response.body", "body": data, "more_body": more})
         self.sending_since = None

@@ -9,15 +9,17 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from backends.errors import UpstreamBroken
 from gateway.dialects.base import Dialect
 from gateway.dialects.voice import Voice
 from gateway.http.body import Members
-from gateway.http.connection import Header
+from gateway.http.connection import Connection, Header
 from gateway.intake import Asked, read
 from gateway.reply import Reply, Send
 from ledger.journals.records import Tokens
 
 CHAT = "/v1/chat/completions"
+HELD_LIMIT_BYTES = 64 * 1024 * 1024  # as of an answer in one piece
 
 
 class TranslatedReply(Reply):
@@ -33,8 +35,10 @@ class TranslatedReply(Reply):
         request_id: str,
         clock: Callable[[], float],
         task: asyncio.Task[Any],
+        connection: Connection | None = None,
     ) -> None:
-        super().__init__(send, request_id=request_id, clock=clock, task=task)
+        super().__init__(send, request_id=request_id, clock=clock, task=task, connection=connection)
+        self._connection = None  # nothing goes a shorter way: it is to be translated
         self._dialect = dialect
         self._of_chat = False  # until it is a chat request, what is wrong has its names here
         self.voice: Voice | None = None
@@ -57,8 +61,13 @@ class TranslatedReply(Reply):
         await super().start(status, [*headers, *self._dialect.headers(self.request_id)])
 
     async def body(self, data: bytes, *, more: bool) -> None:
-        """Part of a stream, in chat's events; what says nothing here is not sent."""
+        """Part of a stream, in chat's events; what says nothing here is not sent.
+
+        Raises `UpstreamBroken` where an answer goes on without end; its last part is always sent.
+        """
         if self.voice is not None:
+            if more and self.voice.held_bytes > HELD_LIMIT_BYTES:
+                raise UpstreamBroken(f"the answer is larger than {HELD_LIMIT_BYTES} bytes")
             data = self.voice.feed(data) + (b"" if more else self.voice.end())
         if data or not more:
             await super().body(data, more=more)

@@ -17,6 +17,8 @@ from backends.sse import EventSplitter, data_spans, join_data
 from gateway.dialects.chat import Kind, Piece, first_choice, pieces, read_object, tokens_of
 from ledger.journals.records import Tokens
 
+STRING_BYTES = 64  # that a short one takes beside its characters
+
 encode = msgspec.json.encode
 
 
@@ -47,7 +49,10 @@ class Block:
 
 
 class Voice(ABC):
-    """Tells one answer. `feed` takes bytes of chat's event stream, `whole` a chat completion."""
+    """Tells one answer. `feed` takes bytes of chat's event stream, `whole` a chat completion.
+
+    What was said is held to the end, where some dialects say it again: `held_bytes`, roughly.
+    """
 
     def __init__(self, request_id: str) -> None:
         self.request_id = request_id
@@ -61,6 +66,7 @@ class Voice(ABC):
         self.blocks: list[Block] = []
         self._calls: dict[int, Block] = {}
         self._splitter = EventSplitter()
+        self.held_bytes = 0
         self._begun = False
         self._over = False
 
@@ -118,6 +124,7 @@ class Voice(ABC):
         choice = self._observe(chunk)
         yield from self._begin()
         for piece in pieces((choice or {}).get("delta")):
+            self.held_bytes += len(piece.text) + STRING_BYTES
             yield from self._tell(piece)
 
     def _observe(self, chunk: dict[str, Any]) -> dict[str, Any] | None:

@@ -26,6 +26,9 @@ class Connection(Protocol):
     def push(self, part: bytes) -> bool:
         """Send a part of the answer, whose head is out; False if that must wait."""
 
+    def unsent(self) -> int:
+        """Bytes that were sent and that its client has not taken."""
+
     def answer(self, status: int, headers: Sequence[Header], data: bytes) -> bool:
         """Send all of an answer; False if that must wait or is not as plain as usual."""
 

@@ -1,4 +1,4 @@
-"""CORS: web pages of the origins that the configuration names may call `/v1` from a browser.
+"""CORS: web pages of the origins that the configuration names may call the API from a browser.
 
 It stands around the application only where origins are configured, and answers a browser's
 question beforehand itself: that comes without a key. What such a page may send is not narrowed
@@ -15,7 +15,7 @@ from gateway.reply import Send
 
 App = Callable[[Any, Any, Any], Any]
 
-PREFIX = "/v1/"
+_SHARED = re.compile(r"/+v[12]/").match  # also with slashes too many, which are left out
 METHODS = b"GET, HEAD, POST, DELETE"
 CACHED = ("GET", "HEAD")  # what a cache may keep
 EXPOSED = (
@@ -41,7 +41,7 @@ class Cors:
 
     async def __call__(self, scope: Any, receive: Any, send: Send) -> None:
         origin = None
-        shared = scope["type"] == "http" and scope["path"].startswith(PREFIX)
+        shared = scope["type"] == "http" and _SHARED(scope["path"]) is not None
         if shared:
             origin = _value(scope, b"origin")
         headers: list[Header] = [] if self._all else [(b"vary", b"origin")]
@@ -91,6 +91,7 @@ class _Sharing:
         self._headers = headers
         self.abort, self.take = connection.abort, connection.take
         self.listen, self.push = connection.listen, connection.push
+        self.unsent = connection.unsent
         self._answer = connection.answer
 
     def answer(self, status: int, headers: Sequence[Header], data: bytes) -> bool:

@@ -156,6 +156,10 @@ class BoundedProtocol(HttpToolsProtocol):
     def abort(self) -> None:
         self.transport.abort()
 
+    def unsent(self) -> int:
+        """As `Connection` says."""
+        return 0 if self._lost else self.transport.get_write_buffer_size()
+
     def take(self) -> bytes | None:
         """As `Connection` says, and as uvicorn's `receive` does it."""
         cycle = self._working

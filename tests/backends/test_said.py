@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from backends.chunks import read_chunk
-from backends.said import said_bytes, said_in, said_in_answer
+from backends.said import said_bytes, said_in, said_in_answer, shows_pictures
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,8 @@ from backends.said import said_bytes, said_in, said_in_answer
         ({"role": "assistant", "id": "x", "content": "ab", "refusal": None}, 2),
         ([{"id": "call", "function": {"name": "look", "arguments": '{"a":1}'}}], 11),
         ({"audio": {"id": "a", "data": "AAAA", "transcript": "hey"}}, 3),
+        ([{"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}], 0),
+        ("![a](data:image/png;base64," + "AAAA" * 999 + ") is it", 26),
     ],
 )
 def test_texts_count_and_form_does_not(value, size):
@@ -58,3 +60,16 @@ def test_of_a_whole_answer_its_choices_count(body, size):
 def test_of_a_chunk_its_delta_counts(delta, size):
     chunk = read_chunk(msgspec.json.encode({"choices": [{"index": 0, "delta": delta}]}))
     assert [choice.said_bytes() for choice in chunk.choices] == [size]
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ({"content": "", "images": [{"image_url": {"url": "https://e/a.png"}}]}, True),
+        ({"content": [{"type": "image_url", "image_url": {"url": "https://e/a.png"}}]}, True),
+        ({"content": "![a](data:image/png;base64,AAAA)"}, True),
+        ({"content": 'the member "images", or "image_url"'}, False),
+    ],
+)
+def test_pictures_are_found_by_their_names(message, shown):
+    assert shows_pictures(msgspec.json.encode({"choices": [{"message": message}]})) is shown

@@ -187,3 +187,22 @@ def test_cutting_equals_removing_the_key(value, separators, ascii_only):
     encoded = json.dumps(value["usage"], separators=separators, ensure_ascii=ascii_only)
     cut = cut_usage(raw, encoded.encode())
     assert json.loads(cut[6:]) == {key: value[key] for key in value if key != "usage"}
+
+
+class Counting(bytearray):
+    """Counts the bytes that are searched."""
+
+    searched = 0
+
+    def find(self, what: bytes, start: int = 0) -> int:  # type: ignore[override]  # as it is called
+        self.searched += len(self) - start
+        return super().find(what, start)
+
+
+def test_an_event_in_many_segments_is_searched_once():
+    """Each further segment cost as much as all before it, else: 8 MiB came to 2 GiB."""
+    splitter, event = EventSplitter(), b"data: " + b"x" * 2**23 + b"\n\n"
+    splitter.rest = rest = Counting()
+    pieces = [event[at : at + 16384] for at in range(0, len(event), 16384)]
+    assert [one for piece in pieces for one in splitter.feed(piece)] == [event]
+    assert 0.9 * len(event) <= rest.searched <= 1.01 * len(event)

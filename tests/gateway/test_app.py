@@ -58,6 +58,22 @@ def test_models_need_a_key(stack) -> None:
     assert answer.headers["x-request-id"].startswith("req_")
 
 
+def test_the_bare_address_says_what_this_is_and_where_its_api_lies(stack) -> None:
+    """Without a key nobody learns of versions, models or targets."""
+    answer = httpx.get(stack.url + "/", trust_env=False)
+    assert answer.status_code == 200
+    told = answer.json()
+    assert set(told) == {"message", "api", "docs", "openapi"}
+    assert "Breakeven" in told["message"]
+    for path in (told["docs"], told["openapi"]):
+        assert httpx.get(stack.url + path, trust_env=False).status_code == 200
+    assert httpx.get(stack.url + told["api"] + "/models", trust_env=False).status_code == 401
+    assert httpx.head(stack.url, trust_env=False).headers["content-length"] == str(
+        len(answer.content)
+    )
+    assert httpx.post(stack.url, trust_env=False).headers["allow"] == "GET, HEAD"
+
+
 def test_health_readiness_and_metrics_need_none(stack) -> None:
     for path, body in (
         ("/healthz", {"status": "ok"}),
@@ -144,6 +160,7 @@ def test_slashes_too_many_are_left_out_where_a_key_is_asked_for(stack) -> None:
         assert stack.post(path, body).status_code == 200
     for path in ("/v1/models/", "//v1/models", "/v1//models", "/v1/models/own/"):
         assert stack.get(path).status_code == 200
+    assert stack.post("//v2/rerank/", {}).status_code == 400
     for path in ("//metrics", "/metrics/", "/healthz/", "/v1/", "/v1"):
         assert stack.get(path).json()["error"]["code"] == "unknown_url"
 

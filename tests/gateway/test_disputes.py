@@ -79,6 +79,13 @@ def test_tokens_against_the_text_that_came(output, more, usage, said, wrong):
     assert contradicted(Tokens(output=output, **more), usage, 1, said) is wrong
 
 
+def test_a_picture_has_tokens_that_no_text_tells():
+    tokens = Tokens(output=1290)
+    assert contradicted(tokens, {}, 1, 10)
+    assert not contradicted(tokens, {}, 1, 10, shown=True)
+    assert contradicted(tokens, {}, 1, 1291 * LONGEST_TOKEN_BYTES, shown=True)
+
+
 @given(
     words=st.lists(st.text(min_size=1, max_size=40), max_size=60),
     merge=st.integers(1, 30),

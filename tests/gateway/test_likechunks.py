@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backends.errors import BackendError
-from gateway.likechunks import Taken, likeness_of
+from gateway.likechunks import LIMIT_BYTES, Taken, likeness_of
 from gateway.relay import ByteRelay, EventRelay
 
 HEAD = 'data: {"id":"c","object":"chat.completion.chunk","model":"m","choices":[{"index":0,"delta":'
@@ -97,6 +97,12 @@ def test_a_stream_is_relayed_and_counted_as_if_all_were_read(events: list[bytes]
                     outcomes.append((type(error), str(error)))
             assert outcomes[0] == outcomes[1]
             assert state(short) == state(full)
+
+
+def test_what_is_long_around_its_text_is_not_kept() -> None:
+    said = chunk('{"content":"a","more":"%s"}' % ("x" * LIMIT_BYTES))
+    shown = said.replace(b',"usage":' + USAGE.encode(), b"")
+    assert likeness_of(said, Taken(1, USAGE.encode(), shown)) is None
 
 
 def test_most_of_a_stream_takes_the_short_way(monkeypatch) -> None:

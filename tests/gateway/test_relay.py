@@ -6,6 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from backends.errors import BadAnswer, ServerError, UpstreamBroken
+from backends.sse import EVENT_LIMIT_BYTES
 from gateway.relay import ByteRelay, EventRelay, error_event, parse_answer
 
 DONE = b"data: [DONE]\n\n"
@@ -206,7 +207,7 @@ GARBAGE = {
     "bad json": b'data: {"choices":[\n\n',
     "a bare value": b"data: 17\n\n",
     "invalid UTF-8": b'data: {"choices":[{"delta":{"content":"\xff"}}]}\n\n',
-    "an endless line": b"data: " + b"x" * (1 << 20),
+    "an endless line": b"data: " + b"x" * EVENT_LIMIT_BYTES,
     "nested without end": b'data: {"choices":' + b"[" * 250_000 + b"]" * 250_000 + b"}\n\n",
 }
 

@@ -114,10 +114,29 @@ async def test_a_whole_answer_goes_in_one_piece_where_it_can(taken: bool) -> Non
     assert task is not None
     reply = Reply(
         wire, request_id="req_1", clock=lambda: 7.0, task=task,
-        connection=SimpleNamespace(answer=answer),
+        connection=SimpleNamespace(answer=answer, unsent=lambda: 0),
     )  # fmt: skip
     await reply.whole(200, [JSON], b"{}")
     assert given == [(200, [(b"x-request-id", b"req_1"), JSON], b"{}")]
     assert len(wire.sent) == (0 if taken else 2)
     assert reply.started
     assert reply.finished
+
+
+async def test_who_takes_a_little_now_and_then_does_not_stall() -> None:
+    """One part of an answer may be a picture of several MiB."""
+    wire, now, line = Wire(), [7.0], SimpleNamespace(unsent=lambda: left[0])
+    left = [900]
+    task = asyncio.current_task()
+    assert task is not None
+    reply = Reply(wire, request_id="req_1", clock=lambda: now[0], task=task, connection=line)  # type: ignore[arg-type]  # no more of a connection is asked for here
+    assert not reply.stalls(99.0, 5.0)
+    wire.open.clear()
+    sending = asyncio.create_task(reply.body(b"x", more=True))
+    await asyncio.sleep(0)
+    for now_s, kept, stalls in ((11, 900, False), (12, 800, False), (17, 800, False),
+                                (18, 800, True), (19, 700, False), (24, 700, False)):  # fmt: skip
+        left[0] = kept
+        assert reply.stalls(float(now_s), 5.0) is stalls, now_s
+    wire.open.set()
+    await sending

@@ -172,6 +172,22 @@ def responses_told(request, gateway, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture(
     scope="session",
+    params=[pytest.param(name, marks=pytest.mark.part(name)) for name in PYTHONS],
+)
+def uses_told(request, gateway, tmp_path_factory: pytest.TempPathFactory) -> dict:
+    """What OpenAI's SDK saw of raw answers, helpers, pages and tasks, by its major."""
+    team = f"uses-{request.param}"
+    environ = {
+        "OPENAI_BASE_URL": gateway.base_url,
+        "OPENAI_API_KEY": gateway.key(team=team),
+    }
+    folder = tmp_path_factory.mktemp("uses")
+    found = seen_by(isolated(request.param, "uses_checks.py"), folder, environ)
+    return {**found, "team": team}
+
+
+@pytest.fixture(
+    scope="session",
     params=[pytest.param(n, marks=pytest.mark.part(part)) for n, (part, _) in FRAMEWORKS.items()],
 )
 def framework_told(request, gateway, tmp_path_factory: pytest.TempPathFactory) -> dict:

@@ -74,6 +74,21 @@ def test_messages_count_and_take_bearer_tokens(messages_told: dict) -> None:
     assert len(set(messages_told["asynchronous"]["texts"])) == 1
 
 
+def test_messages_are_used_by_helpers_raw_and_in_tasks(messages_told: dict) -> None:
+    assert messages_told["counted_with_tools"]["tokens"] > messages_told["counted"]["tokens"]
+    raw = messages_told["raw"]
+    assert raw["request_id"].startswith("req_")
+    assert (raw["first"], raw["last"]) == (
+        "event: message_start",
+        'data: {"type":"message_stop"}',
+    )
+    assert messages_told["listed"]["one"] == messages_told["listed"]["ids"][0] == "chat"
+    assert {"text", "content_block_stop", "message_stop"} <= set(messages_told["folded"]["kinds"])
+    assert messages_told["tool_runner"] == {"messages": 2, "calls": 1}
+    assert messages_told["cancelled"]["ended"] == ["CancelledError"] * 3
+    assert messages_told["cancelled"]["after"].startswith(LABEL)
+
+
 @pytest.mark.parametrize(
     ("check", "raised", "status", "kind", "said"),
     [

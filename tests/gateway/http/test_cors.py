@@ -32,7 +32,8 @@ def beforehand(stack, origin: str, path: str = CHAT, **changes: str) -> httpx.Re
 
 
 def test_a_page_is_answered_beforehand_without_a_key(shared) -> None:
-    for path in (CHAT, "/v1/messages", "/v1/models", "/v1/nothing"):
+    paths = (CHAT, "/v1/messages", "/v1/models", "/v1/nothing", "/v2/rerank", "//v1//models/")
+    for path in paths:
         answer = beforehand(shared, PAGE, path)
         assert (answer.status_code, answer.content) == (204, b"")
         assert answer.headers[ALLOWED] == PAGE

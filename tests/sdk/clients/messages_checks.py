@@ -98,6 +98,77 @@ def counted(client) -> dict:
     return {"tokens": client.messages.count_tokens(**asked, system="Be brief.").input_tokens}
 
 
+def counted_with_tools(client) -> dict:
+    asked = {name: FORCED[name] for name in ("model", "messages", "tools", "tool_choice")}
+    return {"tokens": client.messages.count_tokens(**asked).input_tokens}
+
+
+def raw(client) -> dict:
+    """Heads beside bodies, whole and as lines."""
+    answer = client.messages.with_raw_response.create(**ASK)
+    with client.messages.with_streaming_response.create(**ASK, stream=True) as stream:
+        lines = [line for line in stream.iter_lines() if line]
+    return {
+        "request_id": answer.headers["request-id"],
+        "text": answer.parse().content[0].text,
+        "first": lines[0],
+        "last": lines[-1],
+    }
+
+
+def listed(client) -> dict:
+    found = [one.id for one in client.models.list(limit=2)]
+    return {"ids": found, "one": client.models.retrieve("chat").id}
+
+
+def folded(client) -> dict:
+    """Every event of the helper, and the snapshot that it keeps."""
+    with client.messages.stream(**ASK) as stream:
+        kinds = {event.type for event in stream}
+        return {"kinds": sorted(kinds), "text": stream.get_final_text()}
+
+
+def tool_runner(client) -> dict:
+    """The SDK's own loop: it calls the function, and sends its result back."""
+    calls: list[str] = []
+
+    @anthropic.beta_tool
+    def weather(town: str, days: int) -> str:
+        """Weather of a town."""
+        calls.append(town)
+        return f"rain for {days} days"
+
+    runner = client.beta.messages.tool_runner(
+        model="chat", max_tokens=100, messages=ASK["messages"], tools=[weather],
+        tool_choice={"type": "any"}, max_iterations=2,
+    )  # fmt: skip
+    return {"messages": len([message.id for message in runner]), "calls": len(calls)}
+
+
+def cancelled(_client) -> dict:
+    """Tasks that are cancelled in the middle of a stream leave their client usable."""
+    long = {**ASK, "max_tokens": 4000, "extra_body": {"ignore_eos": True}}
+
+    async def read(client, seen: list[str]) -> None:
+        async with client.messages.stream(**long) as stream:
+            async for text in stream.text_stream:
+                seen.append(text)  # noqa: PERF401 - it ends in the middle
+
+    async def work() -> dict:
+        async with anthropic.AsyncAnthropic(max_retries=0) as client:
+            seen: list[list[str]] = [[] for _ in range(3)]
+            tasks = [asyncio.create_task(read(client, one)) for one in seen]
+            while not all(len(one) > 2 for one in seen):  # noqa: ASYNC110 - many events
+                await asyncio.sleep(0.01)
+            for task in tasks:
+                task.cancel()
+            ended = await asyncio.gather(*tasks, return_exceptions=True)
+            after = await client.messages.create(**ASK)
+            return {"ended": [type(one).__name__ for one in ended], "after": after.content[0].text}
+
+    return asyncio.run(work())
+
+
 def bearer(_client) -> dict:
     """As tools do that are given a token instead of a key."""
     token = os.environ["ANTHROPIC_API_KEY"]
@@ -163,8 +234,9 @@ def asynchronous(_client) -> dict:
 
 
 CHECKS = (
-    whole, streamed, spilled, tools, tools_streamed, results, counted, bearer, bad_key,
-    bad_request, server_tool, unknown_model, over_budget, abort, asynchronous,
+    whole, streamed, spilled, tools, tools_streamed, results, counted, counted_with_tools, raw,
+    listed, folded, tool_runner, cancelled, bearer, bad_key, bad_request, server_tool,
+    unknown_model, over_budget, abort, asynchronous,
 )  # fmt: skip
 
 
