@@ -53,6 +53,9 @@ RETRY_S = 5.0
 CAP_NAMES = {"openai": "max_completion_tokens"}
 SPUN = (Kind.CHAT, Kind.COMPLETION, Kind.TRANSCRIPTION)  # token by token
 NOBODY = 499  # the status that proxies log for a client that closed its connection
+RESTARTING = 503
+# What a client is told whose request was ended, where it can be told anything.
+TOLD = {CLIENT_GONE: NOBODY, "client_stall": NOBODY, "total": 504, "drain": RESTARTING}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,7 +260,8 @@ class Dispatcher:
             raise RequestError("unavailable", UNRECORDED, retry_after_s=RETRY_S) from error
         except asyncio.CancelledError:
             status: Status = "client_gone" if reply.ended_by == CLIENT_GONE else "timeout"
-            self.metering.settle_later(attempt, Outcome.cut(attempt, status, NOBODY))
+            told = TOLD.get(reply.ended_by or "", RESTARTING)
+            self.metering.settle_later(attempt, Outcome.cut(attempt, status, told))
             raise
         finally:
             for promise in (attempt.flight, attempt.passage):

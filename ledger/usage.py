@@ -197,7 +197,7 @@ def _agreed(what: str, counts: tuple[int | None, ...]) -> int:
 def _details(usage: Mapping[str, object], *names: str) -> Mapping[str, object]:
     for name in names:
         value = usage.get(name)
-        if value is None:
+        if value is None or value == []:  # as PHP writes an object without members
             continue
         if not isinstance(value, Mapping):
             raise UsageError(f"`{name}` is no object")
@@ -206,11 +206,13 @@ def _details(usage: Mapping[str, object], *names: str) -> Mapping[str, object]:
 
 
 def _first(fields: Mapping[str, object], *names: str) -> int | None:
-    """The first of the names that is there; null counts as absent."""
+    """The first of the names that is there; null counts as absent, `5.0` as 5 as in JSON Schema."""
     for name in names:
         value = fields.get(name)
         if value is None:
             continue
+        if type(value) is float and value.is_integer():
+            value = int(value)
         if type(value) is not int:  # bool is an int to isinstance, and no count
             raise UsageError(f"`{name}` is {value!r}: not a whole number")
         if not 0 <= value <= TOKENS_LIMIT:

@@ -135,11 +135,34 @@ def test_shapes(usage, convention, tokens):
 
 
 @pytest.mark.parametrize(
+    "change",
+    [
+        {"prompt_tokens": 1000.0, "completion_tokens": 300.0, "total_tokens": 1300.0},
+        {"prompt_tokens_details": OPENAI["prompt_tokens_details"] | {"cached_tokens": 400.0}},
+        {"prompt_tokens_details": OPENAI["prompt_tokens_details"], "cache_creation": []},
+    ],
+)
+def test_whole_numbers_and_empty_objects_may_be_written_otherwise(change):
+    """`5.0` is an integer to JSON Schema, and PHP writes an empty object as a list."""
+    found = tokens_from_usage(OPENAI | change, INSIDE)
+    assert found == tokens_from_usage(OPENAI, INSIDE)
+    assert all(type(getattr(found, name)) is int for name in found.__struct_fields__)
+
+
+def test_details_that_are_an_empty_list_say_nothing():
+    bare = {"prompt_tokens": 9, "completion_tokens": 3}
+    empty = {"prompt_tokens_details": [], "completion_tokens_details": []}
+    assert tokens_from_usage(bare | empty, INSIDE) == tokens_from_usage(bare, INSIDE)
+
+
+@pytest.mark.parametrize(
     ("change", "named"),
     [
         ({"prompt_tokens": -1}, "prompt_tokens"),
         ({"prompt_tokens": "1000"}, "not a whole number"),
-        ({"prompt_tokens": 1000.0}, "not a whole number"),
+        ({"prompt_tokens": 1000.5}, "not a whole number"),
+        ({"prompt_tokens": 1e30}, "not between"),
+        ({"prompt_tokens": float("inf")}, "not a whole number"),
         ({"prompt_tokens": True}, "not a whole number"),
         ({"prompt_tokens": TOKENS_LIMIT + 1}, "not between"),
         ({"prompt_tokens": None}, "neither"),

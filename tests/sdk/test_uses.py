@@ -15,7 +15,7 @@ def test_raw_answers(uses_told: dict) -> None:
     assert (lines["status"], lines["first"], lines["last"]) == (200, "data: ", "data: [DONE]")
     assert lines["type"].startswith("text/event-stream")
     assert lines["request_id"].startswith("req_")
-    assert uses_told["parsed_late"]["backend"] == "pool:chat"
+    assert uses_told["parsed_late"]["backend"] == "pool:chat/0"
     assert uses_told["raw_stream"]["text"] == uses_told["parsed_late"]["text"]
     assert uses_told["given_besides"]["status"] == 200
 

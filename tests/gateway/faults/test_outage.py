@@ -213,7 +213,7 @@ def test_each_deadline_ends_its_request_and_leaves_one_row(
             break  # else this machine was silent for longer than a target may be
     assert b'"code":"upstream_timeout"' in answer.content
     assert after_s - 0.05 <= passed_s <= after_s + BOUNDS_S
-    assert (row["status"], row["error"]) == ("timeout", error)
+    assert (row["status"], row["error"], row["http_status"]) == ("timeout", error, 504)
 
 
 def test_comments_do_not_put_off_the_first_token(hasty, rule, answers) -> None:

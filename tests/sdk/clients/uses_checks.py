@@ -11,7 +11,6 @@ import json
 import traceback
 from importlib.metadata import version
 
-import httpx
 import openai
 from pydantic import BaseModel
 
@@ -108,7 +107,7 @@ def given_besides(client) -> dict:
     answer = client.chat.completions.with_raw_response.create(
         **{**ASK, "user": "somebody", "metadata": {"job": "x"}},
         extra_headers={"x-session-id": "s-1", "x-own": "1"}, extra_query={"api-version": "1"},
-        extra_body={"min_tokens": 3}, timeout=httpx.Timeout(30.0, connect=5.0),
+        extra_body={"min_tokens": 3}, timeout=openai.Timeout(30.0, connect=5.0),
     )  # fmt: skip
     return {"status": answer.status_code, "text": answer.parse().choices[0].message.content}
 
