@@ -65,11 +65,11 @@ def test_a_cut_keeps_the_usage_that_was_seen_last() -> None:
     one = attempt()
     assert Outcome.cut(one, "client_gone", 499).usage is None
     one.relay = SimpleNamespace(
-        usage={"prompt_tokens": 1}, usage_final=False, tier="flex", said_bytes=7
+        usage={"prompt_tokens": 1}, usage_final=False, tier="flex", said_bytes=7, shown=True
     )
     cut = Outcome.cut(one, "upstream_error", 502, error="broken")
     assert (cut.usage, cut.usage_final, cut.error) == ({"prompt_tokens": 1}, False, "broken")
-    assert (cut.tier, cut.said_bytes) == ("flex", 7)
+    assert (cut.tier, cut.said_bytes, cut.shown) == ("flex", 7, True)
     assert cut.billable
 
 
