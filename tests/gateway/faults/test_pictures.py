@@ -90,7 +90,8 @@ def reader(stack, path: str = "/v1/chat/completions") -> socket.socket:
 
 def test_who_reads_a_picture_slowly_gets_all_of_it(brief, rule, answers, sketching) -> None:
     """It leaves in one piece, which takes longer than a client may stall."""
-    body = sketching(12 * MIB, last=False)
+    word = f"data: {{{answers.CHOICE % ('x' * 900)}}}\n\n".encode()
+    body = drawn(12 * MIB) + word * 100 + sketching(1000, last=False)
     brief.alpha.rule = rule(answer=answers.stream(body))
     client, read, begun = reader(brief.stack), bytearray(), time.monotonic()
     while not read.endswith(b"0\r\n\r\n"):
