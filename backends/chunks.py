@@ -12,7 +12,7 @@ import msgspec
 
 from backends.errors import BadAnswer, Reported
 from backends.refusal import KEY_LIKE
-from backends.said import holds_encoded, said_bytes, said_in, text_bytes
+from backends.said import ENCODED_FROM, holds_encoded, said_bytes, said_in, text_bytes
 
 WORD_LIMIT = 64  # characters of a target's word that are kept
 _NULL = msgspec.Raw(b"null")
@@ -60,9 +60,10 @@ class Choice(msgspec.Struct, gc=False):
         delta = self.delta
         if delta is None:
             return False
-        if delta.images is not _NULL and bytes(delta.images) not in _EMPTY:
+        content = delta.content
+        if content is not None and len(content) > ENCODED_FROM and holds_encoded(content):
             return True
-        return delta.content is not None and holds_encoded(delta.content)
+        return delta.images is not _NULL and bytes(delta.images) not in _EMPTY
 
     def said_bytes(self) -> int:
         """How much it said, in bytes of text."""

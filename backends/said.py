@@ -15,7 +15,7 @@ _NOT_SAID = frozenset(
 )  # fmt: skip
 _PICTURES = (b'"images"', b'"image_url"', b";base64,")  # within a text, quotes are escaped
 _ENCODED = re.compile(r";base64,[A-Za-z0-9+/=_-]+")
-_ENCODED_FROM = 256  # characters: shorter texts are not searched, nor would it matter
+ENCODED_FROM = 256  # characters: shorter texts are not searched, nor would it matter
 _decode = msgspec.json.Decoder().decode
 
 
@@ -35,13 +35,13 @@ def said_bytes(value: Any) -> int:
 
 def text_bytes(text: str) -> int:
     """Without what stands in it as `data:` addresses: some write pictures so, as Markdown."""
-    if holds_encoded(text):
+    if len(text) > ENCODED_FROM and holds_encoded(text):
         text = _ENCODED.sub("", text)
     return len(text) if text.isascii() else len(text.encode(errors="replace"))
 
 
 def holds_encoded(text: str) -> bool:
-    return len(text) > _ENCODED_FROM and ";base64," in text
+    return ";base64," in text
 
 
 def shows_pictures(answer: bytes) -> bool:
