@@ -122,7 +122,7 @@ class HotApi:
                     raise
                 reply.ended_by = "drain"
             task.uncancel()
-            await _ended(reply, connection)
+            await _ended(reply, connection, self._server.timeouts.client_stall_s)
         except Exception:  # the outermost handler: one defect must not take the worker along
             log.exception("request %s failed", reply.request_id)
             if not reply.started:
@@ -279,8 +279,11 @@ async def _watch(receive: Receive, reply: Reply) -> None:
     reply.end(CLIENT_GONE)
 
 
-async def _ended(reply: Reply, connection: Connection | None) -> None:
-    """Nobody reads on after a hang-up or a stall; whoever still reads is told why it ends."""
+async def _ended(reply: Reply, connection: Connection | None, patience_s: float) -> None:
+    """Nobody reads on after a hang-up or a stall; whoever still reads is told why it ends.
+
+    `patience_s`: for who has yet to take what came before, which may be a picture of many MiB.
+    """
     if reply.ended_by == CLIENT_GONE or reply.finished:
         return
     kind, why = _ENDINGS.get(reply.ended_by or "", _ENDINGS["total"])
@@ -288,7 +291,12 @@ async def _ended(reply: Reply, connection: Connection | None) -> None:
     if not reply.started:
         await refuse(reply, error)
     elif reply.sending_since is None:
-        await reply.body(error_event(why, error.row.type, error.row.code), more=False)
+        try:
+            async with asyncio.timeout(patience_s):
+                await reply.body(error_event(why, error.row.type, error.row.code), more=False)
+        except TimeoutError:
+            if connection is not None:
+                connection.abort()
     elif connection is not None:
         connection.abort()  # closing would wait for a client that takes nothing
 

@@ -40,7 +40,7 @@ class Reply:
     ) -> None:
         self._send = send
         self._connection = self._line = connection
-        self._left = 0  # bytes that its client had not taken when that was looked at last
+        self._left: int | None = None  # bytes that its client had not taken at the last look
         self._clock = clock
         self.task = task
         self.request_id = request_id
@@ -66,13 +66,10 @@ class Reply:
         """
         if self.sending_since is None:
             return False
-        before, self._left = self._left, self._unsent()
-        if self._left < before:
+        before, self._left = self._left, 0 if self._line is None else self._line.unsent()
+        if before is not None and self._left < before:
             self.sending_since = now_s
         return now_s - self.sending_since > limit_s
-
-    def _unsent(self) -> int:
-        return 0 if self._line is None else self._line.unsent()
 
     def through(self, wrap: Callable[[Send], Send]) -> None:
         """Whatever is sent from here on passes what `wrap` makes, and takes no shorter way."""
@@ -107,7 +104,7 @@ class Reply:
 
     async def body(self, data: bytes, *, more: bool) -> None:
         """Send and wait while the client's buffer is full: memory stays bounded."""
-        self.sending_since, self._left = self._clock(), self._unsent()
+        self.sending_since, self._left = self._clock(), None
         self.finished = not more  # the server reports a disconnect after a complete answer
         await self._send({"type": "http.response.body", "body": data, "more_body": more})
         self.sending_since = None

@@ -4,7 +4,10 @@ And its flow control with less to hold for each connection, and an end to its pa
 """
 
 import asyncio
+import fcntl
 import math
+import sys
+import termios
 from collections.abc import Callable
 from typing import Any
 
@@ -38,16 +41,25 @@ class Flow(FlowControl):
         if self._transport.is_closing():
             self.watch()
 
+    def unsent(self) -> int:
+        """Bytes that the client has not taken: here and in the kernel.
+
+        That asks for more only when a MiB or so has left it, which may take a slow line a minute.
+        """
+        raw = self._transport.get_extra_info("socket")
+        queued = 0 if raw is None else _queued_bytes(raw.fileno())
+        return self._transport.get_write_buffer_size() + queued
+
     def watch(self) -> None:
         """From here on what lies here must get less: closing, too, waits until it has left."""
         left = self._transport.get_write_buffer_size()
         if self._looking is None and left and self._stall_s < math.inf:
             loop = asyncio.get_running_loop()
-            self._looking = loop.call_later(self._stall_s, self._look, left)
+            self._looking = loop.call_later(self._stall_s, self._look, self.unsent())
 
     def _look(self, before: int) -> None:
         self._looking = None
-        if self._transport.get_write_buffer_size() >= before:
+        if self.unsent() >= before:
             self._transport.abort()
         else:
             self.watch()
@@ -57,6 +69,15 @@ class Flow(FlowControl):
         if self._looking is not None:
             self._looking.cancel()
             self._looking = None
+
+
+def _queued_bytes(descriptor: int) -> int:
+    """What the other side has not acknowledged; 0 of a socket that is closed, or no TCP."""
+    try:
+        found = fcntl.ioctl(descriptor, termios.TIOCOUTQ, bytes(4))
+    except (OSError, ValueError):
+        return 0
+    return int.from_bytes(found, sys.byteorder)
 
 
 class Outgoing:

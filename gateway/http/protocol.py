@@ -158,7 +158,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def unsent(self) -> int:
         """As `Connection` says."""
-        return 0 if self._lost else self.transport.get_write_buffer_size()
+        return 0 if self._lost else self.flow.unsent()
 
     def take(self) -> bytes | None:
         """As `Connection` says, and as uvicorn's `receive` does it."""

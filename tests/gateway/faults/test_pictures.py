@@ -104,6 +104,19 @@ def test_who_reads_a_picture_slowly_gets_all_of_it(brief, rule, answers, sketchi
     client.close()
 
 
+def test_a_trickle_is_no_stall(brief, rule, answers, sketching) -> None:
+    """The kernel holds some MiB: what lies in the gateway does not get less for a long time."""
+    word = f"data: {{{answers.CHOICE % ('x' * 900)}}}\n\n".encode()
+    body = drawn(12 * MIB) + word * 100 + sketching(1000, last=False)
+    brief.alpha.rule = rule(answer=answers.stream(body))
+    client, until = reader(brief.stack), time.monotonic() + 4 * 2.0
+    while time.monotonic() < until:
+        assert client.recv(2048), "cut off"
+        time.sleep(0.05)
+    assert brief.stack.app.hot.in_flight == 1
+    client.close()
+
+
 def test_who_takes_none_of_a_picture_is_let_go(brief, rule, answers, sketching, patiently) -> None:
     since, word = brief.last_row(), f"data: {{{answers.CHOICE % ('x' * 900)}}}\n\n".encode()
     body = drawn(12 * MIB) + word * 100 + sketching(1000, last=False)
@@ -113,6 +126,25 @@ def test_who_takes_none_of_a_picture_is_let_go(brief, rule, answers, sketching, 
     patiently(lambda: brief.stack.connections() == 0 and brief.stack.app.hot.in_flight == 0)
     (row,) = brief.all_settled(since, 1)
     assert row["status"] == "timeout"
+    client.close()
+
+
+def test_the_time_of_a_whole_request_holds_for_who_reads_a_picture_slowly(
+    faulty_with, rule, answers, patiently
+) -> None:
+    """Behind it there is nothing more to send but why it ends."""
+    short = faulty_with(server={"timeouts": {"client_stall_s": 2.0, "total_s": 3.0}})
+    since, body = short.last_row(), answers.HEAD + b"connection: close\r\n\r\n" + drawn(12 * MIB)
+    short.alpha.rule = rule(answer=body, ending="hole")
+    client = reader(short.stack)
+    patiently(lambda: short.stack.app.hot.in_flight == 1)
+    limit = time.monotonic() + 12
+    while short.stack.app.hot.in_flight and time.monotonic() < limit:
+        client.recv(1024)
+        time.sleep(0.05)
+    assert short.stack.app.hot.in_flight == 0
+    (row,) = short.all_settled(since, 1)
+    assert (row["status"], row["http_status"]) == ("timeout", 504)
     client.close()
 
 

@@ -1,6 +1,7 @@
 """Answers without a length where no chunks are known, and a close that is not the socket's."""
 
 import asyncio
+import socket
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -56,15 +57,39 @@ class Pipe:
 
     def __init__(self) -> None:
         self.left, self.closing, self.dropped = 20_000, False, asyncio.Event()
+        self.socket: socket.socket | None = None
 
     def get_write_buffer_size(self) -> int:
         return self.left
+
+    def get_extra_info(self, name: str) -> Any:
+        return self.socket if name == "socket" else None
 
     def is_closing(self) -> bool:
         return self.closing
 
     def abort(self) -> None:
         self.dropped.set()
+
+
+def test_what_the_kernel_holds_is_not_taken_either() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        near = socket.create_connection(server.getsockname())
+        far, _ = server.accept()
+    pipe = Pipe()
+    pipe.socket, flow = near, Flow(cast("asyncio.Transport", pipe))
+    near.setblocking(False)
+    try:
+        while near.send(bytes(65536)):
+            pass
+    except BlockingIOError:
+        held = flow.unsent() - pipe.left
+    assert held > 0
+    far.recv(held, socket.MSG_WAITALL)
+    assert flow.unsent() - pipe.left < held
+    near.close()
+    far.close()
+    assert flow.unsent() == pipe.left
 
 
 async def test_who_reads_slowly_is_waited_for() -> None:
