@@ -20,6 +20,7 @@ from gateway.batches.uploads import LIFE_S, PURPOSE
 from gateway.clock import Clock
 from gateway.config.settings import Server
 from gateway.errors import RequestError
+from gateway.http.body import EMPTY
 from gateway.idempotency.submissions import name_of, reused
 from gateway.queried import Text, storable
 from ledger.batches.store import BatchRecord
@@ -27,6 +28,7 @@ from ledger.identity.keys import Identity
 from ledger.submissions import Asking
 
 BODY_LIMIT = 64 * 1024
+JSON_TYPE = "application/json"
 HOUR_US = 3_600_000_000
 WINDOW, WINDOW_US = "24h", 24 * 3600 * 1_000_000
 LISTED, LISTED_MOST = 20, 100
@@ -175,6 +177,8 @@ async def _kept(stored: Stored, made: BatchRecord, asking: Asking | None, most: 
 
 async def _text(request: Request, patience_s: float) -> bytes:
     """The whole body within the size limit and the receive deadline."""
+    if "json" not in request.headers.get("content-type", JSON_TYPE).partition(";")[0].lower():
+        raise RequestError("media_type", f"Send the body as `{JSON_TYPE}`.")
     text = b""
     try:
         async with asyncio.timeout(patience_s):
@@ -195,7 +199,8 @@ def _read(text: bytes) -> Asked:
     except msgspec.ValidationError as error:
         raise RequestError("bad_request", f"The body: {error}.", param=_place(error)) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise RequestError("bad_request", f"The body is not valid JSON: {error}") from error
+        told = f"The body is not valid JSON: {error}" if text.strip() else EMPTY
+        raise RequestError("bad_request", told) from error
     if asked.endpoint not in ENDPOINTS:
         known = ", ".join(f"`{path}`" for path in ENDPOINTS)
         raise RequestError("bad_request", f"`endpoint` must be one of {known}.", param="endpoint")

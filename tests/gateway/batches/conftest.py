@@ -33,7 +33,7 @@ class Client:
         self._http = httpx.Client(trust_env=False, timeout=30)
 
     def ask(self, method: str, path: str, **given: Any) -> httpx.Response:
-        headers = {"authorization": f"Bearer {self.token}"}
+        headers = {"authorization": f"Bearer {self.token}", **given.pop("headers", {})}
         return self._http.request(method, f"{self.base}/v1{path}", headers=headers, **given)
 
     def upload(self, lines: list[Any] | bytes, **fields: str) -> dict[str, Any]:

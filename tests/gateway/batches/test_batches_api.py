@@ -1,5 +1,6 @@
 """Batches over HTTP: what may be asked for, pages, and what can be cancelled. No runner runs."""
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -44,6 +45,15 @@ def test_what_is_no_json_and_what_is_missing(client) -> None:
     assert refused(gone) == (404, "file_not_found", "input_file_id")
     long = client.ask("POST", "/batches", content=b" " * 70_000)
     assert refused(long)[0] == 413
+
+
+def test_a_body_that_is_said_to_be_something_else_is_told_so(client) -> None:
+    """As everywhere: `curl -d` says that it sends a form."""
+    text = json.dumps({**GOOD, "input_file_id": "file-x"})
+    for said in ("application/x-www-form-urlencoded", "text/plain; charset=utf-8", "json"):
+        sent = client.ask("POST", "/batches", content=text, headers={"content-type": said})
+        assert sent.status_code == (404 if said == "json" else 415)
+    assert "empty" in client.ask("POST", "/batches", content=b" ").json()["error"]["message"]
 
 
 def test_pages_and_cancelling(client, stack, make_client, line) -> None:
