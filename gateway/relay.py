@@ -274,10 +274,7 @@ class EventRelay(ByteRelay):
         if self._like is not None and not self._withholding and not self._splitter.rest:
             taken = self._like.take(chunk)
             if taken is not None and self.error is None and len(chunk) <= EVENT_LIMIT_BYTES:
-                said, self._running[0], event = taken
-                self.said_bytes += said
-                self.content_events += 1
-                return event
+                return self._took(taken)
         return super().feed(chunk)
 
     @property
@@ -293,6 +290,20 @@ class EventRelay(ByteRelay):
             if counts is not None:
                 return counts
         return super().counts
+
+    def _event(self, event: bytes, spans: _Spans | None) -> bytes:
+        """Several that are alike come in one segment to a gateway that is late."""
+        if self._like is not None and not self._withholding:
+            taken = self._like.take(event)
+            if taken is not None:
+                return self._took(taken)
+        return super()._event(event, spans)
+
+    def _took(self, taken: Taken) -> bytes:
+        said, self._running[0], event = taken
+        self.said_bytes += said
+        self.content_events += 1
+        return event
 
     def _usage(self, event: bytes, choices: list[Choice] | None, raw: bytes) -> bytes:
         if not choices:

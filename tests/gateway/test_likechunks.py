@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backends.errors import BackendError
+from gateway import relay as relays
 from gateway.likechunks import LIMIT_BYTES, Taken, likeness_of
 from gateway.relay import ByteRelay, EventRelay
 
@@ -27,6 +28,11 @@ class ReadInFull(EventRelay):
     """The control: the same without the short way."""
 
     feed = ByteRelay.feed
+    _event = ByteRelay._event
+
+
+def batched(events: list[bytes], size: int) -> list[list[bytes]]:
+    return [events[start : start + size] for start in range(0, len(events), size)]
 
 
 def state(relay: EventRelay) -> tuple:
@@ -83,11 +89,14 @@ pieces = st.one_of(
 )
 
 
-@given(st.lists(pieces, max_size=12), st.integers(0, 40))
-def test_a_stream_is_relayed_and_counted_as_if_all_were_read(events: list[bytes], cut: int) -> None:
-    """Also where a segment ends within an event."""
+@given(st.lists(pieces, max_size=12), st.integers(0, 40), st.integers(1, 4))
+def test_a_stream_is_relayed_and_counted_as_if_all_were_read(
+    events: list[bytes], cut: int, joined: int
+) -> None:
+    """Also where a segment ends within an event, or has several."""
     short, full = EventRelay(True), ReadInFull(True)
-    for event in [said("begin"), *events]:
+    for part in batched([said("begin"), *events], joined):
+        event = b"".join(part)
         for segment in (event[:cut], event[cut:]) if len(event) % 3 == 0 else (event,):
             outcomes = []
             for relay in (short, full):
@@ -119,3 +128,20 @@ def test_most_of_a_stream_takes_the_short_way(monkeypatch) -> None:
         relay.feed(said(f"word {place}"))
     assert len(read) == 1
     assert relay.content_events == 50
+
+
+def test_several_in_one_segment_take_it_too(monkeypatch) -> None:
+    """A gateway that is late finds several: reading them in full would make it later still."""
+    read = []
+    in_full = relays.read_chunk
+
+    def reading(payload):
+        read.append(payload)
+        return in_full(payload)
+
+    monkeypatch.setattr(relays, "read_chunk", reading)
+    relay = EventRelay(True)
+    relay.feed(said("first"))
+    out = relay.feed(b"".join(said(f"word {place}") for place in range(50)))
+    assert len(read) == 1
+    assert (relay.content_events, out.count(b"\n\n"), out.count(b"usage")) == (51, 50, 0)
