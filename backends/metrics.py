@@ -14,6 +14,7 @@ with a figure that is none (NaN, infinite) or below nothing.
 import math
 import re
 from collections import defaultdict
+from dataclasses import fields
 from typing import Final
 
 from backends.enginesample import EngineSample, Histogram, ProbeFailed
@@ -26,6 +27,8 @@ __all__ = [
 
 VLLM: Final = "vllm"
 METRICS_PATH: Final = "/metrics"
+_MOST: Final = 2**53  # above it the board's numbers are no longer exact
+_FULL: Final = 1.01
 KV_USAGE: Final = "vllm:kv_cache_usage_perc"
 KV_USAGE_OLD: Final = "vllm:gpu_cache_usage_perc"
 
@@ -36,7 +39,23 @@ def parse(page: str, dialect: str | None = None) -> EngineSample:
     `dialect` is `vllm` or one of `otherengines.DIALECTS`; without one the page's names tell.
     """
     found = dialect or _spoken(page)
-    return _vllm(page) if found == VLLM else DIALECTS[found].read(page)
+    try:
+        sample = _vllm(page) if found == VLLM else DIALECTS[found].read(page)
+        _judge(sample)
+    except (OverflowError, ValueError) as error:
+        raise ProbeFailed(f"the metrics page has figures that cannot be: {error}") from error
+    return sample
+
+
+def _judge(sample: EngineSample) -> None:
+    """Raises `ProbeFailed` for counts beyond what the books hold, and more KV cache than all."""
+    for name in (field.name for field in fields(sample)):
+        value = getattr(sample, name)
+        if isinstance(value, int) and not 0 <= value < _MOST:
+            raise ProbeFailed(f"by its metrics page {name} is {value:,.3g}")
+    usage = sample.kv_usage_ratio
+    if usage is not None and usage > _FULL:
+        raise ProbeFailed(f"by its metrics page {usage:.3g} times its KV cache is in use")
 
 
 def path_of(dialect: str | None) -> str:

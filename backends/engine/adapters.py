@@ -5,11 +5,12 @@ request for it by its name, as for a model, and several share one batch.
 """
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from backends.engine.safetensors import NoTensors, Tensor, tensors
+from backends.engine import loraweights
 
 RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)  # rooms for a rank that vLLM can make
 AT_ONCE = 8  # adapters in one batch; each further one takes memory, used or not
@@ -18,47 +19,63 @@ _UNSERVED = (
     "use_dora", "lora_bias", "alora_invocation_tokens", "layer_replication", "use_bdlora",
     "use_qalora",
 )  # fmt: skip
-_OUTER = {"A.weight": 1, "B.weight": 0}  # which side of a factor is not the rank
-_WITHIN = "base_model.model."  # before the name that a module has in the model itself
+_NEEDED = ("lora_alpha", "target_modules")  # without them vLLM does not begin to load
+_WHOLE = ("classifier", "score")  # modules that vLLM takes whole beside the factors
+_PLAIN_STARTS = ("gaussian", "eva", "orthogonal", "mica", "lora_ga")  # others change the model
+_LOADED = "Loaded new LoRA adapter: name '{}', path"  # vLLM's words
+_LOADING = "init_static_loras"  # where in vLLM a start ends that ends for an adapter
 
 
 class BadAdapter(Exception):
     """Why a folder is no adapter that an engine could serve."""
 
 
-def check_fits(folder: Path, model: Path) -> None:
-    """Raises `BadAdapter` where it was made for a model of other shapes, or is not all there.
+def check_fits(folder: Path, model: Path | None) -> None:
+    """Raises `BadAdapter` where no engine could load it, or it was made for another model.
 
     One adapter that an engine cannot load ends its start, for the model and all other adapters.
+    Weights are read whole.
     """
-    rank_of(folder)
-    file = folder / WEIGHTS[0]
-    if not file.is_file():
-        return  # the other form is a program of Python's: only an engine reads it
+    document, _ = _read(folder)
+    file = next(folder / name for name in WEIGHTS if (folder / name).is_file())
     try:
-        mine, its = tensors(file, whole=True), _of_model(model)
-    except (NoTensors, OSError) as error:
-        raise BadAdapter(str(error)) from error
-    for name, one in mine.items():
-        module, _, side = name.removeprefix(_WITHIN).rpartition(".lora_")
-        weight = its.get(f"{module}.weight")  # a quantized model's have other names
-        if weight is None or len(one.shape) != 2 or side not in _OUTER:
-            continue
-        if (size := one.shape[_OUTER[side]]) not in weight.shape:
-            there = " x ".join(map(str, weight.shape))
-            words = f"{module} is {there} there, and {side} of the adapter has {size}"
-            raise BadAdapter(f"`{folder}` is not for the model `{model}`: {words}")
+        loraweights.check(file, document, model)
+    except loraweights.BadWeights as error:
+        words = str(error)
+        told = words if str(folder) in words else f"`{folder}`: {words}"
+        raise BadAdapter(told) from error
 
 
-def _of_model(model: Path) -> Mapping[str, Tensor]:
-    found: dict[str, Tensor] = {}
-    for path in model.glob("*.safetensors"):
-        found |= tensors(path)
-    return found
+def fitting(adapters: Mapping[str, Path], model: Path) -> tuple[dict[str, Path], dict[str, str]]:
+    """Those that fit, and of the others why not."""
+    good: dict[str, Path] = {}
+    bad: dict[str, str] = {}
+    for name, folder in adapters.items():
+        try:
+            check_fits(folder, model)
+            good[name] = folder
+        except BadAdapter as error:
+            bad[name] = str(error)
+    return good, bad
+
+
+def refused_in(said: str, names: Iterable[str]) -> str | None:
+    """Which of those adapters ended a start, by what vLLM wrote; `None`: none of them did.
+
+    They are loaded one after the other, and each that is loaded is said to be.
+    """
+    if _LOADING not in said:
+        return None
+    return next((name for name in names if _LOADED.format(name) not in said), None)
 
 
 def rank_of(folder: Path) -> int:
     """Its largest rank; raises `BadAdapter` for what no engine could load."""
+    return _read(folder)[1]
+
+
+def _read(folder: Path) -> tuple[Mapping[str, Any], int]:
+    """Its configuration and its largest rank."""
     if not folder.is_dir():
         raise BadAdapter(f"there is no directory `{folder}`: name the one that holds the adapter")
     try:
@@ -66,18 +83,40 @@ def rank_of(folder: Path) -> int:
         kind = document.get("peft_type")
     except FileNotFoundError as error:
         raise BadAdapter(f"`{folder}` is no adapter: it has no {CONFIG}") from error
-    except (OSError, ValueError, AttributeError) as error:
+    except (OSError, ValueError, AttributeError, RecursionError) as error:
         raise BadAdapter(f"`{folder}/{CONFIG}` cannot be read: {error}") from error
     if kind != "LORA":
         raise BadAdapter(f"`{folder}/{CONFIG}`: peft_type is {kind!r}; only LORA can be served")
     most = _largest(document, f"`{folder}/{CONFIG}`")
+    if words := _unserved(document):
+        raise BadAdapter(f"`{folder}/{CONFIG}`: {words}")
+    if not any((folder / name).is_file() for name in WEIGHTS):
+        raise BadAdapter(f"`{folder}` has no weights: {' or '.join(WEIGHTS)}")
+    return document, most
+
+
+def _unserved(document: Mapping[str, Any]) -> str:
+    """What it asks for that vLLM does not serve, or lacks that vLLM needs."""
     asks = [field for field in _UNSERVED if document.get(field)]
     asks += ["bias"] if document.get("bias", "none") != "none" else []
     if asks:
-        raise BadAdapter(f"`{folder}/{CONFIG}`: {asks[0]} is on, which vLLM does not serve")
-    if not any((folder / name).is_file() for name in WEIGHTS):
-        raise BadAdapter(f"`{folder}` has no weights: {' or '.join(WEIGHTS)}")
-    return most
+        return f"{asks[0]} is on, which vLLM does not serve"
+    if missing := [field for field in _NEEDED if field not in document]:
+        return f"it has no {missing[0]}, which vLLM needs"
+    alpha = document["lora_alpha"]
+    is_number = isinstance(alpha, int | float) and not isinstance(alpha, bool)
+    if not is_number or not math.isfinite(alpha):
+        return f"lora_alpha is {alpha!r}; a number is needed"
+    whole = document.get("modules_to_save") or []
+    if strange := [one for one in whole if one not in _WHOLE]:
+        return f"modules_to_save has {strange[0]!r}, which vLLM does not serve"
+    start = document.get("init_lora_weights")
+    if isinstance(start, str) and start.lower() not in _PLAIN_STARTS:
+        return (
+            f"init_lora_weights is {start!r}, which changed the model's own weights;"
+            " save it as a plain adapter (peft: path_initial_model_for_weight_conversion)"
+        )
+    return ""
 
 
 def _largest(document: Mapping[str, Any], place: str) -> int:
@@ -105,5 +144,12 @@ def flags(adapters: Mapping[str, Path]) -> tuple[str, ...]:
         *("--max-cpu-loras", str(len(adapters))),
         *("--max-lora-rank", str(room)),
         "--lora-modules",
-        *(f"{name}={folder.resolve()}" for name, folder in adapters.items()),
+        *(_module(name, folder.resolve()) for name, folder in adapters.items()),
     )
+
+
+def _module(name: str, folder: Path) -> str:
+    """In vLLM's short form, which has no room for a comma."""
+    if "," not in str(folder):
+        return f"{name}={folder}"
+    return json.dumps({"name": name, "path": str(folder)})

@@ -9,12 +9,13 @@ import difflib
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from backends.engine import adapters
 from backends.engine.environment import Environment, Flavour, variables
 from backends.engine.packages import run
 
@@ -42,6 +43,7 @@ class BadFlags(Exception):
 class Launch:
     """One engine to start: the model, the name it answers to, and the person's own flags.
 
+    `adapters`: folders by the names that they answer to, beside the model's.
     `gpus`: by name or index, those that it may see; none named: all that its parent does.
     `traces`: the whole address that its spans go to, by OTLP over HTTP.
     """
@@ -56,6 +58,7 @@ class Launch:
     drain_s: float = 30.0
     gpus: tuple[str, ...] = ()
     traces: str | None = None
+    adapters: Mapping[str, Path] = field(default_factory=dict)
 
 
 def known_flags(environment: Environment) -> frozenset[str]:
@@ -85,7 +88,10 @@ def read_help(text: str) -> frozenset[str]:
 
 
 def command(launch: Launch, known: frozenset[str], port: int) -> list[str]:
-    """The whole command; raises `BadFlags` for a flag of the person's that is not `known`."""
+    """The whole command; raises `BadFlags` for a flag of the person's that is not `known`.
+
+    And `BadAdapter`, for a folder that is none.
+    """
     given = {word.partition("=")[0].replace("_", "-") for word in launch.flags if word[:2] == "--"}
     for flag in sorted(given - known):
         if flag.partition(".")[0] not in known and flag.replace("--no-", "--") not in known:
@@ -96,7 +102,7 @@ def command(launch: Launch, known: frozenset[str], port: int) -> list[str]:
     for flag, values in _ours(launch, port):
         if flag in known and flag not in given and flag.replace("--", "--no-", 1) not in given:
             words += [flag, *values]
-    return [*words, *launch.flags]
+    return [*words, *adapters.flags(launch.adapters), *launch.flags]
 
 
 def _ours(launch: Launch, port: int) -> list[tuple[str, Sequence[str]]]:

@@ -18,6 +18,7 @@ from backends.engine.sockets import VARIABLE, make_sockets, remove_sockets
 _GUARD = Path(__file__).with_name("guard.py")
 # The engine gets its own drain time; what has not ended then is killed this much later.
 _GRACE_AFTER_DRAIN_S = 5.0
+_SAID_BYTES = 1 << 19
 _CAUSE = re.compile(r"\b\w*(Error|Exception)\b|\b[Ee]rror\b|\bERROR\b|\bCRITICAL\b|\bFATAL\b")
 _NO_CAUSE = re.compile(r"\b(WARNING|INFO|DEBUG|\w*Warning)\b")
 # vLLM's processes each end for the one below, with a trace of their own that points at its.
@@ -68,6 +69,10 @@ class EngineProcess:
         await asyncio.to_thread(remove_sockets, self._log)
         return code
 
+    def said(self) -> str:
+        """What it wrote into its log in this life, the last of it."""
+        return _written(self._log, self._log_from, _SAID_BYTES)
+
     def cause(self, code: int) -> str:
         """How it ended, and what its log says of that."""
         number = -code if code < 0 else code - 128
@@ -106,14 +111,18 @@ def tree_of(log: Path) -> Path:
     return log.with_name(log.name + ".tree")
 
 
+def _written(log: Path, since: int, most: int) -> str:
+    with log.open("rb") as file:
+        size = log.stat().st_size
+        start = since if since <= size else 0  # it was rotated
+        file.seek(max(start, size - most))
+        return file.read().decode("utf-8", "replace")
+
+
 def log_tail(log: Path, lines: int = 3, *, since: int = 0, errors_only: bool = False) -> str:
     """The last lines that look like a cause, on one line, for a status; `since`: of one life."""
     try:
-        with log.open("rb") as file:
-            size = log.stat().st_size
-            start = since if since <= size else 0  # it was rotated
-            file.seek(max(start, size - (1 << 16)))
-            text = file.read().decode("utf-8", "replace").splitlines()
+        text = _written(log, since, 1 << 16).splitlines()
     except OSError:
         return "no log"
     causes = [line for line in text if _CAUSE.search(line) and not _NO_CAUSE.search(line)]

@@ -1,6 +1,7 @@
-"""The header of a safetensors file: which tensors are in it, of which shape, and where they end."""
+"""The header of a safetensors file: which tensors are in it, of which shape, and where they lie."""
 
 import json
+import math
 import struct
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,6 +9,11 @@ from typing import Any, NamedTuple
 
 _HEADER_LIMIT = 100_000_000  # the format's own
 _METADATA = "__metadata__"
+BITS = {
+    "BOOL": 8, "U8": 8, "I8": 8, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8, "F4": 4,
+    "U16": 16, "I16": 16, "F16": 16, "BF16": 16, "U32": 32, "I32": 32, "F32": 32,
+    "U64": 64, "I64": 64, "F64": 64, "C64": 64,
+}  # fmt: skip
 
 
 class NoTensors(ValueError):
@@ -15,29 +21,60 @@ class NoTensors(ValueError):
 
 
 class Tensor(NamedTuple):
-    """`end`: of its bytes, counted from the end of the header."""
+    """`start` and `end`: of its bytes, counted from the end of the header."""
 
     shape: tuple[int, ...]
+    dtype: str
+    start: int
     end: int
 
 
 def tensors(path: Path, *, whole: bool = False) -> Mapping[str, Tensor]:
-    """By name. Raises `OSError` and `NoTensors`, with `whole` also for what was cut short."""
+    """By name. Raises `OSError` and `NoTensors`.
+
+    `whole` also looks at what the file holds beside its header: all of the bytes that it speaks
+    of, one tensor after the other and none beside them, as readers of the format insist on.
+    """
     try:
         length, header = _header(path)
-        found = {
-            name: Tensor(tuple(map(int, one["shape"])), int(one["data_offsets"][1]))
-            for name, one in header.items()
-            if name != _METADATA
-        }
+        found = {name: _tensor(one) for name, one in header.items() if name != _METADATA}
     except (
         AttributeError, LookupError, RecursionError, TypeError, ValueError, struct.error,
     ) as error:  # fmt: skip
         raise NoTensors(f"{path} is not a safetensors file") from error
-    wanted = 8 + length + max((one.end for one in found.values()), default=0)
-    if whole and (size := path.stat().st_size) < wanted:
-        raise NoTensors(f"{path} was cut short: it has {size:,} of {wanted:,} bytes; copy it again")
+    if whole:
+        _whole(path, 8 + length, found)
     return found
+
+
+def data_start(path: Path) -> int:
+    """Where the bytes after the header begin, of a file that `tensors` has read."""
+    with path.open("rb") as file:
+        return 8 + int(struct.unpack("<Q", file.read(8))[0])
+
+
+def _tensor(one: Any) -> Tensor:
+    start, end = map(int, one["data_offsets"])
+    return Tensor(tuple(map(int, one["shape"])), str(one["dtype"]), start, end)
+
+
+def _whole(path: Path, head: int, found: Mapping[str, Tensor]) -> None:
+    end = 0
+    for name, one in sorted(found.items(), key=lambda item: item[1].start):
+        bits = BITS.get(one.dtype)
+        if bits is None:
+            raise NoTensors(f"{path}: {name} is of an unknown type, {one.dtype}")
+        size = (math.prod(one.shape) * bits + 7) // 8
+        if min(one.shape, default=0) < 0 or one.start != end or one.end - one.start != size:
+            shape = " x ".join(map(str, one.shape))
+            words = f"is {shape} of {one.dtype}, and its bytes are said to be {one.start} to"
+            raise NoTensors(f"{path}: its header is wrong: {name} {words} {one.end}")
+        end = one.end
+    size, wanted = path.stat().st_size, head + end
+    if size < wanted:
+        raise NoTensors(f"{path} was cut short: it has {size:,} of {wanted:,} bytes; copy it again")
+    if size > wanted:
+        raise NoTensors(f"{path} has {size - wanted:,} bytes that its header knows nothing of")
 
 
 def _header(path: Path) -> tuple[int, Any]:

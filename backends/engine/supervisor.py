@@ -6,7 +6,8 @@ is ever taken for it: the port must be free at each start, the kernel must say t
 ours, and while a stranger shares the port the replica is blocked. Crashes are answered by waiting
 twice as long each time, visibly. The next life begins when the last process of the one before is
 gone (the guard ends last), because memory and ports are free only then. Of engines that share a
-GPU one at a time loads (`turns`), whether it starts, comes back from a crash or wakes.
+GPU one at a time loads (`turns`), whether it starts, comes back from a crash or wakes. An adapter
+that does not fit, or at which a start ended, is left out, and the status says so.
 """
 
 import asyncio
@@ -18,7 +19,7 @@ from pathlib import Path
 
 import httpx
 
-from backends.engine import ports
+from backends.engine import adapters, ports
 from backends.engine.environment import CpuOptions
 from backends.engine.flags import BadFlags, Launch, command, known_flags
 from backends.engine.process import EngineProcess, free_port, log_tail
@@ -62,6 +63,7 @@ class Limits:
     stalled_s: float = 120.0  # its port answers, requests wait, and nothing of it moves
     backoff_first_s: float = 1.0
     backoff_most_s: float = 60.0
+    unserved_s: float = 3.0  # for its end, where it was asked to end before it served
     settled_s: float = 60.0  # a life that served this long starts a fresh count of crashes
 
 
@@ -102,6 +104,8 @@ class Supervisor:
         self._awake = asyncio.Event()
         self._awake.set()
         self._ended = asyncio.Event()
+        self._refused: dict[str, str] = {}  # adapters at which a start ended, and how
+        self._left_out: dict[str, str] = {}  # adapters that the present life is without, and why
 
     @property
     def status(self) -> Status:
@@ -131,7 +135,11 @@ class Supervisor:
         await self._ended.wait()
 
     def restart(self) -> None:
-        """Drain and begin another life (a rolling restart does this one replica at a time)."""
+        """Drain and begin another life (a rolling restart does this one replica at a time).
+
+        With all adapters: whoever asks may have mended one.
+        """
+        self._refused.clear()
         self._restart.set()
 
     def rest(self) -> None:
@@ -143,6 +151,7 @@ class Supervisor:
         """Live again, if it rests."""
         if not self._awake.is_set():
             self._restart.clear()
+            self._refused.clear()
             self._awake.set()
 
     async def wait_for(self, phase: Phase, timeout_s: float) -> Status:
@@ -162,7 +171,8 @@ class Supervisor:
         if lives:
             try:
                 reason, served_s = await self._live(known, client)
-            except OSError as error:  # a full disk, no process to be had: that may pass
+            except (OSError, adapters.BadAdapter) as error:
+                # A full disk, no process to be had, a folder taken away meanwhile: that may pass.
                 reason = f"could not be started: {error}"
             finally:
                 self._spec.turns.leave(self._spec.name)
@@ -186,7 +196,7 @@ class Supervisor:
             Phase.BLOCKED if taken else Phase.BACKING_OFF, reason=taken or reason,
             restarts=restarts, crashes_in_a_row=row, retry_in_s=delay_s, pid=None, base_url=None,
         )  # fmt: skip
-        await _either(self._stop.wait(), asyncio.sleep(delay_s))
+        await _either(self._stop.wait(), self._restart.wait(), asyncio.sleep(delay_s))
 
     async def _alone(self) -> bool:
         """Until no other engine loads into its GPUs; false where it is asked to end before."""
@@ -207,8 +217,9 @@ class Supervisor:
         spec = self._spec
         port = spec.port or free_port()
         self._set(Phase.STARTING, reason="", retry_in_s=None)
+        launch = await self._launch()
         process = await EngineProcess.start(
-            command(spec.launch, known, port), spec.launch, log=spec.log, cpu=spec.cpu
+            command(launch, known, port), launch, log=spec.log, cpu=spec.cpu
         )
         exited = asyncio.ensure_future(process.wait())
         base_url = f"http://127.0.0.1:{port}/v1"
@@ -222,7 +233,7 @@ class Supervisor:
             if problem is None and not exited.done() and not self._ending():
                 served_since = loop.time()
                 spec.turns.leave(spec.name)
-                self._set(Phase.SERVING)
+                self._set(Phase.SERVING, reason=self._without())
                 problem = await _first(
                     exited, self._stop.wait(), self._restart.wait(), self._watch(port, client)
                 )
@@ -230,14 +241,42 @@ class Supervisor:
                 reason = problem or ("asked to stop" if self._stop.is_set() else "asked to restart")
                 self._set(Phase.DRAINING, reason=reason)
                 process.send(signal.SIGTERM if problem is None else signal.SIGHUP)
+                if served_since is None:  # nobody's answer is under way: there is nothing to drain
+                    await asyncio.wait([exited], timeout=spec.limits.unserved_s)
+                    process.send(signal.SIGHUP)
                 await exited
             else:
                 problem = process.cause(exited.result())
+                if served_since is None:
+                    problem = self._at_an_adapter(process, launch) or problem
         finally:
             if not exited.done():  # cancelled: nobody is left to wait for a drain
                 process.send(signal.SIGHUP)
                 await asyncio.shield(exited)
         return problem or "asked", loop.time() - served_since if served_since else 0.0
+
+    async def _launch(self) -> Launch:
+        """Without the adapters that would end its start, or did."""
+        launch = self._spec.launch
+        fit, self._left_out = await asyncio.to_thread(
+            adapters.fitting, launch.adapters, launch.model
+        )
+        self._left_out |= {name: why for name, why in self._refused.items() if name in fit}
+        kept = {name: folder for name, folder in fit.items() if name not in self._left_out}
+        return replace(launch, adapters=kept)
+
+    def _at_an_adapter(self, process: EngineProcess, launch: Launch) -> str | None:
+        """Why a start ended that ended for an adapter, which the next one leaves out."""
+        name = adapters.refused_in(process.said(), launch.adapters)
+        if name is None:
+            return None
+        why = log_tail(self._spec.log, lines=1)
+        self._refused[name] = f"vLLM could not load it: {why}"
+        return f"the adapter `{name}` could not be loaded: {why}"
+
+    def _without(self) -> str:
+        told = (f"without the adapter `{name}`: {why}" for name, why in self._left_out.items())
+        return " | ".join(told)
 
     def _ending(self) -> bool:
         return self._stop.is_set() or self._restart.is_set()
@@ -291,7 +330,8 @@ class Supervisor:
             await asyncio.sleep(limits.watch_s)
             taken = await self._taken(port)
             if taken or self._status.phase is Phase.BLOCKED:
-                self._set(Phase.BLOCKED if taken else Phase.SERVING, reason=taken or "")
+                words = taken or self._without()
+                self._set(Phase.BLOCKED if taken else Phase.SERVING, reason=words)
             if taken or await answers_health(client, f"http://127.0.0.1:{port}/v1"):
                 seen = loop.time()
         return f"no answer for {limits.hung_s:.0f} s"

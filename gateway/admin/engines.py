@@ -20,6 +20,7 @@ from gateway.following import FOLLOW_S
 from gateway.policies import overrideverbs as verbs
 from gateway.policies.overrides import TARGET, barred
 from gateway.runtime import EngineSeat
+from gateway.targets.enginewords import words_of
 from ledger.fleet.upkeepnotes import Note as UpkeepNote
 from ledger.fleet.upkeepnotes import read_notes
 from ledger.overrides import Override
@@ -46,11 +47,12 @@ class Restarting(msgspec.Struct, forbid_unknown_fields=True):
 def _status(place: Place, _: Nothing) -> dict[str, Any]:
     with place.engines() as host:
         stands = verbs.in_force(place.ledger, place.now_us)
-        notes = read_notes(host.runtime.run_dir)
+        notes, words = read_notes(host.runtime.run_dir), words_of(host.runtime.run_dir)
         ttft_us, tpot_us = _promised_us(place.settings)
         return listed(
             [
                 _seen(one, stands)
+                | {"reason": words.get(one.seat.name)}
                 | _upkeep(one, notes)
                 | _way(host.round_trip_us(one.row), ttft_us)
                 | _steps(one.state, tpot_us)

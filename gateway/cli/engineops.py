@@ -40,8 +40,8 @@ def status(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> 
 
     def show(out: Console) -> None:
         out.print(_table(found))
-        for words in filter(None, map(_late, found)):
-            out.print(words, style="yellow")
+        for words in (*filter(None, map(_why, found)), *filter(None, map(_late, found))):
+            out.print(words, style="yellow", markup=False)
 
     emit(found, as_json=as_json, show=show)
 
@@ -233,6 +233,11 @@ def _way(one: dict[str, Any]) -> str:
     if one["round_trip_us"] is None:
         return "-"
     return f"{one['round_trip_us'] / 1e3:.2f} ms{' FAR' if one['far'] else ''}"
+
+
+def _why(one: dict[str, Any]) -> str:
+    """What its parent says of the state that it is in."""
+    return f"{one['engine']} is {one['state']}: {one['reason']}" if one["reason"] else ""
 
 
 def _late(one: dict[str, Any]) -> str:

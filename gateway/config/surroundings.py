@@ -12,7 +12,7 @@ from pathlib import Path
 from sqlalchemy.exc import DBAPIError
 
 from backends.engine import tuned
-from backends.engine.adapters import BadAdapter, check_fits, rank_of
+from backends.engine.adapters import BadAdapter, check_fits
 from gateway.config.faults import Place
 from gateway.config.plausible import Facts
 from gateway.config.schema import Engine, Settings
@@ -87,10 +87,7 @@ def _wrong_model(model: str) -> str:
 
 def _wrong_adapter(folder: str, model: str | None) -> str:
     try:
-        if model is None:
-            rank_of(Path(folder))
-        else:
-            check_fits(Path(folder), Path(model))
+        check_fits(Path(folder), None if model is None else Path(model))
     except BadAdapter as error:
         return str(error)
     return ""

@@ -18,8 +18,6 @@ from functools import partial
 from pathlib import Path
 
 from backends.engine import gpus, ports
-from backends.engine.adapters import BadAdapter
-from backends.engine.adapters import flags as adapter_flags
 from backends.engine.environment import Environment, flavour_here
 from backends.engine.flags import BadFlags, Launch, kind_of
 from backends.engine.supervisor import EngineSpec, Phase, Status, Supervisor
@@ -33,6 +31,7 @@ from gateway.config.settings import Engine, Settings
 from gateway.host.children import Child, Command
 from gateway.host.devices import assigned, memory
 from gateway.runtime import BUDGET, SEQUENCES, EngineSeat, Runtime
+from gateway.targets.enginewords import leave_words
 from gateway.targets.slots import Board, Load
 
 QUICK_GRACE_S = 5.0
@@ -69,6 +68,7 @@ class EngineSupervision:
         self._gpus: dict[str, tuple[str, ...]] = {}  # by engine
         self._visible: tuple[str, ...] = ()  # which those take that are told none
         self._turns = Turns()
+        self._words: dict[str, str] = {}  # by engine: why it is as it is
         self._resting: set[int] = set()  # rows that upkeep wants stopped
         self._tasks: set[asyncio.Task[None]] = set()
         self._ending = False
@@ -76,6 +76,7 @@ class EngineSupervision:
     async def run(self) -> None:
         """Start everything; returns when every engine was started once, or the end is near."""
         self._keep(self._obey())
+        self._tell()
         seats = [(row, seat) for row, seat in enumerate(self._runtime.engines) if seat.managed]
         for row, seat in seats:
             if seat.simulated:
@@ -94,13 +95,7 @@ class EngineSupervision:
         for row, seat in real:
             if self._ending:
                 return
-            try:
-                spec = self._spec(row, seat)
-            except BadAdapter as error:
-                self._board.own(row, Phase.STOPPED.value)
-                self._say(f"{seat.name} cannot start: {error}")
-                continue
-            supervisor = Supervisor(spec, partial(self._publish, row))
+            supervisor = Supervisor(self._spec(row, seat), partial(self._publish, row))
             self._supervisors.append(supervisor)
             self._begin(row, supervisor)
             self._keep(self._supervise(supervisor))
@@ -175,6 +170,7 @@ class EngineSupervision:
             serving = pid is not None and await asyncio.to_thread(ports.serves, port, pid)
             if serving and pid == child.pid:
                 self._board.own(row, "serving", child.lives)
+                self._explain(seat.name, "")
             elif self._board.life(row):
                 self._board.own(row, "blocked")
             await asyncio.sleep(WATCH_S if self._board.life(row) else POLL_S)
@@ -183,7 +179,17 @@ class EngineSupervision:
         life = status.restarts + 1 if status.phase is Phase.SERVING else 0
         self._board.own(row, status.phase.value, life)
         detail = f": {status.reason}" if status.reason else ""
+        self._explain(status.name, status.reason)
         self._say(f"{status.name} is {status.phase.value.replace('_', ' ')}{detail}")
+
+    def _explain(self, name: str, words: str) -> None:
+        if self._words.get(name, "") != words:
+            self._words[name] = words
+            self._tell()
+
+    def _tell(self) -> None:
+        with suppress(OSError):  # a full disk: who asks is told less
+            leave_words(self._runtime.run_dir, self._words)
 
     def _waits(self, row: int) -> bool:
         """Whether a request is under way there, or was, and nothing was heard of it."""
@@ -207,6 +213,7 @@ class EngineSupervision:
                 drain_s=self._settings.server.timeouts.drain_s,
                 gpus=own_gpus,
                 traces=traces_of(self._settings.opentelemetry),
+                adapters={name: Path(folder) for name, folder in engine.adapters.items()},
             ),
             log=log_of(self._runtime, seat),
             port=port_of(seat),
@@ -243,6 +250,7 @@ class EngineSupervision:
             if who
             else ""
         )
+        self._explain(name, "" if gone == "resting" else f"ended with {code}{cause}")
         self._say(f"{name} ended with {code}{cause}")
 
     def _port_setting(self, seat: EngineSeat) -> str:
@@ -272,7 +280,7 @@ def told(seat: EngineSeat, engine: Engine) -> tuple[str, ...]:
 
     A profile was measured with vLLM's own limits where it names none: then none are said.
     """
-    flags = (*adapter_flags(adapters_of(engine)), *seat.tuned, *engine.flags)
+    flags = (*seat.tuned, *engine.flags)
     said = limits(seat, flags)
     if engine.profile is not None:
         stated = {SEQUENCES: engine.max_num_seqs, BUDGET: engine.prefill_budget_tokens}
@@ -286,10 +294,6 @@ def _events(seat: EngineSeat) -> tuple[str, ...]:
         return ()
     said = {"enable_kv_cache_events": True, "publisher": "zmq", "endpoint": seat.kv_events}
     return "--kv-events-config", json.dumps(said)
-
-
-def adapters_of(engine: Engine) -> dict[str, Path]:
-    return {name: Path(folder) for name, folder in engine.adapters.items()}
 
 
 def limits(seat: EngineSeat, flags: tuple[str, ...]) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from backends import health
+from backends.engine.bounded import PAGE_BYTES, PAGE_S
 from backends.engine.probes import ProbeError, Workload, context_limit
 from backends.health import Health, Probe, State
 from backends.metrics import VLLM, ProbeFailed, is_json, parse, path_of
@@ -179,7 +180,7 @@ class Telemetry:
             watch.saw(parse(page, seat.dialect), self._board, self._clock.now_s())
         except ProbeFailed as error:
             probe, detail = Probe.BLIND, str(error)
-        except httpx.TimeoutException:
+        except (httpx.TimeoutException, TimeoutError):
             probe = Probe.SILENT
         except httpx.HTTPError as error:
             probe, detail = Probe.REFUSED, type(error).__name__
@@ -213,13 +214,13 @@ class Telemetry:
     async def _page(self, seat: EngineSeat, watch: Watch, client: httpx.AsyncClient) -> str:
         """The metrics, from where this engine has them."""
         origin = seat.base_url.removesuffix("/v1")
-        answer = await client.get(origin + watch.page)
-        if watch.page != PROMETHEUS_PATH and is_json(answer.text):
-            answer = await client.get(origin + PROMETHEUS_PATH)
+        answer, page = await _read(client, origin + watch.page)
+        if watch.page != PROMETHEUS_PATH and is_json(page):
+            answer, page = await _read(client, origin + PROMETHEUS_PATH)
             if answer.is_success:
                 watch.page = PROMETHEUS_PATH
         answer.raise_for_status()
-        return answer.text
+        return page
 
     async def _meet(self, seat: EngineSeat, watch: Watch, client: httpx.AsyncClient) -> None:
         """First good sight of an engine: its context limit and its step-time model."""
@@ -308,6 +309,17 @@ class Telemetry:
                 **self._fits.capacity(fitted),
             },
         )
+
+
+async def _read(client: httpx.AsyncClient, url: str) -> tuple[httpx.Response, str]:
+    """A page bounded in bytes and in time: one that never ends must not take telemetry along."""
+    body = bytearray()
+    async with asyncio.timeout(PAGE_S), client.stream("GET", url) as answer:
+        async for part in answer.aiter_bytes():
+            body += part
+            if len(body) > PAGE_BYTES:
+                raise ProbeFailed(f"its metrics page is larger than {PAGE_BYTES:,} bytes")
+    return answer, body.decode("utf-8", "replace")
 
 
 async def _main(settings: Settings, runtime: Runtime) -> None:

@@ -140,3 +140,34 @@ def test_any_text_is_read_or_refused_but_never_breaks(text: str):
     except ProbeFailed:
         return
     assert "vllm:num_requests_running" in text
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("vllm:num_requests_running 1e308\nvllm:num_requests_running 1e308", "that cannot be"),
+        ("vllm:prompt_tokens_total 1e300", r"prompt_tokens_total is 1e\+300"),
+        ("vllm:generation_tokens_total 9.3e18", "generation_tokens_total is 9.3e"),
+        ('vllm:kv_cache_usage_perc{engine="0"} 37', "times its KV cache is in use"),
+        (
+            f'vllm:cache_config_info{{engine="3",block_size="1",num_gpu_blocks="{"9" * 400}"}} 1.0',
+            "that cannot be",
+        ),
+        (
+            'vllm:cache_config_info{engine="3",block_size="99999999",num_gpu_blocks="999999999"} 1',
+            "kv_capacity_tokens is 1e",
+        ),
+    ],
+)
+def test_figures_beyond_what_can_be_are_a_failed_probe(line: str, said: str):
+    """They ended telemetry, and with it the health of every other engine."""
+    with pytest.raises(ProbeFailed, match=said):
+        parse(PAGE + line + "\n")
+
+
+@pytest.mark.parametrize(
+    "line", ["llamacpp:requests_processing -3", "llamacpp:prompt_tokens_total 1e300"]
+)
+def test_so_are_those_of_other_engines(line: str):
+    with pytest.raises(ProbeFailed, match="by its metrics page "):
+        parse(line + "\n")

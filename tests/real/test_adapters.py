@@ -1,16 +1,20 @@
 """Two LoRA adapters on a real vLLM: one changes the answer, one does not, each by its name.
 
-Beside it a second pool serves the same weights on the same machine.
+Beside it a second pool serves the same weights on the same machine. And one that only vLLM can
+tell is none: the model and its other adapters serve without it.
 """
 
 import json
 import struct
+import subprocess
 from pathlib import Path
 
 import httpx
 import pytest
+from typer.testing import CliRunner
 
 from backends.engine import shipped
+from gateway.cli.app import app
 
 pytestmark = [pytest.mark.real, pytest.mark.part("vllm"), pytest.mark.long]
 RANK = 8
@@ -97,3 +101,46 @@ def test_an_adapter_answers_by_its_name_beside_its_model_and_another_pool(gatewa
     streamed = ask(gateway, "sql", stream=True)
     assert "data: [DONE]" in streamed.text
     assert ask(gateway, "sqk").status_code == 404
+
+
+IN_PICKLES = """
+import os, sys, torch
+from safetensors.torch import load_file
+folder = sys.argv[1]
+found = load_file(f"{folder}/adapter_model.safetensors")
+renamed = {name.replace("v_proj", "other_proj"): one for name, one in found.items()}
+torch.save(renamed, f"{folder}/adapter_model.bin", _use_new_zipfile_serialization=False)
+os.unlink(f"{folder}/adapter_model.safetensors")
+"""
+
+
+@pytest.fixture(scope="module")
+def spoiled(serve, engine_python: Path, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("spoiled")
+    names = ("sql", "odd", "law")
+    adapters = {name: str(write_adapter(folder / name, 0.2)) for name in names}
+    subprocess.run([engine_python, "-c", IN_PICKLES, adapters["odd"]], check=True, timeout=120)
+    engine = {"kind": "vllm", "model": str(shipped.DIRECTORY), "replicas": 1, "port": 0,
+              "environment": str(engine_python.parent.parent), "adapters": adapters,
+              "flags": ["--max-model-len", "1024"]}  # fmt: skip
+    gpu = {"type": "CPU", "billing": "owned", "usd_per_hour": 0.1}
+    running = serve(
+        {
+            "models": {"tiny": {"targets": ["pool:tiny"], "compare_with": ["openai/gpt-4o-mini"]}},
+            "pools": {"tiny": {"engine": engine, "gpu": gpu}},
+        }
+    )
+    running.headers = {"authorization": f"Bearer {running.key()}"}
+    return running
+
+
+def test_an_adapter_that_vllm_refuses_takes_nobody_else_along(spoiled):
+    """It kept the model and all other adapters down: every start ended at it."""
+    spoiled.until(lambda: ask(spoiled, "tiny").status_code == 200, 600)
+    for model in ("sql", "law"):
+        assert ask(spoiled, model).status_code == 200
+    assert ask(spoiled, "odd").status_code == 404
+    words = ["engine", "status", "--json", "--config", str(spoiled.config)]
+    (seen,) = json.loads(CliRunner().invoke(app, words).stdout)
+    assert seen["reason"].startswith("without the adapter `odd`: vLLM could not load it: ")
+    assert "other_proj" in seen["reason"]

@@ -36,6 +36,13 @@ print("fake engine, life", life, flush=True)
 if behave == "crash" or (behave == "crash-once" and life == 1):
     print("RuntimeError: no memory left", flush=True)
     sys.exit(3)
+adapters = words[words.index("--lora-modules") + 1 :] if "--lora-modules" in words else []
+for adapter in adapters[: next((i for i, w in enumerate(adapters) if w[:2] == "--"), None)]:
+    name, path = adapter.split("=")
+    if os.path.exists(os.path.join(path, "broken")):
+        print("  in init_static_loras" + chr(10) + "ValueError: no such modules", flush=True)
+        sys.exit(1)
+    print(f"Loaded new LoRA adapter: name '{name}', path '{path}'", flush=True)
 # A worker in a session of its own, as careless engines leave them.
 worker = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"],
                           start_new_session=True)
@@ -86,7 +93,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(b"data: [DONE]\\n\\n")
         self.close_connection = True
 
-if behave == "late" and life == 1:
+if behave == "deaf-late":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if behave in ("late", "deaf-late") and life == 1:
     time.sleep(600)
 if behave == "sharing":
     http.server.ThreadingHTTPServer.allow_reuse_port = True

@@ -1,6 +1,7 @@
 """Supervision of a stand-in engine: every phase is seen, and every end leaves nothing behind."""
 
 import asyncio
+import json
 import os
 import signal
 import socket
@@ -294,3 +295,74 @@ async def test_a_flag_that_no_start_can_succeed_with_ends_it_at_once(fake_spec):
         await watched.supervisor.run()
     assert watched.phases()[-1] is Phase.STOPPED
     assert not (watched.models / "lives").exists()
+
+
+def with_adapters(spec, folder: Path, *names: str):
+    """Of the form that only an engine reads."""
+    config = {"peft_type": "LORA", "r": 8, "lora_alpha": 8, "target_modules": ["q_proj"]}
+    for name in names:
+        (folder / name).mkdir()
+        (folder / name / "adapter_config.json").write_text(json.dumps(config))
+        (folder / name / "adapter_model.bin").write_bytes(b"\x80\x02}q\x00.")
+    launch = replace(spec.launch, adapters={name: folder / name for name in names})
+    return replace(spec, launch=launch)
+
+
+async def test_an_adapter_at_which_a_start_ends_is_left_out_of_the_next(fake_spec, tmp_path):
+    """One of them kept the model and all other adapters from being served, for ever."""
+    spec = with_adapters(fake_spec(), tmp_path, "a", "bad", "c")
+    (tmp_path / "bad" / "broken").touch()
+    async with Watched(spec) as watched:
+        status = await watched.supervisor.wait_for(Phase.SERVING, 20)
+        said = "without the adapter `bad`: vLLM could not load it: ValueError: no such modules"
+        assert status.reason == said
+        first = next(one for one in watched.seen if one.phase is Phase.BACKING_OFF)
+        assert first.reason == "the adapter `bad` could not be loaded: ValueError: no such modules"
+        assert spec.log.read_text().count("Loaded new LoRA adapter") == 3  # a; then a and c
+        (tmp_path / "bad" / "broken").unlink()
+        watched.supervisor.restart()
+        await watched.supervisor.wait_for(Phase.DRAINING, 20)
+        mended = await watched.supervisor.wait_for(Phase.SERVING, 20)
+        assert mended.reason == ""
+        assert watched.lives() == 3
+
+
+async def test_an_adapter_that_was_spoiled_meanwhile_is_left_out_and_named(fake_spec, tmp_path):
+    spec = with_adapters(fake_spec(), tmp_path, "a", "b")
+    async with Watched(spec) as watched:
+        await watched.supervisor.wait_for(Phase.SERVING, 20)
+        (tmp_path / "b" / "adapter_config.json").write_text("{")
+        watched.supervisor.restart()
+        await watched.supervisor.wait_for(Phase.DRAINING, 20)
+        status = await watched.supervisor.wait_for(Phase.SERVING, 20)
+        assert "without the adapter `b`: " in status.reason
+        assert "adapter_config.json` cannot be read" in status.reason
+        assert watched.lives() == 2
+
+
+async def test_an_engine_that_loads_has_nothing_to_drain_and_ends_soon(fake_spec):
+    """What served nobody was waited for as long as open streams are."""
+    spec = fake_spec("deaf-late", unserved_s=0.1)
+    spec = replace(spec, launch=replace(spec.launch, drain_s=600.0))
+    async with Watched(spec) as watched:
+        await watched.supervisor.wait_for(Phase.LOADING, 20)
+        while not (watched.models / "worker.pid").exists():  # noqa: ASYNC110  (another process)
+            await asyncio.sleep(0.01)
+    assert watched.phases()[-2:] == [Phase.DRAINING, Phase.STOPPED]
+    assert not watched.worker_lives()
+
+
+async def test_who_asks_for_a_restart_does_not_wait_for_the_next_try(fake_spec):
+    async with Watched(fake_spec("crash-once", backoff_first_s=600, backoff_most_s=600)) as watched:
+        await watched.supervisor.wait_for(Phase.BACKING_OFF, 20)
+        watched.supervisor.restart()
+        status = await watched.supervisor.wait_for(Phase.SERVING, 20)
+        assert (status.crashes_in_a_row, watched.lives()) == (0, 2)
+
+
+async def test_who_is_asked_to_rest_after_a_crash_rests_at_once(fake_spec):
+    async with Watched(fake_spec("crash", backoff_first_s=600, backoff_most_s=600)) as watched:
+        await watched.supervisor.wait_for(Phase.BACKING_OFF, 20)
+        watched.supervisor.rest()
+        await watched.supervisor.wait_for(Phase.RESTING, 20)
+        assert watched.lives() == 1

@@ -1,5 +1,6 @@
 """Facts from the machine: price files, model directories, key files; nothing is made."""
 
+import json
 from datetime import date
 from pathlib import Path
 
@@ -132,7 +133,8 @@ def test_a_key_file_and_the_state_directory_are_looked_at(tmp_path):
 def test_an_adapter_that_is_not_all_there_is_a_fault(tmp_path, model):
     folder = tmp_path / "sql"
     folder.mkdir()
-    (folder / "adapter_config.json").write_text('{"peft_type": "LORA", "r": 8}')
+    config = {"peft_type": "LORA", "r": 8, "lora_alpha": 16, "target_modules": ["q_proj"]}
+    (folder / "adapter_config.json").write_text(json.dumps(config))
     (folder / "adapter_model.safetensors").touch()
     found = facts(**engine(model=str(model), adapters={"sql": str(folder)})).wrong_paths
     (place,) = [place for place in found if "adapters" in place]

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from sqlalchemy import text
 
 from backends import health
-from backends.health import State
+from backends.health import Probe, State
 from gateway.clock import Clock
 from gateway.host import scrape
 from gateway.host import telemetry as telemetry_module
@@ -127,6 +127,21 @@ def test_what_cannot_be_read_is_never_healthy(watched, answer) -> None:
     state = look(watched, answer)
     assert state.state is not State.HEALTHY
     assert watched._watches[0].sample is None
+
+
+async def drops(size: int, pause_s: float):
+    while True:
+        yield b"#" * size
+        await asyncio.sleep(pause_s)
+
+
+@pytest.mark.parametrize(("size", "pause_s"), [(1 << 20, 0.0), (1, 0.01)])
+def test_a_page_that_never_ends_is_left(watched, monkeypatch, size, pause_s) -> None:
+    """It was read for ever, into memory."""
+    monkeypatch.setattr(telemetry_module, "PAGE_S", 0.5 if pause_s else 60.0)
+    state = look(watched, httpx.Response(200, content=drops(size, pause_s)))
+    assert state.state is State.UNKNOWN
+    assert state.last is (Probe.SILENT if pause_s else Probe.BLIND)
 
 
 TENSORRT_LLM = """\

@@ -1,0 +1,180 @@
+"""What a LoRA adapter's weights hold: names, ranks, shapes and numbers that an engine can use.
+
+vLLM finds out at its start, and one adapter that it cannot load ends that start for all; numbers
+that are none it serves. So it is looked for here, by vLLM's own rules and peft's.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from backends.engine import torchfile
+from backends.engine.safetensors import NoTensors, Tensor, data_start, tensors
+
+WITHIN = "base_model.model."  # before the name that a module has in the model itself
+_FACTOR = re.compile(r"(.+)\.(lora_[AB]\.weight|lora_embedding_[AB])")
+_HEAD = re.compile(r"(?:.+\.)?(?:score|classifier)\.(?:weight|bias)")  # of a classifier, whole
+_BASE = (".embed_tokens.base_layer.weight", ".lm_head.base_layer.weight")  # left out by vLLM
+_ENDS = ("lm_head", "embed_tokens")  # a model that shares them stores neither, or one
+_SECOND_COPY = "consolidated"  # Mistral's own layout of the same weights, with other names
+_NUMBER = re.compile(r"\.\d+\.")  # of a layer
+_FLOATS = ("F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2")
+# By type: its bytes; which values the last of them has, and which the one before it at least, in a
+# number that is infinite or none.
+_NOT_FINITE = {
+    "F64": (8, rb"[\x7f\xff]", 0xF0), "F32": (4, rb"[\x7f\xff]", 0x80),
+    "BF16": (2, rb"[\x7f\xff]", 0x80), "F16": (2, rb"[\x7c-\x7f\xfc-\xff]", 0),
+}  # fmt: skip
+
+
+class BadWeights(Exception):
+    """Why no engine could load them, or what they hold is no adapter of this model."""
+
+
+class _Factor(NamedTuple):
+    module: str  # as the model calls it
+    side: str  # of `lora_A.weight`, `lora_B.weight`, `lora_embedding_A`, `lora_embedding_B`
+    tensor: Tensor
+
+    @property
+    def is_first(self) -> bool:
+        return "_A" in self.side
+
+
+def check(file: Path, config: Mapping[str, Any], model: Path | None) -> None:
+    """Raises `BadWeights`. `config`: its adapter_config.json; `model`: the one that it is for."""
+    try:
+        if file.suffix == torchfile.SUFFIX and torchfile.is_old(file):
+            return  # only an engine reads it
+        mine = _stored(file)
+        its = _of_model(model) if model is not None else {}
+        factors = _factors({name: one.tensor for name, one in mine.items()})
+        _pairs(factors, config)
+        for one in factors:
+            _fits(one, its, model)
+        for name, (tensor, pieces) in mine.items():
+            if any(_has_none(piece, tensor.dtype) for piece in pieces):
+                raise BadWeights(f"`{name}` has numbers that are none (NaN or infinite)")
+    except (NoTensors, OSError) as error:
+        raise BadWeights(str(error)) from error
+
+
+class _Held(NamedTuple):
+    tensor: Tensor
+    pieces: Iterator[bytes]  # its numbers, some at a time
+
+
+def _stored(file: Path) -> Mapping[str, _Held]:
+    if file.suffix == torchfile.SUFFIX:
+        found = torchfile.tensors(file)
+        return {
+            n: _Held(one.tensor, torchfile.pieces(file, one.member)) for n, one in found.items()
+        }
+    header = tensors(file, whole=True)
+    return {name: _Held(one, _pieces(file, one)) for name, one in header.items()}
+
+
+def _of_model(model: Path) -> Mapping[str, Tensor]:
+    found: dict[str, Tensor] = {}
+    for path in model.glob("*.safetensors"):
+        if not path.name.startswith(_SECOND_COPY):
+            found |= tensors(path)
+    return found
+
+
+def _factors(mine: Mapping[str, Tensor]) -> list[_Factor]:
+    found = []
+    for name, tensor in mine.items():
+        if name.endswith(_BASE) or _HEAD.fullmatch(name):
+            continue
+        if (parts := _FACTOR.fullmatch(name)) is None:
+            words = "only lora_A and lora_B of a module are"
+            raise BadWeights(f"it has the weight `{name}`, which vLLM does not serve: {words}")
+        if tensor.dtype not in _FLOATS:
+            raise BadWeights(f"`{name}` is of {tensor.dtype}, which no factor of a LoRA can be")
+        found.append(_Factor(parts[1].removeprefix(WITHIN), parts[2], tensor))
+    if not found:
+        raise BadWeights("it has no lora_A and lora_B of any module")
+    return found
+
+
+def _pairs(factors: Sequence[_Factor], config: Mapping[str, Any]) -> None:
+    """Each module has both factors, of the rank that the configuration says."""
+    pairs: dict[str, dict[bool, _Factor]] = {}
+    for one in factors:
+        pairs.setdefault(one.module, {})[one.is_first] = one
+    for module, pair in pairs.items():
+        if len(pair) == 1:
+            (there,) = pair.values()
+            other = there.side.translate(str.maketrans("AB", "BA"))
+            raise BadWeights(f"{module} has {there.side} and no {other}")
+        first, second = pair[True].tensor.shape, pair[False].tensor.shape
+        if len(first) != 2 or len(second) != 2 or ".experts" in module:
+            continue
+        said = _rank(module, config)
+        if not said == first[0] == second[1]:
+            words = f"{module} has factors of rank {first[0]} and {second[1]}"
+            raise BadWeights(f"{words}, where its configuration says {said}")
+
+
+def _rank(module: str, config: Mapping[str, Any]) -> Any:
+    """As peft finds it: the first pattern that ends the module's name, else the rank of all."""
+    for pattern, rank in (config.get("rank_pattern") or {}).items():
+        try:
+            if re.match(rf"(.*\.)?({pattern})$", module):
+                return rank
+        except re.error as error:
+            raise BadWeights(f"rank_pattern has {pattern!r}, which is none: {error}") from error
+    return config.get("r")
+
+
+def _fits(one: _Factor, its: Mapping[str, Tensor], model: Path | None) -> None:
+    """Against the model's own weights; nothing is known of one that stores none as safetensors."""
+    module = one.module
+    weight = its.get(f"{module}.weight")  # a quantized model's have other names
+    if weight is None:
+        if its and (missing := _missing(module, its)):
+            raise BadWeights(f"it is not for the model `{model}`, which has no {missing}")
+        return
+    outer = 1 if one.is_first else 0
+    if len(one.tensor.shape) != 2 or "embedding" in one.side:
+        return
+    if (size := one.tensor.shape[outer]) not in weight.shape:
+        there = " x ".join(map(str, weight.shape))
+        side = one.side.removeprefix("lora_")
+        words = f"{module} is {there} there, and {side} of the adapter has {size}"
+        raise BadWeights(f"it is not for the model `{model}`: {words}")
+
+
+def _missing(module: str, its: Mapping[str, Tensor]) -> str:
+    """What the model has not: a module of that kind in any layer, or this one of its layers.
+
+    Names may differ in what stands before them; where other layers are called alike, they do not.
+    """
+    kind = module.rpartition(".")[2]
+    if ".experts" in module or kind in _ENDS:
+        return ""
+    if not any(kind in name.split(".")[-3:-1] for name in its):
+        return kind
+    there = {name.rpartition(".")[0] for name in its}
+    alike = {_NUMBER.sub(".#.", name) for name in there}
+    return module if module not in there and _NUMBER.sub(".#.", module) in alike else ""
+
+
+def _pieces(file: Path, one: Tensor) -> Iterator[bytes]:
+    size = one.end - one.start
+    with file.open("rb") as opened:
+        opened.seek(data_start(file) + one.start)
+        while size > 0 and (piece := opened.read(min(size, torchfile.PIECE_BYTES))):
+            size -= len(piece)
+            yield piece
+
+
+def _has_none(piece: bytes, dtype: str) -> bool:
+    """Whole numbers, low bytes first. Bytes are sieved: one by one would take a minute."""
+    if dtype not in _NOT_FINITE:
+        return False
+    width, last, before = _NOT_FINITE[dtype]
+    found = re.finditer(last, piece[width - 1 :: width])
+    return any(piece[place.start() * width + width - 2] >= before for place in found)
