@@ -114,7 +114,7 @@ def _next(health: Health, probe: Probe, limits: Limits) -> tuple[State, str]:
 
 _REASONS = {
     Probe.BLIND: "its metrics cannot be read",
-    Probe.REFUSED: "refuses connections",
+    Probe.REFUSED: "refuses",
     Probe.SILENT: "silent",
 }
 

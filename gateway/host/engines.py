@@ -31,7 +31,7 @@ from gateway.config.settings import Engine, Settings
 from gateway.host.children import Child, Command
 from gateway.host.devices import assigned, memory
 from gateway.runtime import BUDGET, SEQUENCES, EngineSeat, Runtime
-from gateway.targets.enginewords import leave_words
+from gateway.targets.enginewords import PARENT, Words
 from gateway.targets.slots import Board, Load
 
 QUICK_GRACE_S = 5.0
@@ -68,7 +68,7 @@ class EngineSupervision:
         self._gpus: dict[str, tuple[str, ...]] = {}  # by engine
         self._visible: tuple[str, ...] = ()  # which those take that are told none
         self._turns = Turns()
-        self._words: dict[str, str] = {}  # by engine: why it is as it is
+        self._words = Words(runtime.run_dir, PARENT)
         self._resting: set[int] = set()  # rows that upkeep wants stopped
         self._tasks: set[asyncio.Task[None]] = set()
         self._ending = False
@@ -76,7 +76,7 @@ class EngineSupervision:
     async def run(self) -> None:
         """Start everything; returns when every engine was started once, or the end is near."""
         self._keep(self._obey())
-        self._tell()
+        self._words.say()
         seats = [(row, seat) for row, seat in enumerate(self._runtime.engines) if seat.managed]
         for row, seat in seats:
             if seat.simulated:
@@ -170,7 +170,7 @@ class EngineSupervision:
             serving = pid is not None and await asyncio.to_thread(ports.serves, port, pid)
             if serving and pid == child.pid:
                 self._board.own(row, "serving", child.lives)
-                self._explain(seat.name, "")
+                self._words.say(seat.name)
             elif self._board.life(row):
                 self._board.own(row, "blocked")
             await asyncio.sleep(WATCH_S if self._board.life(row) else POLL_S)
@@ -179,17 +179,8 @@ class EngineSupervision:
         life = status.restarts + 1 if status.phase is Phase.SERVING else 0
         self._board.own(row, status.phase.value, life)
         detail = f": {status.reason}" if status.reason else ""
-        self._explain(status.name, status.reason)
+        self._words.say(status.name, status.reason)
         self._say(f"{status.name} is {status.phase.value.replace('_', ' ')}{detail}")
-
-    def _explain(self, name: str, words: str) -> None:
-        if self._words.get(name, "") != words:
-            self._words[name] = words
-            self._tell()
-
-    def _tell(self) -> None:
-        with suppress(OSError):  # a full disk: who asks is told less
-            leave_words(self._runtime.run_dir, self._words)
 
     def _waits(self, row: int) -> bool:
         """Whether a request is under way there, or was, and nothing was heard of it."""
@@ -250,7 +241,7 @@ class EngineSupervision:
             if who
             else ""
         )
-        self._explain(name, "" if gone == "resting" else f"ended with {code}{cause}")
+        self._words.say(name, "" if gone == "resting" else f"ended with {code}{cause}")
         self._say(f"{name} ended with {code}{cause}")
 
     def _port_setting(self, seat: EngineSeat) -> str:

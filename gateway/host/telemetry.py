@@ -46,6 +46,7 @@ from gateway.host.stepfits import Fitted, StepFits
 from gateway.limits.ratelimits import are_shared
 from gateway.policies.overrides import is_disabled, standing
 from gateway.runtime import EngineSeat, Runtime
+from gateway.targets.enginewords import TELEMETRY, Words
 from gateway.targets.evictions import listen
 from gateway.targets.slots import HEALTHS, Board
 from ledger.database import make_engine
@@ -91,6 +92,7 @@ class Telemetry:
         self._limits = health.Limits(stale_s=settings.telemetry.stale_s)
         self._alerts = Alerts(settings, ledger, clock)
         self._seats = runtime.engines
+        self._words = Words(runtime.run_dir, TELEMETRY)
         self._watches = [self._watch(row, seat) for row, seat in enumerate(runtime.engines)]
         self._runtime = runtime
 
@@ -139,6 +141,7 @@ class Telemetry:
             if self._board.life(watch.row) == life:
                 unmet = state.state is State.HEALTHY and watch.step is None
                 watch.health = (State.LOADING if unmet else state.state).value
+                self._words.say(seat.name, _why(seat, state, life, unmet=unmet))
                 watch.publish(self._board)
                 await asyncio.sleep(self._settings.telemetry.scrape_s)
 
@@ -182,13 +185,15 @@ class Telemetry:
             probe, detail = Probe.BLIND, str(error)
         except (httpx.TimeoutException, TimeoutError):
             probe = Probe.SILENT
+        except httpx.HTTPStatusError as error:
+            probe, detail = Probe.REFUSED, f"{error.response.status_code} at {watch.page}"
         except httpx.HTTPError as error:
             probe, detail = Probe.REFUSED, type(error).__name__
-        before = state.state
+        before, last = state.state, state.last
         state = health.observe(
             state, probe, self._clock.now_s(), detail=detail, limits=self._limits
         )
-        if state.state is not before:
+        if state.state is not before or (probe is not last and state.state is not State.HEALTHY):
             log.warning("%s is %s: %s", seat.name, state.state, state.reason)
         return state
 
@@ -309,6 +314,15 @@ class Telemetry:
                 **self._fits.capacity(fitted),
             },
         )
+
+
+def _why(seat: EngineSeat, state: Health, life: float, *, unmet: bool) -> str:
+    """Words for a state that is not well; of a process that does not serve its parent knows."""
+    if seat.managed and not life:
+        return ""
+    if unmet:
+        return "its step times are not known yet"
+    return "" if state.state is State.HEALTHY else state.reason
 
 
 async def _read(client: httpx.AsyncClient, url: str) -> tuple[httpx.Response, str]:

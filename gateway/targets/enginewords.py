@@ -1,18 +1,40 @@
-"""Why this host's engines are as they are, in their parent's words: left for `engine status`."""
+"""Why this host's engines are as they are: left for `engine status` by who knows of them.
+
+The parent of those that run here knows how their processes are, telemetry how any of them answers.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
 
 from ledger.runnotes import find, leave
 
-WORDS_FILE = "engines.json"
+PARENT, TELEMETRY = "engines.json", "sightings.json"
 
 
-def leave_words(run_dir: Path, words: Mapping[str, str]) -> None:
-    """By engine; of one that there is nothing to say of, nothing."""
-    leave(run_dir / WORDS_FILE, {name: said for name, said in words.items() if said})
+class Words:
+    """One process's words by engine; written when they change."""
+
+    def __init__(self, run_dir: Path, name: str) -> None:
+        self._path = run_dir / name
+        self._said: dict[str, str] | None = None
+
+    def say(self, engine: str = "", words: str = "") -> None:
+        """No words: there is nothing to say of it. What cannot be written is not told."""
+        said = {name: one for name, one in (self._said or {}).items() if name != engine}
+        if words:
+            said[engine] = words
+        if said == self._said:
+            return
+        try:
+            leave(self._path, said)
+        except OSError:  # a full disk
+            return
+        self._said = said
 
 
 def words_of(run_dir: Path) -> Mapping[str, str]:
-    """By engine; empty where no parent left any."""
-    return find(run_dir / WORDS_FILE, dict[str, str]) or {}
+    """By engine; the parent's before telemetry's."""
+    said: dict[str, str] = {}
+    for name in (TELEMETRY, PARENT):
+        said |= find(run_dir / name, dict[str, str]) or {}
+    return said

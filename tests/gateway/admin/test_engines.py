@@ -4,7 +4,8 @@ import pytest
 
 from backends.simulator.profiles import PROFILES
 from gateway.admin.engines import _steps
-from gateway.cli.engineops import _late
+from gateway.cli.engineops import _late, _why
+from gateway.targets.enginewords import PARENT, Words
 from router.types import EngineState, Health, StepModel
 
 SHAPE = PROFILES["h100-llama-3.1-8b-fp8"].shape
@@ -75,3 +76,13 @@ def test_steps_that_break_a_promise_are_told_with_a_budget_that_keeps_it() -> No
     assert (never["breaks_tpot"], never["prefill_budget_advised"]) == (True, None)
     assert "promise more" in _late({"engine": "pool:p/0", **never})
     assert _steps(at_rest(2048), None)["breaks_tpot"] is False
+
+
+def test_an_engine_is_told_with_what_is_said_of_it(stack, operator) -> None:
+    seen = {"engine": "pool:p/0", "state": "backing_off", "reason": "exited with 1: [Errno 12]"}
+    assert _why(seen) == "pool:p/0 is backing_off: exited with 1: [Errno 12]"
+    assert _why(seen | {"reason": None}) == ""
+    Words(stack.runtime.run_dir, PARENT).say("pool:main/0", "without the adapter `sql`: spoiled")
+    main, embed = stack.get(FOR, operator).json()["data"]
+    assert (main["reason"], embed["reason"]) == ("without the adapter `sql`: spoiled", None)
+    Words(stack.runtime.run_dir, PARENT).say()

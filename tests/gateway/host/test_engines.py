@@ -26,6 +26,7 @@ from gateway.host.engines import (
 )
 from gateway.host.telemetry import Telemetry
 from gateway.runtime import EngineSeat, Ports, resolve
+from gateway.targets.enginewords import words_of
 from gateway.targets.slots import HEALTHS, STAGES, Board, Load, Published
 from ledger.database import make_engine, migrate, sqlite_url
 
@@ -151,7 +152,10 @@ async def test_a_simulated_engine_serves_from_its_own_pid_on(supervision) -> Non
     os.kill(engines._children[0].pid, signal.SIGKILL)
     await until(lambda: board.life(0) == 0)
     assert board.stage(0) == "backing_off"
+    run_dir = supervision.runtime.run_dir
+    assert words_of(run_dir) == {"pool:sim/0": "ended with -9"}
     await until(lambda: board.life(0) == 2)
+    await until(lambda: not words_of(run_dir))
     await engines.stop()
     assert board.life(0) == 0
 

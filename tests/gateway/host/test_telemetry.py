@@ -21,7 +21,7 @@ from gateway.clock import Clock
 from gateway.host import scrape
 from gateway.host import telemetry as telemetry_module
 from gateway.host.scrape import Watch
-from gateway.host.telemetry import Telemetry, main
+from gateway.host.telemetry import Telemetry, _why, main
 from gateway.targets.sightings import engine_state
 from gateway.targets.slots import HEALTHS, Board, Published
 from ledger.fleet.samples import Sample
@@ -127,6 +127,32 @@ def test_what_cannot_be_read_is_never_healthy(watched, answer) -> None:
     state = look(watched, answer)
     assert state.state is not State.HEALTHY
     assert watched._watches[0].sample is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (httpx.Response(404), "refuses: 404 at /metrics"),
+        (httpx.ConnectError("refused"), "refuses: ConnectError"),
+        (
+            httpx.Response(200, text="<html>"),
+            "its metrics cannot be read: the metrics page has neither vllm:kv_cache_usage_perc nor",
+        ),
+    ],
+)
+def test_an_engine_that_is_not_known_is_told_with_the_reason(watched, caplog, answer, said) -> None:
+    """One that was attached in vain was `unknown` for ever, and nothing said why."""
+    state = look(watched, answer)
+    assert said in _why(watched._seats[0], state, 0.0, unmet=False)
+    assert f"pool:main/0 is {state.state}: {said}" in caplog.text
+
+
+def test_what_is_said_of_an_engine_that_serves_or_is_not_ours_to_judge(stack) -> None:
+    seat, loading = stack.runtime.engines[0], health.starting(0.0)
+    ours = replace(seat, managed=True)
+    assert _why(ours, loading, 0.0, unmet=False) == ""
+    assert _why(ours, loading, 1.0, unmet=False) == "starting"
+    assert _why(seat, loading, 0.0, unmet=True) == "its step times are not known yet"
 
 
 async def drops(size: int, pause_s: float):
