@@ -25,6 +25,7 @@ from typing import BinaryIO, NamedTuple
 
 _SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 _POLL_S = 0.5
+_TRACKER, _TRACKER_S = b"from multiprocessing.resource_tracker import main", 2.0
 _RECORD_S = 1.0
 
 
@@ -111,10 +112,18 @@ def _drain(output: int, log: "Log") -> None:
 
 
 def kill_descendants() -> dict[int, int]:
-    """SIGKILL the tree below this process until nothing of it is left; exit codes by id."""
+    """SIGKILL the tree below this process until nothing of it is left; exit codes by id.
+
+    Python's trackers of shared memory go last: each ends by itself when nobody lives whose memory
+    it has to give back, and what it does not give back stays until the machine is started anew.
+    """
     codes: dict[int, int] = {}
+    patience_s = time.monotonic() + _TRACKER_S
     while True:
+        spared = time.monotonic() < patience_s
         for pid in descendants(os.getpid()):
+            if spared and _is_tracker(pid):
+                continue
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
@@ -125,6 +134,13 @@ def kill_descendants() -> dict[int, int]:
         except ChildProcessError:
             return codes
         time.sleep(0.01)
+
+
+def _is_tracker(pid: int) -> bool:
+    try:
+        return _TRACKER in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
 
 
 class Process(NamedTuple):

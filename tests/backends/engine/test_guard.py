@@ -197,3 +197,23 @@ def test_a_log_that_cannot_be_begun_is_begun_later(tmp_path, monkeypatch):
     log.close()
     assert (tmp_path / "log").read_text() == "three\n"
     assert (tmp_path / "log.1").read_text() == "one\n"
+
+
+SHARES = """
+import time
+from multiprocessing import shared_memory
+made = shared_memory.SharedMemory(create=True, size=64)
+print("made", made.name, "end", flush=True)
+time.sleep(600)
+"""
+
+
+def test_shared_memory_of_a_killed_tree_is_given_back(tmp_path: Path):
+    """Python's tracker removes it once nobody lives who has it; it was killed with them."""
+    running = start(tmp_path, SHARES)
+    assert wait_until(lambda: logged(tmp_path, " end"))
+    name = (tmp_path / "log").read_text().split()[1]
+    assert Path("/dev/shm", name).exists()
+    running.send_signal(signal.SIGHUP)
+    assert running.wait(timeout=20) == 128 + signal.SIGKILL
+    assert not Path("/dev/shm", name).exists()
