@@ -77,10 +77,14 @@ def _resume(place: Place, given: Named) -> dict[str, Any]:
 def _restart(place: Place, given: Restarting) -> dict[str, Any]:
     with place.engines() as host:
         stands = verbs.in_force(place.ledger, place.now_us)
+        told = words_of(host.runtime.run_dir)
         for one in (found := host.named(given.engine)):
             if not one.seat.managed:
                 words = f"{one.seat.name} was not started by this gateway: restart it where it runs"
                 raise Refused(words, param="engine")
+            if one.word == "stopped":  # flags that this vLLM has not: no start can succeed
+                why = told.get(one.seat.name, "its host ends")
+                raise Refused(f"{one.seat.name} is stopped for good: {why}", param="engine")
             if _override(one.seat, stands) is None:
                 raise Refused(f"{one.seat.name} gets requests: drain it first", param="engine")
             if one.in_flight and not given.at_once:

@@ -7,8 +7,10 @@ import threading
 import pytest
 from typer.testing import CliRunner
 
+from gateway.admin.enginehost import EngineHost
 from gateway.cli import engineops
 from gateway.cli.app import app
+from gateway.targets.enginewords import PARENT, Words
 
 LONG = {"messages": [{"role": "user", "content": "x"}], "stream": True, "ignore_eos": True}
 
@@ -141,6 +143,22 @@ def test_an_engine_is_restarted_from_elsewhere_as_it_is_here(
     for verb in ("drain", "restart"):
         one, other = (run(verb, "pool:other") for run in (engine, elsewhere))
         assert (one.exit_code, one.stderr) == (other.exit_code, other.stderr)
+
+
+def test_an_engine_that_no_start_can_bring_back_is_not_waited_for(
+    served, engine, patiently, monkeypatch
+) -> None:
+    """It was, for as long as the timeout lets it: half an hour."""
+    patiently(lambda: healthy(engine))
+    look = EngineHost.look
+    monkeypatch.setattr(EngineHost, "look", lambda *at: look(*at)._replace(word="stopped"))
+    words = Words(served.state / "run", PARENT)
+    words.say("pool:main/1", "this vLLM has no flag --max-model-length")
+    answer = engine("restart", "pool:main/1", "--timeout", "60s")
+    words.say()
+    assert answer.exit_code == 1
+    assert "pool:main/1 is stopped for good: this vLLM has no flag --max-mod" in answer.stderr
+    assert [one["override"] for one in json.loads(engine("status", "--json").stdout)] == [None] * 2
 
 
 def test_a_drain_that_takes_too_long_says_what_is_left(served, engine, patiently) -> None:
