@@ -5,6 +5,7 @@
     |-- Overloaded         429/503/529: the target refused before working        free
     |-- Refused            401/402/403, a spent quota: it refused our account    free
     |-- TooLong            the prompt exceeds this target's context              free
+    |-- Unserved           this engine is without that adapter at present      free
     |-- ServerError        other 5xx                                             billable
     |-- Reported           an error in the body of a 200                         free
     |-- WrongAddress       3xx/404/405: not there, by our configuration          free
@@ -57,6 +58,10 @@ class Refused(BackendError):
 
 class TooLong(BackendError):
     billable, kind = False, "too_long"
+
+
+class Unserved(BackendError):
+    billable, kind = False, "unserved"
 
 
 class ServerError(BackendError):

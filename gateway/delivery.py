@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from backends.answers import TEXTS, Found, media_type, read_ranking, read_transcript
 from backends.base import Exchange
-from backends.errors import BackendError, HeadTimeout, Refused, TooLong, WrongAddress
+from backends.errors import BackendError, HeadTimeout, Refused, TooLong, Unserved, WrongAddress
 from backends.exchange import drain, pour, read_all
 from backends.refusal import TOO_LONG, names_model, openai_refusal
 from gateway.attempt import Attempt, Outcome
@@ -26,7 +26,8 @@ ANSWER_LIMIT_BYTES = 64 * 1024 * 1024
 EVENTS = "text/event-stream"
 STREAM: Header = (b"content-type", b"text/event-stream; charset=utf-8")
 REFUSAL_LIMIT_BYTES = 1024 * 1024
-NO_PATH = (404, 405)
+NOT_FOUND = 404
+NO_PATH = (NOT_FOUND, 405)
 OUR_ACCOUNT = (401, 402, 403)  # our credentials and balance, not the client's
 NO_CACHE: Header = (b"cache-control", b"no-cache")
 
@@ -134,6 +135,8 @@ class Delivery:
             raise Refused("the target refused our credentials", status=exchange.status)
         if exchange.status in NO_PATH and not names_model(body):
             raise WrongAddress("the target has no such path", status=exchange.status)
+        if exchange.status == NOT_FOUND and attempt.own and not attempt.last:
+            raise Unserved("the engine is without that adapter", status=NOT_FOUND)
         if exchange.status == 400 and TOO_LONG.encode() in body and not attempt.last:
             raise TooLong("the prompt exceeds the target's context", status=400)
         outcome = Outcome("rejected", exchange.status, error=REFUSED, billable=False)

@@ -16,6 +16,7 @@ from backends.errors import (
     ServerError,
     Silent,
     TooLong,
+    Unserved,
     UpstreamBroken,
 )
 from gateway.admission import Admission
@@ -34,7 +35,7 @@ from ledger.prices.rates import BIGINT_LIMIT
 from router.types import UNDECODED, Kind
 
 REFUSED = "refused"  # the target's own 4xx: the client's fault, not the target's
-_OF_THE_REQUEST = (REFUSED, TooLong.kind)
+_OF_THE_REQUEST = (REFUSED, TooLong.kind, Unserved.kind)
 # A target that stumbles over one request answers so; one that is down or full refuses, is silent
 # or says that it is full, whatever it was sent.
 _MAY_BE_THE_REQUEST = (ServerError.kind, UpstreamBroken.kind, BadAnswer.kind)

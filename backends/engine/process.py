@@ -19,11 +19,14 @@ _GUARD = Path(__file__).with_name("guard.py")
 # The engine gets its own drain time; what has not ended then is killed this much later.
 _GRACE_AFTER_DRAIN_S = 5.0
 _SAID_BYTES = 1 << 19
+_LINE = 400  # characters of a cause
 _CAUSE = re.compile(r"\b\w*(Error|Exception)\b|\b[Ee]rror\b|\bERROR\b|\bCRITICAL\b|\bFATAL\b")
 _NO_CAUSE = re.compile(r"\b(WARNING|INFO|DEBUG|\w*Warning)\b")
 # vLLM's processes each end for the one below, with a trace of their own that points at its.
 _ELSEWHERE = re.compile(r"\broot cause\b|\braise \w+\(")
-_NAMED = re.compile(r"\b[\w.]*(?:Error|Exception): .*|(?:\bCRITICAL|\bFATAL|\[Errno \d+\]).*")
+_NAMED = re.compile(
+    r"\b[\w.]*(?:Error|Exception): .*|(?:\bCRITICAL|\bFATAL|\[Errno \d+\]|\bValue error,).*"
+)
 
 
 class EngineProcess:
@@ -131,4 +134,11 @@ def log_tail(log: Path, lines: int = 3, *, since: int = 0, errors_only: bool = F
     causes = [line for line in causes if not _ELSEWHERE.search(line)] or causes
     # Two ranks say the same of one cause.
     named = dict.fromkeys(found[0] for line in causes if (found := _NAMED.search(line)))
-    return " | ".join(line.strip()[-300:] for line in (list(named) or causes)[-lines:])
+    if named:
+        return " | ".join(_short(line.strip()) for line in list(named)[-lines:])
+    return " | ".join(line.strip()[-300:] for line in causes[-lines:])
+
+
+def _short(line: str) -> str:
+    """What it begins with says which error it is, and its end often of what."""
+    return line if len(line) <= _LINE else f"{line[: _LINE // 2]} ... {line[-_LINE // 2 :]}"

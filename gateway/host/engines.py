@@ -39,6 +39,7 @@ START_LIMIT_S = 900.0
 ORDERS_S = 0.5
 POLL_S = 0.25  # between two looks at the port of a simulated engine: while it starts,
 WATCH_S = 2.0  # and while it serves
+_ON_ITS_WAY = (Phase.STARTING, Phase.LOADING, Phase.WARMING)
 _ORDERS = {"": "restart", "rest": "rest", "wake": "wake up"}
 
 
@@ -179,7 +180,8 @@ class EngineSupervision:
         life = status.restarts + 1 if status.phase is Phase.SERVING else 0
         self._board.own(row, status.phase.value, life)
         detail = f": {status.reason}" if status.reason else ""
-        self._words.say(status.name, status.reason)
+        if status.reason or status.phase not in _ON_ITS_WAY or not status.crashes_in_a_row:
+            self._words.say(status.name, status.reason)  # else why it crashed before is still news
         self._say(f"{status.name} is {status.phase.value.replace('_', ' ')}{detail}")
 
     def _waits(self, row: int) -> bool:

@@ -13,6 +13,7 @@ TABLE = {
     "Overloaded": False,
     "Refused": False,
     "TooLong": False,
+    "Unserved": False,
     "ServerError": True,
     "Reported": False,
     "WrongAddress": False,

@@ -10,7 +10,14 @@ from types import SimpleNamespace
 import httpx
 import pytest
 
-from backends.errors import BackendError, HeadTimeout, Reported, UpstreamBroken, WrongAddress
+from backends.errors import (
+    BackendError,
+    HeadTimeout,
+    Reported,
+    Unserved,
+    UpstreamBroken,
+    WrongAddress,
+)
 from backends.secret import Secret
 from gateway import delivery
 from gateway.delivery import _usd, relay_for
@@ -295,6 +302,17 @@ async def test_what_is_no_answer_is_tried_elsewhere(told_of, status, body, raise
         await told_of(status, body)
 
 
+async def test_an_engine_that_is_without_an_adapter_leaves_its_requests_to_the_next(
+    told_of,
+) -> None:
+    """The name is ours, not the client's; an API's may be, as of a deployment that is gone."""
+    body = {"error": {"message": "The model `sql` does not exist.", "code": 404}}
+    with pytest.raises(Unserved):
+        await told_of(404, body, own=True, last=False)
+    for whose in ({"own": True, "last": True}, {"own": False, "last": False}):
+        assert b"`sql` does not exist" in await told_of(404, body, **whose)
+
+
 @pytest.mark.parametrize("status", [400, 404])
 async def test_a_refusal_quotes_no_key_of_ours(told_of, status) -> None:
     body = {"error": {"message": f"no model for {OUR_KEY}"}}
@@ -306,7 +324,7 @@ def told_of(monkeypatch):
     """What a client is told of a whole answer; nothing is settled where it raises."""
     monkeypatch.setattr(delivery, "_headers", lambda *_: [])
 
-    async def told(status, body) -> bytes:
+    async def told(status, body, *, own=False, last=True) -> bytes:
         settled, sent = [], []
 
         class Answer:
@@ -328,7 +346,8 @@ def told_of(monkeypatch):
             plan=SimpleNamespace(asked=SimpleNamespace(kind=Kind.CHAT, stream=False)),
             step=SimpleNamespace(frozen=SimpleNamespace(target=target)),
             saw=lambda *_: None,
-            last=True,
+            last=last,
+            own=own,
         )
         clock = SimpleNamespace(now_s=lambda: 1.0)
         handing = delivery.Delivery(SimpleNamespace(settle=settle), clock)

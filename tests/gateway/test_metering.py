@@ -316,6 +316,7 @@ def test_a_client_that_stalls_is_not_the_targets_failure(metering, parts, attemp
         ("overloaded", False, False),
         ("head_timeout", False, False),
         ("too_long", True, False),
+        ("unserved", True, False),
     ],
 )
 def test_a_failure_that_the_request_may_have_caused_names_its_key(

@@ -35,6 +35,14 @@ def test_a_free_port_can_be_bound():
         ("one\ntwo\nthree\nfour\n", "two | three | four"),
         ("", ""),
         (
+            "pydantic.ValidationError: 1 validation error\n  Value error, too long\n    For more\n",
+            "pydantic.ValidationError: 1 validation error | Value error, too long",
+        ),
+        (
+            f"ValueError: begins {'x' * 900} ends\n",
+            f"ValueError: begins {'x' * 181} ... {'x' * 195} ends",
+        ),
+        (
             "ValueError: early\nERROR: [Errno 98] in use\nFATAL no memory\n",
             "ValueError: early | [Errno 98] in use | FATAL no memory",
         ),

@@ -1,6 +1,7 @@
 """Engines that `serve` runs: what they are started with, kept alive, and ended."""
 
 import asyncio
+import dataclasses
 import json
 import os
 import signal
@@ -210,6 +211,20 @@ class Loading:
     async def stop(self) -> None:
         self._stop.set()
         await self._ended.wait()
+
+
+async def test_why_an_engine_crashed_is_told_until_it_serves(supervision) -> None:
+    """In a crash loop it mostly loads: its status said so, and not why it does again and again."""
+    engines = supervision(("real",))
+    run_dir = supervision.runtime.run_dir
+    run_dir.mkdir(parents=True, exist_ok=True)
+    name = "pool:real/0"
+    crashed = Status(name, Phase.BACKING_OFF, crashes_in_a_row=2, reason="exited with 1: no memory")
+    for status in (crashed, dataclasses.replace(crashed, phase=Phase.LOADING, reason="")):
+        engines._publish(0, status)
+        assert words_of(run_dir) == {name: "exited with 1: no memory"}
+    engines._publish(0, dataclasses.replace(crashed, phase=Phase.SERVING, reason=""))
+    assert words_of(run_dir) == {}
 
 
 @pytest.mark.parametrize("serves", [False, True])
