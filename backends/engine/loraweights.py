@@ -48,11 +48,11 @@ def check(file: Path, config: Mapping[str, Any], model: Path | None) -> None:
         if file.suffix == torchfile.SUFFIX and torchfile.is_old(file):
             return  # only an engine reads it
         mine = _stored(file)
-        its = _of_model(model) if model is not None else {}
         factors = _factors({name: one.tensor for name, one in mine.items()})
         _pairs(factors, config)
-        for one in factors:
-            _fits(one, its, model)
+        if model is not None and (its := _of_model(model)) is not None:
+            for one in factors:
+                _fits(one, its)
         for name, (tensor, pieces) in mine.items():
             if any(_has_none(piece, tensor.dtype) for piece in pieces):
                 raise BadWeights(f"`{name}` has numbers that are none (NaN or infinite)")
@@ -75,12 +75,24 @@ def _stored(file: Path) -> Mapping[str, _Held]:
     return {name: _Held(one, _pieces(file, one)) for name, one in header.items()}
 
 
-def _of_model(model: Path) -> Mapping[str, Tensor]:
-    found: dict[str, Tensor] = {}
-    for path in model.glob("*.safetensors"):
-        if not path.name.startswith(_SECOND_COPY):
-            found |= tensors(path)
-    return found
+class _Model(NamedTuple):
+    path: Path
+    weights: Mapping[str, Tensor]
+    modules: frozenset[str]
+    kinds: frozenset[str]  # last words of modules' names
+    alike: frozenset[str]  # modules without the numbers of their layers
+
+
+def _of_model(path: Path) -> _Model | None:
+    """What is known of it; nothing of one that stores no weights as safetensors."""
+    weights: dict[str, Tensor] = {}
+    for file in path.glob("*.safetensors"):
+        if not file.name.startswith(_SECOND_COPY):
+            weights |= tensors(file)
+    modules = frozenset(name.rpartition(".")[0] for name in weights)
+    kinds = frozenset(word for name in weights for word in name.split(".")[-3:-1])
+    alike = frozenset(_NUMBER.sub(".#.", name) for name in modules)
+    return _Model(path, weights, modules, kinds, alike) if weights else None
 
 
 def _factors(mine: Mapping[str, Tensor]) -> list[_Factor]:
@@ -129,13 +141,13 @@ def _rank(module: str, config: Mapping[str, Any]) -> Any:
     return config.get("r")
 
 
-def _fits(one: _Factor, its: Mapping[str, Tensor], model: Path | None) -> None:
-    """Against the model's own weights; nothing is known of one that stores none as safetensors."""
+def _fits(one: _Factor, its: _Model) -> None:
+    """Against the model's own weights."""
     module = one.module
-    weight = its.get(f"{module}.weight")  # a quantized model's have other names
+    weight = its.weights.get(f"{module}.weight")  # a quantized model's have other names
     if weight is None:
-        if its and (missing := _missing(module, its)):
-            raise BadWeights(f"it is not for the model `{model}`, which has no {missing}")
+        if missing := _missing(module, its):
+            raise BadWeights(f"it is not for the model `{its.path}`, which has no {missing}")
         return
     outer = 1 if one.is_first else 0
     if len(one.tensor.shape) != 2 or "embedding" in one.side:
@@ -144,10 +156,10 @@ def _fits(one: _Factor, its: Mapping[str, Tensor], model: Path | None) -> None:
         there = " x ".join(map(str, weight.shape))
         side = one.side.removeprefix("lora_")
         words = f"{module} is {there} there, and {side} of the adapter has {size}"
-        raise BadWeights(f"it is not for the model `{model}`: {words}")
+        raise BadWeights(f"it is not for the model `{its.path}`: {words}")
 
 
-def _missing(module: str, its: Mapping[str, Tensor]) -> str:
+def _missing(module: str, its: _Model) -> str:
     """What the model has not: a module of that kind in any layer, or this one of its layers.
 
     Names may differ in what stands before them; where other layers are called alike, they do not.
@@ -155,11 +167,10 @@ def _missing(module: str, its: Mapping[str, Tensor]) -> str:
     kind = module.rpartition(".")[2]
     if ".experts" in module or kind in _ENDS:
         return ""
-    if not any(kind in name.split(".")[-3:-1] for name in its):
+    if kind not in its.kinds:
         return kind
-    there = {name.rpartition(".")[0] for name in its}
-    alike = {_NUMBER.sub(".#.", name) for name in there}
-    return module if module not in there and _NUMBER.sub(".#.", module) in alike else ""
+    is_other_layer = module not in its.modules and _NUMBER.sub(".#.", module) in its.alike
+    return module if is_other_layer else ""
 
 
 def _pieces(file: Path, one: Tensor) -> Iterator[bytes]:
