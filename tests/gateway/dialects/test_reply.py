@@ -430,18 +430,18 @@ def test_the_end_waits_until_the_row_is_durable(stack, patiently, monkeypatch, p
         released.set()
 
     monkeypatch.setattr(journal, "flush", slow_flush)
-    connection = stack.raw({"model": "own", **PATHS[path], "stream": True}, path)
-    patiently(asked.is_set)
-    early = b""
-    while early.count(b'"delta":') < 2:  # a busy machine hands it over in parts
-        part = connection.recv(1 << 20)
-        assert part, early
-        early += part
-    for mark in (b"message_delta", b"block_stop", b"message_stop", b".done", LAST[path].encode()):
-        assert mark not in early
-    stack.call(release())
-    read_until(connection, LAST[path].encode(), 2)
-    connection.close()
+    with stack.raw({"model": "own", **PATHS[path], "stream": True}, path) as connection:
+        patiently(asked.is_set)
+        early = b""
+        while early.count(b'"delta":') < 2:  # a busy machine hands it over in parts
+            part = connection.recv(1 << 20)
+            assert part, early
+            early += part
+        ends = (b"message_delta", b"block_stop", b"message_stop", b".done", LAST[path].encode())
+        for mark in ends:
+            assert mark not in early
+        stack.call(release())
+        read_until(connection, LAST[path].encode(), 2)
 
 
 def test_what_says_nothing_here_is_not_sent() -> None:

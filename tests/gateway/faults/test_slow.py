@@ -192,8 +192,8 @@ def test_a_byte_at_a_time_ends_at_the_deadline_and_others_are_served(
             place += 1
 
     thread = threading.Thread(target=trickle)
-    thread.start()
     patiently(lambda: stack.connections() >= 100)
+    thread.start()
     for number in range(20):
         assert stack.chat("own", max_tokens=2).status_code == 200, number
     patiently(lambda: stack.connections() == 0)
