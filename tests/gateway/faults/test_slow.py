@@ -37,7 +37,7 @@ def idle_reader(stack, body, requests: int = 1) -> socket.socket:
 @pytest.fixture(scope="module")
 def brief(faulty_with):
     """A host that waits for clients for three seconds."""
-    waits = {"client_stall_s": 3.0, "receive_s": 1.0, "keep_alive_s": 3.0}
+    waits = {"client_stall_s": 3.0, "receive_s": 3.0, "keep_alive_s": 3.0}
     return faulty_with(server={"timeouts": waits})
 
 
