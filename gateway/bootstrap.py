@@ -163,7 +163,9 @@ def build(
     app = create_app(settings, operations, clock, lifespan, ledger.reader)
     app.hot = hot
     app.secrets = tuple(one for back in fleet.backends.values() for one in back.secrets)
-    batches.attach(app)
+    for router in batches.routers:
+        app.take(router)
+    app.entrance = batches.entrance
     return _administered(app, settings, runtime, ledger, board, clock)
 
 

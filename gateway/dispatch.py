@@ -8,6 +8,7 @@ promises are taken from the board, its hold is released and its row is settled e
 import asyncio
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 
 import msgspec
 
@@ -19,7 +20,6 @@ from gateway.attempt import Attempt, Outcome, Tries
 from gateway.clock import Clock
 from gateway.delivery import Delivery
 from gateway.demanded import Demanded
-from gateway.drift.drawing import Drawing
 from gateway.errors import RequestError, let_go
 from gateway.flight import Flights
 from gateway.idempotency.submissions import Submissions
@@ -58,6 +58,16 @@ RESTARTING = 503
 TOLD = {CLIENT_GONE: NOBODY, "client_stall": NOBODY, "total": 504, "drain": RESTARTING}
 
 
+class SampleSink(Protocol):
+    """Takes answered requests to compare with a baseline; `drift.drawing.Drawing` is one."""
+
+    def offer(self, asked: Asked, identity: Identity, target: Target) -> None:
+        """Take a request that `target` answered; must not wait."""
+
+    def close(self) -> None:
+        """Release what it holds."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dispatcher:
     """One per worker."""
@@ -78,7 +88,7 @@ class Dispatcher:
     waiting: WaitingRoom
     limits: RateLimits | None  # `None`: nothing limits the rate of what is dispatched
     demanded: Demanded | None  # `None`: what is dispatched is no demand that moves a price
-    drawing: Drawing | None  # `None`: nothing of what is dispatched is asked again
+    drawing: SampleSink | None  # `None`: nothing of what is dispatched is asked again
     observer: Observer | None = None  # `None`: nobody follows requests from outside
 
     async def dispatch(self, asked: Asked, identity: Identity, reply: Reply) -> None:

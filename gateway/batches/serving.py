@@ -8,7 +8,6 @@ from typing import Any
 from fastapi import APIRouter
 
 from gateway.api import HotApi
-from gateway.app import Gateway
 from gateway.batches.authority import Ticket, load_authority
 from gateway.batches.batches_api import batches_router
 from gateway.batches.entrance import Delegates, Entrance, LineFlights, Workload, request_ids
@@ -71,11 +70,6 @@ class ServedBatches:
         """What runs beside the requests."""
         sweeps = [one.sweep() for one in self.served]
         return sweeps if self.making_room is None else [*sweeps, self.making_room.run()]
-
-    def attach(self, app: Gateway) -> None:
-        for router in self.routers:
-            app.take(router)
-        app.entrance = self.entrance
 
     async def aclose(self) -> None:
         if self.stored is not None:
