@@ -57,7 +57,7 @@ from gateway.news import Ledger, Moving, followed
 from gateway.observing import Observer
 from gateway.people import people_of
 from gateway.plan import Learned, Planner
-from gateway.policies.inforce import CurrentPlans, InForce
+from gateway.policies.inforce import InForce
 from gateway.policies.repolicing import ReadPolicies
 from gateway.policies.sets import rules_of
 from gateway.recording import JOURNAL, Recording
@@ -120,7 +120,7 @@ def build(
     in_force = _in_force(settings, ledger.policies)
     plans_for = _plans(fleet, admission, candidates, learned, FailSafe(board, metrics), in_force)
     dispatcher = Dispatcher(
-        planner=CurrentPlans(in_force.hold(plans_for)),
+        plans=in_force.hold(plans_for),
         admission=admission,
         metering=metering,
         delivery=Delivery(metering, clock, first_s=limits.head_s),

@@ -29,6 +29,7 @@ from gateway.limits.waiting import Full, WaitingRoom
 from gateway.metering import Metering
 from gateway.observing import Observer
 from gateway.plan import Plan, Plans, Step
+from gateway.policies.inforce import Held
 from gateway.refusals import Short, failed, infeasible, no_place, over_budget, status_of
 from gateway.relay import error_event
 from gateway.reply import Reply
@@ -72,7 +73,7 @@ class SampleSink(Protocol):
 class Dispatcher:
     """One per worker."""
 
-    planner: Plans
+    plans: Held[Plans]  # those under the policies in force
     admission: Admission
     metering: Metering
     delivery: Delivery
@@ -181,7 +182,7 @@ class Dispatcher:
 
     def _plan(self, asked: Asked, identity: Identity, reply: Reply) -> Plan:
         begun_s = 0.0 if reply.story is None else self.clock.now_s()
-        plan = self.planner.plan(
+        plan = self.plans.value.plan(
             reply.request_id, asked, identity, clock=self.clock, sticky=self.sessions.target
         )
         if reply.story is not None:

@@ -21,21 +21,19 @@ from sqlalchemy.exc import DBAPIError
 from gateway import logs
 from gateway.batches.authority import load_authority
 from gateway.batches.carrying import Carrier
-from gateway.batches.collecting import Collector
 from gateway.batches.courier import Courier
 from gateway.batches.finishing import Finishing
-from gateway.batches.ids import BatchIds
 from gateway.batches.onward import onward_of
-from gateway.batches.outward import Outward
-from gateway.batches.progress import Progress, write_progress
+from gateway.batches.outward import Collector, Outward
+from gateway.batches.pace import in_turn
+from gateway.batches.remote import Taking, taking_batches
 from gateway.batches.sending import Sender
-from gateway.batches.taking import Taking, taking_batches
-from gateway.batches.turns import in_turn
 from gateway.batches.validating import LeaseLost, Validation
-from gateway.batches.wake import Bell
+from gateway.batches.wake import Bell, Progress, write_progress
 from gateway.clock import Clock
 from gateway.config.credentials import known_secrets
 from gateway.config.settings import Settings, load, resolve_model
+from gateway.ids import BatchIds
 from gateway.runtime import Runtime
 from ledger.batches.files import FileStore
 from ledger.batches.lines import Claim, LineStore

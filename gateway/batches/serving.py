@@ -10,11 +10,17 @@ from fastapi import APIRouter
 from gateway.api import HotApi
 from gateway.batches.authority import Ticket, load_authority
 from gateway.batches.batches_api import batches_router
-from gateway.batches.entrance import Delegates, Entrance, LineFlights, Workload, request_ids
+from gateway.batches.entrance import (
+    Delegates,
+    Entrance,
+    LineAdmission,
+    LineFlights,
+    MakingRoom,
+    Workload,
+    request_ids,
+)
 from gateway.batches.files_api import files_router
 from gateway.batches.handing import Handing
-from gateway.batches.lineadmission import LineAdmission
-from gateway.batches.makingroom import MakingRoom
 from gateway.batches.onward import batch_providers
 from gateway.batches.planner import (
     LinePlanner,
@@ -28,7 +34,7 @@ from gateway.clock import Clock
 from gateway.config.settings import Settings
 from gateway.dispatch import Dispatcher
 from gateway.plan import Plans
-from gateway.policies.inforce import CurrentPlans, Held, InForce
+from gateway.policies.inforce import Held, InForce
 from gateway.runtime import Runtime
 from gateway.targets.sightings import engine_state
 from gateway.targets.slots import Board
@@ -143,7 +149,7 @@ def _entrance(
         dispatcher,
         admission=LineAdmission(dispatcher.admission.desk),
         demanded=None,
-        planner=CurrentPlans(in_force.hold(planner)),
+        plans=in_force.hold(planner),
     )
 
     def api(asked: Dispatcher) -> HotApi:
@@ -153,7 +159,7 @@ def _entrance(
     def unnarrowed(rules: Settings, version: str) -> Plans:
         return plans_for(without_promises(rules), version)
 
-    plans = CurrentPlans(in_force.hold(unnarrowed))
-    onward = Handing.like(lines, planner=plans, providers=batch_providers(settings))
+    plans = in_force.hold(unnarrowed)
+    onward = Handing.like(lines, plans=plans, providers=batch_providers(settings))
     authority = load_authority(host.runtime.run_dir)
     return Entrance(api(lines), api(onward), authority, ticket, host.clock)

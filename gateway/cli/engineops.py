@@ -20,9 +20,9 @@ from gateway.admin import overrides
 from gateway.admin.enginehost import runtime_of
 from gateway.admin.verb import Nothing, Refused
 from gateway.cli.config import Config, load_or_fail
-from gateway.cli.desk import By, Desk, Why, acting, looking
+from gateway.cli.desk import By, Desk, Why, act, acting, look
 from gateway.cli.logtail import LogTail
-from gateway.cli.output import AsJson, emit, fail, table
+from gateway.cli.output import AsJson, emit, fail, say, table
 from gateway.following import FOLLOW_S
 from gateway.host.engines import log_of
 from gateway.policies.overrides import instant
@@ -35,8 +35,7 @@ Patience = Annotated[str, typer.Option("--timeout", help="How long to wait: 90s,
 
 def status(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """Every engine of this host: state, load, KV cache in use, what is held over it, upkeep."""
-    with looking(config) as desk:
-        found = desk.do(verbs.STATUS, Nothing())["data"]
+    found = look(config, verbs.STATUS, Nothing())["data"]
 
     def show(out: Console) -> None:
         out.print(_table(found))
@@ -60,7 +59,7 @@ def drain(
         found = desk.do(verbs.DRAIN, verbs.Named(name, note))["data"]
         _empty(desk, [one["engine"] for one in found], limit_s)
     words = f"{name} is drained and stays so until `breakeven engine resume {name}`."
-    emit({"engine": name, "drained": True}, as_json=as_json, show=lambda out: out.print(words))
+    say({"engine": name, "drained": True}, words, as_json=as_json)
 
 
 def resume(
@@ -71,10 +70,8 @@ def resume(
     as_json: AsJson = False,
 ) -> None:
     """Let requests go to an engine again."""
-    with acting(config, by) as desk:
-        done = desk.do(verbs.RESUME, verbs.Named(name, note))
-    words = f"{name} gets requests again within {FOLLOW_S:g} s."
-    emit(done, as_json=as_json, show=lambda out: out.print(words))
+    done = act(config, by, verbs.RESUME, verbs.Named(name, note))
+    say(done, f"{name} gets requests again within {FOLLOW_S:g} s.", as_json=as_json)
 
 
 def restart(

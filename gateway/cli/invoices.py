@@ -12,8 +12,8 @@ from gateway.admin import entries as entered
 from gateway.admin import invoices as verbs
 from gateway.admin.verb import Nothing
 from gateway.cli.config import Config
-from gateway.cli.desk import Why, acting, looking
-from gateway.cli.output import AsJson, emit, fail, table
+from gateway.cli.desk import Why, act, acting, look
+from gateway.cli.output import AsJson, emit, fail, say, table
 from ledger.invoices.files import FORMATS
 from ledger.money import format_usd
 
@@ -40,20 +40,18 @@ def import_file(
         fail(f"{file} is not UTF-8: save it as `CSV UTF-8`")
     except OSError as error:
         fail(f"{file} cannot be read: {error.strerror}")
-    with acting(config, by) as desk:
-        said = desk.do(verbs.IMPORT, verbs.Importing(text, file.name, provider, pool, kind))
+    said = act(config, by, verbs.IMPORT, verbs.Importing(text, file.name, provider, pool, kind))
     number = said["invoice"]
     words = (
         f"Invoice {number}: {said['lines']} lines, {format_usd(said['total_pusd'])}. "
         f"See what differs: breakeven invoices show {number}"
     )
-    emit(said, as_json=as_json, show=lambda out: out.print(words, markup=False))
+    say(said, words, as_json=as_json)
 
 
 def list_invoices(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """Every imported invoice, the latest first."""
-    with looking(config) as desk:
-        found = desk.do(verbs.LIST, Nothing())["data"]
+    found = look(config, verbs.LIST, Nothing())["data"]
     columns = ("=invoice", "from", "file", "=days", ">total", "imported by", "posted by")
     cells = [
         [str(one["id"]), one["party"], one["name"], _days(one), format_usd(one["total_pusd"]),
@@ -81,8 +79,7 @@ def show(
     chosen: verbs.By | None = next((one for one in get_args(verbs.By) if one == by), None)
     if chosen is None:
         fail(f"`--by {by}`: day, {' or '.join(verbs.KEYS)}")
-    with looking(config) as desk:
-        found = desk.do(verbs.COMPARE, verbs.Comparing(number, chosen, teams))
+    found = look(config, verbs.COMPARE, verbs.Comparing(number, chosen, teams))
     emit(found, as_json=as_json, show=lambda out: _show(out, found["invoice"], by, found["rows"]))
 
 
@@ -96,10 +93,12 @@ def project(
     as_json: AsJson = False,
 ) -> None:
     """Say whose a project on a provider's bills is; every comparison goes by it."""
-    with acting(config, by) as desk:
-        said = desk.do(entered.MAP, entered.Mapping(provider, name, team, note))
-    words = f"{said['name']}: {'nobody' if team is None else team}, by {said['by']}."
-    emit(said, as_json=as_json, show=lambda out: out.print(words, markup=False))
+    said = act(config, by, entered.MAP, entered.Mapping(provider, name, team, note))
+    say(
+        said,
+        f"{said['name']}: {'nobody' if team is None else team}, by {said['by']}.",
+        as_json=as_json,
+    )
 
 
 def post(
@@ -136,7 +135,7 @@ def post(
         if posted
         else "The books agree with it: nothing was to be adjusted."
     )
-    emit(said, as_json=as_json, show=lambda out: out.print(words, markup=False))
+    say(said, words, as_json=as_json)
 
 
 def _show(out: Console, invoice: dict[str, Any], by: str, rows: Sequence[dict[str, Any]]) -> None:

@@ -9,8 +9,8 @@ import typer
 from gateway.admin import keys as verbs
 from gateway.admin.elsewhere import gateway_url
 from gateway.cli.config import Config
-from gateway.cli.desk import By, Desk, Why, acting
-from gateway.cli.output import AsJson, emit, fail, table
+from gateway.cli.desk import By, Desk, Why, act, acting
+from gateway.cli.output import AsJson, emit, fail, say, table
 from gateway.roles import Role, Scope
 
 KeyId = Annotated[str, typer.Argument(help="As `keys list` shows it.")]
@@ -108,8 +108,7 @@ def rotate(
     as_json: AsJson = False,
 ) -> None:
     """Make a key that may do the same, and let the old one go on for a while beside it."""
-    with acting(config, by) as desk:
-        made = desk.do(verbs.ROTATE, verbs.Rotating(key_id, overlap, days, note))
+    made = act(config, by, verbs.ROTATE, verbs.Rotating(key_id, overlap, days, note))
     emit(
         made,
         as_json=as_json,
@@ -128,9 +127,8 @@ def revoke(
     as_json: AsJson = False,
 ) -> None:
     """Revoke a key: every worker refuses it within a second, and nothing brings it back."""
-    with acting(config, by) as desk:
-        done = desk.do(verbs.REVOKE, verbs.Revoking(key_id, note))
-    emit(done, as_json=as_json, show=lambda out: out.print(f"Key {key_id} is revoked."))
+    done = act(config, by, verbs.REVOKE, verbs.Revoking(key_id, note))
+    say(done, f"Key {key_id} is revoked.", as_json=as_json)
 
 
 def _all(desk: Desk) -> Iterator[dict[str, Any]]:

@@ -17,7 +17,7 @@ from sqlalchemy.exc import DBAPIError
 
 from gateway.admin import books
 from gateway.cli.config import Config, ledger_engine, ledger_reader, load_or_fail
-from gateway.cli.desk import looking
+from gateway.cli.desk import look
 from gateway.cli.output import AsJson, bars, console, emit, fail, table
 from gateway.clock import Clock
 from gateway.config.settings import Settings
@@ -148,8 +148,7 @@ def changes_(
     as_json: AsJson = False,
 ) -> None:
     """Who changed contracts, prices, policies and keys, from what to what; never a secret."""
-    with looking(config) as desk:
-        found = desk.do(books.CHANGES_LIST, books.Newest(limit))["data"]
+    found = look(config, books.CHANGES_LIST, books.Newest(limit))["data"]
     rows = [
         [
             str(one["number"]), _moment(one["at_us"]), one["actor"] or "-",

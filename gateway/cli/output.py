@@ -88,6 +88,11 @@ def emit(value: Any, *, as_json: bool, show: Callable[[Console], None]) -> None:
         fail(f"the output cannot be written: {error.strerror}")
 
 
+def say(value: Any, words: str, *, as_json: bool) -> None:
+    """Print a result, for people in these words."""
+    emit(value, as_json=as_json, show=lambda out: out.print(words, markup=False))
+
+
 class _Whole(Table):
     """Never narrower than its columns' least: Rich would leave out those that find no room."""
 

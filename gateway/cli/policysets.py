@@ -14,7 +14,7 @@ from rich.console import Console
 from gateway.admin import policies as verbs
 from gateway.admin.verb import Nothing
 from gateway.cli.config import Config
-from gateway.cli.desk import By, Desk, Why, acting, looking
+from gateway.cli.desk import By, Desk, Why, acting, look, looking
 from gateway.cli.output import AsJson, Strict, console, emit, fail, table
 from gateway.config.faults import count_of, text_of
 from gateway.following import FOLLOW_S
@@ -26,8 +26,7 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do it without being asked.")]
 
 def show(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """The policies in force, as YAML, and since when."""
-    with looking(config) as desk:
-        document = desk.do(verbs.SHOW, Nothing())
+    document = look(config, verbs.SHOW, Nothing())
     if document["fault"] is not None:
         typer.echo(
             f"{config}: the set in force does not fit and is not used: {document['fault']}",
@@ -44,8 +43,7 @@ def check(
 ) -> None:
     """Every fault of a set under this configuration; puts nothing in force."""
     text = _text(file)
-    with looking(config) as desk:
-        found = desk.do(verbs.CHECK, verbs.Judged(text, str(file)))
+    found = look(config, verbs.CHECK, verbs.Judged(text, str(file)))
     if as_json:
         emit(found, as_json=True, show=lambda _: None)
         raise typer.Exit(0 if _passes(found, strict=strict) else 1)
@@ -94,8 +92,7 @@ def history(
     as_json: AsJson = False,
 ) -> None:
     """Which sets were put in force, when and by whom."""
-    with looking(config) as desk:
-        found = desk.do(verbs.HISTORY, verbs.Past(most))["data"]
+    found = look(config, verbs.HISTORY, verbs.Past(most))["data"]
     columns = (">set", "=since", "version", "by", "note")
     rows = [
         [str(one[key] or "") for key in ("set", "since", "version", "by", "note")] for one in found

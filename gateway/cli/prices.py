@@ -9,7 +9,7 @@ import typer
 from gateway.admin import prices as verbs
 from gateway.admin.elsewhere import gateway_url
 from gateway.cli.config import Config
-from gateway.cli.desk import acting, looking
+from gateway.cli.desk import acting, look, looking
 from gateway.cli.output import AsJson, console, emit, fail, table
 from gateway.cli.pricetables import show_doubts, show_list, show_plan, show_price, summary
 from gateway.clock import Clock
@@ -41,8 +41,7 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """The prices in force: version, source, dates, doubts; of one name also its versions."""
-    with looking(config) as desk:
-        found = desk.do(verbs.SHOW, verbs.Shown(name, everything))
+    found = look(config, verbs.SHOW, verbs.Shown(name, everything))
     if "data" in found:
         emit(found["data"], as_json=as_json, show=lambda out: show_list(out, found["data"]))
     else:
@@ -55,8 +54,7 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Stale, expired, source-less, implausible, missing, unapproved: status 1 for any of them."""
-    with looking(config) as desk:
-        found = desk.do(verbs.CHECK, verbs.Checked(everything))
+    found = look(config, verbs.CHECK, verbs.Checked(everything))
     rows = [[one["name"], one["flag"], one["detail"]] for one in found["flags"]]
     words = f"{found['checked']} prices: {len(rows) or 'no'} doubts."
     emit(

@@ -12,16 +12,15 @@ from gateway.admin import entries as entered
 from gateway.admin import rates as verbs
 from gateway.admin.verb import Nothing
 from gateway.cli.config import Config
-from gateway.cli.desk import By, Why, acting, looking
-from gateway.cli.output import AsJson, emit, fail, table
+from gateway.cli.desk import By, Why, act, look
+from gateway.cli.output import AsJson, emit, fail, say, table
 
 Pool = Annotated[str, typer.Argument(help="Of the configuration.")]
 
 
 def list_rates(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """What every pool costs, as configured and as entered, and what is to come."""
-    with looking(config) as desk:
-        found = desk.do(verbs.LIST, Nothing())
+    found = look(config, verbs.LIST, Nothing())
     emit(found, as_json=as_json, show=lambda out: _show(out, found["data"]))
 
 
@@ -47,12 +46,10 @@ def enter(
     )
     day = None if since is None else _day(since)
     given = verbs.Entering(pool, source, gpu_usd, ops_hours, ops_usd, day, note)
-    with acting(config, by) as desk:
-        said = desk.do(verbs.ENTER, given)
+    said = act(config, by, verbs.ENTER, given)
     begins = "at once" if since is None else f"from {since} on"
     pools = ", ".join(one["pool"] for one in said["entered"])
-    words = f"Entered for {pools}: it counts {begins}."
-    emit(said, as_json=as_json, show=lambda out: out.print(words, markup=False))
+    say(said, f"Entered for {pools}: it counts {begins}.", as_json=as_json)
 
 
 def withdraw(
@@ -63,10 +60,8 @@ def withdraw(
     as_json: AsJson = False,
 ) -> None:
     """Take back what was entered: the configuration's rates count again."""
-    with acting(config, by) as desk:
-        said = desk.do(verbs.WITHDRAW, verbs.Withdrawing(pool, note))
-    words = f"The configuration's rates of {pool} count again."
-    emit(said, as_json=as_json, show=lambda out: out.print(words, markup=False))
+    said = act(config, by, verbs.WITHDRAW, verbs.Withdrawing(pool, note))
+    say(said, f"The configuration's rates of {pool} count again.", as_json=as_json)
 
 
 def currency(
@@ -81,12 +76,11 @@ def currency(
 ) -> None:
     """Enter what a dollar is in another currency, for the dashboard to show money in."""
     given = entered.Quoting(code, _decimal(per_usd), _day(day), source, note)
-    with acting(config, by) as desk:
-        said = desk.do(entered.QUOTE, given)
+    said = act(config, by, entered.QUOTE, given)
     words = f"1 USD is {said['says']['per_usd']} {code} on {day}, says {source}."
     if (stands := said["in_force"])["day"] > day:
         words += f" The newer rate of {stands['day']} stays in force: {stands['per_usd']}."
-    emit(said, as_json=as_json, show=lambda out: out.print(words, markup=False))
+    say(said, words, as_json=as_json)
 
 
 def _show(out: Console, pools: list[dict[str, Any]]) -> None:

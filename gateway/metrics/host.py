@@ -11,7 +11,7 @@ from pathlib import Path
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from gateway.batches.progress import read_progress
+from gateway.batches.wake import read_progress
 from gateway.clock import Clock
 from gateway.peers.row import PeersRow
 from gateway.targets.sightings import engine_state
