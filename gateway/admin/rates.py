@@ -10,7 +10,7 @@ import msgspec
 from sqlalchemy import Connection
 
 from gateway.admin.policies import Note
-from gateway.admin.verb import Nothing, Place, Refused, Verb
+from gateway.admin.verb import Nothing, Place, Refused, verb
 from gateway.config.declarations import contracts
 from gateway.config.settings import Settings
 from gateway.following import FOLLOW_S
@@ -49,7 +49,13 @@ class Withdrawing(msgspec.Struct, forbid_unknown_fields=True):
     note: Note | None = None
 
 
-def _list(place: Place, _: Nothing) -> dict[str, Any]:
+@verb(
+    "GET",
+    "/rates",
+    "What GPUs and ops hours cost by pool, as configured and as entered, and who entered what",
+    Nothing,
+)
+def rates_list(place: Place, _: Nothing) -> dict[str, Any]:
     declared = _declared(place.settings)
     with place.ledger.connect() as connection:
         found = entries(connection, RATE)
@@ -71,7 +77,13 @@ def _list(place: Place, _: Nothing) -> dict[str, Any]:
     return {"object": "list", "data": pools, "entries": [_entry(one) for one in found]}
 
 
-def _enter(place: Place, given: Entering) -> dict[str, Any]:
+@verb(
+    "POST",
+    "/rates",
+    f"Enter a pool's rates, at once or from a day on; gateways follow within {FOLLOW_S:g} s",
+    Entering,
+)
+def rates_enter(place: Place, given: Entering) -> dict[str, Any]:
     declared = _declared(place.settings)
     names = _sharing(declared, given.pool)
     from_us = _begins(given.since, place.now_us)
@@ -86,7 +98,13 @@ def _enter(place: Place, given: Entering) -> dict[str, Any]:
     return {"entered": [_entry(one) for one in said], "by": place.by}
 
 
-def _withdraw(place: Place, given: Withdrawing) -> dict[str, Any]:
+@verb(
+    "POST",
+    "/rates/withdraw",
+    "Take what was entered for a pool back: the configuration's rates count again",
+    Withdrawing,
+)
+def rates_withdraw(place: Place, given: Withdrawing) -> dict[str, Any]:
     """The configuration's word again, at once, and of all that was to come."""
     declared = _declared(place.settings)
     names = _sharing(declared, given.pool)
@@ -216,19 +234,4 @@ def _entry(one: Entered) -> dict[str, Any]:
     }  # fmt: skip
 
 
-LIST = Verb(
-    "rates_list", "GET", "/rates",
-    "What GPUs and ops hours cost by pool, as configured and as entered, and who entered what",
-    Nothing, _list,
-)  # fmt: skip
-ENTER = Verb(
-    "rates_enter", "POST", "/rates",
-    f"Enter a pool's rates, at once or from a day on; gateways follow within {FOLLOW_S:g} s",
-    Entering, _enter,
-)  # fmt: skip
-WITHDRAW = Verb(
-    "rates_withdraw", "POST", "/rates/withdraw",
-    "Take what was entered for a pool back: the configuration's rates count again",
-    Withdrawing, _withdraw,
-)  # fmt: skip
-VERBS = (LIST, ENTER, WITHDRAW)
+VERBS = (rates_list, rates_enter, rates_withdraw)

@@ -27,6 +27,7 @@ from ledger.prices.stored import BookMovedError
 PREFIX = "/v1/organization"
 NOTE_LIMIT = 500  # characters
 NUMBER_LIMIT = 2**31 - 1  # of what the ledger counts
+LARGEST = 1024 * 1024  # bytes of a body
 G = TypeVar("G", bound=msgspec.Struct)
 
 
@@ -70,12 +71,23 @@ class Verb(Generic[G]):
     summary: str
     given: type[G]
     work: Callable[[Place, G], dict[str, Any]]
-    largest: int = 1024 * 1024  # bytes of a body
+    largest: int = LARGEST
 
     @property
     def in_query(self) -> bool:
         """Whether what it is given stands in the query; else it is the body."""
         return self.method != "POST"
+
+
+def verb(
+    method: Literal["GET", "POST", "DELETE"],
+    path: str,
+    summary: str,
+    given: type[G],
+    largest: int = LARGEST,
+) -> Callable[[Callable[[Place, G], dict[str, Any]]], Verb[G]]:
+    """Makes a function a verb of its name."""
+    return lambda work: Verb(work.__name__, method, path, summary, given, work, largest)
 
 
 class Nothing(msgspec.Struct, forbid_unknown_fields=True):

@@ -45,7 +45,7 @@ from ledger.batches.store import (
     VALIDATING,
     BatchRecord,
     BatchStore,
-)  # fmt: skip
+)
 from ledger.database import make_engine
 
 FEED_S = 0.05

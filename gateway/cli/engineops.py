@@ -35,7 +35,7 @@ Patience = Annotated[str, typer.Option("--timeout", help="How long to wait: 90s,
 
 def status(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """Every engine of this host: state, load, KV cache in use, what is held over it, upkeep."""
-    found = look(config, verbs.STATUS, Nothing())["data"]
+    found = look(config, verbs.engines_status, Nothing())["data"]
 
     def show(out: Console) -> None:
         out.print(_table(found))
@@ -56,7 +56,7 @@ def drain(
     """Send an engine no new request, and wait until those under way have ended."""
     with acting(config, by) as desk:
         limit_s = span_us(timeout) / 1e6
-        found = desk.do(verbs.DRAIN, verbs.Named(name, note))["data"]
+        found = desk.do(verbs.engines_drain, verbs.Named(name, note))["data"]
         _empty(desk, [one["engine"] for one in found], limit_s)
     words = f"{name} is drained and stays so until `breakeven engine resume {name}`."
     say({"engine": name, "drained": True}, words, as_json=as_json)
@@ -70,7 +70,7 @@ def resume(
     as_json: AsJson = False,
 ) -> None:
     """Let requests go to an engine again."""
-    done = act(config, by, verbs.RESUME, verbs.Named(name, note))
+    done = act(config, by, verbs.engines_resume, verbs.Named(name, note))
     say(done, f"{name} gets requests again within {FOLLOW_S:g} s.", as_json=as_json)
 
 
@@ -88,7 +88,7 @@ def restart(
     """
     with acting(config, by) as desk:
         limit_s = span_us(timeout) / 1e6
-        every = desk.do(verbs.STATUS, Nothing())["data"]
+        every = desk.do(verbs.engines_status, Nothing())["data"]
         found = [one for one in every if name in (one["engine"], one["engine"].rpartition("/")[0])]
         if not found:
             known = ", ".join(one["engine"] for one in every)
@@ -153,12 +153,12 @@ def _away(desk: Desk, engine: str, note: str, lasts: str) -> Iterator[None]:
     if _seen(desk, [engine])[0]["held"]:
         yield
         return
-    desk.do(overrides.DISABLE, overrides.Disabling(engine, lasts, note))
+    desk.do(overrides.targets_disable, overrides.Disabling(engine, lasts, note))
     try:
         yield
     finally:
         with suppress(Impossible, Refused):  # its time is over, or somebody else took it back
-            desk.do(overrides.ENABLE, overrides.Enabling(engine, note))
+            desk.do(overrides.targets_enable, overrides.Enabling(engine, note))
 
 
 def _empty(desk: Desk, names: Sequence[str], limit_s: float) -> None:
@@ -176,7 +176,7 @@ def _empty(desk: Desk, names: Sequence[str], limit_s: float) -> None:
 def _next_life(desk: Desk, engine: str, deadline_s: float) -> None:
     """Empty it, have it restarted, and wait until telemetry has seen its new life serve."""
     _empty(desk, [engine], deadline_s - time.monotonic())
-    (before,) = desk.do(verbs.RESTART, verbs.Restarting(engine, at_once=True))["data"]
+    (before,) = desk.do(verbs.engines_restart, verbs.Restarting(engine, at_once=True))["data"]
 
     def missing() -> str:
         (seen,) = _seen(desk, [engine])
@@ -187,7 +187,7 @@ def _next_life(desk: Desk, engine: str, deadline_s: float) -> None:
 
 
 def _seen(desk: Desk, names: Sequence[str]) -> list[dict[str, Any]]:
-    found = desk.do(verbs.STATUS, Nothing())["data"]
+    found = desk.do(verbs.engines_status, Nothing())["data"]
     return [one for one in found if one["engine"] in names]
 
 

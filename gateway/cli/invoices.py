@@ -40,7 +40,9 @@ def import_file(
         fail(f"{file} is not UTF-8: save it as `CSV UTF-8`")
     except OSError as error:
         fail(f"{file} cannot be read: {error.strerror}")
-    said = act(config, by, verbs.IMPORT, verbs.Importing(text, file.name, provider, pool, kind))
+    said = act(
+        config, by, verbs.invoices_import, verbs.Importing(text, file.name, provider, pool, kind)
+    )
     number = said["invoice"]
     words = (
         f"Invoice {number}: {said['lines']} lines, {format_usd(said['total_pusd'])}. "
@@ -51,7 +53,7 @@ def import_file(
 
 def list_invoices(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """Every imported invoice, the latest first."""
-    found = look(config, verbs.LIST, Nothing())["data"]
+    found = look(config, verbs.invoices_list, Nothing())["data"]
     columns = ("=invoice", "from", "file", "=days", ">total", "imported by", "posted by")
     cells = [
         [str(one["id"]), one["party"], one["name"], _days(one), format_usd(one["total_pusd"]),
@@ -59,9 +61,7 @@ def list_invoices(config: Config = Path("breakeven.yaml"), as_json: AsJson = Fal
          "-" if one["posted_us"] is None else f"{one['posted_by']}, {_moment(one['posted_us'])}"]
         for one in found
     ]  # fmt: skip
-    emit(
-        found, as_json=as_json, show=lambda out: out.print(table("Invoices", columns, cells))
-    )  # fmt: skip
+    emit(found, as_json=as_json, show=lambda out: out.print(table("Invoices", columns, cells)))
 
 
 def show(
@@ -79,7 +79,7 @@ def show(
     chosen: verbs.By | None = next((one for one in get_args(verbs.By) if one == by), None)
     if chosen is None:
         fail(f"`--by {by}`: day, {' or '.join(verbs.KEYS)}")
-    found = look(config, verbs.COMPARE, verbs.Comparing(number, chosen, teams))
+    found = look(config, verbs.invoices_compare, verbs.Comparing(number, chosen, teams))
     emit(found, as_json=as_json, show=lambda out: _show(out, found["invoice"], by, found["rows"]))
 
 
@@ -93,7 +93,7 @@ def project(
     as_json: AsJson = False,
 ) -> None:
     """Say whose a project on a provider's bills is; every comparison goes by it."""
-    said = act(config, by, entered.MAP, entered.Mapping(provider, name, team, note))
+    said = act(config, by, entered.projects_map, entered.Mapping(provider, name, team, note))
     say(
         said,
         f"{said['name']}: {'nobody' if team is None else team}, by {said['by']}.",
@@ -119,7 +119,7 @@ def post(
         fail("--adds or --replaces, not both")
     wanted = verbs.Posting(number, "adds" if adds else "replaces" if replaces else "whole")
     with acting(config, by) as desk:
-        seen = desk.do(verbs.POST, verbs.Posting(number, wanted.manner, look=True))
+        seen = desk.do(verbs.invoices_post, verbs.Posting(number, wanted.manner, look=True))
         planned, invoice = seen["posted_pusd"], seen["of"]
         if not yes and invoice["posted_us"] is None:
             change = f"{format_usd(sum(planned.values()))} on {_count(planned)}"
@@ -128,7 +128,7 @@ def post(
                 f"posting it changes what is owed by {change}. Post it?",
                 abort=True,
             )
-        said = desk.do(verbs.POST, wanted)
+        said = desk.do(verbs.invoices_post, wanted)
     posted = said["posted_pusd"]
     words = (
         f"Adjusted: {_count(posted)}, by {format_usd(sum(posted.values()))} in all."

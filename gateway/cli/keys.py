@@ -70,10 +70,10 @@ def create(
     of_own_team = gateway_url() is not None and team is None and org is None and not tags
     with acting(config, by) as desk:
         if of_own_team:
-            made = desk.do(verbs.CREATE, verbs.TeamsKey(**given))
+            made = desk.do(verbs.keys_create, verbs.TeamsKey(**given))
         else:
             given |= {"team": team or "default", "org": org or "default", "tags": tags or None}
-            made = desk.do(verbs.CREATE_ANY, verbs.AnyKey(**given))
+            made = desk.do(verbs.keys_create_any, verbs.AnyKey(**given))
     emit(
         made,
         as_json=as_json,
@@ -108,7 +108,7 @@ def rotate(
     as_json: AsJson = False,
 ) -> None:
     """Make a key that may do the same, and let the old one go on for a while beside it."""
-    made = act(config, by, verbs.ROTATE, verbs.Rotating(key_id, overlap, days, note))
+    made = act(config, by, verbs.keys_rotate, verbs.Rotating(key_id, overlap, days, note))
     emit(
         made,
         as_json=as_json,
@@ -127,7 +127,7 @@ def revoke(
     as_json: AsJson = False,
 ) -> None:
     """Revoke a key: every worker refuses it within a second, and nothing brings it back."""
-    done = act(config, by, verbs.REVOKE, verbs.Revoking(key_id, note))
+    done = act(config, by, verbs.keys_revoke, verbs.Revoking(key_id, note))
     say(done, f"Key {key_id} is revoked.", as_json=as_json)
 
 
@@ -135,7 +135,7 @@ def _all(desk: Desk) -> Iterator[dict[str, Any]]:
     """Every page of the list."""
     after = None
     while True:
-        page = desk.do(verbs.LIST, verbs.Listing(after=after))
+        page = desk.do(verbs.keys_list, verbs.Listing(after=after))
         yield from page["data"]
         if not page["has_more"]:
             return

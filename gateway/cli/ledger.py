@@ -148,7 +148,7 @@ def changes_(
     as_json: AsJson = False,
 ) -> None:
     """Who changed contracts, prices, policies and keys, from what to what; never a secret."""
-    found = look(config, books.CHANGES_LIST, books.Newest(limit))["data"]
+    found = look(config, books.changes_list, books.Newest(limit))["data"]
     rows = [
         [
             str(one["number"]), _moment(one["at_us"]), one["actor"] or "-",

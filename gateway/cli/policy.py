@@ -33,7 +33,7 @@ def explain_command(
         fail("name either a request id, or a model with --model")
     if request_id is not None or gateway_url() is not None:
         wanted = verbs.Explained(request_id, model, team, prompt_tokens, max_tokens)
-        found = look(config, verbs.EXPLAIN, wanted)
+        found = look(config, verbs.decisions_explain, wanted)
     else:
         assert model is not None, "one of both was named"
         question = Question(model, team or "default", prompt_tokens, max_tokens)

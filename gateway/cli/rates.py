@@ -20,7 +20,7 @@ Pool = Annotated[str, typer.Argument(help="Of the configuration.")]
 
 def list_rates(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """What every pool costs, as configured and as entered, and what is to come."""
-    found = look(config, verbs.LIST, Nothing())
+    found = look(config, verbs.rates_list, Nothing())
     emit(found, as_json=as_json, show=lambda out: _show(out, found["data"]))
 
 
@@ -46,7 +46,7 @@ def enter(
     )
     day = None if since is None else _day(since)
     given = verbs.Entering(pool, source, gpu_usd, ops_hours, ops_usd, day, note)
-    said = act(config, by, verbs.ENTER, given)
+    said = act(config, by, verbs.rates_enter, given)
     begins = "at once" if since is None else f"from {since} on"
     pools = ", ".join(one["pool"] for one in said["entered"])
     say(said, f"Entered for {pools}: it counts {begins}.", as_json=as_json)
@@ -60,7 +60,7 @@ def withdraw(
     as_json: AsJson = False,
 ) -> None:
     """Take back what was entered: the configuration's rates count again."""
-    said = act(config, by, verbs.WITHDRAW, verbs.Withdrawing(pool, note))
+    said = act(config, by, verbs.rates_withdraw, verbs.Withdrawing(pool, note))
     say(said, f"The configuration's rates of {pool} count again.", as_json=as_json)
 
 
@@ -76,7 +76,7 @@ def currency(
 ) -> None:
     """Enter what a dollar is in another currency, for the dashboard to show money in."""
     given = entered.Quoting(code, _decimal(per_usd), _day(day), source, note)
-    said = act(config, by, entered.QUOTE, given)
+    said = act(config, by, entered.currencies_quote, given)
     words = f"1 USD is {said['says']['per_usd']} {code} on {day}, says {source}."
     if (stands := said["in_force"])["day"] > day:
         words += f" The newer rate of {stands['day']} stays in force: {stands['per_usd']}."

@@ -40,14 +40,14 @@ def elsewhere(sets: Sequence[tuple[str, str]], wanted: Wanted, config: Path) -> 
     if rest:
         asked.against_name, asked.against = rest[0]
     with looking(config) as desk, bars() as bar:
-        job = desk.do(verbs.SIMULATE, asked)["job"]
+        job = desk.do(verbs.policies_simulate, asked)["job"]
         return _waited(desk, job, bar)
 
 
 def _waited(desk: Desk, job: str, bar: Progress) -> dict[str, Any]:
     task = bar.add_task("starts", total=None)
     while True:
-        found = desk.do(verbs.SIMULATED, verbs.Job(job))
+        found = desk.do(verbs.policies_simulated, verbs.Job(job))
         now = found["progress"]
         bar.update(task, description=now["doing"], completed=now["done"], total=now["of"] or None)
         if found["state"] == "done":

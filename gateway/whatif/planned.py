@@ -47,7 +47,7 @@ from router.types import (
     Residency,
     Slo,
     Verdict,
-)  # fmt: skip
+)
 
 SAMPLES = 240  # of KV and queue, over the whole time
 
