@@ -3,6 +3,7 @@
 from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter
@@ -91,11 +92,8 @@ def serve_batches(
         return ServedBatches()
     stored = Stored(make_engine(host.runtime.ledger_url))
 
-    def on_made() -> None:
-        wake(host.runtime.run_dir)
-
     flights = LineFlights(host.board, host.worker)
-    promises = in_force.hold(_promises)
+    promises = in_force.hold(lambda rules, _: promises_of(rules))
     lines = replace(dispatcher, flights=flights, limits=None)
     entrance = _entrance(host, lines, in_force, plans_for)
     return ServedBatches(
@@ -104,7 +102,7 @@ def serve_batches(
             batches_router(
                 stored,
                 clock,
-                on_made,
+                partial(wake, host.runtime.run_dir),
                 most=settings.batches.team_batches,
                 server=settings.server,
             ),
@@ -113,10 +111,6 @@ def serve_batches(
         stored,
         _making_room(host, entrance.hot, flights, promises),
     )
-
-
-def _promises(settings: Settings, _version: str) -> dict[str, Promised]:
-    return promises_of(settings)
 
 
 def _making_room(
@@ -156,10 +150,7 @@ def _entrance(
         keys, server = Delegates(host.keys, ticket), settings.server
         return HotApi(asked, keys, Workload(), server, host.clock, request_ids(ticket))
 
-    def unnarrowed(rules: Settings, version: str) -> Plans:
-        return plans_for(without_promises(rules), version)
-
-    plans = in_force.hold(unnarrowed)
+    plans = in_force.hold(lambda rules, version: plans_for(without_promises(rules), version))
     onward = Handing.like(lines, plans=plans, providers=batch_providers(settings))
     authority = load_authority(host.runtime.run_dir)
     return Entrance(api(lines), api(onward), authority, ticket, host.clock)

@@ -1,7 +1,6 @@
 """`breakeven invoices`: what providers and clouds billed, beside what the books say."""
 
 from collections.abc import Collection, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
@@ -13,7 +12,7 @@ from gateway.admin import invoices as verbs
 from gateway.admin.verb import Nothing
 from gateway.cli.config import Config
 from gateway.cli.desk import Why, act, acting, look
-from gateway.cli.output import AsJson, emit, fail, say, table
+from gateway.cli.output import AsJson, emit, fail, moment, say, table
 from ledger.invoices.files import FORMATS
 from ledger.money import format_usd
 
@@ -57,8 +56,8 @@ def list_invoices(config: Config = Path("breakeven.yaml"), as_json: AsJson = Fal
     columns = ("=invoice", "from", "file", "=days", ">total", "imported by", "posted by")
     cells = [
         [str(one["id"]), one["party"], one["name"], _days(one), format_usd(one["total_pusd"]),
-         f"{one['imported_by']}, {_moment(one['imported_us'])}",
-         "-" if one["posted_us"] is None else f"{one['posted_by']}, {_moment(one['posted_us'])}"]
+         f"{one['imported_by']}, {moment(one['imported_us'])}",
+         "-" if one["posted_us"] is None else f"{one['posted_by']}, {moment(one['posted_us'])}"]
         for one in found
     ]  # fmt: skip
     emit(found, as_json=as_json, show=lambda out: out.print(table("Invoices", columns, cells)))
@@ -173,7 +172,3 @@ def _pair(word: str) -> tuple[str, str]:
 
 def _days(invoice: dict[str, Any]) -> str:
     return f"{invoice['first_day']} to {invoice['last_day']}"
-
-
-def _moment(at_us: int) -> str:
-    return f"{datetime.fromtimestamp(at_us / 1e6, UTC):%Y-%m-%d %H:%M}"

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, TextIO
 
@@ -123,6 +124,11 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> 
     for row in rows:
         made.add_row(*row)
     return made
+
+
+def moment(at_us: int) -> str:
+    """To the minute, in UTC."""
+    return f"{datetime.fromtimestamp(at_us / 1e6, UTC):%Y-%m-%d %H:%M}"
 
 
 def fail(message: str) -> NoReturn:

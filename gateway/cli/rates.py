@@ -1,6 +1,6 @@
 """`breakeven rates`: what own GPUs and ops hours cost, entered over the configuration, with why."""
 
-from datetime import UTC, date, datetime
+from datetime import date
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +13,7 @@ from gateway.admin import rates as verbs
 from gateway.admin.verb import Nothing
 from gateway.cli.config import Config
 from gateway.cli.desk import By, Why, act, look
-from gateway.cli.output import AsJson, emit, fail, say, table
+from gateway.cli.output import AsJson, emit, fail, moment, say, table
 
 Pool = Annotated[str, typer.Argument(help="Of the configuration.")]
 
@@ -93,9 +93,9 @@ def _show(out: Console, pools: list[dict[str, Any]]) -> None:
             one["pool"], f"{one['gpus']} {one['gpu_type']}", _plain(terms["usd_per_hour"]),
             terms["source"] or "-", f"{terms['ops_hours_per_week']:g}",
             _plain(terms["ops_usd_per_hour"]),
-            "-" if said is None else f"{said['by']}, {_moment(said['entered_us'])}",
+            "-" if said is None else f"{said['by']}, {moment(said['entered_us'])}",
             "; ".join(
-                f"{_plain(later['says']['usd_per_hour'])} from {_moment(later['from_us'])[:10]}"
+                f"{_plain(later['says']['usd_per_hour'])} from {moment(later['from_us'])[:10]}"
                 for later in one["to_come"]
             ) or "-",
         ])  # fmt: skip
@@ -104,10 +104,6 @@ def _show(out: Console, pools: list[dict[str, Any]]) -> None:
 
 def _plain(usd: str | None) -> str:
     return "enter the rate" if usd is None else f"{Decimal(usd).normalize():f}"
-
-
-def _moment(at_us: int) -> str:
-    return f"{datetime.fromtimestamp(at_us / 1e6, UTC):%Y-%m-%d %H:%M}"
 
 
 def _decimal(word: str) -> Decimal:
