@@ -13,8 +13,7 @@ from backends.engine.packing import unpack as unpacking
 from backends.engine.packing.pack import HERE, Request, target_for
 from backends.engine.packing.pack import pack as make
 from backends.engine.packing.parts import part_size
-from gateway.cli.engine import progress
-from gateway.cli.output import AsJson, emit, fail
+from gateway.cli.output import AsJson, emit, fail, progress
 
 FlavourName = Annotated[
     Literal["cpu", "cuda"] | None,

@@ -12,7 +12,15 @@ from typing import Annotated, Any, Literal, NoReturn, TextIO
 
 import typer
 from rich.console import Console, ConsoleOptions, RenderResult
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
@@ -41,6 +49,18 @@ def bars() -> Progress:
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
         console=Console(stderr=True),
     )  # fmt: skip
+
+
+def progress(*, quiet: bool = False) -> Progress:
+    """The one look of everything that takes long."""
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        disable=quiet,
+    )
 
 
 def watched() -> "Watched":
@@ -137,6 +157,14 @@ def fail(message: str) -> NoReturn:
         f"breakeven: {message}", style="red", markup=False
     )
     raise typer.Exit(1)
+
+
+def read_or_fail(file: Path) -> str:
+    """Its text; status 1 where there is none."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        fail(f"{file}: {getattr(error, 'strerror', None) or 'not UTF-8 text'}")
 
 
 def writable(*paths: Path | None) -> None:

@@ -15,7 +15,7 @@ from gateway.admin import policies as verbs
 from gateway.admin.verb import Nothing
 from gateway.cli.config import Config
 from gateway.cli.desk import By, Desk, Why, acting, look, looking
-from gateway.cli.output import AsJson, Strict, console, emit, fail, table
+from gateway.cli.output import AsJson, Strict, console, emit, fail, read_or_fail, table
 from gateway.config.faults import count_of, text_of
 from gateway.following import FOLLOW_S
 from gateway.policies.verbs import FILE
@@ -42,7 +42,7 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Every fault of a set under this configuration; puts nothing in force."""
-    text = _text(file)
+    text = read_or_fail(file)
     found = look(config, verbs.policies_check, verbs.Judged(text, str(file)))
     if as_json:
         emit(found, as_json=True, show=lambda _: None)
@@ -141,7 +141,7 @@ def _tell(done: dict[str, Any], *, as_json: bool) -> None:
 
 def _fitting(desk: Desk, file: Path) -> str:
     """Its text; a set that cannot be used ends the command with every fault."""
-    text = _text(file)
+    text = read_or_fail(file)
     _say_faults(desk.do(verbs.policies_check, verbs.Judged(text, str(file))), file)
     return text
 
@@ -158,13 +158,6 @@ def _say_faults(found: dict[str, Any], file: Path, *, strict: bool = False) -> N
         fail(f"{file} {verdict}: {count}\n" + "\n".join(lines))
     for line in lines:
         typer.echo(line, err=True)
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        fail(f"{file}: {getattr(error, 'strerror', None) or 'not UTF-8 text'}")
 
 
 def _print_difference(out: Console, lines: list[str]) -> None:

@@ -18,7 +18,7 @@ from gateway.admin.elsewhere import gateway_url
 from gateway.cli.books import ledger_if_any, prices_of
 from gateway.cli.config import Config, load_or_fail
 from gateway.cli.desk import Desk, looking
-from gateway.cli.output import AsJson, bars, emit, fail, table
+from gateway.cli.output import AsJson, bars, emit, fail, read_or_fail, table
 from gateway.clock import Clock
 from gateway.config.settings import Settings
 from gateway.policies.sets import examine_set, rules_of
@@ -209,12 +209,7 @@ def _named_sets(chosen: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _text(name: str) -> str:
-    if name == IN_FORCE:
-        return IN_FORCE
-    try:
-        return Path(name).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        fail(f"{name}: {getattr(error, 'strerror', None) or 'not UTF-8 text'}")
+    return IN_FORCE if name == IN_FORCE else read_or_fail(Path(name))
 
 
 def _rules(text: str, settings: Settings, name: str) -> Settings:
