@@ -8,6 +8,7 @@ from gateway.admin.verb import NOTE_LIMIT, NUMBER_LIMIT, Nothing, Place, listed,
 from gateway.config.settings import version
 from gateway.following import FOLLOW_S
 from gateway.policies import verbs
+from gateway.policies.overrideverbs import Author
 from gateway.policies.sets import examine_set
 
 LISTED, LISTED_MOST = 20, 100
@@ -123,7 +124,7 @@ def _put(
     lines = verbs.changes(place.ledger, place.settings, change.new)
     number = verbs.newest(place.ledger)
     if lines:
-        author = verbs.Author(place.by, note, place.now_us)
+        author = Author(place.by, note, place.now_us)
         number = verbs.put_in_force(place.ledger, change, author, follows=follows)
     return _told(number, lines, change, place)
 
