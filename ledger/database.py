@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
@@ -169,7 +169,9 @@ def migrate(url: str, revision: str = "head") -> None:
     the version before work on it, and start on it again when they fall.
     """
     if not _is_of_later_version(url):
-        _alembic(url, "upgrade", revision)
+        # Only who migrates pays for the import, a ninth of what a worker takes to start.
+        command: Any = importlib.import_module("alembic.command")
+        command.upgrade(_alembic(url), revision)
 
 
 def schema_of(url: str) -> str | None:
@@ -183,10 +185,6 @@ def schema_of(url: str) -> str | None:
             return cast("str | None", found.scalar())
     finally:
         engine.dispose()
-
-
-def downgrade(url: str, revision: str) -> None:
-    _alembic(url, "downgrade", revision)
 
 
 def is_away(error: DBAPIError) -> bool:
@@ -203,13 +201,12 @@ def is_momentary(error: DBAPIError) -> bool:
     return not error.connection_invalidated and state in _IN_THE_WAY
 
 
-def _alembic(url: str, step: Literal["upgrade", "downgrade"], revision: str) -> None:
-    # Only who migrates pays for the import, a ninth of what a worker takes to start.
-    command: Any = importlib.import_module("alembic.command")
+def _alembic(url: str) -> Any:
+    """What its commands take."""
     config: Any = importlib.import_module("alembic.config").Config()
     config.set_main_option("script_location", str(_scripts()).replace("%", "%%"))
     config.attributes["url"] = _with_driver(url).render_as_string(hide_password=False)
-    getattr(command, step)(config, revision)
+    return config
 
 
 def _is_of_later_version(url: str) -> bool:

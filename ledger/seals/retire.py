@@ -36,8 +36,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
-from ledger.budgets.holds import HoldState
 from ledger.database import reading
+from ledger.journals.records import HoldState
 from ledger.orm.books import Attempt, AttemptDecision, ComparedCost
 from ledger.orm.budgets import HoldRow
 from ledger.orm.condensings import RetiredHolds

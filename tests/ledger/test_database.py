@@ -17,7 +17,6 @@ from ledger.database import (
     DatabaseError,
     NotDurable,
     check_durable,
-    downgrade,
     is_away,
     is_momentary,
     limit_time,
@@ -39,10 +38,10 @@ def tables(url: str) -> set[str]:
         engine.dispose()
 
 
-def test_migrations_go_up_down_and_up(database_url):
+def test_migrations_go_up_down_and_up(database_url, downgrade):
     migrate(database_url)
     assert tables(database_url) == set(orm.Base.metadata.tables)
-    downgrade(database_url, "base")
+    downgrade("base")
     assert tables(database_url) == set()
     migrate(database_url)
     migrate(database_url)  # a second run changes nothing
