@@ -9,14 +9,24 @@ What only reads is read-only on both, enforced by the database and not by good m
 
 import importlib
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 from urllib.parse import quote
 
-from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy import (
+    Connection,
+    Engine,
+    Row,
+    Select,
+    UpdateBase,
+    create_engine,
+    event,
+    inspect,
+    text,
+)
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 from sqlalchemy.pool import NullPool, QueuePool
@@ -35,6 +45,7 @@ _IN_THE_WAY = frozenset({"40001", "40P01"})  # a serialization failure, a deadlo
 _READING = "breakeven_reading"
 KEPT: dict[str, Any] = {"poolclass": QueuePool, "pool_use_lifo": True}
 _HERE = Path(__file__).resolve().parent
+T = TypeVar("T")
 
 
 class DatabaseError(Exception):
@@ -118,6 +129,30 @@ def open_readonly(url: str) -> Engine:
         )
 
     return create_engine("sqlite://", creator=connect, poolclass=NullPool)
+
+
+def read_rows(engine: Engine, query: Select[*tuple[Any, ...]]) -> Sequence[Row[*tuple[Any, ...]]]:
+    """All rows of one query."""
+    with reading(engine) as connection:
+        return connection.execute(query).all()
+
+
+def read_row(engine: Engine, query: Select[*tuple[Any, ...]]) -> Row[*tuple[Any, ...]] | None:
+    """The one row of a query, if it has any."""
+    with reading(engine) as connection:
+        return connection.execute(query).one_or_none()
+
+
+def read_value(engine: Engine, query: Select[T]) -> T | None:
+    """The one value of a query, if it has any."""
+    with reading(engine) as connection:
+        return connection.execute(query).scalar_one_or_none()
+
+
+def write_alone(engine: Engine, statement: UpdateBase) -> int:
+    """One statement in a transaction of its own: how many rows it changed."""
+    with engine.begin() as connection:
+        return connection.execute(statement).rowcount
 
 
 @contextmanager

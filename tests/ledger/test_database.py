@@ -9,7 +9,7 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.util import CommandError
-from sqlalchemy import event, func, inspect, select, text
+from sqlalchemy import delete, event, func, insert, inspect, select, text
 from sqlalchemy.exc import DBAPIError
 
 from ledger.database import (
@@ -23,9 +23,13 @@ from ledger.database import (
     make_engine,
     migrate,
     open_readonly,
+    read_row,
+    read_rows,
+    read_value,
     reading,
     snapshot,
     sqlite_url,
+    write_alone,
 )
 from ledger.orm import tables as orm
 
@@ -46,6 +50,20 @@ def test_migrations_go_up_down_and_up(database_url, downgrade):
     migrate(database_url)
     migrate(database_url)  # a second run changes nothing
     assert tables(database_url) == set(orm.Base.metadata.tables)
+
+
+def test_one_statement_alone(database_url):
+    migrate(database_url)
+    engine = make_engine(database_url)
+    named = insert(orm.Organisation).values(id="a", name="A", created_us=1)
+    assert write_alone(engine, named) == 1
+    query = select(orm.Organisation.id)
+    assert read_rows(engine, query) == [("a",)]
+    assert (read_row(engine, query), read_value(engine, query)) == (("a",), "a")
+    nobody = query.where(orm.Organisation.id == "b")
+    assert (read_row(engine, nobody), read_value(engine, nobody)) == (None, None)
+    assert write_alone(engine, delete(orm.Organisation)) == 1
+    engine.dispose()
 
 
 def test_a_later_versions_schema_is_left_as_it_is(database_url):
