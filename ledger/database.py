@@ -150,7 +150,7 @@ def read_value(engine: Engine, query: Select[T]) -> T | None:
 
 
 def write_alone(engine: Engine, statement: UpdateBase) -> int:
-    """One statement in a transaction of its own: how many rows it changed."""
+    """One statement in a transaction of its own: how many rows it updated or deleted."""
     with engine.begin() as connection:
         return connection.execute(statement).rowcount
 

@@ -9,7 +9,7 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.util import CommandError
-from sqlalchemy import delete, event, func, insert, inspect, select, text
+from sqlalchemy import delete, event, func, insert, inspect, select, text, update
 from sqlalchemy.exc import DBAPIError
 
 from ledger.database import (
@@ -55,8 +55,8 @@ def test_migrations_go_up_down_and_up(database_url, downgrade):
 def test_one_statement_alone(database_url):
     migrate(database_url)
     engine = make_engine(database_url)
-    named = insert(orm.Organisation).values(id="a", name="A", created_us=1)
-    assert write_alone(engine, named) == 1
+    write_alone(engine, insert(orm.Organisation).values(id="a", name="A", created_us=1))
+    assert write_alone(engine, update(orm.Organisation).values(name="B")) == 1
     query = select(orm.Organisation.id)
     assert read_rows(engine, query) == [("a",)]
     assert (read_row(engine, query), read_value(engine, query)) == (("a",), "a")
