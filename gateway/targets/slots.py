@@ -228,7 +228,7 @@ class Board:
         return STAGES[int(self.cells[self.owned_row(engine) + SupervisionCell.STAGE])]
 
     def held(self, api: int) -> list[list[float]]:
-        """Return each worker's cells of models that share a row, one `BackoffCell` after another."""
+        """Return each worker's cells of models that share a row, one after another."""
         rows = [self.held_row(worker, api) for worker in range(self.layout.workers)]
         return [self.cells[row : row + BACKOFF_CELLS].tolist() for row in rows]  # type: ignore[misc]  # as in `loads`
 
