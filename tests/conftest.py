@@ -538,7 +538,7 @@ class _Failures:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         terminal = self._plugins.get_plugin("terminalreporter")
-        if report.failed and terminal is not None:
+        if report.failed and terminal is not None and not terminal.no_summary:
             terminal.write_line(f" failed in {report.when}: {report.nodeid}")
 
 
@@ -580,6 +580,8 @@ def pytest_testnodedown(node: Any) -> None:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
+    if terminalreporter.no_summary:
+        return
     write = terminalreporter.write_line
     terminalreporter.section("real parts")
     for part in parts.PARTS:
