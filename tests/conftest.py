@@ -35,7 +35,7 @@ import sqlalchemy
 import yaml
 from sqlalchemy.orm import Session
 
-from deploy import lanes, parts
+from deploy import collecting, lanes, parts
 from ledger.database import sqlite_url as url_of
 from ledger.identity.keys import KeySpec, create_key, load_pepper
 
@@ -526,6 +526,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "part(name): needs a real part, see deploy/parts.py")
     config.addinivalue_line("markers", "long: belongs to `make test-long`")
     config.addinivalue_line("markers", "quiet: needs the machine alone, see deploy/lanes.py")
+    collecting.register(config)
     lanes.register(config)
     config.pluginmanager.register(_Failures(config))
 

@@ -1,11 +1,10 @@
-"""The module beside `conftest.py` that lends one PostgreSQL database to one test after the other."""
+"""Lends one PostgreSQL database to one test after the other: `conftest.py` takes it from here."""
 
 from typing import Any
 
 import psycopg
 
 from ledger.orm import tables as orm
-
 
 ALONE = """
 SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
@@ -23,7 +22,6 @@ SEQUENCES = """
 SELECT setval(format('%I.%I', schemaname, sequencename)::regclass, start_value, false)
 FROM pg_sequences WHERE last_value IS NOT NULL
 """
-
 
 
 class LentDatabase:
