@@ -35,7 +35,7 @@ import sqlalchemy
 import yaml
 from sqlalchemy.orm import Session
 
-from deploy import collecting, lanes, parts
+from deploy import collecting, lanes, once, parts
 from ledger.database import sqlite_url as url_of
 from ledger.identity.keys import KeySpec, create_key, load_pepper
 
@@ -200,8 +200,7 @@ def database_user() -> str | None:
     """PostgreSQL refuses to run as root; anyone else runs it as themselves."""
     if os.geteuid() != 0:
         return None
-    names = {entry.pw_name for entry in pwd.getpwall()}
-    return "postgres" if "postgres" in names else "nobody"
+    return "postgres" if "postgres" in {entry.pw_name for entry in pwd.getpwall()} else "nobody"
 
 
 def die_with_parent() -> None:
@@ -344,10 +343,10 @@ class Gateway:
         config = {"state_dir": str(self.state), "server": {"port": 0}, **config}
         self.config.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
         self.output = folder / "serve.out"
-        command = Path(sys.executable).with_name("breakeven")
+        once.put_ledger(config.get("ledger", {}).get("url") or self.state / "ledger.db")
         with self.output.open("wb") as output:
             self.process = subprocess.Popen(
-                [command, "serve", "--config", self.config],
+                [Path(sys.executable).with_name("breakeven"), "serve", "--config", self.config],
                 stdout=output, stderr=output, env={**os.environ, **(environ or {})},
                 preexec_fn=end_with_parent,  # noqa: PLW1509  (no thread of ours holds a lock)
             )  # fmt: skip
@@ -527,6 +526,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "long: belongs to `make test-long`")
     config.addinivalue_line("markers", "quiet: needs the machine alone, see deploy/lanes.py")
     collecting.register(config)
+    once.register(config)
     lanes.register(config)
     config.pluginmanager.register(_Failures(config))
 
