@@ -5,24 +5,34 @@ and the bundled prices, read from three thousand rows of JSON.
 """
 
 import functools
+import importlib
 import shutil
 import tempfile
 from pathlib import Path
 
-import pytest
 from sqlalchemy.engine import make_url
 
 from ledger.database import migrate, sqlite_url
-from ledger.prices import bundled
 
 
-def put_ledger(place: str | Path) -> None:
-    """An empty, migrated ledger, where SQLite has none yet; a server's is left as it is."""
-    target = make_url(place if isinstance(place, str) else sqlite_url(place))
+def put_ledger(place: str | Path) -> str:
+    """An empty, migrated ledger, where SQLite has none yet; a server's is left as it is.
+
+    Returns its address.
+    """
+    url = place if isinstance(place, str) else sqlite_url(place)
+    target = make_url(url)
     path = Path(target.database or "")
     if target.get_backend_name() == "sqlite" and not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(Path(_folder().name) / "ledger.db", path)
+    return url
+
+
+def remember(module: str, name: str) -> None:
+    """From here on the function answers once for each of its arguments."""
+    holder = importlib.import_module(module)
+    vars(holder)[name] = functools.cache(getattr(holder, name))
 
 
 @functools.cache
@@ -33,8 +43,6 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
     return made
 
 
-def register(config: pytest.Config) -> None:
+def register() -> None:
     """A seed is a value: who asks for that of the same text is given the same."""
-    patch = pytest.MonkeyPatch()
-    patch.setattr(bundled, "seed_from_map", functools.cache(bundled.seed_from_map))
-    config.add_cleanup(patch.undo)
+    remember("ledger.prices.bundled", "seed_from_map")

@@ -526,7 +526,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "long: belongs to `make test-long`")
     config.addinivalue_line("markers", "quiet: needs the machine alone, see deploy/lanes.py")
     collecting.register(config)
-    once.register(config)
+    once.register()
     lanes.register(config)
     config.pluginmanager.register(_Failures(config))
 

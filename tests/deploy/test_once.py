@@ -2,7 +2,9 @@
 
 import inspect
 import sqlite3
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -19,7 +21,7 @@ def dump(path: Path) -> list[str]:
 
 
 def test_the_ledger_is_one_that_was_migrated(tmp_path: Path) -> None:
-    once.put_ledger(tmp_path / "state" / "ledger.db")
+    assert once.put_ledger(tmp_path / "state" / "ledger.db").endswith("/state/ledger.db")
     migrate(sqlite_url(tmp_path / "own.db"))
     assert dump(tmp_path / "state" / "ledger.db") == dump(tmp_path / "own.db")
     assert len(dump(tmp_path / "own.db")) > 100
@@ -45,3 +47,14 @@ def test_the_seed_is_that_of_its_text_and_cannot_be_changed() -> None:
     assert bundled.seed_from_map("{}", source_date=None).drafts == ()
     with pytest.raises(AttributeError):
         seed.drafts[0].name = "another"
+
+
+def test_a_function_answers_once_for_each_of_its_arguments(monkeypatch) -> None:
+    asked: list[int] = []
+    module = ModuleType("asked_once")
+    vars(module)["ask"] = asked.append
+    monkeypatch.setitem(sys.modules, "asked_once", module)
+    once.remember("asked_once", "ask")
+    for number in (1, 2, 1):
+        module.ask(number)
+    assert asked == [1, 2]
