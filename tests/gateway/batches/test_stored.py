@@ -23,7 +23,13 @@ async def stored(tmp_path):
 async def test_slow_work_holds_up_no_loop_and_no_shared_thread(stored) -> None:
     """It ends when both have gone on meanwhile; more of it than there are shared threads."""
     gone_on = threading.Event()
-    works = [asyncio.create_task(stored.call(gone_on.wait, PATIENCE_S)) for _ in range(50)]
+
+    def work() -> bool:
+        in_time = gone_on.wait(PATIENCE_S)
+        gone_on.set()  # for the rest
+        return in_time
+
+    works = [asyncio.create_task(stored.call(work)) for _ in range(50)]
     await asyncio.sleep(0)
     assert await asyncio.to_thread(lambda: 7) == 7
     assert not any(work.done() for work in works)
