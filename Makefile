@@ -22,8 +22,8 @@ demo:  ## the dashboard alive, with simulated engines and providers (PORT=8080 D
 parts:  ## every real part that the tests use and this machine can have
 	@$(BOOTSTRAP) parts
 
-test:  ## all tests, with every real part that this machine can have (ARGS="-k name")
-	@$(BOOTSTRAP) test -n 2 $(ARGS)
+test:  ## all tests, with every real part that this machine can have (ARGS="-k name", LANES=3)
+	@$(BOOTSTRAP) test -n $(or $(LANES),2) $(ARGS)
 
 near:  ## the tests of a file and of what imports it, a line for each failure, one minute (FILE=router/filters.py)
 	@$(BOOTSTRAP) near $(FILE)

@@ -42,7 +42,7 @@ from ledger.identity.keys import KeySpec, create_key, load_pepper
 # A commit's result must not hang on luck: the suite draws the same examples each time, and
 # `make test-long` draws others, and more of them.
 EXAMPLES = {"deadline": None, "print_blob": True}
-hypothesis.settings.register_profile("suite", derandomize=True, **EXAMPLES)
+hypothesis.settings.register_profile("suite", derandomize=True, max_examples=50, **EXAMPLES)
 hypothesis.settings.register_profile("long", max_examples=1_000, **EXAMPLES)
 hypothesis.settings.load_profile("suite")
 
