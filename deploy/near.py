@@ -17,7 +17,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("router", "ledger", "backends", "gateway", "dashboard", "deploy")
-LIMIT_S = 55.0  # a command of one minute, with its start
+LIMIT_S = 45.0  # a command of one minute, with its start and its last test
 LINE = 160  # letters of a failure
 QUIET = (
     "-qq", "--tb=short", "--no-header", "--no-summary", "--continue-on-collection-errors",
