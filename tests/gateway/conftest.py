@@ -426,8 +426,6 @@ def events_of() -> Callable[[bytes], list[Any]]:
     return read
 
 
-# ---------------------------------------------------------------- real processes
-
 SERVE = "from gateway.cli.app import main; main()"
 
 
