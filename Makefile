@@ -5,7 +5,7 @@ BOOTSTRAP := sh deploy/python -m deploy.bootstrap
 VENV := .venv/bin
 PORTS = $(if $(PORT),--port $(PORT)) $(if $(DASHBOARD_PORT),--dashboard-port $(DASHBOARD_PORT))
 .DEFAULT_GOAL := help
-.PHONY: help install run demo parts test screenshots test-long soak chaos hosts security check format settings sbom lock clean
+.PHONY: help install run demo parts test near screenshots test-long soak chaos hosts security check format settings sbom lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,8 +22,11 @@ demo:  ## the dashboard alive, with simulated engines and providers (PORT=8080 D
 parts:  ## every real part that the tests use and this machine can have
 	@$(BOOTSTRAP) parts
 
-test:  ## all tests, with every real part that this machine can have (ARGS="-k name")
-	@$(BOOTSTRAP) test -n 2 $(ARGS)
+test:  ## all tests, with every real part that this machine can have (ARGS="-k name", LANES=3)
+	@$(BOOTSTRAP) test -n $(or $(LANES),2) $(ARGS)
+
+near:  ## the tests of a file and of what imports it, a line for each failure, one minute (FILE=router/filters.py)
+	@$(BOOTSTRAP) near $(FILE)
 
 test-long:  ## the tests that take longer than a commit should wait
 	@$(BOOTSTRAP) test -m "long or hypothesis" --hypothesis-profile=long $(ARGS)

@@ -5,6 +5,7 @@
     demo      install, then `breakeven demo`
     tools     install, and the test tools
     test      tools, then every real part that this machine can have, then pytest
+    near      tools, then the tests that belong to the named files: deploy/near.py
     parts     install, then the named parts (all: none named)
 
 Standard library only. A second run changes nothing and takes a moment: the stamp in `.venv` holds
@@ -32,12 +33,13 @@ PYTHON = ROOT / ".venv" / "bin" / "python"
 STAMP = ROOT / ".venv" / "breakeven-installed.json"
 PRODUCT = (ROOT / "deploy" / "tools.lock", ROOT / "requirements.lock")
 TESTS = (ROOT / "tests" / "requirements.lock",)
+VERBS = ("install", "run", "demo", "tools", "test", "near", "parts")
 
 
 def main(arguments: Sequence[str]) -> int:
     style = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser("deploy.bootstrap", description=__doc__, formatter_class=style)
-    parser.add_argument("verb", choices=("install", "run", "demo", "tools", "test", "parts"))
+    parser.add_argument("verb", choices=VERBS)
     options, rest = parser.parse_known_args(arguments)
     stages = Stages(clock=time.monotonic, say=say)
     try:
@@ -50,7 +52,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def perform(verb: str, rest: list[str], stages: Stages) -> int:
-    testing = verb in {"tools", "test"}
+    testing = verb in {"tools", "test", "near"}
     installer = install(stages, testing=testing)
     unavailable: list[str] = []
     if verb in {"test", "parts"}:
@@ -64,6 +66,8 @@ def perform(verb: str, rest: list[str], stages: Stages) -> int:
     if verb == "test":
         os.environ[UNAVAILABLE] = " ".join(unavailable)
         become([str(PYTHON), "-m", "pytest", *rest], stages)
+    if verb == "near":
+        become([str(PYTHON), "-m", "deploy.near", *rest], stages)
     if verb == "install":
         say("installed: .venv/bin/breakeven --help")
     return 0

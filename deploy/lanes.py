@@ -1,8 +1,9 @@
 """Lanes of tests side by side (`pytest -n 2`, as `make test` runs them), by pytest-xdist.
 
-A file stays in one lane, and all that shares the real engines in another: they start once. Most
-tests wait more than they work, so two fit on two cores. One marked `quiet` measures, or loads the
-machine on purpose, and has it alone: the other lane ends the test that it is at, and waits.
+A file stays in one lane, and so does all that shares the real engines, which start once, and all
+that looks at the whole tree, which is parsed once. Most tests wait more than they work, so two fit
+on two cores. One marked `quiet` measures, or loads the machine on purpose, and has it alone: the
+other lane ends the test that it is at, and waits.
 """
 
 import fcntl
@@ -17,8 +18,12 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped] 
 
 from deploy.secondlook import SecondLook
 
-TOGETHER = "tests/real/"
+TOGETHER = ("tests/real/", "tests/tidy/")
 WHERE = "lanes"  # of a lane's input: the folder with the locks
+
+
+def group_of(nodeid: str) -> str | None:
+    return next((group for group in TOGETHER if nodeid.startswith(group)), None)
 
 
 class Lanes:
@@ -40,7 +45,7 @@ class Lanes:
 
 class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # of no type, see above
     def _split_scope(self, nodeid: str) -> str:
-        return TOGETHER if nodeid.startswith(TOGETHER) else nodeid.partition("::")[0]
+        return group_of(nodeid) or nodeid.partition("::")[0]
 
 
 class Lane:
@@ -52,7 +57,7 @@ class Lane:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """What stays together takes longest, so it comes first: no lane waits for it at the end."""
-        items.sort(key=lambda item: not item.nodeid.startswith(TOGETHER))
+        items.sort(key=lambda item: group_of(item.nodeid) is None)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:

@@ -35,14 +35,14 @@ import sqlalchemy
 import yaml
 from sqlalchemy.orm import Session
 
-from deploy import lanes, parts
+from deploy import collecting, lanes, once, parts
 from ledger.database import sqlite_url as url_of
 from ledger.identity.keys import KeySpec, create_key, load_pepper
 
 # A commit's result must not hang on luck: the suite draws the same examples each time, and
 # `make test-long` draws others, and more of them.
 EXAMPLES = {"deadline": None, "print_blob": True}
-hypothesis.settings.register_profile("suite", derandomize=True, **EXAMPLES)
+hypothesis.settings.register_profile("suite", derandomize=True, max_examples=50, **EXAMPLES)
 hypothesis.settings.register_profile("long", max_examples=1_000, **EXAMPLES)
 hypothesis.settings.load_profile("suite")
 
@@ -200,8 +200,7 @@ def database_user() -> str | None:
     """PostgreSQL refuses to run as root; anyone else runs it as themselves."""
     if os.geteuid() != 0:
         return None
-    names = {entry.pw_name for entry in pwd.getpwall()}
-    return "postgres" if "postgres" in names else "nobody"
+    return "postgres" if "postgres" in {entry.pw_name for entry in pwd.getpwall()} else "nobody"
 
 
 def die_with_parent() -> None:
@@ -344,10 +343,10 @@ class Gateway:
         config = {"state_dir": str(self.state), "server": {"port": 0}, **config}
         self.config.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
         self.output = folder / "serve.out"
-        command = Path(sys.executable).with_name("breakeven")
+        once.put_ledger(config.get("ledger", {}).get("url") or self.state / "ledger.db")
         with self.output.open("wb") as output:
             self.process = subprocess.Popen(
-                [command, "serve", "--config", self.config],
+                [Path(sys.executable).with_name("breakeven"), "serve", "--config", self.config],
                 stdout=output, stderr=output, env={**os.environ, **(environ or {})},
                 preexec_fn=end_with_parent,  # noqa: PLW1509  (no thread of ours holds a lock)
             )  # fmt: skip
@@ -526,6 +525,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "part(name): needs a real part, see deploy/parts.py")
     config.addinivalue_line("markers", "long: belongs to `make test-long`")
     config.addinivalue_line("markers", "quiet: needs the machine alone, see deploy/lanes.py")
+    collecting.register(config)
+    once.register()
     lanes.register(config)
     config.pluginmanager.register(_Failures(config))
 
@@ -538,7 +539,7 @@ class _Failures:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         terminal = self._plugins.get_plugin("terminalreporter")
-        if report.failed and terminal is not None:
+        if report.failed and terminal is not None and not terminal.no_summary:
             terminal.write_line(f" failed in {report.when}: {report.nodeid}")
 
 
@@ -580,6 +581,8 @@ def pytest_testnodedown(node: Any) -> None:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
+    if terminalreporter.no_summary:
+        return
     write = terminalreporter.write_line
     terminalreporter.section("real parts")
     for part in parts.PARTS:

@@ -31,6 +31,7 @@ from backends.simulator.running import bind
 from dashboard import asking
 from dashboard.asking import Refused
 from dashboard.viewer import Viewer
+from deploy import once
 from gateway.access import ROUTES, guard, operations
 from gateway.admin.desk import AdminDesk
 from gateway.admin.enginehost import EngineHost
@@ -229,7 +230,7 @@ def fill(
             books.hours.append(_close(books, hour_us, down=down))
     if until is None:
         traffic.burst()
-    migrate(url)
+    migrate(once.put_ledger(url))
     engine = make_engine(url)
     repository = Repository(engine, host="here")
     records = sorted(
@@ -393,8 +394,9 @@ def month(tmp_path_factory) -> Books:
 
 @pytest.fixture(scope="session", autouse=True)
 def on_this_machine() -> None:
-    """As `serve` starts the dashboard: where it is reached from elsewhere it asks who looks."""
+    """As `serve` starts the dashboard; packages are searched for components once, not each page."""
     config.set_option("server.address", "127.0.0.1")
+    once.remember("streamlit.components.v2.manifest_scanner", "scan_component_manifests")
 
 
 def show_page(name: str, url: str, period: str, team: str | None) -> None:
@@ -564,8 +566,7 @@ class Served:
         guard(app, keys, Clock(), known, people_of(settings, Clock()))
         listener = bind("127.0.0.1", 0)
         self.address = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        quiet = uvicorn.Config(app, access_log=False, log_level="critical")
-        self._server = uvicorn.Server(quiet)
+        self._server = uvicorn.Server(uvicorn.Config(app, access_log=False, log_level="critical"))
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [listener]})
         self._thread.start()
 

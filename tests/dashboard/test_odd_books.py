@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from sqlalchemy import delete, insert, update
 
 from dashboard import pages
-from ledger.database import make_engine, migrate
+from deploy import once
+from ledger.database import make_engine
 from ledger.declared import BudgetSpec, declare
 from ledger.journals.records import AttemptOpened, AttemptSettled, RequestRefused, Tokens
 from ledger.orm import tables as orm
@@ -60,8 +61,7 @@ def written(tmp_path) -> Callable[..., str]:
     """The address of a ledger that has these attempts and refusals, and nothing else."""
 
     def write(*records: object) -> str:
-        url = f"sqlite:///{tmp_path / 'ledger.db'}"
-        migrate(url)
+        url = once.put_ledger(tmp_path / "ledger.db")
         engine = make_engine(url)
         Repository(engine, host="h").import_records(records, journal="j", at_us=ago(0))
         engine.dispose()

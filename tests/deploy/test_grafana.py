@@ -1,5 +1,6 @@
 """The Grafana board and the scrape configuration name only metrics and places that exist."""
 
+import functools
 import json
 import re
 import subprocess
@@ -83,6 +84,7 @@ def test_every_query_names_metrics_and_labels_that_exist(panel: dict) -> None:
         assert faults(target["expr"]) == []
 
 
+@functools.cache
 def rules(kind: str) -> list[dict]:
     """`alert`s or `record`s of every group."""
     groups = yaml.safe_load(RULES.read_text(encoding="utf-8"))["groups"]

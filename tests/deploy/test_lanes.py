@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from deploy import lanes
+
 TESTS = """
 import json, pathlib, time
 import pytest
@@ -48,6 +50,18 @@ def test_a_quiet_test_runs_beside_no_other(
     )  # fmt: skip
     assert answer.returncode == 0, answer.stdout
     assert (overlaps(tmp_path) == 0) is alone
+
+
+@pytest.mark.parametrize(
+    ("nodeid", "group"),
+    [
+        ("tests/real/test_engine.py::test_it", "tests/real/"),
+        ("tests/tidy/test_sizes.py::test_it[a]", "tests/tidy/"),
+        ("tests/router/test_real.py::test_it", None),
+    ],
+)
+def test_what_shares_engines_or_the_tree_stays_together(nodeid: str, group: str | None) -> None:
+    assert lanes.group_of(nodeid) == group
 
 
 def test_what_a_lane_counts_is_in_the_summary(pytestconfig: pytest.Config, tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ from backends.simulator.provider import Provider
 from backends.simulator.quota import Quota
 from backends.simulator.running import bind
 from backends.simulator.server import Server
+from deploy import once
 from gateway.bootstrap import Exposition, build
 from gateway.clock import Clock
 from gateway.config.settings import parse
@@ -208,8 +209,6 @@ class Stack:
                 )
         return self._tokens[name]
 
-    # -- looking ------------------------------------------------------------------------------
-
     def rows(self, where: str = "1=1", **values: Any) -> list[dict[str, Any]]:
         with self.reader.connect() as connection:
             query = text(f"SELECT * FROM attempts WHERE {where} ORDER BY seq")
@@ -258,8 +257,6 @@ class Stack:
             for cell in range(base, base + len(ApiStatsCell)):
                 self.board.cells[cell] = 0.0
 
-    # -- parts --------------------------------------------------------------------------------
-
     async def _start(self) -> None:
         sockets = {name: bind("127.0.0.1", 0) for name in ("engine", *PROVIDERS)}
         self.ports = {name: one.getsockname()[1] for name, one in sockets.items()}
@@ -275,7 +272,7 @@ class Stack:
             )  # fmt: skip
             self.providers[name] = provider
             self._serve(Quiet(config(provider)), sockets[name])
-        self.state.mkdir(parents=True, exist_ok=True)
+        once.put_ledger(self.changes.get("ledger", {}).get("url") or self.state / "ledger.db")
         path, ports = self.state / "breakeven.yaml", dict(self.ports)
         for name, between in self._through.items():
             between.target, ports[name] = self.ports[name], between.port
@@ -330,9 +327,11 @@ class Stack:
         self._servers.append((server, task))
 
     async def _stop(self) -> None:
-        for server, task in reversed(self._servers):  # the gateway first
-            server.should_exit = True
-            await task
+        upstreams = len(self.journals)  # all at once, after the gateway
+        for servers in (self._servers[upstreams:], self._servers[:upstreams]):
+            for server, _ in servers:
+                server.should_exit = True
+            await asyncio.gather(*(task for _, task in servers))
         self._telemetry.cancel()
         await asyncio.gather(self._telemetry, return_exceptions=True)
         await self.stop_writer()
@@ -427,8 +426,6 @@ def events_of() -> Callable[[bytes], list[Any]]:
     return read
 
 
-# ---------------------------------------------------------------- real processes
-
 SERVE = "from gateway.cli.app import main; main()"
 
 
@@ -466,6 +463,7 @@ class Host:
         self.workers = settings["server"].get("workers", 2)
         self.ledger = settings.get("ledger", {}).get("url") or f"sqlite:///{state / 'ledger.db'}"
         self.config.write_text(yaml.safe_dump(settings, sort_keys=False))
+        once.put_ledger(self.ledger)
 
     def start(self) -> None:
         """Returns when all workers have said that they are ready and an engine is healthy."""

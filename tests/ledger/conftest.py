@@ -3,6 +3,7 @@
 import copy
 import random
 import shutil
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import date
@@ -13,6 +14,10 @@ import msgspec
 import pytest
 from alembic import command
 from sqlalchemy import Engine, insert, make_url
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from lent_database import LentDatabase
 
 from ledger import database
 from ledger.accounts import postings_for_invoice, provisional_charge_pusd
@@ -52,6 +57,27 @@ def migrated_postgres(postgres_server) -> str:
     return name
 
 
+@pytest.fixture(scope="session")
+def lent_database(postgres_server, migrated_postgres: str) -> Iterator[LentDatabase]:
+    lent = LentDatabase(postgres_server, migrated_postgres)
+    yield lent
+    lent.end()
+
+
+@pytest.fixture
+def postgres_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Migrated for who asks for an engine, too; empty for who does not."""
+    if "engine" in request.fixturenames:
+        lent = request.getfixturevalue("lent_database")
+        yield lent.lend()
+        lent.take_back()
+        return
+    server = request.getfixturevalue("postgres_server")
+    name = server.create()
+    yield server.url(name)
+    server.drop(name)
+
+
 @pytest.fixture
 def downgrade(database_url: str) -> Callable[[str], None]:
     """To an earlier revision: what the migrations can, and no verb of the product does."""
@@ -60,14 +86,10 @@ def downgrade(database_url: str) -> Callable[[str], None]:
 
 @pytest.fixture
 def engine(database_url: str, request: pytest.FixtureRequest) -> Iterator[Engine]:
-    """Migrated, as a copy: to migrate anew for each test took a third of all tests' time here."""
-    name = make_url(database_url).database
+    """Migrated: a copy on SQLite, on PostgreSQL a database that others had before."""
     if database_url.startswith("sqlite"):
-        shutil.copyfile(request.getfixturevalue("migrated_sqlite"), name)
-    else:
-        server = request.getfixturevalue("postgres_server")
-        server.drop(name)
-        server.create(name, request.getfixturevalue("migrated_postgres"))
+        copied = request.getfixturevalue("migrated_sqlite")
+        shutil.copyfile(copied, make_url(database_url).database)
     engine = make_engine(database_url)
     yield engine
     engine.dispose()

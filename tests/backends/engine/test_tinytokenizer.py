@@ -8,38 +8,51 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from backends.engine.tinytokenizer import CHAT_TEMPLATE, SPECIAL, tokenizer_files, train
+from backends.engine.tinytokenizer import (
+    CHAT_TEMPLATE,
+    SPECIAL,
+    Vocabulary,
+    tokenizer_files,
+    train,
+)
 
-VOCABULARY = train()
-TOKENIZER = Tokenizer.from_str(json.dumps(tokenizer_files(VOCABULARY, 2048)["tokenizer.json"]))
+
+@pytest.fixture(scope="module")
+def vocabulary() -> Vocabulary:
+    return train()
+
+
+@pytest.fixture(scope="module")
+def tokenizer(vocabulary) -> Tokenizer:
+    return Tokenizer.from_str(json.dumps(tokenizer_files(vocabulary, 2048)["tokenizer.json"]))
 
 
 @given(st.text(max_size=60))
-def test_any_text_comes_back(text):
-    assert TOKENIZER.decode(TOKENIZER.encode(text).ids, skip_special_tokens=False) == text
+def test_any_text_comes_back(tokenizer, text):
+    assert tokenizer.decode(tokenizer.encode(text).ids, skip_special_tokens=False) == text
 
 
-def test_words_of_the_corpus_are_single_tokens():
-    assert TOKENIZER.encode("The gateway asks the engine.").tokens == [
+def test_words_of_the_corpus_are_single_tokens(tokenizer):
+    assert tokenizer.encode("The gateway asks the engine.").tokens == [
         "The", "Ġgateway", "Ġasks", "Ġthe", "Ġengine", ".",
     ]  # fmt: skip
 
 
-def test_ids_are_places_in_the_list_and_specials_come_first():
-    assert [VOCABULARY.id_of(token) for token in SPECIAL] == list(range(len(SPECIAL)))
-    assert TOKENIZER.get_vocab_size() == len(VOCABULARY.tokens) == len(set(VOCABULARY.tokens))
+def test_ids_are_places_in_the_list_and_specials_come_first(vocabulary, tokenizer):
+    assert [vocabulary.id_of(token) for token in SPECIAL] == list(range(len(SPECIAL)))
+    assert tokenizer.get_vocab_size() == len(vocabulary.tokens) == len(set(vocabulary.tokens))
 
 
-def test_special_marks_are_one_token_and_tool_marks_stay_in_the_text():
-    ids = TOKENIZER.encode("<|im_start|>user<tool_call>").ids
-    assert ids[0] == VOCABULARY.id_of("<|im_start|>")
-    assert TOKENIZER.decode(ids, skip_special_tokens=True) == "user<tool_call>"
+def test_special_marks_are_one_token_and_tool_marks_stay_in_the_text(vocabulary, tokenizer):
+    ids = tokenizer.encode("<|im_start|>user<tool_call>").ids
+    assert ids[0] == vocabulary.id_of("<|im_start|>")
+    assert tokenizer.decode(ids, skip_special_tokens=True) == "user<tool_call>"
 
 
-def test_training_is_repeatable_and_bounded():
-    assert train() == VOCABULARY
+def test_training_is_repeatable_and_bounded(vocabulary):
+    assert train() == vocabulary
     assert len(train("ab ab ab", size=1024).tokens) < 300
-    assert len(VOCABULARY.tokens) <= 1024
+    assert len(vocabulary.tokens) <= 1024
 
 
 @pytest.mark.parametrize("content", ["hello", [{"type": "text", "text": "hello"}], None])

@@ -1,5 +1,6 @@
 """The schema for editors: it takes what `check` takes, refuses what is mistyped, and explains."""
 
+import functools
 import json
 import re
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from gateway.config.document import read_document
 from gateway.config.editors import SECTIONS, json_schema
 from gateway.config.settings import judged
 
-SCHEMA = json_schema()
+schema = functools.cache(json_schema)
 WRITTEN = ("breakeven.example.yaml", "deploy/compose.breakeven.yaml")
 GUIDES = ("README.md", "gateway/README.md", "deploy/DASHBOARD.md", "deploy/SCALE.md")
 GOOD = """
@@ -39,7 +40,7 @@ budgets:
 def faults(text: str) -> list[str]:
     """As editors read YAML: a day is text."""
     document = json.loads(json.dumps(yaml.safe_load(text), default=str))
-    return [fault.json_path for fault in Draft202012Validator(SCHEMA).iter_errors(document)]
+    return [fault.json_path for fault in Draft202012Validator(schema()).iter_errors(document)]
 
 
 def is_taken(text: str) -> bool:
@@ -106,7 +107,7 @@ def test_it_marks_what_is_mistyped(before: str, after: str, place: str) -> None:
 
 
 def test_every_section_and_every_field_says_what_it_is() -> None:
-    definitions = SCHEMA["$defs"]
+    definitions = schema()["$defs"]
     assert SECTIONS.keys() <= definitions.keys()
 
     def said(field: dict[str, Any]) -> bool:
@@ -116,7 +117,7 @@ def test_every_section_and_every_field_says_what_it_is() -> None:
             definitions[name].get("description") for name in names
         )
 
-    sections = {"": SCHEMA, **definitions}
+    sections = {"": schema(), **definitions}
     silent = [
         f"{section}.{name}"
         for section, one in sections.items()

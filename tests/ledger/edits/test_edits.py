@@ -105,8 +105,8 @@ def on_postgres(migrated_postgres, postgres_server, filled):
     engine.dispose()
 
 
-def rows_of(connection: Connection, table: Table) -> list:
-    """The first, one in the middle and the last, of those that are judged."""
+def rows_of(connection: Connection, table: Table, most: int = ROWS) -> list:
+    """The first, one in the middle and the last, of those that are judged; or the middle alone."""
     query = select(table).order_by(*table.primary_key)
     since_us = _retired_until(connection)
     if table.name in CELLS:
@@ -118,6 +118,8 @@ def rows_of(connection: Connection, table: Table) -> list:
         kept = select(func.max(orm.Condensing.last_link)).scalar_subquery()
         query = query.where(table.c.number > kept)
     found = connection.execute(query).all()
+    if most == 1:
+        return found[len(found) // 2 :][:1]
     return found if len(found) <= ROWS else [found[0], found[len(found) // 2], found[-1]]
 
 
@@ -150,11 +152,11 @@ def edit(connection: Connection, table: Table, row, what: str) -> None:
     assert done.rowcount == 1
 
 
-def unseen(engine, table: Table) -> set[str]:
+def unseen(engine, table: Table, most: int = ROWS) -> set[str]:
     """What passes; an edit that the database itself refuses does not."""
     found = set()
     with engine.connect() as connection:
-        rows = rows_of(connection, table)
+        rows = rows_of(connection, table, most)
     assert rows or table.name in EMPTY
     for row in rows:
         for what in (DELETED, ADDED, *(column.key for column in table.columns)):
@@ -172,19 +174,21 @@ def unseen(engine, table: Table) -> set[str]:
 EMPTY = {"quarantine"}  # a row there is a finding
 
 
-def judge(engine, name: str) -> None:
+def judge(engine, name: str, most: int = ROWS) -> None:
+    """Of one row no more is known than that every edit is found that must be."""
     with engine.connect() as connection:
         assert verify(connection).findings == ()
     allowed = UNSEEN.get(name, {})
-    passed = unseen(engine, TABLES[name])
+    passed = unseen(engine, TABLES[name], most)
     if ALL not in allowed:
         assert passed <= set(allowed), "an edit by hand that nobody finds, and no reason is given"
-        assert set(allowed) <= passed, "it is found: the list is too long"
+        assert most == 1 or set(allowed) <= passed, "it is found: the list is too long"
 
 
 @pytest.mark.parametrize("name", IN_EVERY_RUN)
 def test_edits_of_what_was_once_missed_are_found(on_sqlite, name) -> None:
-    judge(on_sqlite, name)
+    """One row of each; `make test-long` takes three, of every table."""
+    judge(on_sqlite, name, most=1)
 
 
 @pytest.mark.long

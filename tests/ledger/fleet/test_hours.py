@@ -346,7 +346,10 @@ LATE = st.lists(
 )
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=settings.default.max_examples // 6,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(work=LATE)
 def test_however_late_settles_come_the_hour_ends_up_the_same(engine, own, work):
     """Settled before the close, after it together, or each alone: one bill, one split."""

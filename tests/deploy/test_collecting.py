@@ -1,0 +1,55 @@
+"""A run's collection: nothing of it is looked through for garbage, no grammar is read for it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TEST = """
+import gc
+import sys
+
+import jsonschema
+
+COLLECTED = {"collecting": not gc.isenabled(), "grammar": "lark" in sys.modules}
+
+def test_it():
+    assert COLLECTED == {"collecting": %(collecting)s, "grammar": %(grammar)s}
+    assert gc.isenabled()
+    assert (gc.get_freeze_count() > 0) == %(collecting)s
+
+def test_addresses_are_checked_as_ever():
+    checker = jsonschema.Draft202012Validator.FORMAT_CHECKER
+    assert checker.conforms("https://example.org/ä", "iri")
+    assert not checker.conforms("no address", "iri")
+    assert "lark" in sys.modules
+"""
+PLUGIN = """
+from deploy import collecting
+
+def pytest_configure(config):
+    collecting.register(config)
+"""
+
+
+def run(folder: Path, root: Path, plugin: str, **expected: bool) -> str:
+    (folder / "test_a.py").write_text(TEST % expected)
+    (folder / "plugged.py").write_text(plugin)
+    (folder / "pytest.ini").touch()
+    answer = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "plugged", "-p", "no:cacheprovider",
+         "-p", "no:hypothesispytest", folder / "test_a.py"],
+        cwd=folder, env={"PYTHONPATH": f"{folder}:{root}"}, check=False, capture_output=True,
+        text=True,
+    )  # fmt: skip
+    return answer.stdout
+
+
+@pytest.mark.parametrize(("plugin", "saves"), [(PLUGIN, True), ("", False)])
+def test_collection_looks_for_no_garbage_and_reads_no_grammar(
+    pytestconfig: pytest.Config, tmp_path: Path, plugin: str, saves: bool
+) -> None:
+    """The control: without it both are done."""
+    said = run(tmp_path, pytestconfig.rootpath, plugin, collecting=saves, grammar=not saves)
+    assert "2 passed" in said, said

@@ -1,0 +1,60 @@
+"""What is made once for all tests of a process is what each would have made by itself."""
+
+import inspect
+import sqlite3
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from deploy import once
+from ledger.database import migrate, sqlite_url
+from ledger.prices import bundled
+
+
+def dump(path: Path) -> list[str]:
+    connection = sqlite3.connect(path)
+    lines = list(connection.iterdump())
+    connection.close()
+    return lines
+
+
+def test_the_ledger_is_one_that_was_migrated(tmp_path: Path) -> None:
+    assert once.put_ledger(tmp_path / "state" / "ledger.db").endswith("/state/ledger.db")
+    migrate(sqlite_url(tmp_path / "own.db"))
+    assert dump(tmp_path / "state" / "ledger.db") == dump(tmp_path / "own.db")
+    assert len(dump(tmp_path / "own.db")) > 100
+
+
+def test_a_ledger_that_is_there_stays(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    path.write_bytes(b"books")
+    once.put_ledger(sqlite_url(path))
+    assert path.read_bytes() == b"books"
+
+
+def test_a_servers_is_left_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    once.put_ledger("postgresql://user@127.0.0.1:1/books")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_seed_is_that_of_its_text_and_cannot_be_changed() -> None:
+    seed = bundled.bundled_seed()
+    assert bundled.bundled_seed() is seed, "read once"
+    assert inspect.unwrap(bundled.seed_from_map) is not bundled.seed_from_map
+    assert bundled.seed_from_map("{}", source_date=None).drafts == ()
+    with pytest.raises(AttributeError):
+        seed.drafts[0].name = "another"
+
+
+def test_a_function_answers_once_for_each_of_its_arguments(monkeypatch) -> None:
+    asked: list[int] = []
+    module = ModuleType("asked_once")
+    vars(module)["ask"] = asked.append
+    monkeypatch.setitem(sys.modules, "asked_once", module)
+    once.remember("asked_once", "ask")
+    for number in (1, 2, 1):
+        module.ask(number)
+    assert asked == [1, 2]
