@@ -2,9 +2,9 @@
 
 `TOKEN_KINDS` is the only list of them. Records, columns of attempts, rates, price maps, charges,
 exports and checks follow from it. A new kind is one entry here, one field of `Tokens`, and one of
-`Rates` (a price per token) or `UnitPrices` (a price per anything else); a migration adds its
-column, and `ledger.usage` reads its count. Journals and books keep members by place: a new kind
-comes last, and none is ever moved.
+`Rates` (a price per token, by default `UNLISTED`) or `UnitPrices` (a price per anything else). A
+migration adds its column, and `ledger.usage` reads its count. Journals and books keep members by
+place: a new kind comes last, and none is ever moved.
 """
 
 from collections.abc import Callable
@@ -19,6 +19,7 @@ MS_PER_S = 1000
 TOKENS_LIMIT = 100_000_000
 AUDIO_MS_LIMIT = 500 * 3_600_000
 SEARCHES_LIMIT = 1_000_000
+UNLISTED = -1
 
 
 class Side(Enum):
@@ -111,7 +112,11 @@ class Tokens(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Rates(msgspec.Struct, frozen=True):
-    """Pico-USD per token by kind; every kind has a number (`rates_from` fills the unlisted)."""
+    """Pico-USD per token by kind; every kind has a number (`rates_from` fills the unlisted).
+
+    Prices of the books outlive their program: the field of a kind that is added later has the
+    default `UNLISTED`, and a price that was stored without it charges what the kind costs else.
+    """
 
     input: int
     cached: int
@@ -121,6 +126,11 @@ class Rates(msgspec.Struct, frozen=True):
     reasoning: int
     audio_input: int
     audio_output: int
+
+    def __post_init__(self) -> None:
+        for kind in PER_TOKEN[len(PER_TOKEN) - len(self.__struct_defaults__) :]:
+            if kind.price_as is not None and getattr(self, kind.price) == UNLISTED:
+                msgspec.structs.force_setattr(self, kind.price, getattr(self, kind.price_as))
 
 
 class UnitPrices(msgspec.Struct, frozen=True, kw_only=True):

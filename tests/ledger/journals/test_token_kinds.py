@@ -1,7 +1,9 @@
 """One table of token kinds: the typed structs and the columns say the same as its entries."""
 
+import msgspec
 import pytest
 
+from ledger.journals import token_kinds
 from ledger.journals.token_kinds import (
     OUTPUT_KINDS,
     PER_TOKEN,
@@ -9,8 +11,10 @@ from ledger.journals.token_kinds import (
     PROMPT_KINDS,
     TOKEN_COLUMNS,
     TOKEN_KINDS,
+    UNLISTED,
     Rates,
     Side,
+    TokenKind,
     Tokens,
     UnitPrices,
 )
@@ -33,6 +37,21 @@ def test_the_structs_have_a_field_for_each_entry() -> None:
 
 def test_what_is_stored_by_place_keeps_its_place() -> None:
     assert Tokens.__struct_fields__[: len(STORED)] == STORED
+
+
+def test_a_price_that_was_stored_before_a_kind_existed_is_read(monkeypatch) -> None:
+    """The kind costs what it costs where no price of its own is listed."""
+    later = TokenKind(
+        "later", "later_tokens", Side.OUTPUT, price="later", charge="later", meter="Later Tokens",
+        map_terms=(), price_as="output", part_of="output",
+    )  # fmt: skip
+    monkeypatch.setattr(token_kinds, "PER_TOKEN", (*PER_TOKEN, later))
+    fields = [("later", int, UNLISTED)]
+    extended = msgspec.defstruct("Extended", fields, bases=(Rates,), frozen=True)
+    stored = msgspec.json.encode(rates_from({"input": 3, "output": 5}))
+    assert msgspec.json.decode(stored, type=extended).later == 5
+    listed = {**msgspec.json.decode(stored), "later": 7}
+    assert msgspec.convert(listed, extended).later == 7
 
 
 def test_names_are_given_once() -> None:
