@@ -45,10 +45,10 @@ def test_a_price_that_was_stored_before_a_kind_existed_is_read(monkeypatch) -> N
         "later", "later_tokens", Side.OUTPUT, price="later", charge="later", meter="Later Tokens",
         map_terms=(), price_as="output", part_of="output",
     )  # fmt: skip
+    stored = msgspec.json.encode(rates_from({"input": 3, "output": 5}))
     monkeypatch.setattr(token_kinds, "PER_TOKEN", (*PER_TOKEN, later))
     fields = [("later", int, UNLISTED)]
     extended = msgspec.defstruct("Extended", fields, bases=(Rates,), frozen=True)
-    stored = msgspec.json.encode(rates_from({"input": 3, "output": 5}))
     assert msgspec.json.decode(stored, type=extended).later == 5
     listed = {**msgspec.json.decode(stored), "later": 7}
     assert msgspec.convert(listed, extended).later == 7
