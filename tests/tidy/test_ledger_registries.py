@@ -17,7 +17,7 @@ WIRE = {
     "ledger/usage.py": "what providers report",
     "ledger/economics/usageanthropic.py": "Anthropic's usage export",
     "ledger/economics/usagefile.py": "OpenAI's usage export",
-    "ledger/queries/usage.py": "the fields of the usage pages",
+    "ledger/reports/usage.py": "the fields of the usage pages",
     "gateway/organization/pages.py": "the usage pages, as OpenAI's",
     "gateway/dialects/responses_voice.py": "usage in a response of the Responses API",
     "gateway/measured/beside.py": "what rerankings and transcriptions count",

@@ -2,9 +2,11 @@
 
     .venv/bin/python tests/ledger/written/written_make.py
 
-It ran once, on the code of commit 7179456 (2026-11-26), before the registries of issue 24, and
-runs on the code of that day only. What it wrote is evidence: do not write it again with later code,
-or the test compares the later code with itself. A later form gets files of its own beside these.
+It ran once, on the code of commit 7179456 (2026-11-26), before the registries of issue 24. To run
+it, check out the commit that added it ("ledger: read a ledger that was written before the
+registries"): later renames reach its imports, not what it wrote. What it wrote is evidence: do not
+write it again with later code, or the test compares the later code with itself. A later form gets
+files of its own beside these.
 """
 
 import io
@@ -56,9 +58,9 @@ from ledger.journals.records import (
 from ledger.orm import tables as orm
 from ledger.prices.book import tier_cost_pusd
 from ledger.prices.rates import Price, Schedule, Terms, rates_from
-from ledger.queries.scope import DAY_US, HOUR_US
 from ledger.seals.registers import Registers
 from ledger.seals.sealer import Sealer
+from ledger.spans import DAY_US, HOUR_US
 from ledger.sums.rollups import Rollups
 from ledger.verify.checks import verify
 from ledger.writing.fold import Item

@@ -25,7 +25,7 @@ from ledger.journals import frames
 from ledger.journals.reader import JournalReader, Position
 from ledger.orm import tables as orm
 from ledger.prices.stored import every_price
-from ledger.queries.scope import DAY_US, Scope
+from ledger.spans import DAY_US, Scope
 from router.frozen import names_of, thaw
 from router.packed import unpack
 
