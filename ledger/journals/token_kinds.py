@@ -62,7 +62,7 @@ class TokenKind:
     `part_of` is the kind whose count includes this one. `price_as` is the kind whose rate counts
     where a price lists none of its own. `unless` is the kind that is charged instead where it is
     both counted and priced. `map_terms` and `genai_terms` are the names of its price in LiteLLM's
-    map (under `map_mode` alone, if there is one) and in genai-prices.
+    map (of models of `map_mode`, for a kind that is no token) and in genai-prices.
     """
 
     field: str

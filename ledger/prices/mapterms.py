@@ -45,7 +45,7 @@ SEARCH_PROVIDERS = frozenset({"perplexity"})
 _SEARCH = "search_context_cost_per_query"
 _BESIDE = {  # by mode
     mode: tuple(kind for kind in PER_UNIT if kind.map_mode == mode)
-    for mode in (RERANK, TRANSCRIPTION)
+    for mode in {kind.map_mode for kind in PER_UNIT}
 }
 _NOISE_PUSD = Decimal("0.000001")
 
