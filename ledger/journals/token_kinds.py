@@ -7,10 +7,8 @@ migration adds its column, and `ledger.usage` reads its count. Journals and book
 place: a new kind comes last, and none is ever moved.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
-from operator import attrgetter
 
 import msgspec
 
@@ -100,15 +98,21 @@ class Tokens(msgspec.Struct, frozen=True, array_like=True):
     audio_ms: int = 0
     searches: int = 0
 
+    # Read for every request, so written out; a test compares them with the table.
     @property
     def prompt(self) -> int:
         """All of the prompt's text, read from a cache or not."""
-        return sum(_prompt_text(self))
+        return self.input + self.cached + self.cache_write + self.cache_write_1h
+
+    @property
+    def whole_prompt(self) -> int:
+        """The prompt with its sound."""
+        return self.input + self.cached + self.cache_write + self.cache_write_1h + self.audio_input
 
     @property
     def plain_output(self) -> int:
         """The output without the kinds that are a part of it."""
-        return self.output - sum(_output_parts(self))
+        return self.output - self.reasoning - self.audio_output
 
 
 class Rates(msgspec.Struct, frozen=True):
@@ -264,9 +268,3 @@ PER_UNIT = tuple(kind for kind in TOKEN_KINDS if kind.unit is not TOKEN)
 PROMPT_KINDS = tuple(kind for kind in PER_TOKEN if kind.side is Side.PROMPT)
 OUTPUT_KINDS = tuple(kind for kind in PER_TOKEN if kind.side is Side.OUTPUT)
 TOKEN_COLUMNS: dict[str, str] = {kind.field: kind.column for kind in TOKEN_KINDS}
-
-_Counts = Callable[[Tokens], tuple[int, ...]]
-_prompt_text: _Counts = attrgetter(*(kind.field for kind in PROMPT_KINDS if not kind.is_sound))
-_output_parts: _Counts = attrgetter(
-    *(kind.field for kind in OUTPUT_KINDS if kind.part_of is not None)
-)

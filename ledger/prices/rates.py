@@ -201,7 +201,7 @@ def rates_for(price: Price, tier: str, prompt: int) -> Rates:
 
 def prompt_tokens(tokens: Tokens) -> int:
     """The whole prompt, as context limits and thresholds count it."""
-    return sum(_of_prompt(tokens))
+    return tokens.whole_prompt
 
 
 def dearest_input(rates: Rates, *, audio: bool) -> int:
