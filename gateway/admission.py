@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from gateway.errors import RequestError
 from gateway.targets.fleet import Target
 from ledger.budgets.desk import DeskAway, DeskClient, Refusal
+from ledger.budgets.scopes import request_scopes, target_scopes
 from ledger.identity.keys import Identity
 from ledger.journals.records import Hold
 
@@ -72,27 +73,4 @@ class Admission:
 
 def scopes(identity: Identity, model: str, target: Target) -> tuple[str, ...]:
     """Every scope the attempt is counted on, whether or not a budget exists there."""
-    return (*anywhere(identity, model), *_there(target))
-
-
-def anywhere(identity: Identity, model: str) -> tuple[str, ...]:
-    """What the request falls under, wherever it goes."""
-    found: tuple[str, ...] = (
-        "global",
-        f"org:{identity.org_id}",
-        f"team:{identity.team_id}",
-        f"key:{identity.key_id}",
-        f"model:{model}",
-    )
-    if identity.user_id is not None:
-        found = (*found, f"user:{identity.user_id}")
-    for name, value in identity.tags:
-        found = (*found, f"tag:{name}", f"tag:{name}={value}")
-    return found
-
-
-def _there(target: Target) -> tuple[str, ...]:
-    if target.provider is None:
-        return ()
-    provider = f"provider:{target.provider}"
-    return (provider,) if target.simulated else (provider, "external")
+    return (*request_scopes(identity, model), *target_scopes(target))

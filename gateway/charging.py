@@ -25,8 +25,8 @@ from gateway.measured.requests import AUDIO_MS_PER_TOKEN
 from gateway.targets.candidates import output_bound
 from ledger.accounts import provisional_charge_pusd
 from ledger.journals.records import Basis, Tokens
+from ledger.journals.token_kinds import TOKENS_LIMIT
 from ledger.prices.book import Price, cost_pusd, tier_cost_pusd, tier_of
-from ledger.prices.rates import TOKENS_LIMIT
 from ledger.usage import Convention, UsageError, tokens_from_usage
 from router.estimates import PRIOR_BYTES_PER_TOKEN, TokenRatio
 from router.forecast import engine_seconds

@@ -14,10 +14,12 @@ from typing import Any
 import msgspec
 
 from ledger.journals.records import Tokens
+from ledger.journals.token_kinds import PROMPT_KINDS
 
 LONGEST_TOKEN_BYTES = 128  # a row of blanks, in OpenAI's vocabularies
 UNSEEN_TOKENS = 64  # of a choice: marks of turns, calls and ends, which are no text
 TEMPLATE_TOKENS = 2048  # what a target may put around a prompt
+_NO_TEXT = {kind.field: 0 for kind in PROMPT_KINDS if not kind.is_sound}
 # With any other member (tools, searches, files) a target may read more than it was sent.
 _PLAIN = frozenset((
     "cache_salt", "frequency_penalty", "ignore_eos", "input", "logprobs", "max_completion_tokens",
@@ -59,9 +61,7 @@ def prompt_possible(
     sent = sum(len(bytes(value)) for value in members.values()) + TEMPLATE_TOKENS
     if prompt <= sent:
         return tokens
-    return msgspec.structs.replace(
-        tokens, input=limits.prompt, cached=0, cache_write=0, cache_write_1h=0
-    )
+    return msgspec.structs.replace(tokens, **_NO_TEXT | {"input": limits.prompt})
 
 
 def contradicted(
@@ -72,7 +72,7 @@ def contradicted(
         return True
     if shown:
         return False
-    visible = tokens.output - tokens.reasoning - tokens.audio_output - _rejected(usage)
+    visible = tokens.plain_output - _rejected(usage)
     return visible > said_bytes + UNSEEN_TOKENS * choices
 
 
@@ -81,7 +81,7 @@ def worth_reading(tokens: Tokens, choices: int, answer_bytes: int) -> bool:
 
     Half of an honest answer's bytes are more than its tokens, and its frame is some hundreds.
     """
-    visible = tokens.output - tokens.reasoning - tokens.audio_output - UNSEEN_TOKENS * choices
+    visible = tokens.plain_output - UNSEEN_TOKENS * choices
     least = LONGEST_TOKEN_BYTES * (tokens.output + UNSEEN_TOKENS * choices)
     return answer_bytes > least or 2 * visible > answer_bytes
 

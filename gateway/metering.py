@@ -31,7 +31,7 @@ from gateway.targets.experience import Experience
 from gateway.targets.heldoff import LIMITED
 from ledger.journals.journal import JournalError, JournalWriter
 from ledger.journals.records import AttemptOpened, AttemptSettled, Compared, RequestRefused, Tokens
-from ledger.prices.rates import BIGINT_LIMIT
+from ledger.prices.rates import BIGINT_LIMIT, prompt_tokens
 from router.types import UNDECODED, Kind
 
 REFUSED = "refused"  # the target's own 4xx: the client's fault, not the target's
@@ -159,7 +159,7 @@ class Metering:
         )
         attempt.settled = True
         attempt.booked = tokens
-        attempt.tokens = tokens.prompt + tokens.audio_input + tokens.output
+        attempt.tokens = prompt_tokens(tokens) + tokens.output
         return record
 
     def _ended(self, attempt: Attempt, outcome: Outcome, record: AttemptSettled) -> None:

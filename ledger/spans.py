@@ -18,20 +18,16 @@ from sqlalchemy import (
     select,
 )
 
-from ledger.orm.tables import Attempt, GpuHour, Posting
+from ledger.journals.token_kinds import PROMPT_KINDS
+from ledger.orm.tables import Attempt, GpuHour, Posting, token_column, token_sum
 
 MINUTE_US = 60 * 10**6
 HOUR_US = 60 * MINUTE_US
 DAY_US = 24 * HOUR_US
 
 # Input of every kind and output (which includes reasoning): the basis "input + output".
-INPUT_TOKENS: ColumnElement[int] = (
-    func.coalesce(Attempt.input_tokens, 0)
-    + func.coalesce(Attempt.cached_tokens, 0)
-    + func.coalesce(Attempt.cache_write_tokens, 0)
-    + func.coalesce(Attempt.cache_write_1h_tokens, 0)
-)
-OUTPUT_TOKENS: ColumnElement[int] = func.coalesce(Attempt.output_tokens, 0)
+INPUT_TOKENS = token_sum(kind for kind in PROMPT_KINDS if not kind.is_sound)
+OUTPUT_TOKENS: ColumnElement[int] = func.coalesce(token_column("output"), 0)
 
 
 @dataclass(frozen=True, slots=True)

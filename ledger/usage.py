@@ -10,8 +10,14 @@ tokens or searches, transcriptions tokens or seconds, each in words of their own
 from collections.abc import Mapping
 from enum import StrEnum
 
-from ledger.journals.records import Tokens
-from ledger.prices.rates import AUDIO_MS_LIMIT, MS_PER_S, SEARCHES_LIMIT, TOKENS_LIMIT
+from ledger.journals.token_kinds import (
+    AUDIO_MS_LIMIT,
+    MS_PER_S,
+    SEARCHES_LIMIT,
+    TOKENS_LIMIT,
+    Tokens,
+)
+from ledger.prices.rates import prompt_tokens
 
 # vLLM: prompt tokens that filled new cache blocks. Telemetry, not a charge, so it may overlap.
 _CREATED = ("created_cache_tokens", "created_cached_tokens")
@@ -220,6 +226,6 @@ def _first(fields: Mapping[str, object], *names: str) -> int | None:
 
 
 def _limited(tokens: Tokens) -> Tokens:
-    if tokens.prompt + tokens.audio_input > TOKENS_LIMIT or tokens.output > TOKENS_LIMIT:
+    if prompt_tokens(tokens) > TOKENS_LIMIT or tokens.output > TOKENS_LIMIT:
         raise UsageError(f"more than {TOKENS_LIMIT} tokens in one request")
     return tokens

@@ -8,6 +8,7 @@ from sqlalchemy import and_, func, select
 
 from gateway.admin.verb import Nothing, Place, listed, verb
 from gateway.auth import BUDGETS, EVERY_TEAM
+from ledger.budgets.scopes import TEAM
 from ledger.budgets.states import BudgetState, budget_states
 from ledger.money import usd_exact
 from ledger.orm.tables import GpuContract
@@ -33,7 +34,7 @@ def budgets_list(place: Place, _: Nothing) -> dict[str, Any]:
     """
     whose = place.identity
     team = (
-        None if whose is None or BUDGETS + EVERY_TEAM in whose.scopes else f"team:{whose.team_id}"
+        None if whose is None or BUDGETS + EVERY_TEAM in whose.scopes else TEAM.scope(whose.team_id)
     )
     with place.ledger.connect() as connection:
         found = budget_states(connection, place.now_us, () if team is None else (team,))

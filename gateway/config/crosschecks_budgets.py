@@ -11,13 +11,13 @@ from gateway.config.aliases import resolve_model
 from gateway.config.faults import Fault, Place, nearest
 from gateway.config.schema import EACH, Model, Settings
 from ledger.budgets.binding import EACH_KINDS
-from ledger.budgets.escrow import SCOPE_KINDS
+from ledger.budgets.scopes import BY_PREFIX, BudgetScope, NameRule, prefixes
 from ledger.budgets.windows import WindowError, zone_named
 from ledger.identity.keys import PUBLIC_BYTES, TEXT_LIMIT
 
-NAMELESS = ("global", "external")
+NAMELESS = prefixes(lambda kind: kind.name_rule is NameRule.NONE)
 # What is known of a request before it goes anywhere.
-RATE_KINDS = ("global", "org", "team", "user", "key", "model", "tag")
+RATE_KINDS = prefixes(lambda kind: kind.limits_rates)
 ID_CHARACTERS = 128  # of an organisation, team or user, as `keys create` accepts them
 KEY_DIGITS = 2 * PUBLIC_BYTES
 
@@ -25,12 +25,13 @@ KEY_DIGITS = 2 * PUBLIC_BYTES
 def scopes(settings: Settings) -> Iterator[Fault]:
     for index, budget in enumerate(settings.budgets):
         place, (kind, _, name) = ("budgets", index, "scope"), budget.scope.partition(":")
-        if name == EACH and kind in _NAMED and kind not in EACH_KINDS:
+        named = kind in BY_PREFIX and kind not in NAMELESS
+        if name == EACH and named and kind not in EACH_KINDS:
             kinds = ", ".join(f"`{one}:{EACH}`" for one in EACH_KINDS)
             words = f"`{budget.scope}` would limit nobody: there is a budget for each on {kinds}"
             yield Fault(place, words)
         elif name != EACH or kind not in EACH_KINDS:
-            yield from _scope(settings, place, budget.scope, SCOPE_KINDS)
+            yield from _scope(settings, place, budget.scope, prefixes())
 
 
 def rates(settings: Settings) -> Iterator[Fault]:
@@ -57,7 +58,7 @@ def _scope(settings: Settings, place: Place, scope: str, kinds: Sequence[str]) -
     elif not name.strip():
         yield Fault(place, f"`{kind}` needs a name: `{kind}:NAME`")
     else:
-        yield from _NAMED[kind](settings, place, name)
+        yield from _named(BY_PREFIX[kind], settings, place, name)
 
 
 def windows(settings: Settings) -> Iterator[Fault]:
@@ -116,14 +117,18 @@ def _tag(_: Settings, place: Place, name: str) -> Iterator[Fault]:
         yield Fault(place, words)
 
 
-_NAMED: Mapping[str, Callable[[Settings, Place, str], Iterator[Fault]]] = {
-    "provider": _provider,
-    "model": _model,
-    "key": _key,
-    "org": lambda _, place, name: _identity("organisation", place, name),
-    "team": lambda _, place, name: _identity("team", place, name),
-    "tag": _tag,
-    "user": lambda _, place, name: _identity("user", place, name),
+def _named(kind: BudgetScope, settings: Settings, place: Place, name: str) -> Iterator[Fault]:
+    """Check the name behind a scope's prefix."""
+    if kind.name_rule is NameRule.IDENTITY:
+        return _identity(kind.words, place, name)
+    return _NAMES[kind.name_rule](settings, place, name)
+
+
+_NAMES: Mapping[NameRule, Callable[[Settings, Place, str], Iterator[Fault]]] = {
+    NameRule.PROVIDER: _provider,
+    NameRule.MODEL: _model,
+    NameRule.KEY: _key,
+    NameRule.TAG: _tag,
 }
 
 BUDGET_CHECKS: tuple[Callable[[Settings], Iterator[Fault]], ...] = (scopes, windows, rates, teams)

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from backends.openai import BASE_URLS
 from gateway.config.starter import PROVIDERS
+from ledger.journals.token_kinds import PER_TOKEN
 
 # LiteLLM's word where ours differs; all of them speak OpenAI's HTTP.
 SAME_AS = {
@@ -34,12 +35,9 @@ _USUAL_KEYS = {one.name: one.variable for one in PROVIDERS}
 _NOT_BY_ADAPTER = frozenset({"rerank", "transcription"})
 # By the kinds that prices have here, what LiteLLM calls its dollars a token.
 COSTS = {
-    "input": "input_cost_per_token", "output": "output_cost_per_token",
-    "cached": "cache_read_input_token_cost", "cache_write": "cache_creation_input_token_cost",
-    "cache_write_1h": "cache_creation_input_token_cost_above_1hr",
-    "reasoning": "output_cost_per_reasoning_token",
-    "audio_input": "input_cost_per_audio_token", "audio_output": "output_cost_per_audio_token",
-}  # fmt: skip
+    kind.field: kind.map_terms[0]
+    for kind in sorted(PER_TOKEN, key=lambda kind: kind.price_as is not None)
+}
 ENVIRON = "os.environ/"
 CREDENTIAL = "litellm_credential_name"
 _OWN_NAMES = (".internal", ".local", ".lan", ".svc", ".cluster.local")

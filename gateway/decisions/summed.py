@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Row
 
 from ledger.money import usd_exact, usd_text
-from ledger.orm.books import Attempt
+from ledger.orm.books import Attempt, token_column
 from ledger.spans import INPUT_TOKENS, OUTPUT_TOKENS
 from router.types import Reason
 
@@ -16,7 +16,7 @@ COLUMNS = (
     Attempt.attempt_no, Attempt.opened_us, Attempt.model, Attempt.team_id, Attempt.key_id,
     Attempt.tags, Attempt.policy, Attempt.reason, Attempt.spill_reason, Attempt.http_status,
     Attempt.error, Attempt.ttft_us, Attempt.duration_us, Attempt.slo_met, Attempt.cost_pusd,
-    Attempt.basis, INPUT_TOKENS.label("read_tokens"), Attempt.cached_tokens,
+    Attempt.basis, INPUT_TOKENS.label("read_tokens"), token_column("cached"),
     OUTPUT_TOKENS.label("written_tokens"),
 )  # fmt: skip
 MEANING: Mapping[str, str] = {

@@ -12,6 +12,7 @@ from typing import Any
 from gateway.dialects.chat import Kind, Piece, read_object
 from gateway.dialects.voice import Block, Voice, event
 from ledger.journals.records import Tokens
+from ledger.prices.rates import prompt_tokens
 
 _REASONS = {
     "stop": "end_turn",
@@ -100,7 +101,7 @@ class MessagesVoice(Voice):
 def usage(tokens: Tokens) -> dict[str, Any]:
     written = tokens.cache_write + tokens.cache_write_1h
     return {
-        "input_tokens": tokens.input + tokens.audio_input,
+        "input_tokens": prompt_tokens(tokens) - tokens.cached - written,
         "cache_creation_input_tokens": written,
         "cache_read_input_tokens": tokens.cached,
         "output_tokens": tokens.output,

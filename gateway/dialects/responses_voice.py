@@ -10,6 +10,7 @@ from typing import Any
 
 from gateway.dialects.voice import Block, Voice, event
 from ledger.journals.records import Tokens
+from ledger.prices.rates import prompt_tokens
 
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 _PARTS = {"text": "output_text", "refusal": "refusal", "reasoning": "reasoning_text"}
@@ -172,7 +173,7 @@ class ResponsesVoice(Voice):
 
 def usage(tokens: Tokens) -> dict[str, Any]:
     written = tokens.cache_write + tokens.cache_write_1h
-    given = tokens.input + tokens.audio_input + tokens.cached + written
+    given = prompt_tokens(tokens)
     return {
         "input_tokens": given,
         "input_tokens_details": {"cached_tokens": tokens.cached, "cache_write_tokens": written},

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy import make_url
 
-from gateway.admission import anywhere
 from gateway.clock import Clock
 from gateway.config.schema import EACH, RateLimit
 from gateway.errors import RequestError
@@ -18,6 +17,7 @@ from gateway.http.connection import Header
 from gateway.limits.rateasking import RateAsking, RateDeskAway
 from gateway.limits.rates import RATES_FILE, Account, Counted, Full, Over, Rates
 from gateway.runtime import Runtime
+from ledger.budgets.scopes import request_scopes
 from ledger.identity.keys import Identity
 
 REMEMBERED = 4096  # keys and models whose accounts are known
@@ -103,7 +103,7 @@ class RateLimits:
     def _found(self, identity: Identity, model: str) -> list[Account]:
         """A limit of a name stands in place of one of all names of its kind."""
         found = []
-        for scope in anywhere(identity, model):
+        for scope in request_scopes(identity, model):
             kind = scope.partition(":")[0]
             limit = self._of.get(scope) or self._of.get(f"{kind}:{EACH}")
             if limit is not None:

@@ -13,10 +13,9 @@ from typing import NamedTuple
 from gateway.config.settings import Budget
 from ledger.budgets.binding import binding
 from ledger.budgets.escrow import budget_key
+from ledger.budgets.scopes import TEAM
 from ledger.budgets.windows import Window, window_at
 from ledger.money import usd_to_pusd
-
-TEAM = "team:"
 
 
 class Purse:
@@ -67,7 +66,7 @@ class Purses:
     def __init__(self, budgets: Iterable[Budget]) -> None:
         self._budgets: dict[str, list[_Named]] = {}
         for budget in budgets:
-            if budget.scope.startswith(TEAM):
+            if budget.scope.partition(":")[0] == TEAM.prefix:
                 self._budgets.setdefault(budget.scope, []).append(_Named(budget))
         self._of: dict[str, list[Purse]] = {}
 
@@ -89,6 +88,6 @@ class Purses:
         """Its own, and its own of what each team has that has none for that period."""
         found = self._of.get(team)
         if found is None:
-            named = [one for _, one in binding(self._budgets, [TEAM + team])]
+            named = [one for _, one in binding(self._budgets, [TEAM.scope(team)])]
             found = self._of[team] = [Purse(one.budget) for one in named if one.budget.hard]
         return found

@@ -12,10 +12,11 @@ from typing import NamedTuple, Protocol, TypeVar
 from sqlalchemy import Connection, select
 
 from ledger.budgets.escrow import budget_key
+from ledger.budgets.scopes import prefixes
 from ledger.orm.budgets import Budget
 
 EACH = "*"
-EACH_KINDS = ("team", "user", "key")
+EACH_KINDS = prefixes(lambda kind: kind.for_each)
 
 
 class _Line(Protocol):

@@ -8,6 +8,7 @@ An attempt under way is not counted: what it will cost is not in the books.
 """
 
 from collections.abc import Collection
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
@@ -26,22 +27,15 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import InstrumentedAttribute
 
 from ledger.budgets.binding import BudgetLine, pattern_of
 from ledger.budgets.escrow import EscrowError
+from ledger.budgets.scopes import BY_PREFIX, AttemptRows, BudgetScope
 from ledger.budgets.windows import Window
 from ledger.orm.books import Attempt
 from ledger.orm.budgets import BOOKED, NO_HOST, BudgetWindow, Grant, HoldRow
 from ledger.orm.types import exact_sum
-
-_NAMED = {
-    "org": Attempt.org_id,
-    "team": Attempt.team_id,
-    "user": Attempt.user_id,
-    "key": Attempt.key_id,
-    "model": Attempt.model,
-    "provider": Attempt.provider,
-}
 
 
 def book_each(
@@ -57,7 +51,7 @@ def book_each(
     `default` is the line of `user:*`; `own` are the accounts that have a budget of their own.
     """
     kind = default.scope.partition(":")[0]
-    column = _NAMED[kind]
+    column = _column(BY_PREFIX[kind])
     account = literal(f"{kind}:", String) + column + literal(f"@{default.period}", String)
     within = and_(
         column.is_not(None),
@@ -128,16 +122,25 @@ def _add_missed(
 
 def _of_scope(connection: Connection, scope: str) -> ColumnElement[bool]:
     """Which attempts fall under a scope, as admission names the scopes of an attempt."""
-    kind, _, name = scope.partition(":")
-    if kind == "global":
-        return true()
-    if kind == "external":
-        return and_(Attempt.provider.is_not(None), Attempt.simulated.is_(False))
-    if kind == "tag":
-        return _tagged(connection, name)
-    if kind not in _NAMED:
+    prefix, _, name = scope.partition(":")
+    kind = BY_PREFIX.get(prefix)
+    if kind is None:
         raise EscrowError(f"`{scope}` is no budget scope")
-    return _NAMED[kind] == name
+    match kind.rows:
+        case AttemptRows.ALL:
+            return true()
+        case AttemptRows.EXTERNAL:
+            return and_(Attempt.provider.is_not(None), Attempt.simulated.is_(False))
+        case AttemptRows.TAGGED:
+            return _tagged(connection, name)
+        case AttemptRows.COLUMN:
+            return _column(kind) == name
+
+
+def _column(kind: BudgetScope) -> InstrumentedAttribute[Any]:
+    assert kind.column is not None, f"attempts have no column for `{kind.prefix}:`"
+    column: InstrumentedAttribute[Any] = getattr(Attempt, kind.column)
+    return column
 
 
 def _tagged(connection: Connection, name: str) -> ColumnElement[bool]:

@@ -12,12 +12,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from ledger.budgets.scopes import BY_PREFIX
+
 # Below this many holds per holder left, cutting would strand more than it saves.
 SLICING_HOLDS_PER_HOLDER = 8
 # One loan takes at most this share of a holder's even part, so that late holders find room.
 LOAN_DIVISOR = 4
 NEGATIVE = "amounts are never negative"
-SCOPE_KINDS = ("global", "external", "org", "team", "user", "key", "provider", "model", "tag")
 
 
 class EscrowError(ValueError):
@@ -73,9 +74,9 @@ class Shortfall:
 def scope_order(scope: str) -> tuple[int, str]:
     """The one order in which nested scopes are taken: from the widest to the narrowest."""
     kind = scope.partition("@")[0].partition(":")[0]
-    if kind not in SCOPE_KINDS:
-        raise EscrowError(f"`{scope}` is no budget scope: {', '.join(SCOPE_KINDS)}")
-    return SCOPE_KINDS.index(kind), scope
+    if kind not in BY_PREFIX:
+        raise EscrowError(f"`{scope}` is no budget scope: {', '.join(BY_PREFIX)}")
+    return BY_PREFIX[kind].width, scope
 
 
 def budget_key(scope: str, period: str) -> str:

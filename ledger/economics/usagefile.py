@@ -23,12 +23,11 @@ from ledger.csvtable import CsvTableError, read_table
 from ledger.economics import usageanthropic as anthropic
 from ledger.economics.cost import TokenBasis
 from ledger.economics.used import Used, count
-from ledger.journals.records import Tokens
+from ledger.journals.token_kinds import PER_TOKEN, TOKENS_LIMIT, Tokens
 from ledger.money import usd_to_pusd_rounded
 from ledger.prices.book import PriceBook, prompt_tokens, tier_of
 from ledger.prices.rates import (
     STANDARD,
-    TOKENS_LIMIT,
     Price,
     UnpricedTierError,
     cost_pusd,
@@ -219,8 +218,11 @@ def _ours(row: Mapping[str, Any], where: str, faults: list[str]) -> Used | None:
     name = row.get("compared_with") if own else row["target"]
     if not name:
         return None
-    kinds = ("input", "cached", "cache_write", "cache_write_1h", "output", "reasoning")
-    counts = {kind: count(row, f"{kind}_tokens", where, faults) for kind in kinds}
+    counts = {
+        kind.field: count(row, kind.column, where, faults)
+        for kind in PER_TOKEN
+        if not kind.is_sound
+    }
     if max(counts.values()) > TOKENS_LIMIT:
         faults.append(f"{where}: more tokens than a request can have")
         return None

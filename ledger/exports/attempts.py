@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from ledger.exports.table import Column, Kind, Reached, Row, slices
+from ledger.journals.token_kinds import TOKEN_COLUMNS
 from ledger.orm.tables import Attempt
 from ledger.spans import HOUR_US, Scope
 
@@ -25,16 +26,7 @@ _KINDS = {
     "slo_met": Kind.FLAG,
     "price_version": Kind.INTEGER,
     "http_status": Kind.INTEGER,
-    "input_tokens": Kind.INTEGER,
-    "cached_tokens": Kind.INTEGER,
-    "cache_write_tokens": Kind.INTEGER,
-    "cache_write_1h_tokens": Kind.INTEGER,
-    "output_tokens": Kind.INTEGER,
-    "reasoning_tokens": Kind.INTEGER,
-    "audio_input_tokens": Kind.INTEGER,
-    "audio_output_tokens": Kind.INTEGER,
-    "audio_ms": Kind.INTEGER,
-    "searches": Kind.INTEGER,
+    **dict.fromkeys(TOKEN_COLUMNS.values(), Kind.INTEGER),
     "cost_pusd": Kind.USD,
     "compared_pusd": Kind.USD,
     "ttft_us": Kind.INTEGER,
@@ -45,11 +37,9 @@ _NAMES = (
     "attempt_id", "request_id", "attempt_no", "opened_us", "settled_us", "org_id", "team_id",
     "user_id", "key_id", "kind", "stream", "model", "backend", "pool", "engine", "provider",
     "target", "upstream_model", "simulated", "policy", "reason", "spill_reason", "status",
-    "http_status", "finish_reason", "flag", "basis", "tier", "price_version", "input_tokens",
-    "cached_tokens", "cache_write_tokens", "cache_write_1h_tokens", "output_tokens",
-    "reasoning_tokens", "audio_input_tokens", "audio_output_tokens", "audio_ms", "searches",
-    "cost_pusd",
-    "compared_with", "compared_pusd", "slo_met", "ttft_us", "duration_us", "engine_us",
+    "http_status", "finish_reason", "flag", "basis", "tier", "price_version",
+    *TOKEN_COLUMNS.values(), "cost_pusd", "compared_with", "compared_pusd", "slo_met", "ttft_us",
+    "duration_us", "engine_us",
 )  # fmt: skip
 
 

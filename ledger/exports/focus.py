@@ -19,13 +19,14 @@ from ledger.exports.focus_gpu import OWN, gpu_charges
 from ledger.exports.table import Reached, Row, Value, slices
 from ledger.fleet.hourshares import hour_contracts, hour_shares
 from ledger.invoices.adjusted import Adjustment, adjusted
+from ledger.journals.token_kinds import TOKEN_KINDS
 from ledger.orm.tables import Attempt
 from ledger.prices.book import Price, PriceBook
 from ledger.prices.stored import every_price
 from ledger.reports.charges import (
-    PER_REQUEST,
-    SEARCHES,
-    SECONDS,
+    REQUESTS,
+    UNEXPLAINED,
+    UNSETTLED,
     Charge,
     Group,
     charges,
@@ -35,16 +36,11 @@ from ledger.reports.charges import (
 from ledger.spans import DAY_US, Scope
 
 _METERS = {
-    "input": "Input Tokens", "cached": "Cached Input Tokens", "cache_write": "Cache Write Tokens",
-    "cache_write_1h": "One Hour Cache Write Tokens", "output": "Output Tokens",
-    "reasoning": "Reasoning Tokens", "audio_input": "Audio Input Tokens",
-    "audio_output": "Audio Output Tokens", "searches": "Searches", "seconds": "Seconds of Audio",
-    "requests": "Requests",
-    "unsettled": "Requests without a known outcome", "unexplained": "Requests at their booked cost",
-}  # fmt: skip
-_UNITS = {
-    SEARCHES: "Searches", SECONDS: "Seconds", **dict.fromkeys(PER_REQUEST, "Requests"),
-}  # fmt: skip
+    **{kind.charge: kind.meter for kind in TOKEN_KINDS},
+    REQUESTS: "Requests",
+    UNSETTLED: "Requests without a known outcome",
+    UNEXPLAINED: "Requests at their booked cost",
+}
 _BY = (
     Attempt.org_id, Attempt.team_id, Attempt.provider, Attempt.target, Attempt.upstream_model,
     Attempt.model, Attempt.simulated,
@@ -96,7 +92,7 @@ def _api(group: Group, charge: Charge, price: Price | None) -> dict[str, Value]:
     org, team, provider, target, upstream, model, simulated = group.key
     owner = provider or target
     name = price.name if price else f"{owner}/{upstream}"
-    unit = _UNITS.get(charge.kind, "Tokens")
+    unit = "Requests" if charge.unit is None else charge.unit.name
     meter = _METERS[charge.kind]
     return {
         **account(f"provider:{owner}", owner, "API account"),

@@ -11,6 +11,21 @@ from typing import Literal
 
 import msgspec
 
+from ledger.journals.token_kinds import TOKEN_COLUMNS, Tokens
+
+__all__ = [
+    "TOKEN_COLUMNS",
+    "AttemptOpened",
+    "AttemptSettled",
+    "Basis",
+    "Compared",
+    "Hold",
+    "Record",
+    "RequestRefused",
+    "Status",
+    "Tokens",
+]
+
 Basis = Literal["reported", "continuous", "estimated", "bound"]
 Status = Literal[
     "finished",  # the answer was complete
@@ -36,37 +51,6 @@ class HoldState(StrEnum):
     POSTED = "posted"
     VOIDED = "voided"
     SUSPENSE = "suspense"  # its attempt is lost: it counts in full, for it may have been billed
-
-
-class Tokens(msgspec.Struct, frozen=True, array_like=True):
-    """Tokens by kind. `output` includes `reasoning` and `audio_output`.
-
-    `input` is what the prompt has beside cached, cache writes and audio. Last, what some kinds of
-    request are charged for instead: `audio_ms` of sound transcribed, `searches` of a reranking.
-    """
-
-    input: int = 0
-    cached: int = 0
-    cache_write: int = 0
-    cache_write_1h: int = 0
-    output: int = 0
-    reasoning: int = 0
-    audio_input: int = 0
-    audio_output: int = 0
-    audio_ms: int = 0
-    searches: int = 0
-
-    @property
-    def prompt(self) -> int:
-        """All of the prompt's text, read from a cache or not."""
-        return self.input + self.cached + self.cache_write + self.cache_write_1h
-
-
-# The columns that keep them, in the same order.
-TOKEN_COLUMNS: dict[str, str] = {
-    name: name if name in ("audio_ms", "searches") else f"{name}_tokens"
-    for name in Tokens.__struct_fields__
-}
 
 
 class Compared(msgspec.Struct, frozen=True, array_like=True):

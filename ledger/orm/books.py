@@ -5,9 +5,23 @@ is (`settled_us` is null until then). Postings are append-only; the lines of one
 up to zero. `flag` marks what a person should look at; it is never a reason to leave a row out.
 """
 
-from sqlalchemy import BigInteger, Index, LargeBinary, UniqueConstraint, text
-from sqlalchemy.orm import Mapped, mapped_column
+from collections.abc import Iterable, Iterator
+from functools import reduce
+from operator import add
 
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Index,
+    Integer,
+    LargeBinary,
+    UniqueConstraint,
+    func,
+    text,
+)
+from sqlalchemy.orm import InstrumentedAttribute, Mapped, mapped_column
+
+from ledger.journals.token_kinds import TOKEN_COLUMNS, TOKEN_KINDS, TokenKind
 from ledger.orm.types import Base, Json, Serial
 
 
@@ -73,16 +87,6 @@ class Attempt(Base):
     settled_us: Mapped[int | None] = mapped_column(BigInteger)
     status: Mapped[str | None]  # records.Status, or `lost` while its outcome is unknown
     http_status: Mapped[int | None]
-    input_tokens: Mapped[int | None]
-    cached_tokens: Mapped[int | None]
-    cache_write_tokens: Mapped[int | None]
-    cache_write_1h_tokens: Mapped[int | None]
-    output_tokens: Mapped[int | None]
-    reasoning_tokens: Mapped[int | None]
-    audio_input_tokens: Mapped[int | None]
-    audio_output_tokens: Mapped[int | None]
-    audio_ms: Mapped[int | None] = mapped_column(BigInteger)
-    searches: Mapped[int | None]
     basis: Mapped[str | None]  # reported | continuous | estimated | bound
     cost_pusd: Mapped[int | None] = mapped_column(BigInteger)
     ttft_us: Mapped[int | None] = mapped_column(BigInteger)
@@ -96,6 +100,27 @@ class Attempt(Base):
     tier: Mapped[str | None]  # the service tier that the answer named, in the price book's words
     compared_with: Mapped[str | None]  # the first comparator, repeated here to spare a join
     compared_pusd: Mapped[int | None] = mapped_column(BigInteger)
+
+
+_WIDE = 10**9
+# The columns of the token kinds come last, in the order of their table.
+for _kind in TOKEN_KINDS:
+    _type = BigInteger() if _kind.limit > _WIDE else Integer()
+    setattr(Attempt, _kind.column, mapped_column(_type, nullable=True))
+
+
+def token_column(field: str) -> InstrumentedAttribute[int | None]:
+    """Return the column of attempts that keeps a field of `Tokens`."""
+    column: InstrumentedAttribute[int | None] = getattr(Attempt, TOKEN_COLUMNS[field])
+    return column
+
+
+def token_sum(kinds: Iterable[TokenKind]) -> ColumnElement[int]:
+    """Return the sum of several kinds of one attempt; a kind without a count is 0."""
+    counts: Iterator[ColumnElement[int]] = (
+        func.coalesce(token_column(kind.field), 0) for kind in kinds
+    )
+    return reduce(add, counts)
 
 
 class AttemptDecision(Base):

@@ -19,6 +19,8 @@ from ledger.orm.books import (
     PriceVersion,
     Quarantined,
     Refusal,
+    token_column,
+    token_sum,
 )
 from ledger.orm.budgets import Budget, BudgetAlert, BudgetVersion, BudgetWindow, Grant, HoldRow
 from ledger.orm.condensings import (
@@ -165,4 +167,6 @@ __all__ = [
     "User",
     "Verification",
     "exact_sum",
+    "token_column",
+    "token_sum",
 ]

@@ -12,22 +12,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from ledger.journals.token_kinds import PER_UNIT, TOKEN, Rates
 from ledger.money import pusd_to_usd
 from ledger.prices.book import Price, PriceBook
-from ledger.prices.rates import KINDS, STANDARD, Rates, Terms, unlisted
+from ledger.prices.rates import KINDS, STANDARD, Terms, unlisted
 
 SAME_NAME_TIMES = 10
 OTHER_HOST_TIMES = 30
 NEAR = 3  # a discount or a dearer host moves a wrong unit's factor by no more
 # What any model costs, pico-USD per token. In the map of October 2026 some five of 3,321 are out.
 USUAL = {"input": (4_000, 150_000_000), "output": (10_000, 600_000_000)}
-_TOKEN_UNITS = ((1_000, "1K tokens"), (1_000_000, "token"))
 _OTHER_UNITS = {
-    "second_pusd": ((60, "minute"), (3_600, "hour")),
-    "search_pusd": ((1_000, "1K searches"),),
+    **{kind.price: kind.unit.mistaken for kind in PER_UNIT},
     "request_pusd": ((1_000, "1K requests"),),
 }
-_ASKED = {"second_pusd": "second", "search_pusd": "search", "request_pusd": "request"}
+_ASKED = {**{kind.price: kind.unit.singular for kind in PER_UNIT}, "request_pusd": "request"}
 _SNAPSHOT = re.compile(r"(-\d{4}-\d{2}-\d{2}|-\d{8}|-latest)$")
 _PER_MILLION = 1_000_000
 Place = tuple[str, int, str]  # tier, above tokens, kind
@@ -140,14 +139,14 @@ def _off(place: Place, value: int, known: _Known) -> tuple[str, str] | None:
     unit = _unit(place, ratio, exact=known.times > 1)
     if unit is None:
         return off, figures
-    asked = _ASKED.get(place[2], "1M tokens")
+    asked = _ASKED.get(place[2], TOKEN.singular)
     wrong, right = (unit, asked) if less else (asked, unit)
     return off, f"{figures}: a price per {wrong} where one per {right} is meant?"
 
 
 def _unit(place: Place, ratio: Fraction, *, exact: bool) -> str | None:
     """The unit that a factor looks like. Of what any model costs a factor says only so much."""
-    for factor, unit in _OTHER_UNITS.get(place[2], _TOKEN_UNITS):
+    for factor, unit in _OTHER_UNITS.get(place[2], TOKEN.mistaken):
         if ratio <= (factor * NEAR if exact else factor) and (not exact or ratio * NEAR >= factor):
             return unit
     return None

@@ -11,17 +11,13 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ledger.journals.records import Tokens
+from ledger.journals.token_kinds import PER_UNIT, TOKENS_LIMIT, Rates, Tokens
 from ledger.prices.rates import (
-    AUDIO_MS_LIMIT,
     BIGINT_LIMIT,
     KINDS,
-    SEARCHES_LIMIT,
     STANDARD,
-    TOKENS_LIMIT,
     Price,
     PriceError,
-    Rates,
     Schedule,
     Terms,
     UnpricedTierError,
@@ -176,7 +172,8 @@ def check(price: Price) -> list[str]:
     faults = [] if "/" in price.name.strip("/") else ["the name must be `provider/model`"]
     every = [terms.rates, *(schedule.rates for schedule in terms.schedules)]
     amounts = [getattr(rates, kind) for rates in every for kind in KINDS]
-    amounts += [terms.request_pusd, terms.uplift_ppm, terms.second_pusd, terms.search_pusd]
+    amounts += [terms.request_pusd, terms.uplift_ppm]
+    amounts += [getattr(terms, kind.price) for kind in PER_UNIT]
     if min(amounts) < 0:
         faults.append("a price is never negative")
     steps = [(schedule.tier, schedule.above_tokens) for schedule in terms.schedules]
@@ -192,7 +189,7 @@ def check(price: Price) -> list[str]:
     if until is not None and until <= price.effective_from_us:
         faults.append("it ends before it begins")
     largest = bound_pusd(price, prompt_tokens=TOKENS_LIMIT, output_tokens=TOKENS_LIMIT)
-    largest += beside_bound_pusd(price, audio_ms=AUDIO_MS_LIMIT, searches=SEARCHES_LIMIT)
+    largest += beside_bound_pusd(price, **{kind.field: kind.limit for kind in PER_UNIT})
     if largest >= BIGINT_LIMIT:
         faults.append("the dearest possible request does not fit a 64-bit integer")
     return faults

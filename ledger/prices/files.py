@@ -24,17 +24,19 @@ from pathlib import Path
 
 import yaml
 
+from ledger.journals.token_kinds import PER_UNIT, Rates
 from ledger.money import MoneyError, usd_per_million_to_pusd, usd_to_pusd
 from ledger.prices.drafts import PriceDraft
-from ledger.prices.rates import STANDARD, PriceError, Rates, Schedule, Terms, overlaid, rates_from
+from ledger.prices.rates import STANDARD, PriceError, Schedule, Terms, overlaid, rates_from
 from ledger.yamltext import BoundedLoader
 
 _US_PER_S = 1_000_000
 _TOP = frozenset({"source", "source_date", "aliases", "prices"})
+_PER_UNIT = {kind.price: f"usd_per_{kind.price.removesuffix('_pusd')}" for kind in PER_UNIT}
 _PRICE = frozenset(
     {
         "usd_per_million", "above", "tiers", "usd_per_request", "uplift_ppm", "inclusive",
-        "usd_per_second", "usd_per_search",
+        *_PER_UNIT.values(),
         "source", "source_date", "from", "until", "simulated",
     }
 )  # fmt: skip
@@ -111,7 +113,7 @@ def _draft(
 
 
 def _terms(row: Mapping[str, object]) -> Terms:
-    beside = any(row.get(name) is not None for name in ("usd_per_second", "usd_per_search"))
+    beside = any(row.get(name) is not None for name in _PER_UNIT.values())
     base = _kinds(row.get("usd_per_million", {} if beside else None))
     if beside:
         base.setdefault("input", base.get("audio_input", 0))
@@ -138,8 +140,7 @@ def _terms(row: Mapping[str, object]) -> Terms:
         request_pusd=_amount(row, "usd_per_request"),
         uplift_ppm=_count(row, "uplift_ppm"),
         inclusive=row.get("inclusive") is True,
-        second_pusd=_amount(row, "usd_per_second"),
-        search_pusd=_amount(row, "usd_per_search"),
+        **{price: _amount(row, name) for price, name in _PER_UNIT.items()},
     )
 
 

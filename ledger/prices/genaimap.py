@@ -15,6 +15,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ledger.journals.token_kinds import PER_TOKEN, Rates
 from ledger.money import MoneyError, usd_per_million_to_pusd, usd_to_pusd
 from ledger.prices.bundled import Remark
 from ledger.prices.drafts import PriceDraft
@@ -23,7 +24,6 @@ from ledger.prices.rates import (
     STANDARD,
     Price,
     PriceError,
-    Rates,
     Schedule,
     Terms,
     overlaid,
@@ -41,17 +41,7 @@ PROVIDERS = {
     "openai": "openai", "openrouter": "openrouter", "perplexity": "perplexity",
     "together": "together_ai", "voyageai": "voyage", "x-ai": "xai", "zai": "zai",
 }  # fmt: skip
-_KINDS = {
-    "input_mtok": "input",
-    "cache_read_mtok": "cached",
-    "cache_write_mtok": "cache_write",
-    "cache_write_5m_mtok": "cache_write",
-    "cache_write_1h_mtok": "cache_write_1h",
-    "output_mtok": "output",
-    "output_reasoning_mtok": "reasoning",
-    "input_audio_mtok": "audio_input",
-    "output_audio_mtok": "audio_output",
-}
+_KINDS = {term: kind.field for kind in PER_TOKEN for term in kind.genai_terms}
 _REQUESTS = "requests_kcount"
 _TIERS = {
     ("service_tier", "flex"): "flex",

@@ -17,22 +17,14 @@ import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
+from ledger.journals.token_kinds import PER_TOKEN, PER_UNIT
 from ledger.money import PUSD_PER_USD, MoneyError, usd_to_pusd, usd_to_pusd_rounded
 from ledger.prices.rates import STANDARD, PriceError, Schedule, Terms, overlaid, rates_from
 
 # xAI charges the higher rates from the threshold on, the others above it
 # (litellm 1.106.2, llm_cost_calc/utils.py, read 2026-11-20).
 INCLUSIVE_PROVIDERS = frozenset({"xai"})
-_KINDS = {
-    "input_cost_per_token": "input",
-    "output_cost_per_token": "output",
-    "cache_read_input_token_cost": "cached",
-    "cache_creation_input_token_cost": "cache_write",
-    "cache_creation_input_token_cost_above_1hr": "cache_write_1h",
-    "output_cost_per_reasoning_token": "reasoning",
-    "input_cost_per_audio_token": "audio_input",
-    "output_cost_per_audio_token": "audio_output",
-}
+_KINDS = {term: kind.field for kind in PER_TOKEN for term in kind.map_terms}
 _TIERS = {
     None: STANDARD,
     "_batches": "batch",
@@ -51,9 +43,10 @@ RERANK, TRANSCRIPTION = "rerank", "audio_transcription"  # modes of the map
 # the dearest is charged (docs.perplexity.ai/getting-started/pricing, as in litellm 1.106.2).
 SEARCH_PROVIDERS = frozenset({"perplexity"})
 _SEARCH = "search_context_cost_per_query"
-_SECONDS = ("input_cost_per_second", "output_cost_per_second")
-_QUERY = "input_cost_per_query"
-_BESIDE = {RERANK: (_QUERY,), TRANSCRIPTION: _SECONDS}  # by mode
+_BESIDE = {  # by mode
+    mode: tuple(kind for kind in PER_UNIT if kind.map_mode == mode)
+    for mode in {kind.map_mode for kind in PER_UNIT}
+}
 _NOISE_PUSD = Decimal("0.000001")
 
 Kinds = dict[str, int]  # kind -> pico-USD
@@ -65,12 +58,12 @@ def terms_of(row: Mapping[str, object], noise: list[str]) -> Terms:
     listed = _ranges(row, noise) or _listed(row, noise)
     base = listed.pop((STANDARD, 0), {})
     mode = row.get("mode")
-    second, search = _beside(row, noise)
+    beside = _beside(row, noise)
     if mode == "embedding":
         base.setdefault("output", 0)
     elif mode in _BESIDE:
-        _complete(base, beside=second + search)
-        if mode == TRANSCRIPTION and base["input"] and not (base["output"] or second):
+        _complete(base, beside=sum(beside.values()))
+        if mode == TRANSCRIPTION and base["input"] and not (base["output"] or any(beside.values())):
             raise PriceError("the output has no price")
     elif not base.get("output"):
         raise PriceError("the output has no price")
@@ -79,25 +72,26 @@ def terms_of(row: Mapping[str, object], noise: list[str]) -> Terms:
         tuple(_schedules(listed, base)),
         request_pusd=_request_pusd(row, noise),
         inclusive=row.get("litellm_provider") in INCLUSIVE_PROVIDERS,
-        second_pusd=second,
-        search_pusd=search,
+        **beside,
     )
 
 
 def other_charges(row: Mapping[str, object]) -> Iterator[str]:
     """Fields that charge for something other than the kinds of tokens that are priced here."""
+    beside = {term for kind in _BESIDE.get(str(row.get("mode")), ()) for term in kind.map_terms}
     for field, value in row.items():
         charges = "_cost" in field or field in ("off_peak_pricing", "provider_specific_entry")
-        known = field == _REQUEST or field in _BESIDE.get(str(row.get("mode")), ())
+        known = field == _REQUEST or field in beside
         if charges and value and not known and not _KEY.match(field):
             yield field
 
 
-def _beside(row: Mapping[str, object], noise: list[str]) -> tuple[int, int]:
-    """What a second of sound and what a search costs; 0 where that is not how it is priced."""
-    found = [_pusd(row, field, noise) or 0 for field in _BESIDE.get(str(row.get("mode")), ())]
-    most = max(found, default=0)
-    return (0, most) if row.get("mode") == RERANK else (most, 0)
+def _beside(row: Mapping[str, object], noise: list[str]) -> dict[str, int]:
+    """What a second of sound or a search costs, by its field of the terms, if that has a price."""
+    return {
+        kind.price: max(_pusd(row, term, noise) or 0 for term in kind.map_terms)
+        for kind in _BESIDE.get(str(row.get("mode")), ())
+    }
 
 
 def _complete(base: Kinds, *, beside: int) -> None:

@@ -5,7 +5,7 @@ holds for every prompt (no schedule, no uplift), which is the usual price, they 
 """
 
 from ledger.journals.records import Tokens
-from ledger.prices.rates import Price, bound_pusd, cost_pusd
+from ledger.prices.rates import Price, bound_pusd, cost_pusd, dearest_input, dearest_output
 
 
 class Quote:
@@ -22,10 +22,8 @@ class Quote:
         self._any_prompt = not (terms.schedules or terms.uplift_ppm)
         self._request = terms.request_pusd
         self._input, self._output = rates.input, rates.output
-        self._dearest_input = max(
-            rates.input, rates.cached, rates.cache_write, rates.cache_write_1h
-        )
-        self._dearest_output = max(rates.output, rates.reasoning)
+        self._dearest_input = dearest_input(rates, audio=False)
+        self._dearest_output = dearest_output(rates, audio=False)
 
     def cost_pusd(self, tokens: Tokens) -> int:
         """What input and output tokens cost; the other kinds are not looked at."""

@@ -8,32 +8,37 @@ Sound and searches have rates of their own: a transcription is charged by its to
 answer counts them and the price lists them, else by its seconds.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from operator import attrgetter
 
 import msgspec
 
-from ledger.journals.records import Tokens
+from ledger.journals.token_kinds import (
+    OUTPUT_KINDS,
+    PER_TOKEN,
+    PER_UNIT,
+    PROMPT_KINDS,
+    TOKEN,
+    TOKEN_KINDS,
+    Rates,
+    Tokens,
+    UnitPrices,
+)
 from ledger.money import PPM, divide_half_even
 
 STANDARD = "standard"
-KINDS = (
-    "input", "cached", "cache_write", "cache_write_1h",
-    "output", "reasoning", "audio_input", "audio_output",
-)  # fmt: skip
-# No request is larger: a bound of 2**63 pico-USD on one attempt is checked with it at load.
-TOKENS_LIMIT = 100_000_000
-AUDIO_MS_LIMIT = 500 * 3_600_000
-SEARCHES_LIMIT = 1_000_000
+KINDS = tuple(kind.field for kind in PER_TOKEN)
 BIGINT_LIMIT = 2**63
-MS_PER_S = 1000
-_FALLBACK = {
-    "cached": "input",
-    "cache_write": "input",
-    "cache_write_1h": "cache_write",
-    "reasoning": "output",
-    "audio_input": "input",
-    "audio_output": "output",
-}
+_FALLBACK = {kind.field: kind.price_as for kind in PER_TOKEN if kind.price_as is not None}
+# Most requests have no others: these are looked at one by one.
+_USUAL = frozenset({"input", "cached", "output", "reasoning"})
+_SELDOM = tuple(kind for kind in TOKEN_KINDS if kind.field not in _USUAL)
+_Values = Callable[[Tokens | Rates], tuple[int, ...]]
+_of_prompt: _Values = attrgetter(*(kind.field for kind in PROMPT_KINDS))
+_of_output: _Values = attrgetter(*(kind.field for kind in OUTPUT_KINDS))
+_of_text_prompt: _Values = attrgetter(*(kind.field for kind in PROMPT_KINDS if not kind.is_sound))
+_of_text_output: _Values = attrgetter(*(kind.field for kind in OUTPUT_KINDS if not kind.is_sound))
+_seldom: _Values = attrgetter(*(kind.field for kind in _SELDOM))
 
 
 class PriceError(ValueError):
@@ -44,19 +49,6 @@ class UnpricedTierError(PriceError):
     """The request ran in a service tier that this price does not list."""
 
 
-class Rates(msgspec.Struct, frozen=True):
-    """Pico-USD per token by kind; every kind has a number (`rates_from` fills the unlisted)."""
-
-    input: int
-    cached: int
-    cache_write: int
-    cache_write_1h: int
-    output: int
-    reasoning: int
-    audio_input: int
-    audio_output: int
-
-
 class Schedule(msgspec.Struct, frozen=True):
     """The rates of one service tier for prompts above `above_tokens` (0: every prompt)."""
 
@@ -65,13 +57,11 @@ class Schedule(msgspec.Struct, frozen=True):
     rates: Rates
 
 
-class Terms(msgspec.Struct, frozen=True, omit_defaults=True):
+class Terms(UnitPrices, frozen=True, omit_defaults=True):
     """All that decides a cost. `schedules` hold what differs from the standard `rates`.
 
     `inclusive`: a prompt of exactly `above_tokens` already pays the higher rates.
     `uplift_ppm` is a regional surcharge on the whole request, rounded half-even once.
-    `second_pusd` is the price of a second of sound, `search_pusd` that of one search of a
-    reranking.
     """
 
     rates: Rates
@@ -79,8 +69,6 @@ class Terms(msgspec.Struct, frozen=True, omit_defaults=True):
     request_pusd: int = 0
     uplift_ppm: int = 0
     inclusive: bool = False
-    second_pusd: int = 0
-    search_pusd: int = 0
 
 
 class Price(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -146,16 +134,8 @@ def cost_pusd(tokens: Tokens, price: Price, *, tier: str = STANDARD) -> int:
     )
     if tokens.reasoning:
         pusd += tokens.reasoning * (rates.reasoning - rates.output)
-    if tokens.cache_write or tokens.cache_write_1h:
-        pusd += tokens.cache_write * rates.cache_write
-        pusd += tokens.cache_write_1h * rates.cache_write_1h
-    if tokens.audio_input or tokens.audio_output:
-        pusd += tokens.audio_input * rates.audio_input
-        pusd += tokens.audio_output * (rates.audio_output - rates.output)
-    if tokens.audio_ms or tokens.searches:
-        pusd += tokens.searches * terms.search_pusd
-        if not (tokens.audio_input and rates.audio_input):
-            pusd += divide_half_even(tokens.audio_ms * terms.second_pusd, MS_PER_S)
+    if any(_seldom(tokens)):
+        pusd += _seldom_pusd(tokens, terms, rates)
     return _uplifted(pusd, terms.uplift_ppm) if terms.uplift_ppm else pusd
 
 
@@ -183,21 +163,23 @@ def bound_pusd(
     if not reachable:
         raise UnpricedTierError(f"{price.name} (version {price.version}) has none of {tiers}")
     pusd = (
-        prompt_tokens * max(_dearest_input(rates, audio=audio) for rates in reachable)
-        + n * output_tokens * max(_dearest_output(rates, audio=audio) for rates in reachable)
+        prompt_tokens * max(dearest_input(rates, audio=audio) for rates in reachable)
+        + n * output_tokens * max(dearest_output(rates, audio=audio) for rates in reachable)
         + terms.request_pusd
     )
     return _uplifted(pusd, terms.uplift_ppm) if terms.uplift_ppm else pusd
 
 
-def beside_bound_pusd(price: Price, *, audio_ms: int = 0, searches: int = 0) -> int:
-    """An upper bound of what `cost_pusd` charges for sound and searches, the request's fee in it.
+def beside_bound_pusd(price: Price, **counts: int) -> int:
+    """An upper bound of what `cost_pusd` charges by the unit, the request's fee in it.
 
-    For sound it stands instead of the bound on tokens, whichever is more; for searches beside it.
+    `counts` are fields of `Tokens`. For sound the bound stands instead of the bound on tokens,
+    whichever is more; for searches beside it.
     """
-    terms = price.terms
-    pusd = searches * terms.search_pusd - (-audio_ms * terms.second_pusd // MS_PER_S)
-    pusd += terms.request_pusd
+    terms, most = price.terms, Tokens(**counts)
+    pusd = terms.request_pusd
+    for kind in PER_UNIT:
+        pusd -= -getattr(most, kind.field) * getattr(terms, kind.price) // kind.unit.counts
     return -(-pusd * (PPM + terms.uplift_ppm) // PPM)
 
 
@@ -219,23 +201,37 @@ def rates_for(price: Price, tier: str, prompt: int) -> Rates:
 
 def prompt_tokens(tokens: Tokens) -> int:
     """The whole prompt, as context limits and thresholds count it."""
-    return (
-        tokens.input
-        + tokens.cached
-        + tokens.cache_write
-        + tokens.cache_write_1h
-        + tokens.audio_input
-    )
+    return tokens.whole_prompt
 
 
-def _dearest_input(rates: Rates, *, audio: bool) -> int:
-    text = max(rates.input, rates.cached, rates.cache_write, rates.cache_write_1h)
-    return max(text, rates.audio_input) if audio else text
+def dearest_input(rates: Rates, *, audio: bool) -> int:
+    """The most that a token of the prompt can cost; without `audio`, a token of its text."""
+    return max(_of_prompt(rates) if audio else _of_text_prompt(rates))
 
 
-def _dearest_output(rates: Rates, *, audio: bool) -> int:
-    text = max(rates.output, rates.reasoning)
-    return max(text, rates.audio_output) if audio else text
+def dearest_output(rates: Rates, *, audio: bool) -> int:
+    """The most that a token of the output can cost; without `audio`, a token of its text."""
+    return max(_of_output(rates) if audio else _of_text_output(rates))
+
+
+def _seldom_pusd(tokens: Tokens, terms: Terms, rates: Rates) -> int:
+    """What the kinds cost that few requests have."""
+    pusd = 0
+    for kind in _SELDOM:
+        count = getattr(tokens, kind.field)
+        if not count:
+            continue
+        if kind.unit is TOKEN:
+            whole = 0 if kind.part_of is None else getattr(rates, kind.part_of)
+            pusd += count * (getattr(rates, kind.price) - whole)
+        elif not is_charged(kind.unless, tokens, rates):
+            pusd += divide_half_even(count * getattr(terms, kind.price), kind.unit.counts)
+    return pusd
+
+
+def is_charged(field: str | None, tokens: Tokens, rates: Rates) -> bool:
+    """Whether a kind is both counted and priced by the token."""
+    return field is not None and bool(getattr(tokens, field) and getattr(rates, field))
 
 
 def _uplifted(pusd: int, uplift_ppm: int) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 
 from sqlalchemy import Connection, case, func, select
 
-from ledger.orm.tables import Attempt, AttemptDecision, ComparedCost
+from ledger.orm.tables import Attempt, AttemptDecision, ComparedCost, token_column
 from ledger.spans import INPUT_TOKENS, OUTPUT_TOKENS, Scope, rows
 from ledger.sums.rollup import ANSWERED
 
@@ -102,7 +102,7 @@ def attempts(
     }
     columns["input_tokens"] = INPUT_TOKENS
     columns["output_tokens"] = OUTPUT_TOKENS
-    columns["cached_tokens"] = func.coalesce(Attempt.cached_tokens, 0)
+    columns["cached_tokens"] = func.coalesce(token_column("cached"), 0)
     statement = select(*columns.values()).order_by(Attempt.opened_us.desc(), Attempt.seq.desc())
     for name, value in (where or {}).items():
         statement = statement.where(columns[name] == value)

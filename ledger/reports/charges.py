@@ -13,32 +13,38 @@ Attempts without a price are no charges; they are counted.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import lcm
 from typing import Any
 
+import msgspec
 from sqlalchemy import ColumnElement, Connection, case, func, literal, select
 
-from ledger.journals.records import TOKEN_COLUMNS, Tokens
+from ledger.journals.token_kinds import (
+    PER_TOKEN,
+    PER_UNIT,
+    PROMPT_KINDS,
+    TOKEN,
+    TOKEN_KINDS,
+    PriceUnit,
+    Tokens,
+)
 from ledger.money import PPM, split_largest_remainder
-from ledger.orm.tables import Attempt, exact_sum
+from ledger.orm.tables import Attempt, exact_sum, token_column, token_sum
 from ledger.prices.book import STANDARD, Price, Rates, UnpricedTierError, rates_for, tier_of
-from ledger.prices.rates import KINDS, MS_PER_S
+from ledger.prices.rates import is_charged
 from ledger.spans import Scope, total
 from ledger.writing.rows import LOST
 
-SEARCHES, SECONDS = "searches", "seconds"  # of a reranking, of sound
 REQUESTS = "requests"  # a fee per request
 UNSETTLED = "unsettled"  # perhaps billed: stands at its bound until evidence comes
 UNEXPLAINED = "unexplained"  # booked, and not what tokens and price say
 PER_REQUEST = frozenset({REQUESTS, UNSETTLED, UNEXPLAINED})
 ROWS_AT_ONCE = 2_000
 
-PROMPT: ColumnElement[int] = (
-    func.coalesce(Attempt.input_tokens, 0)
-    + func.coalesce(Attempt.cached_tokens, 0)
-    + func.coalesce(Attempt.cache_write_tokens, 0)
-    + func.coalesce(Attempt.cache_write_1h_tokens, 0)
-    + func.coalesce(Attempt.audio_input_tokens, 0)
-)
+PROMPT = token_sum(PROMPT_KINDS)
+# Attempts that a kind is not charged for, because another was counted, are added up apart.
+_UNLESS = sorted({kind.unless for kind in PER_UNIT if kind.unless is not None})
+_COUNTS = lcm(*(kind.unit.counts for kind in TOKEN_KINDS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +67,11 @@ class Group:
 class Charge:
     """One kind of a group. Prices are pico-USD per unit; `list_pusd`: at the public price.
 
-    `quantity` is tokens, or what `kind` names: searches, seconds; requests for the kinds of
-    `PER_REQUEST`.
+    `quantity` is in `unit`s; requests for the kinds of `PER_REQUEST`, which have no unit.
     """
 
     kind: str
+    unit: PriceUnit | None
     quantity: int | Fraction
     unit_pusd: Fraction
     list_unit_pusd: Fraction
@@ -76,6 +82,7 @@ class Charge:
 @dataclass(frozen=True, slots=True)
 class _Part:
     kind: str
+    unit: PriceUnit | None
     quantity: int | Fraction
     rate_pusd: int
 
@@ -98,7 +105,7 @@ def groups(
         Attempt.price_version,
         Attempt.tier,
         lost,
-        case((Attempt.audio_input_tokens > 0, 1), else_=0),
+        *(case((token_column(field) > 0, 1), else_=0) for field in _UNLESS),
         _bracket(cuts),
     ]
     named = [name.label(f"by_{place}") for place, name in enumerate(names)]
@@ -109,16 +116,17 @@ def groups(
             func.min(Attempt.opened_us),
             func.count(),
             exact_sum(Attempt.cost_pusd),
-            *(total(getattr(Attempt, column)) for column in TOKEN_COLUMNS.values()),
+            *(total(token_column(kind.field)) for kind in TOKEN_KINDS),
         )
         .where(Attempt.backend == "api", Attempt.cost_pusd.is_not(None), *where)
         .group_by(*(name.name for name in named))
         .order_by("by_0")
     )
     options = {"yield_per": ROWS_AT_ONCE}
-    places = len(by) + 1
+    places, figures = len(by) + 1, len(names)
     for row in connection.execute(scope.narrow(statement), execution_options=options):
-        version, tier, was_lost, _, _, prompt, first_us, count, cost, *tokens = row[places:]
+        version, tier, was_lost = row[places : places + 3]
+        prompt, first_us, count, cost, *tokens = row[figures:]
         yield Group(
             row[0], tuple(row[1:places]), version, tier_of(tier), prompt, first_us,
             bool(was_lost), count, Tokens(*tokens), cost,
@@ -164,7 +172,7 @@ def charges(group: Group, price: Price | None, listed: Price | None) -> list[Cha
         return []
     public = {part.kind: part.rate_pusd for part in _parts(group, listed)} if listed else {}
     uplift = PPM + (listed.terms.uplift_ppm if listed else 0)
-    shares = split_largest_remainder(group.cost_pusd, [int(one * MS_PER_S) for one in amounts])
+    shares = split_largest_remainder(group.cost_pusd, [int(one * _COUNTS) for one in amounts])
     return [
         _charge(
             part,
@@ -179,29 +187,32 @@ def charges(group: Group, price: Price | None, listed: Price | None) -> list[Cha
 
 def _charge(part: _Part, share: int, unit: Fraction, public: Fraction | None) -> Charge:
     if public is None or public == unit:
-        return Charge(part.kind, part.quantity, unit, unit, share, share)
-    return Charge(part.kind, part.quantity, unit, public, share, round(public * part.quantity))
+        return Charge(part.kind, part.unit, part.quantity, unit, unit, share, share)
+    listed = round(public * part.quantity)
+    return Charge(part.kind, part.unit, part.quantity, unit, public, share, listed)
 
 
 def _parts(group: Group, price: Price) -> list[_Part]:
-    """Every kind of token once: reasoning and audio are taken out of the output."""
+    """Every kind of token once: what is a part of the output is taken out of it."""
     tokens, rates = group.tokens, _rates(price, group.tier, group.prompt_tokens)
-    text = tokens.output - tokens.reasoning - tokens.audio_output
-    counts = [(kind, text if kind == "output" else getattr(tokens, kind)) for kind in KINDS]
-    parts = [_Part(kind, count, getattr(rates, kind)) for kind, count in counts]
-    if price.terms.search_pusd:
-        parts.append(_Part(SEARCHES, tokens.searches, price.terms.search_pusd))
-    if price.terms.second_pusd and not (tokens.audio_input and rates.audio_input):
-        seconds = Fraction(tokens.audio_ms, MS_PER_S)
-        parts.append(_Part(SECONDS, seconds, price.terms.second_pusd))
+    plain = msgspec.structs.replace(tokens, output=tokens.plain_output)
+    parts = [
+        _Part(kind.charge, TOKEN, getattr(plain, kind.field), getattr(rates, kind.price))
+        for kind in PER_TOKEN
+    ]
+    for kind in PER_UNIT:
+        pusd = getattr(price.terms, kind.price)
+        if pusd and not is_charged(kind.unless, tokens, rates):
+            count = Fraction(getattr(tokens, kind.field), kind.unit.counts)
+            parts.append(_Part(kind.charge, kind.unit, count, pusd))
     if price.terms.request_pusd:
-        parts.append(_Part(REQUESTS, group.requests, price.terms.request_pusd))
+        parts.append(_Part(REQUESTS, None, group.requests, price.terms.request_pusd))
     return parts
 
 
 def _rounded(parts: Sequence[_Part], factor: int) -> int:
     """How far one attempt's cost is from quantity x price by its rounding: doubled, x `PPM`."""
-    parted = any(part.kind == SECONDS and part.rate_pusd % MS_PER_S for part in parts)
+    parted = any(part.unit is not None and part.rate_pusd % part.unit.counts for part in parts)
     return (PPM if factor != PPM else 0) + (factor if parted else 0)
 
 
@@ -217,7 +228,7 @@ def _whole(group: Group, kind: str) -> list[Charge]:
     if not group.cost_pusd:
         return []
     unit = Fraction(group.cost_pusd, group.requests)
-    return [Charge(kind, group.requests, unit, unit, group.cost_pusd, group.cost_pusd)]
+    return [Charge(kind, None, group.requests, unit, unit, group.cost_pusd, group.cost_pusd)]
 
 
 def _bracket(cuts: Sequence[int]) -> ColumnElement[int]:

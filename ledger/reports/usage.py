@@ -15,13 +15,11 @@ from sqlalchemy import ColumnElement, Connection, case, func, select
 
 from ledger.fleet.hourshares import HourShare, hour_shares
 from ledger.invoices.adjusted import Adjustment, adjusted
-from ledger.orm.tables import Attempt, exact_sum
+from ledger.journals.token_kinds import PROMPT_KINDS
+from ledger.orm.tables import Attempt, exact_sum, token_column, token_sum
 from ledger.prices.stored import every_price
 from ledger.reports.charges import (
-    PER_REQUEST,
     PROMPT,
-    SEARCHES,
-    SECONDS,
     Charge,
     charges,
     cuts_of,
@@ -31,9 +29,8 @@ from ledger.reports.charges import (
 from ledger.spans import HOUR_US, Scope, rows, total
 
 CELLS_LIMIT = 20_000
-TOKENS = "tokens"
 HOURS = "hours"
-S_PER_HOUR = 3600
+_WRITES = [kind for kind in PROMPT_KINDS if kind.field.startswith("cache_write")]
 BATCH_PREFIX = "batch_"  # of the request ids of lines: `batchlines.Claim`
 _COLUMNS: Mapping[str, Any] = {
     "team": Attempt.team_id,
@@ -108,17 +105,16 @@ def usage_cells(
     start = Attempt.opened_us - Attempt.opened_us % bucket_us
     named = [start.label("by_0")]
     named += [_COLUMNS[name].label(f"by_{place}") for place, name in enumerate(by, start=1)]
-    writes = func.coalesce(Attempt.cache_write_tokens, 0)
     statement = (
         select(
             *named,
             total(case((Attempt.attempt_no == 1, 1), else_=0)),
             total(PROMPT),
-            total(Attempt.cached_tokens),
-            total(writes + func.coalesce(Attempt.cache_write_1h_tokens, 0)),
-            total(Attempt.audio_input_tokens),
-            total(Attempt.output_tokens),
-            total(Attempt.audio_output_tokens),
+            total(token_column("cached")),
+            total(token_sum(_WRITES)),
+            total(token_column("audio_input")),
+            total(token_column("output")),
+            total(token_column("audio_output")),
         )
         .where(Attempt.kind.in_(sorted(kinds)), *filters.conditions())
         .group_by(*(name.name for name in named))
@@ -191,11 +187,12 @@ def _api_items(
 
 
 def _counted(charge: Charge) -> tuple[int | float, str | None]:
-    """Sound in hours, as GPUs are; searches and requests have no unit."""
-    if charge.kind == SECONDS:
-        return float(charge.quantity / S_PER_HOUR), HOURS
-    unit = None if charge.kind in PER_REQUEST or charge.kind == SEARCHES else TOKENS
-    return int(charge.quantity), unit
+    """Return how much a charge is for, in the unit of the pages; requests have no unit."""
+    if charge.unit is None:
+        return int(charge.quantity), None
+    if charge.unit.per_page == 1:
+        return int(charge.quantity), charge.unit.page_name
+    return float(charge.quantity / charge.unit.per_page), charge.unit.page_name
 
 
 def _gpu_cell(share: HourShare, by: Sequence[str], *, items: bool) -> CostCell:

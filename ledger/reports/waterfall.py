@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, select
 
-from ledger.orm.books import Attempt, AttemptDecision
+from ledger.orm.books import Attempt, AttemptDecision, token_column
 from ledger.orm.fleet import Capacity, EngineSample, RoundTrip
 from ledger.spans import INPUT_TOKENS
 
@@ -128,7 +128,7 @@ def waterfall(connection: Connection, request_id: str) -> list[Try]:
         select(
             Attempt.attempt_id, Attempt.target, Attempt.status, Attempt.backend, Attempt.opened_us,
             Attempt.settled_us, Attempt.ttft_us, Attempt.duration_us, INPUT_TOKENS,
-            Attempt.cached_tokens, AttemptDecision.line_us,
+            token_column("cached"), AttemptDecision.line_us,
         )
         .outerjoin(AttemptDecision, AttemptDecision.attempt_id == Attempt.attempt_id)
         .where(Attempt.request_id == request_id)

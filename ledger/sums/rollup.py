@@ -35,6 +35,7 @@ from ledger.orm.tables import (
     RollupTagDay,
     RollupTagHour,
     RollupWeek,
+    token_column,
 )
 from ledger.spans import DAY_US, HOUR_US, INPUT_TOKENS, MINUTE_US, OUTPUT_TOKENS, total
 
@@ -116,7 +117,7 @@ ATTEMPTS = Cube(
     {
         "attempts": func.count(),
         "input_tokens": total(INPUT_TOKENS),
-        "cached_tokens": total(Attempt.cached_tokens),
+        "cached_tokens": total(token_column("cached")),
         "output_tokens": total(OUTPUT_TOKENS),
         "engine_us": total(Attempt.engine_us),
         **limbs(Attempt.cost_pusd),

@@ -8,14 +8,23 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 import msgspec
 from sqlalchemy import ColumnElement, Connection, and_, func, literal_column, or_, select
 from sqlalchemy.exc import InvalidRequestError
 from sqlalchemy.orm import aliased
 
-from ledger.journals.records import TOKEN_COLUMNS, HoldState, Tokens
-from ledger.orm.books import Attempt, JournalPosition, Posting, PriceVersion, Quarantined
+from ledger.journals.records import HoldState
+from ledger.journals.token_kinds import TOKEN_KINDS, Tokens
+from ledger.orm.books import (
+    Attempt,
+    JournalPosition,
+    Posting,
+    PriceVersion,
+    Quarantined,
+    token_column,
+)
 from ledger.orm.budgets import HoldRow
 from ledger.orm.types import exact_sum
 from ledger.prices.book import Price, tier_cost_pusd
@@ -149,7 +158,7 @@ def attempts_are_whole(connection: Connection) -> Found:
         or_(
             Attempt.basis.is_(None),
             Attempt.status.is_(None),
-            Attempt.output_tokens.is_(None),
+            token_column("output").is_(None),
             and_(Attempt.cost_pusd.is_(None), func.coalesce(Attempt.flag, "") != "unpriced"),
         ),
     )
@@ -166,7 +175,7 @@ def costs_rederive(connection: Connection) -> Found:
         )
     }
     # Rows from before sound and searches were counted have none of them.
-    columns = [func.coalesce(getattr(Attempt, name), 0) for name in TOKEN_COLUMNS.values()]
+    columns: list[Any] = [func.coalesce(token_column(kind.field), 0) for kind in TOKEN_KINDS]
     query = select(
         Attempt.attempt_id, Attempt.price_version, Attempt.cost_pusd, Attempt.tier, *columns
     ).where(

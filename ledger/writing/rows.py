@@ -88,12 +88,12 @@ def settled_values(opened: AttemptOpened, settled: AttemptSettled, *, late: bool
         settled.settled_us,
         settled.status,
         settled.http_status,
-        *astuple(settled.tokens),
         *_storable(_ended_of(settled)),
         _flag(opened, settled, late=late),
         *_storable((settled.tier,)),
         first.comparator if first else None,
         first.cost_pusd if first else None,
+        *astuple(settled.tokens),
     )
 
 
@@ -197,7 +197,7 @@ _ended_of = attrgetter(*_ENDED)
 # The columns of an attempt's row, in the table's order.
 OPENED = (*_RECORDED, "tags", "journal")
 SETTLED = (
-    "settled_us", "status", "http_status", *TOKEN_COLUMNS.values(), *_ENDED, "flag", "tier",
-    "compared_with", "compared_pusd",
+    "settled_us", "status", "http_status", *_ENDED, "flag", "tier", "compared_with",
+    "compared_pusd", *TOKEN_COLUMNS.values(),
 )  # fmt: skip
 UNSETTLED: Values = (None,) * len(SETTLED)

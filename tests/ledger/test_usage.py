@@ -3,8 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger.journals.records import Tokens
+from ledger.journals.token_kinds import TOKENS_LIMIT
 from ledger.prices.book import prompt_tokens
-from ledger.prices.rates import TOKENS_LIMIT
 from ledger.usage import (
     Convention,
     UsageError,

@@ -4,7 +4,7 @@ import pytest
 
 from gateway.config.crosschecks_budgets import BUDGET_CHECKS
 from gateway.config.schema import Settings
-from ledger.budgets.escrow import SCOPE_KINDS
+from ledger.budgets.scopes import prefixes
 
 KEY = "0123456789abcdef"
 
@@ -32,7 +32,7 @@ GOOD = ("global", "external", "org:acme", "team:search", "user:ann", f"key:{KEY}
 
 
 def test_every_kind_of_scope_is_possible():
-    assert {scope.partition(":")[0] for scope in GOOD} == set(SCOPE_KINDS)
+    assert {scope.partition(":")[0] for scope in GOOD} == set(prefixes())
     assert found([{"scope": scope} for scope in GOOD], teams=["search"]) == []
 
 

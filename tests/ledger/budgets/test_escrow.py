@@ -4,7 +4,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from ledger.budgets.escrow import (
-    SCOPE_KINDS,
     EscrowError,
     Pot,
     Shortfall,
@@ -21,6 +20,7 @@ from ledger.budgets.escrow import (
     settle,
     take,
 )
+from ledger.budgets.scopes import prefixes
 
 
 def test_the_fixed_order_goes_from_wide_to_narrow():
@@ -33,7 +33,7 @@ def test_the_fixed_order_goes_from_wide_to_narrow():
         "key:k1",
         "model:gpt-4o",
     ]
-    assert {scope_order(kind)[0] for kind in SCOPE_KINDS} == set(range(len(SCOPE_KINDS)))
+    assert {scope_order(kind)[0] for kind in prefixes()} == set(range(len(prefixes())))
     with pytest.raises(EscrowError, match="planet"):
         scope_order("planet:earth")
 

@@ -32,8 +32,8 @@ MUTANTS = {
     "a pot has always room": (
         "escrow", "return self.limit_pusd - self.granted_pusd", "return self.limit_pusd"),
     "narrow scopes first": (
-        "escrow", "return SCOPE_KINDS.index(kind), scope",
-        "return -SCOPE_KINDS.index(kind), scope"),
+        "escrow", "return BY_PREFIX[kind].width, scope",
+        "return -BY_PREFIX[kind].width, scope"),
     # loans
     "old grants are free after a restart": (
         "loans", "UNKNOWN: standing.mine_pusd - gone", "UNKNOWN: 0"),

@@ -1,0 +1,270 @@
+"""The token kinds: everything that an attempt counts and a price charges for, one entry each.
+
+`TOKEN_KINDS` is the only list of them. Records, columns of attempts, rates, price maps, charges,
+exports and checks follow from it. A new kind is one entry here, one field of `Tokens`, and one of
+`Rates` (a price per token, by default `UNLISTED`) or `UnitPrices` (a price per anything else). A
+migration adds its column, and `ledger.usage` reads its count. Journals and books keep members by
+place: a new kind comes last, and none is ever moved.
+"""
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+import msgspec
+
+MS_PER_S = 1000
+# No request is larger: a bound of 2**63 pico-USD on one attempt is checked with it at load.
+TOKENS_LIMIT = 100_000_000
+AUDIO_MS_LIMIT = 500 * 3_600_000
+SEARCHES_LIMIT = 1_000_000
+UNLISTED = -1
+
+
+class Side(Enum):
+    """Where a kind is counted: in the prompt, in the output, or beside both."""
+
+    PROMPT = auto()
+    OUTPUT = auto()
+    BESIDE = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class PriceUnit:
+    """What one price of a kind is for.
+
+    `counts` is how much `Tokens` counts for one unit. `page_name` and `per_page` are the unit of
+    the usage pages, and how many units are one of those. `mistaken` are larger units, each with
+    its factor, that a price which is too high is often stated per.
+    """
+
+    name: str  # in the FOCUS export
+    singular: str
+    page_name: str | None
+    mistaken: tuple[tuple[int, str], ...]
+    counts: int = 1
+    per_page: int = 1
+
+
+TOKEN = PriceUnit("Tokens", "1M tokens", "tokens", ((1_000, "1K tokens"), (1_000_000, "token")))
+SECOND = PriceUnit(
+    "Seconds", "second", "hours", ((60, "minute"), (3_600, "hour")), counts=MS_PER_S, per_page=3_600
+)
+SEARCH = PriceUnit("Searches", "search", None, ((1_000, "1K searches"),))
+
+
+@dataclass(frozen=True, slots=True)
+class TokenKind:
+    """One kind.
+
+    `field` names its count in `Tokens`, `price` its amount in `Rates` or `UnitPrices`.
+    `part_of` is the kind whose count includes this one. `price_as` is the kind whose rate counts
+    where a price lists none of its own. `unless` is the kind that is charged instead where it is
+    both counted and priced. `map_terms` and `genai_terms` are the names of its price in LiteLLM's
+    map (of models of `map_mode`, for a kind that is no token) and in genai-prices.
+    """
+
+    field: str
+    column: str  # of attempts
+    side: Side
+    price: str
+    charge: str  # in charges and exports
+    meter: str  # in the FOCUS export
+    map_terms: tuple[str, ...]
+    genai_terms: tuple[str, ...] = ()
+    map_mode: str | None = None
+    part_of: str | None = None
+    price_as: str | None = None
+    unless: str | None = None
+    unit: PriceUnit = TOKEN
+    limit: int = TOKENS_LIMIT  # of one request
+    is_sound: bool = False  # no request without sound has any
+
+
+class Tokens(msgspec.Struct, frozen=True, array_like=True):
+    """Tokens by kind. `output` includes `reasoning` and `audio_output`.
+
+    `input` is what the prompt has beside cached, cache writes and audio. Last, what some kinds of
+    request are charged for instead: `audio_ms` of sound transcribed, `searches` of a reranking.
+    """
+
+    input: int = 0
+    cached: int = 0
+    cache_write: int = 0
+    cache_write_1h: int = 0
+    output: int = 0
+    reasoning: int = 0
+    audio_input: int = 0
+    audio_output: int = 0
+    audio_ms: int = 0
+    searches: int = 0
+
+    # Read for every request, so written out; a test compares them with the table.
+    @property
+    def prompt(self) -> int:
+        """All of the prompt's text, read from a cache or not."""
+        return self.input + self.cached + self.cache_write + self.cache_write_1h
+
+    @property
+    def whole_prompt(self) -> int:
+        """The prompt with its sound."""
+        return self.input + self.cached + self.cache_write + self.cache_write_1h + self.audio_input
+
+    @property
+    def plain_output(self) -> int:
+        """The output without the kinds that are a part of it."""
+        return self.output - self.reasoning - self.audio_output
+
+
+class Rates(msgspec.Struct, frozen=True):
+    """Pico-USD per token by kind; every kind has a number (`rates_from` fills the unlisted).
+
+    Prices of the books outlive their program: the field of a kind that is added later has the
+    default `UNLISTED`, and a price that was stored without it charges what the kind costs else.
+    """
+
+    input: int
+    cached: int
+    cache_write: int
+    cache_write_1h: int
+    output: int
+    reasoning: int
+    audio_input: int
+    audio_output: int
+
+    def __post_init__(self) -> None:
+        for kind in PER_TOKEN[len(PER_TOKEN) - len(self.__struct_defaults__) :]:
+            if kind.price_as is not None and getattr(self, kind.price) == UNLISTED:
+                msgspec.structs.force_setattr(self, kind.price, getattr(self, kind.price_as))
+
+
+class UnitPrices(msgspec.Struct, frozen=True, kw_only=True):
+    """Pico-USD per unit of the kinds that are no tokens; 0: the price does not charge for it."""
+
+    second_pusd: int = 0
+    search_pusd: int = 0
+
+
+TOKEN_KINDS: tuple[TokenKind, ...] = (
+    TokenKind(
+        "input",
+        "input_tokens",
+        Side.PROMPT,
+        price="input",
+        charge="input",
+        meter="Input Tokens",
+        map_terms=("input_cost_per_token",),
+        genai_terms=("input_mtok",),
+    ),
+    TokenKind(
+        "cached",
+        "cached_tokens",
+        Side.PROMPT,
+        price="cached",
+        charge="cached",
+        meter="Cached Input Tokens",
+        map_terms=("cache_read_input_token_cost",),
+        genai_terms=("cache_read_mtok",),
+        price_as="input",
+    ),
+    TokenKind(
+        "cache_write",
+        "cache_write_tokens",
+        Side.PROMPT,
+        price="cache_write",
+        charge="cache_write",
+        meter="Cache Write Tokens",
+        map_terms=("cache_creation_input_token_cost",),
+        genai_terms=("cache_write_mtok", "cache_write_5m_mtok"),
+        price_as="input",
+    ),
+    TokenKind(
+        "cache_write_1h",
+        "cache_write_1h_tokens",
+        Side.PROMPT,
+        price="cache_write_1h",
+        charge="cache_write_1h",
+        meter="One Hour Cache Write Tokens",
+        map_terms=("cache_creation_input_token_cost_above_1hr",),
+        genai_terms=("cache_write_1h_mtok",),
+        price_as="cache_write",
+    ),
+    TokenKind(
+        "output",
+        "output_tokens",
+        Side.OUTPUT,
+        price="output",
+        charge="output",
+        meter="Output Tokens",
+        map_terms=("output_cost_per_token",),
+        genai_terms=("output_mtok",),
+    ),
+    TokenKind(
+        "reasoning",
+        "reasoning_tokens",
+        Side.OUTPUT,
+        price="reasoning",
+        charge="reasoning",
+        meter="Reasoning Tokens",
+        map_terms=("output_cost_per_reasoning_token",),
+        genai_terms=("output_reasoning_mtok",),
+        price_as="output",
+        part_of="output",
+    ),
+    TokenKind(
+        "audio_input",
+        "audio_input_tokens",
+        Side.PROMPT,
+        price="audio_input",
+        charge="audio_input",
+        meter="Audio Input Tokens",
+        map_terms=("input_cost_per_audio_token",),
+        genai_terms=("input_audio_mtok",),
+        price_as="input",
+        is_sound=True,
+    ),
+    TokenKind(
+        "audio_output",
+        "audio_output_tokens",
+        Side.OUTPUT,
+        price="audio_output",
+        charge="audio_output",
+        meter="Audio Output Tokens",
+        map_terms=("output_cost_per_audio_token",),
+        genai_terms=("output_audio_mtok",),
+        price_as="output",
+        part_of="output",
+        is_sound=True,
+    ),
+    TokenKind(
+        "audio_ms",
+        "audio_ms",
+        Side.BESIDE,
+        price="second_pusd",
+        charge="seconds",
+        meter="Seconds of Audio",
+        map_mode="audio_transcription",
+        map_terms=("input_cost_per_second", "output_cost_per_second"),
+        unit=SECOND,
+        limit=AUDIO_MS_LIMIT,
+        unless="audio_input",
+        is_sound=True,
+    ),
+    TokenKind(
+        "searches",
+        "searches",
+        Side.BESIDE,
+        price="search_pusd",
+        charge="searches",
+        meter="Searches",
+        map_mode="rerank",
+        map_terms=("input_cost_per_query",),
+        unit=SEARCH,
+        limit=SEARCHES_LIMIT,
+    ),
+)
+# The kinds that are priced by the token, those that are not, and where attempts keep each count.
+PER_TOKEN = tuple(kind for kind in TOKEN_KINDS if kind.unit is TOKEN)
+PER_UNIT = tuple(kind for kind in TOKEN_KINDS if kind.unit is not TOKEN)
+PROMPT_KINDS = tuple(kind for kind in PER_TOKEN if kind.side is Side.PROMPT)
+OUTPUT_KINDS = tuple(kind for kind in PER_TOKEN if kind.side is Side.OUTPUT)
+TOKEN_COLUMNS: dict[str, str] = {kind.field: kind.column for kind in TOKEN_KINDS}

@@ -1,0 +1,166 @@
+"""A ledger and a journal of 2026-11-26 are read as they were read then, by their names.
+
+Reasons, features, token kinds and the router's fields are stored by place. The control permutes
+two neighbours of each table, and the same comparison fails for every pair.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+import pytest
+from written_read import (
+    BOOKS,
+    BOOKS_READERS,
+    LEDGER,
+    SAID,
+    difference,
+    journal_frames,
+    journal_records,
+    read_decision,
+    said_then,
+    stored_decisions,
+    unpacked,
+)
+
+from ledger.database import make_engine, migrate, schema_of, sqlite_url
+from ledger.journals import frames
+from ledger.journals.records import AttemptOpened, AttemptSettled, RequestRefused, Tokens
+from ledger.verify.checks import verify
+from router import frozen, packed
+from router.types import Feature, Kind, Reason
+
+BY_PLACE = (
+    (packed, "_REASONS"), (packed, "_FEATURES"), (packed, "_REQUEST"), (packed, "_POLICY"),
+    (packed, "_TERMS"), (packed, "_STATE"), (packed, "_OF_ENGINES"), (packed, "_OF_APIS"),
+    (frozen, "_REQUEST"), (frozen, "_POLICY"), (frozen, "_CANDIDATE"), (frozen, "_ENGINE"),
+    (frozen, "_API"),
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """The files, and an engine on the ledger after every migration since."""
+    directory = unpacked(tmp_path_factory.mktemp("written"))
+    url = sqlite_url(directory / LEDGER)
+    made_at = schema_of(url)
+    migrate(url)
+    assert made_at == "0042"
+    engine = make_engine(url)
+    yield directory, engine
+    engine.dispose()
+
+
+@pytest.fixture(scope="module")
+def then() -> dict[str, Any]:
+    return said_then()
+
+
+@pytest.fixture
+def connection(written):
+    with written[1].connect() as connection:
+        yield connection
+
+
+def test_the_files_are_small() -> None:
+    assert BOOKS.stat().st_size + SAID.stat().st_size < 300_000
+
+
+@pytest.mark.parametrize("part", BOOKS_READERS)
+def test_the_books_say_what_they_said(connection, then, part: str) -> None:
+    assert difference(then[part], BOOKS_READERS[part](connection)) is None
+
+
+def test_the_books_hold(connection) -> None:
+    assert verify(connection).findings == ()
+
+
+def test_the_journal_says_what_it_said(written, then) -> None:
+    assert difference(then["journal"], journal_records(written[0])) is None
+
+
+def test_the_journal_is_written_as_it_was(written) -> None:
+    """A later member of a list stands behind those of that day."""
+    read = journal_frames(written[0])
+    assert read
+    for frame in read:
+        now = frames.encode(frame.record)[frames._HEAD.size :]
+        assert difference(_decoded(frame.raw), _decoded(now)) is None
+
+
+def _decoded(raw: bytes) -> Any:
+    document = msgspec.msgpack.decode(raw)
+    if "tokens" in document:
+        document["tokens"] = dict(enumerate(document["tokens"]))
+    return document
+
+
+def test_every_word_of_that_day_is_in_the_files(then) -> None:
+    rows, made = then["rows"], [each["decision"] for each in then["decisions"].values()]
+    said = {
+        "reasons": {each["reason"] for each in made},
+        "features": {name for each in made for name in each["request"]["features"]},
+        "kinds": {row["kind"] for row in rows["attempts"]},
+        "scopes": {re.split("[:@]", row["budget_id"])[0] for row in rows["holds"]},
+        "flags": {row["flag"] for row in rows["attempts"]} - {None},
+        "bases": {row["basis"] for row in rows["attempts"]},
+        "statuses": {row["status"] for row in rows["attempts"]},
+        "records": {record["type"] for record in then["journal"]},
+        "tokens": {name for record in then["journal"] if "tokens" in record
+                   for name, count in record["tokens"].items() if count},
+    }  # fmt: skip
+    assert {name: len(words) for name, words in said.items()} == {
+        "reasons": 31, "features": 9, "kinds": 5, "scopes": 9, "flags": 5, "bases": 4,
+        "statuses": 6, "records": 3, "tokens": 10,
+    }  # fmt: skip
+    assert said["reasons"] <= set(Reason)
+    assert said["features"] <= set(Feature)
+    assert said["kinds"] <= set(Kind)
+    assert len(rows["gpu_hours"]) >= 24
+
+
+# ---------------------------------------------------------------- controls
+
+
+@pytest.mark.parametrize(("module", "name"), BY_PLACE)
+def test_two_neighbours_that_change_places_are_found(
+    connection, then, monkeypatch, module, name
+) -> None:
+    stored, table = stored_decisions(connection), getattr(module, name)
+    for place, pair in enumerate(pairwise(table)):
+        monkeypatch.setattr(module, name, _permuted(table, place))
+        assert any(
+            _reads_otherwise(
+                then["decisions"][each], lambda each=each: read_decision(*stored[each])
+            )
+            for each in stored
+        ), pair
+
+
+def _permuted(table: Sequence[Any], place: int) -> tuple[Any, ...]:
+    before, after = table[place : place + 2]
+    return (*table[:place], after, before, *table[place + 2 :])
+
+
+def _reads_otherwise(then: Any, read: Callable[[], Any]) -> bool:
+    """Or cannot be read at all."""
+    try:
+        return difference(then, read()) is not None
+    except (ValueError, TypeError, AttributeError, LookupError):
+        return True
+
+
+@pytest.mark.parametrize("place", range(len(Tokens.__struct_fields__) - 1))
+def test_two_token_kinds_that_change_places_are_found(written, then, monkeypatch, place) -> None:
+    names = _permuted(Tokens.__struct_fields__, place)
+    swapped = msgspec.defstruct("Tokens", [(name, int, 0) for name in names], array_like=True)
+    fields = [
+        (field.name, swapped if field.name == "tokens" else field.type, field.default)
+        for field in msgspec.structs.fields(AttemptSettled)
+    ]
+    settled = msgspec.defstruct("AttemptSettled", fields, tag="settle", kw_only=True)
+    decoder = msgspec.msgpack.Decoder(AttemptOpened | settled | RequestRefused)
+    monkeypatch.setattr(frames, "_DECODER", decoder)
+    assert _reads_otherwise(then["journal"], lambda: journal_records(written[0]))

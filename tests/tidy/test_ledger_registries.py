@@ -1,0 +1,94 @@
+"""Token kinds and budget scopes are listed in one table each; no other expression lists them.
+
+An expression lists kinds if it names four of them, in strings, attributes, keywords or annotated
+fields. What reads or writes the fields of a foreign format may: those files are named here.
+"""
+
+import ast
+from collections.abc import Mapping
+
+import pytest
+
+from ledger.budgets.scopes import SCOPE_KINDS
+from ledger.journals.token_kinds import TOKEN_KINDS
+
+TABLES = {"ledger/journals/token_kinds.py", "ledger/budgets/scopes.py"}
+WIRE = {
+    "ledger/usage.py": "what providers report",
+    "ledger/economics/usageanthropic.py": "Anthropic's usage export",
+    "ledger/economics/usagefile.py": "OpenAI's usage export",
+    "ledger/reports/usage.py": "the fields of the usage pages",
+    "gateway/organization/pages.py": "the usage pages, as OpenAI's",
+    "gateway/dialects/responses_voice.py": "usage in a response of the Responses API",
+    "gateway/measured/beside.py": "what rerankings and transcriptions count",
+    "gateway/measured/counted.py": "what rerankings and transcriptions count",
+    "ledger/prices/rates.py": "the four kinds that most requests have, unrolled for speed",
+}
+LISTED = 4
+# `team`, `user`, `key` and `model` are words of much else.
+SCOPES = {kind.prefix: kind.prefix for kind in SCOPE_KINDS} | dict.fromkeys(
+    ("team", "user", "key", "model"), ""
+)
+KINDS = {
+    word: kind.field
+    for kind in TOKEN_KINDS
+    for word in (kind.field, kind.column, kind.charge, *kind.map_terms, *kind.genai_terms)
+}
+PLACES = (ast.Tuple, ast.List, ast.Set, ast.Dict, ast.Call, ast.BinOp, ast.ClassDef)
+
+
+def word(node: ast.AST) -> str | None:
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else None
+    if isinstance(node, ast.AnnAssign):
+        return node.target.id if isinstance(node.target, ast.Name) else None
+    if isinstance(node, ast.keyword):
+        return node.arg
+    return node.attr if isinstance(node, ast.Attribute) else None
+
+
+def lists(tree: ast.AST, members: Mapping[str, str], least: int) -> list[int]:
+    """The lines of the expressions that name so many members."""
+    found: list[int] = []
+
+    def named(node: ast.AST) -> set[str]:
+        mine = {members.get(word(node) or "", "")}
+        for child in ast.iter_child_nodes(node):
+            mine |= named(child)
+        if isinstance(node, PLACES) and len(mine - {""}) >= least:
+            found.append(node.lineno)
+        return set() if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else mine
+
+    named(tree)
+    return found
+
+
+@pytest.mark.parametrize(("members", "least"), [(KINDS, LISTED), (SCOPES, LISTED - 1)])
+def test_no_other_file_lists_them(product, members, least) -> None:
+    found = {each.name: lines for each in product if (lines := lists(each.tree, members, least))}
+    assert set(found) - TABLES - set(WIRE) == set(), found
+
+
+def test_each_exception_is_needed(product) -> None:
+    found = {each.name for each in product if lists(each.tree, KINDS, LISTED)}
+    assert set(WIRE) <= found
+
+
+@pytest.mark.parametrize(
+    ("text", "members", "least"),
+    [
+        ('NAMES = ("input", "cached", "output", "reasoning")', KINDS, LISTED),
+        ('U = {"searches": 1, "seconds": 2, "audio_input": 3, "output_mtok": 4}', KINDS, LISTED),
+        ("class A:\n    input: int\n    cached: int\n    audio_ms: int\n    output: int", KINDS, 4),
+        ("a.input_tokens + a.cached_tokens + a.cache_write_tokens + a.audio_ms", KINDS, LISTED),
+        ('{"input_mtok": 1, "searches": 2, "seconds": 3, "cached": 4}', KINDS, LISTED),
+        ('SCOPES = ("global", "external", "org", "team")', SCOPES, LISTED - 1),
+    ],
+)  # fmt: skip
+def test_a_planted_list_is_found(text: str, members, least: int) -> None:
+    assert lists(ast.parse(text), members, least) != []
+
+
+def test_a_few_names_are_no_list() -> None:
+    assert lists(ast.parse('KINDS = ("input", "cached", "output")'), KINDS, LISTED) == []
+    assert lists(ast.parse('BY = ("team", "user", "key", "model")'), SCOPES, LISTED - 1) == []
