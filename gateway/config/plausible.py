@@ -21,6 +21,7 @@ from ledger.prices.drafts import BUNDLED_RANK
 
 SMALLEST = "models: {chat: {targets: [openai/gpt-4o-mini]}}, providers: {openai: {api_key_env: OPENAI_API_KEY}}"  # noqa: E501  (one line to copy)
 WITHOUT_GPU = "CPU"
+PRICED_BY: tuple[Place, ...] = (("prices",), ("state_dir",), ("ledger",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ def used_pools(settings: Settings, _: Facts) -> Iterator[Fault]:
     for name in settings.pools:
         if f"pool:{name}" not in used:
             words = f"no model has the target `pool:{name}`: its hours cost and nothing uses them"
-            yield warning(("pools", name), words)
+            yield warning(("pools", name), words, upon=(("models",),))
 
 
 def gpu_types(settings: Settings, _: Facts) -> Iterator[Fault]:
@@ -133,7 +134,8 @@ def batch_prices(settings: Settings, facts: Facts) -> Iterator[Fault]:
                 f"the price of `{target}` has no batch rates: its lines go to `{name}` one by one, "
                 "at the ordinary price"
             )
-            yield warning(("models", model, "targets", index), words)
+            place: Place = ("models", model, "targets", index)
+            yield warning(place, words, upon=(*PRICED_BY, ("providers", name)))
 
 
 def comparator_prices(settings: Settings, facts: Facts) -> Iterator[Fault]:
@@ -163,7 +165,10 @@ def _unpriced(facts: Facts, place: Place, name: str, result: str) -> Iterator[Fa
         return
     near = nearest(name, (price.name for price in book.in_force(facts.at_us)))
     cure = near or "; state one in a file under `prices`"
-    yield warning(place, f"no price for `{name}`: {result}{cure}")
+    upon: tuple[Place, ...] = PRICED_BY
+    if place[-2:-1] == ("targets",):
+        upon += (("providers", name.partition("/")[0]),)
+    yield warning(place, f"no price for `{name}`: {result}{cure}", upon=upon)
 
 
 PLAUSIBLE: tuple[Check, ...] = (

@@ -15,7 +15,7 @@ from gateway.config.aliases import resolve_model
 from gateway.config.crosschecks import CHECKS
 from gateway.config.document import Document, read_document
 from gateway.config.draft import Draft, draft_settings
-from gateway.config.faults import Fault, count_of
+from gateway.config.faults import Fault, count_of, independent
 from gateway.config.plausible import PLAUSIBLE
 from gateway.config.schema import (
     Budget,
@@ -126,7 +126,8 @@ def _contradictions(draft: Draft) -> list[Fault]:
 
 def _examined(name: str, document: Document, draft: Draft, found: Sequence[Fault]) -> Examined:
     """Faults that follow from others are left out; each gets its line, and that is their order."""
-    faults = [*draft.faults, *(fault for fault in found if not draft.follows(fault))]
+    own = [fault for fault in found if not draft.follows(fault)]
+    faults = independent([*draft.faults, *own], draft.broken)
     placed = [
         fault if fault.line is not None else replace(fault, line=document.line(fault.place))
         for fault in faults
