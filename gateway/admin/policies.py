@@ -10,6 +10,7 @@ from gateway.following import FOLLOW_S
 from gateway.policies import verbs
 from gateway.policies.overrideverbs import Author
 from gateway.policies.sets import examine_set
+from ledger.identity.known_names import known_names
 
 LISTED, LISTED_MOST = 20, 100
 
@@ -74,7 +75,8 @@ def policies_show(place: Place, _: Nothing) -> dict[str, Any]:
 
 @verb("POST", "/policies/check", "Every fault of a set; puts nothing in force", Judged)
 def policies_check(place: Place, given: Judged) -> dict[str, Any]:
-    return verbs.checked(examine_set(given.policies, place.settings, given.name))
+    known = known_names(place.ledger)
+    return verbs.checked(examine_set(given.policies, place.settings, given.name, known))
 
 
 @verb("POST", "/policies/diff", "What a set would change, line by line", Judged)

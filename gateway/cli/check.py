@@ -4,6 +4,7 @@ Faults go to stderr by line, as compilers write them; with `--json` they are dat
 status is 1 for an error, and for a warning with `--strict`.
 """
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ def check(
     config: Config = Path("breakeven.yaml"), strict: Strict = False, as_json: AsJson = False
 ) -> None:
     """List every fault of a configuration file at once; starts nothing."""
-    examined = examine(config, at_us=Clock().wall_us())
+    examined = examine(config, at_us=Clock().wall_us(), environ=os.environ)
     settings = examined.settings
     passes = settings is not None and not (strict and examined.faults)
     if as_json:

@@ -5,7 +5,7 @@ Pure like `gateway.config.crosschecks`: the facts come in as a value, which
 processes that a start makes do not.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 
@@ -13,6 +13,9 @@ from backends.engine.catalog import GPUS, UnknownGpu, find
 from backends.simulator.profiles import PROFILES
 from backends.simulator.shapefile import ShapeFileError, profile_of
 from gateway.config.aliases import logical
+from gateway.config.checks.known_names import Known, unknown_names
+from gateway.config.checks.private_hosts import private_hosts
+from gateway.config.checks.unset_variables import unset_variables
 from gateway.config.faults import Fault, Place, nearest, warning
 from gateway.config.schema import Settings
 from ledger.prices.bands import Bands
@@ -29,12 +32,17 @@ class Facts:
     """`wrong_paths`: what is wrong with a file or directory that the settings name, by its place.
 
     `prices` is None when a price file cannot be read: what it would price is not known then.
+    `environ` is None where the file is not checked for this process's environment. `names` are
+    those of the ledger's keys by kind, `addresses` where hosts lead, each as far as it is known.
     """
 
     today: date
     at_us: int
     prices: PriceBook | None
     wrong_paths: Mapping[Place, str] = field(default_factory=dict)
+    environ: Mapping[str, str] | None = None
+    names: Known = field(default_factory=dict)
+    addresses: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 Check = Callable[[Settings, Facts], Iterator[Fault]]
@@ -171,6 +179,18 @@ def _unpriced(facts: Facts, place: Place, name: str, result: str) -> Iterator[Fa
     yield warning(place, f"no price for `{name}`: {result}{cure}", upon=upon)
 
 
+def variables(settings: Settings, facts: Facts) -> Iterator[Fault]:
+    return iter(()) if facts.environ is None else unset_variables(settings, facts.environ)
+
+
+def names(settings: Settings, facts: Facts) -> Iterator[Fault]:
+    return unknown_names(settings, facts.names)
+
+
+def hosts(settings: Settings, facts: Facts) -> Iterator[Fault]:
+    return private_hosts(settings, facts.addresses)
+
+
 PLAUSIBLE: tuple[Check, ...] = (
     something_is_served,
     used_pools,
@@ -182,4 +202,7 @@ PLAUSIBLE: tuple[Check, ...] = (
     batch_prices,
     comparator_prices,
     odd_prices,
+    variables,
+    names,
+    hosts,
 )

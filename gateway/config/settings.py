@@ -6,12 +6,13 @@ fault is told at once, so that a person mends a file in one round.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
 from gateway.config.aliases import resolve_model
+from gateway.config.checks.known_names import Known, unknown_names
 from gateway.config.crosschecks import CHECKS
 from gateway.config.document import Document, read_document
 from gateway.config.draft import Draft, draft_settings
@@ -85,13 +86,13 @@ def parse(text: str, *, name: str) -> Settings:
     return _settled(judged(read_document(text), name))
 
 
-def examine(path: Path, *, at_us: int) -> Examined:
-    """Everything that can be said about the file."""
+def examine(path: Path, *, at_us: int, environ: Mapping[str, str] | None = None) -> Examined:
+    """Everything that can be said about the file; of variables and hosts only with `environ`."""
     document = _document(path)
     draft = draft_settings(document)
     found = _contradictions(draft)
     if draft.settings is not None:
-        facts = gather(draft.settings, at_us)
+        facts = gather(draft.settings, at_us, environ)
         found += chain.from_iterable(check(draft.settings, facts) for check in PLAUSIBLE)
     return _examined(str(path), document, draft, found)
 
@@ -112,10 +113,17 @@ def _document(path: Path) -> Document:
         return Document(None, (Fault((), "not UTF-8 text"),))
 
 
-def judged(document: Document, name: str) -> Examined:
-    """What a document says, and every contradiction in it; the world around is not asked."""
+def judged(document: Document, name: str, known: Known | None = None) -> Examined:
+    """What a document says, and every contradiction in it; the world around is not asked.
+
+    `known`: names of the ledger's keys by kind; policies that name others are warned of.
+    """
     draft = draft_settings(document)
-    return _examined(name, document, draft, _contradictions(draft))
+    found = _contradictions(draft)
+    if known is not None and draft.settings is not None:
+        strange = unknown_names(draft.settings, known)
+        found += [fault for fault in strange if fault.place[0] == "policies"]
+    return _examined(name, document, draft, found)
 
 
 def _contradictions(draft: Draft) -> list[Fault]:

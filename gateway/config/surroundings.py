@@ -5,19 +5,22 @@ for `gateway.config.plausible`.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from backends.engine import tuned
 from backends.engine.adapters import BadAdapter, check_fits
+from gateway.config.checks.private_hosts import named_hosts
 from gateway.config.faults import Place
+from gateway.config.lookups import looked_up
 from gateway.config.plausible import Facts
 from gateway.config.schema import Engine, Settings
 from gateway.config.statedir import DIRECTORIES, LEDGER
-from ledger.database import open_readonly, sqlite_url
+from ledger.database import DatabaseError, open_readonly, sqlite_url
+from ledger.identity.known_names import known_names
 from ledger.prices.book import Price, PriceBook, PriceError
 from ledger.prices.bundled import BOOK, bundled_seed, load_price_file
 from ledger.prices.drafts import APPROVED_RANK, BUNDLED_RANK, PriceDraft, diff
@@ -26,11 +29,14 @@ from ledger.prices.stored import stored_prices
 US_PER_S = 1_000_000
 
 
-def gather(settings: Settings, at_us: int) -> Facts:
+def gather(settings: Settings, at_us: int, environ: Mapping[str, str] | None = None) -> Facts:
+    """`environ`: of the process that would serve; without it no host is looked up either."""
     wrong = dict(_wrong_paths(settings))
     prices = _prices(settings, at_us, wrong)
     today = datetime.fromtimestamp(at_us / US_PER_S, tz=UTC).date()
-    return Facts(today, at_us, prices, wrong)
+    addresses = {} if environ is None else looked_up(named.host for named in named_hosts(settings))
+    names = _names(settings, environ or {})
+    return Facts(today, at_us, prices, wrong, environ, names, addresses)
 
 
 def _wrong_paths(settings: Settings) -> Iterator[tuple[Place, str]]:
@@ -104,6 +110,24 @@ def _wrong_profile(profile: str, model: str | None) -> str:
     if made.config_sha256 != tuned.digest(Path(model)):
         return f"`{profile}` was found for another model: `breakeven engine tune {model}`"
     return ""
+
+
+def _names(settings: Settings, environ: Mapping[str, str]) -> dict[str, frozenset[str]]:
+    """Of the ledger's keys; none where it is not there yet, or cannot be read now."""
+    url = settings.ledger.url or environ.get(settings.ledger.url_env or "", "").strip()
+    path = settings.state / LEDGER
+    if not url and (settings.ledger.url_env or not path.is_file()):
+        return {}
+    try:
+        engine = open_readonly(url or sqlite_url(path))
+    except (ArgumentError, DatabaseError, ValueError, ImportError):
+        return {}
+    try:
+        return known_names(engine)
+    except SQLAlchemyError:
+        return {}
+    finally:
+        engine.dispose()
 
 
 def _prices(settings: Settings, at_us: int, wrong: dict[Place, str]) -> PriceBook | None:
