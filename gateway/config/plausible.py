@@ -34,6 +34,7 @@ class Facts:
     `prices` is None when a price file cannot be read: what it would price is not known then.
     `environ` is None where the file is not checked for this process's environment. `names` are
     those of the ledger's keys by kind, `addresses` where hosts lead, each as far as it is known.
+    `notes`: what could not be looked at, a line each.
     """
 
     today: date
@@ -43,6 +44,7 @@ class Facts:
     environ: Mapping[str, str] | None = None
     names: Known = field(default_factory=dict)
     addresses: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 Check = Callable[[Settings, Facts], Iterator[Fault]]

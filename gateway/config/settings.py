@@ -57,11 +57,15 @@ NO_FILE = "name yours with --config, or copy breakeven.example.yaml; `breakeven 
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """A file's faults and warnings by line; `settings` only when there is no error among them."""
+    """A file's faults and warnings by line; `settings` only when there is no error among them.
+
+    `notes`: what could not be looked at, a line each; no fault.
+    """
 
     name: str
     settings: Settings | None
     faults: tuple[Fault, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def errors(self) -> tuple[Fault, ...]:
@@ -86,15 +90,26 @@ def parse(text: str, *, name: str) -> Settings:
     return _settled(judged(read_document(text), name))
 
 
-def examine(path: Path, *, at_us: int, environ: Mapping[str, str] | None = None) -> Examined:
-    """Everything that can be said about the file; of variables and hosts only with `environ`."""
+def examine(
+    path: Path,
+    *,
+    at_us: int,
+    environ: Mapping[str, str] | None = None,
+    asks_engines: bool = False,
+) -> Examined:
+    """Everything that can be said about the file; of variables and hosts only with `environ`.
+
+    `asks_engines`: flags are judged by the installed vLLM, which a start does later by itself.
+    """
     document = _document(path)
     draft = draft_settings(document)
     found = _contradictions(draft)
+    notes: tuple[str, ...] = ()
     if draft.settings is not None:
-        facts = gather(draft.settings, at_us, environ)
+        facts = gather(draft.settings, at_us, environ, asks_engines=asks_engines)
         found += chain.from_iterable(check(draft.settings, facts) for check in PLAUSIBLE)
-    return _examined(str(path), document, draft, found)
+        notes = facts.notes
+    return replace(_examined(str(path), document, draft, found), notes=notes)
 
 
 def version(settings: Settings) -> str:

@@ -13,6 +13,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from backends.engine import tuned
 from backends.engine.adapters import BadAdapter, check_fits
+from gateway.config.checks.engine_flags import FlagVerdict, judge_flags
 from gateway.config.checks.private_hosts import named_hosts
 from gateway.config.faults import Place
 from gateway.config.lookups import looked_up
@@ -29,14 +30,24 @@ from ledger.prices.stored import stored_prices
 US_PER_S = 1_000_000
 
 
-def gather(settings: Settings, at_us: int, environ: Mapping[str, str] | None = None) -> Facts:
-    """`environ`: of the process that would serve; without it no host is looked up either."""
-    wrong = dict(_wrong_paths(settings))
+def gather(
+    settings: Settings,
+    at_us: int,
+    environ: Mapping[str, str] | None = None,
+    *,
+    asks_engines: bool = False,
+) -> Facts:
+    """`environ`: of the process that would serve; without it no host is looked up either.
+
+    `asks_engines`: the installed vLLM is asked which flags it has.
+    """
+    flags = judge_flags(settings) if asks_engines else FlagVerdict({}, ())
+    wrong = flags.wrong | dict(_wrong_paths(settings))
     prices = _prices(settings, at_us, wrong)
     today = datetime.fromtimestamp(at_us / US_PER_S, tz=UTC).date()
     addresses = {} if environ is None else looked_up(named.host for named in named_hosts(settings))
     names = _names(settings, environ or {})
-    return Facts(today, at_us, prices, wrong, environ, names, addresses)
+    return Facts(today, at_us, prices, wrong, environ, names, addresses, flags.notes)
 
 
 def _wrong_paths(settings: Settings) -> Iterator[tuple[Place, str]]:
