@@ -92,8 +92,8 @@ def command(launch: Launch, known: frozenset[str], port: int) -> list[str]:
 
     And `BadAdapter`, for a folder that is none.
     """
-    for words in unknown_flags(launch.flags, known):
-        raise BadFlags(words)
+    for wrong in unknown_flags(launch.flags, known):
+        raise BadFlags(wrong)
     given = _given(launch.flags)
     words = [str(launch.environment.python), "-m", _MODULE]
     for flag, values in _ours(launch, port):

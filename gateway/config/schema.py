@@ -229,6 +229,10 @@ class Engine(Section):
     metrics: Literal["auto", "vllm", "sglang", "tgi", "tensorrt-llm", "triton", "llama.cpp"] = (
         Field("auto", description="whose metrics page `endpoints` have; `auto`: found by its names")
     )
+    measure: Literal["off", "idle", "always"] = Field(
+        "idle", description="requests of ours that time `endpoints`: few and only while nothing"
+        " runs there; `always`: more, at once; `off`: none, speed is assumed by the GPU's type",
+    )  # fmt: skip
     context_tokens: int | None = Field(
         None, ge=1, description="context limit; default: what the engine reports"
     )
