@@ -20,7 +20,7 @@ from gateway.config.lookups import looked_up
 from gateway.config.plausible import Facts
 from gateway.config.schema import Engine, Settings
 from gateway.config.statedir import DIRECTORIES, LEDGER
-from ledger.database import DatabaseError, open_readonly, sqlite_url
+from ledger.database import URL_VARIABLE, DatabaseError, open_readonly, sqlite_url
 from ledger.identity.known_names import known_names
 from ledger.prices.book import Price, PriceBook, PriceError
 from ledger.prices.bundled import BOOK, bundled_seed, load_price_file
@@ -46,7 +46,7 @@ def gather(
     prices = _prices(settings, at_us, wrong)
     today = datetime.fromtimestamp(at_us / US_PER_S, tz=UTC).date()
     addresses = {} if environ is None else looked_up(named.host for named in named_hosts(settings))
-    names = _names(settings, environ or {})
+    names = names_of_keys(settings, environ or {})
     return Facts(today, at_us, prices, wrong, environ, names, addresses, flags.notes)
 
 
@@ -123,9 +123,10 @@ def _wrong_profile(profile: str, model: str | None) -> str:
     return ""
 
 
-def _names(settings: Settings, environ: Mapping[str, str]) -> dict[str, frozenset[str]]:
-    """Of the ledger's keys; none where it is not there yet, or cannot be read now."""
-    url = settings.ledger.url or environ.get(settings.ledger.url_env or "", "").strip()
+def names_of_keys(settings: Settings, environ: Mapping[str, str]) -> dict[str, frozenset[str]]:
+    """Return whom the ledger's keys belong to; nothing where it cannot be read, or not yet."""
+    named = environ.get(settings.ledger.url_env or "", "") or environ.get(URL_VARIABLE, "")
+    url = settings.ledger.url or named.strip()
     path = settings.state / LEDGER
     if not url and (settings.ledger.url_env or not path.is_file()):
         return {}

@@ -139,3 +139,10 @@ def test_a_provider_in_a_private_network_is_a_warning(written):
     text = UNPRICED.replace("{api_key_env: KEY}", "{base_url: 'http://vllm.internal:8000/v1'}")
     answer = invoke("check", "--config", written(text))
     assert "providers.openai.base_url: `vllm.internal` looks like a name of a pri" in answer.stderr
+
+
+def test_a_set_is_checked_before_there_is_a_ledger(written, tmp_path):
+    sets = tmp_path / "set.yaml"
+    sets.write_text("policies: [{name: a, match: {teams: [search]}}]")
+    answer = invoke("policy", "check", sets, "--config", written(GOOD))
+    assert (answer.exit_code, answer.stderr) == (0, "")

@@ -116,7 +116,8 @@ async def test_a_file_that_was_spoiled_since_the_start_ends_nothing(
     assert "no engine model" in caplog.text
 
 
-POOL = "pools: {{a: {{engine: {{kind: vllm, endpoints: ['http://h/v1'], measure: {0}}}, gpu: {{type: {1}}}}}}}"  # noqa: E501
+ENGINE = "{{kind: vllm, endpoints: ['http://h/v1'], measure: {0}}}"
+POOL = "pools: {{a: {{engine: " + ENGINE + ", gpu: {{type: {1}}}}}}}"
 SEAT = EngineSeat("pool:a/0", "a", "http://h/v1", managed=False, simulated=False,
                   served_name="m", max_num_seqs=8, prefill_budget_tokens=2048)  # fmt: skip
 
