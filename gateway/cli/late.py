@@ -56,7 +56,7 @@ class Late(TyperCommand):
             add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
         )
         one.command(self.name)(found)
-        return with_common_options(typer.main.get_command(one), self._place)
+        return with_common_options(typer.main.get_command(one), f"{self._module}:{self._function}")
 
 
 class LateGroup(TyperGroup):

@@ -7,15 +7,15 @@ from typer.testing import CliRunner
 
 from gateway.cli.app import app
 from gateway.cli.commands import COMMANDS
-from gateway.cli.late import Command, Late, Noun
+from gateway.cli.late import Late, Noun
 from gateway.cli.options import CHANGING, READING, RUNNING
 
-EVERY: dict[str, Command] = {
-    f"{name} {verb}".strip(): command
+EVERY: dict[str, str] = {
+    f"{name} {verb}".strip(): place
     for name, entry in COMMANDS.items()
-    for verb, command in (entry.commands if isinstance(entry, Noun) else {"": entry}).items()
+    for verb, place in (entry.commands if isinstance(entry, Noun) else {"": entry}).items()
 }
-CHANGES = [words for words, command in EVERY.items() if command.place in CHANGING]
+CHANGES = [words for words, place in EVERY.items() if place in CHANGING]
 NO_JSON = {"engine logs": "it prints an engine's own lines as they are"}
 NOT_HERE = {  # of what changes something, what has no use for an option, and why
     "--config": {
@@ -43,8 +43,7 @@ def options(words: str) -> set[str]:
 
 
 def test_every_command_is_of_one_kind() -> None:
-    places = [command.place for command in EVERY.values()]
-    assert sorted(places) == sorted([*CHANGING, *READING, *RUNNING])
+    assert sorted(EVERY.values()) == sorted([*CHANGING, *READING, *RUNNING])
 
 
 @pytest.mark.parametrize("words", CHANGES)
@@ -56,13 +55,13 @@ def test_what_changes_something_takes_the_same_options(words) -> None:
 
 @pytest.mark.parametrize("words", EVERY)
 def test_what_prints_a_result_prints_it_as_data_too(words) -> None:
-    prints = EVERY[words].place not in RUNNING and words not in NO_JSON
+    prints = EVERY[words] not in RUNNING and words not in NO_JSON
     assert ("--json" in options(words)) is prints
 
 
 @pytest.mark.parametrize("words", EVERY)
 def test_only_what_changes_something_takes_yes(words) -> None:
-    assert ("--yes" in options(words)) is (EVERY[words].place in CHANGING)
+    assert ("--yes" in options(words)) is (EVERY[words] in CHANGING)
 
 
 def test_yes_is_taken_on_the_command_line_and_told_in_the_help(tmp_path) -> None:
