@@ -214,7 +214,7 @@ SLIPS = {
 @pytest.mark.parametrize("slip", SLIPS)
 def test_no_warning_follows_from_an_error(slip, world, tmp_path, monkeypatch) -> None:
     """Each setting of a file without warnings is spoiled, one after the other."""
-    monkeypatch.setattr("gateway.config.settings.gather", lambda *_: world)
+    monkeypatch.setattr("gateway.config.settings.gather", lambda *_, **__: world)
     path = tmp_path / "file.yaml"
     path.write_text(RICH)
     assert examine(path, at_us=AT_US).lines == []
