@@ -315,6 +315,8 @@ async def refuse(reply: Reply, error: RequestError, *, last: bool = False) -> No
         headers.append((b"retry-after", str(max(1, ceil(error.retry_after_s))).encode()))
     if error.retry is not None:
         headers.append((b"x-should-retry", b"true" if error.retry else b"false"))
+    if error.backend is not None:
+        headers.append((b"x-breakeven-backend", error.backend.encode("latin-1", "replace")))
     if error.row.status == 405:
         headers.append((b"allow", b"POST"))
     if error.row.status == 401:

@@ -119,7 +119,8 @@ class Dispatcher:
                 if self.drawing is not None and target.own:
                     self.drawing.offer(asked, identity, target)
                 return
-            refusal = failed(error)
+            name = attempt.step.frozen.target.name
+            refusal = failed(error, name, [target.name for target in failing])
             if isinstance(error, Overtaken):
                 continue  # nothing failed: it was sent to the wrong place
             failing.append(attempt.step.frozen.target)
@@ -346,6 +347,6 @@ class Dispatcher:
             self.metering.settle_later(attempt, outcome)
             return error  # no byte has left: another target may still answer
         await self.metering.settle(attempt, outcome)
-        told, reply.broken = failed(error), True
+        told, reply.broken = failed(error, target.name), True
         await reply.body(error_event(told.message, told.row.type, told.row.code), more=False)
         return None

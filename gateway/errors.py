@@ -73,7 +73,10 @@ TABLE: dict[str, Row] = {
 
 
 class RequestError(GatewayError):
-    """What one client is told. `kind` is a key of `TABLE`; `retry=False` stops SDK retries."""
+    """What one client is told. `kind` is a key of `TABLE`; `retry=False` stops SDK retries.
+
+    `backend`: the target that failed, for `x-breakeven-backend`.
+    """
 
     def __init__(
         self,
@@ -83,6 +86,7 @@ class RequestError(GatewayError):
         param: str | None = None,
         retry_after_s: float | None = None,
         retry: bool | None = None,
+        backend: str | None = None,
     ) -> None:
         super().__init__(message)
         self.row = TABLE[kind]
@@ -91,6 +95,7 @@ class RequestError(GatewayError):
         self.param = param
         self.retry_after_s = retry_after_s
         self.retry = retry
+        self.backend = backend
 
 
 def body(error: RequestError) -> bytes:

@@ -1,7 +1,8 @@
 """What a client is told when no answer comes: the cause and the fix, never a provider's secret."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from math import ceil
 from typing import NamedTuple
 
 from backends.errors import (
@@ -22,10 +23,8 @@ from router.explain import short
 from router.types import Feature, Kind, Reason, Verdict
 
 RETRY_AFTER_S = 1.0
-NO_PATH = (
-    "The target has no such path, or moved: its `base_url` (or `endpoints`) in the gateway's "
-    "configuration is wrong."
-)
+_MEND = "This cannot pass by itself: name another model, and tell the gateway's operator"
+_BASE_URL = "that its `base_url` (or `endpoints`) in the gateway's configuration is wrong."
 _INSIDE = (
     "The key, the model or its policy is internal-only: name a model with targets inside the "
     "network, or ask for a key or a policy with `residency: any`."
@@ -71,6 +70,46 @@ _ASKED_BY = {  # the member that asks for a feature
     Feature.MEDIA_URLS: "messages",
     Feature.HOSTED_TOOLS: "tools",
 }
+
+
+class Failure(NamedTuple):
+    """How a failed target is described: `reason` beside a status, `did` without one.
+
+    `cure`: what the client can do; empty where a retry may help.
+    """
+
+    did: str
+    reason: str
+    cure: str = ""
+
+
+FAILURES: Mapping[str, Failure] = {  # by `BackendError.kind`; static words alone, for no secret
+    "unreachable": Failure("could not be reached", "not reachable"),
+    "overloaded": Failure("is overloaded", "overloaded"),
+    "refused_credentials": Failure(
+        "refused the gateway's own account",
+        "it refused the gateway's own account",
+        f"{_MEND} that its key or balance is refused.",
+    ),
+    "too_long": Failure(
+        "has too small a context for the prompt",
+        "the prompt exceeds its context",
+        "Shorten the prompt, or name a model with a larger context.",
+    ),
+    "unserved": Failure("does not serve the model now", "it does not serve the model now"),
+    "server_error": Failure("reported an error", "server error"),
+    "reported_error": Failure("reported an error in its answer", "an error in its answer"),
+    "wrong_address": Failure(
+        "has no such path, or moved", "it has no such path, or moved", f"{_MEND} {_BASE_URL}"
+    ),
+    "head_timeout": Failure("did not answer in time", "no answer in time"),
+    "silent": Failure("fell silent", "it fell silent"),
+    "overtaken": Failure("has no room left", "no room left"),
+    "idle_timeout": Failure("went silent before its answer was complete", "it went silent"),
+    "upstream_broken": Failure("broke off its answer", "it broke off its answer"),
+    "bad_answer": Failure("sent an answer that cannot be read", "its answer cannot be read"),
+}
+_UNNAMED = Failure("failed", "failed")
 
 
 class Short(NamedTuple):
@@ -166,15 +205,31 @@ def _asked_by(feature: Feature, plan: Plan) -> str:
     return _ASKED_BY[feature]
 
 
-def failed(error: BackendError) -> RequestError:
-    """A target's failure as the client hears it."""
+def failed(
+    error: BackendError, target: str | None = None, before: Sequence[str] = ()
+) -> RequestError:
+    """Return what the client is told: which target failed, how, and what to do.
+
+    `target`: its name as `x-breakeven-backend` tells it; `before`: targets that had failed already.
+    """
     kind = "timeout" if _timed_out(error) else "upstream"
     wait_s = error.retry_after_s
     if isinstance(error, Overloaded | Overtaken):
         kind, wait_s = "overloaded", wait_s or RETRY_AFTER_S
     if isinstance(error, WrongAddress):
-        return RequestError("upstream", NO_PATH)
-    return RequestError(kind, f"The target failed: {error.kind}.", retry_after_s=wait_s)
+        wait_s = None
+    failure = FAILURES.get(error.kind, _UNNAMED)
+    what = f"returned {error.status} ({failure.reason})" if error.status else failure.did
+    who = "The upstream" if target is None else f"Upstream `{target}`"
+    earlier = " and ".join(f"`{name}`" for name in dict.fromkeys(before) if name != target)
+    after = f", after {earlier} failed" if earlier else ""
+    cure = failure.cure or (
+        f"Retry after {ceil(max(RETRY_AFTER_S, wait_s))} s."
+        if wait_s is not None
+        else "Retry the request, or name another model."
+    )
+    message = f"{who} {what}{after}. {cure}"
+    return RequestError(kind, message, retry_after_s=wait_s, backend=target)
 
 
 def status_of(error: BackendError) -> tuple[Status, int]:

@@ -92,17 +92,29 @@ def command(launch: Launch, known: frozenset[str], port: int) -> list[str]:
 
     And `BadAdapter`, for a folder that is none.
     """
-    given = {word.partition("=")[0].replace("_", "-") for word in launch.flags if word[:2] == "--"}
-    for flag in sorted(given - known):
-        if flag.partition(".")[0] not in known and flag.replace("--no-", "--") not in known:
-            near = difflib.get_close_matches(flag, known, n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise BadFlags(f"this vLLM has no flag {flag}{hint}")
+    for wrong in unknown_flags(launch.flags, known):
+        raise BadFlags(wrong)
+    given = _given(launch.flags)
     words = [str(launch.environment.python), "-m", _MODULE]
     for flag, values in _ours(launch, port):
         if flag in known and flag not in given and flag.replace("--", "--no-", 1) not in given:
             words += [flag, *values]
     return [*words, *adapters.flags(launch.adapters), *launch.flags]
+
+
+def unknown_flags(flags: Sequence[str], known: frozenset[str]) -> list[str]:
+    """Return a sentence for each flag that is not `known`, with the one that was meant."""
+    found: list[str] = []
+    for flag in sorted(_given(flags) - known):
+        if flag.partition(".")[0] not in known and flag.replace("--no-", "--") not in known:
+            near = difflib.get_close_matches(flag, known, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            found.append(f"this vLLM has no flag {flag}{hint}")
+    return found
+
+
+def _given(flags: Sequence[str]) -> set[str]:
+    return {word.partition("=")[0].replace("_", "-") for word in flags if word[:2] == "--"}
 
 
 def _ours(launch: Launch, port: int) -> list[tuple[str, Sequence[str]]]:

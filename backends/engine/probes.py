@@ -75,6 +75,21 @@ class Stream:
         return self.marks[place - 1].tokens if place else 0
 
 
+@dataclass(slots=True)
+class Spent:
+    """What measuring sent to an engine: requests, and the tokens that they took."""
+
+    requests: int = 0
+    prompt_tokens: int = 0
+    output_tokens: int = 0
+
+    def add(self, stream: Stream) -> Stream:
+        self.requests += 1
+        self.prompt_tokens += stream.prompt_tokens
+        self.output_tokens += stream.marks[-1].tokens
+        return stream
+
+
 async def context_limit(client: httpx.AsyncClient, workload: Workload) -> int | None:
     """The longest context that the engine reports; `None` when it does not say.
 

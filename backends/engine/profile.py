@@ -12,13 +12,21 @@ import asyncio
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from statistics import median
 
 import httpx
 
 from backends.engine.leastsquares import solve
-from backends.engine.probes import ProbeError, Stream, Workload, context_limit, kv_room, measure
+from backends.engine.probes import (
+    ProbeError,
+    Spent,
+    Stream,
+    Workload,
+    context_limit,
+    kv_room,
+    measure,
+)
 from backends.stepmodel import StepModel
 
 _NAMES = ("a_s", "b_s", "c_s", "d_s", "t0_s")
@@ -49,6 +57,10 @@ class Limits:
     concurrencies: tuple[int, ...] = (2, 4, 8, 16)
     prompts: tuple[int, ...] = (16, 128, 512, 1536)
     output_tokens: int = 32
+
+
+# For an engine that belongs to somebody else: about a tenth of the tokens, and short prompts.
+SMALL = Limits(budget_s=4.0, many=(), long=(), rounds=1, concurrencies=(2, 6), prompts=(16, 256))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +105,7 @@ class Profile:
     error_worst: float
     observations: int
     seconds: float
+    spent: Spent = field(default_factory=Spent)
 
 
 async def profile(
@@ -101,8 +114,9 @@ async def profile(
     """Measure and fit; raises `ProbeError` when the engine gives nothing to fit."""
     limits = limits or Limits()
     began = time.monotonic()
-    observations = await _series(client, Workload(base_url, model), limits, began)
-    return fit(observations, seconds=time.monotonic() - began)
+    spent = Spent()
+    observations = await _series(client, Workload(base_url, model), limits, began, spent)
+    return replace(fit(observations, seconds=time.monotonic() - began), spent=spent)
 
 
 def fit(observations: Sequence[Observation], *, seconds: float = 0.0) -> Profile:
@@ -144,47 +158,53 @@ def _most(observations: Sequence[Observation], index: int) -> float:
 
 
 async def _series(
-    client: httpx.AsyncClient, workload: Workload, limits: Limits, began: float
+    client: httpx.AsyncClient, workload: Workload, limits: Limits, began: float, spent: Spent
 ) -> list[Observation]:
     longest = await context_limit(client, workload) or 2048
     kv_tokens = await kv_room(client, workload)  # before our own streams could look like others'
-    first = await measure(client, workload, prompt_words=_FIRST_WORDS, output_tokens=2)
+    first = spent.add(await measure(client, workload, prompt_words=_FIRST_WORDS, output_tokens=2))
     a_word = _LONGER * first.prompt_tokens / _FIRST_WORDS
     room = longest - limits.output_tokens
     prompts = [length for length in limits.prompts if length * a_word < room] or [8]
     plan = [(1, length) for length in prompts]
     plan += [(count, prompts[0]) for count in limits.concurrencies]
     plan += [(4, length) for length in prompts[2:]]
-    await measure(client, workload, prompt_words=prompts[0], output_tokens=2)  # not counted
-    found = await _rounds(client, workload, plan, limits, began + limits.budget_s)
+    spent.add(await measure(client, workload, prompt_words=prompts[0], output_tokens=2))  # untimed
+    rounds = Rounds(client, workload, limits, spent)
+    found = await rounds.run(plan, began + limits.budget_s)
     more = fuller(found, limits, Room(longest, kv_tokens, a_word), short=prompts[0])
     until_s = time.monotonic() + limits.fuller_s
-    return found + await _rounds(client, workload, more, limits, until_s)
+    return found + await rounds.run(more, until_s)
 
 
-async def _rounds(
-    client: httpx.AsyncClient,
-    workload: Workload,
-    plan: Sequence[tuple[int, int]],
-    limits: Limits,
-    until_s: float,
-) -> list[Observation]:
-    """The middle of each point (streams, words of each prompt) over some rounds."""
-    rounds: list[list[Observation]] = [[] for _ in plan]
-    for turn in range(limits.rounds):
-        for place, (count, length) in enumerate(plan):
-            if turn and time.monotonic() > until_s:
-                break
-            tokens = _tokens(count, limits)
-            rounds[place] += observe(
-                await asyncio.gather(
-                    *(
-                        measure(client, workload, prompt_words=length, output_tokens=tokens)
-                        for _ in range(count)
-                    )
-                )
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """Measured points of one engine; `spent` counts what they take."""
+
+    client: httpx.AsyncClient
+    workload: Workload
+    limits: Limits
+    spent: Spent
+
+    async def run(self, plan: Sequence[tuple[int, int]], until_s: float) -> list[Observation]:
+        """The middle of each point (streams, words of each prompt) over some rounds."""
+        rounds: list[list[Observation]] = [[] for _ in plan]
+        for turn in range(self.limits.rounds):
+            for place, (count, length) in enumerate(plan):
+                if turn and time.monotonic() > until_s:
+                    break
+                rounds[place] += observe(await self._together(count, length))
+        return [middle for found in rounds for middle in middles(found)]
+
+    async def _together(self, count: int, length: int) -> list[Stream]:
+        tokens = _tokens(count, self.limits)
+        streams = await asyncio.gather(
+            *(
+                measure(self.client, self.workload, prompt_words=length, output_tokens=tokens)
+                for _ in range(count)
             )
-    return [middle for found in rounds for middle in middles(found)]
+        )
+        return [self.spent.add(stream) for stream in streams]
 
 
 def _tokens(streams: int, limits: Limits) -> int:

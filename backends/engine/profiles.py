@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from backends.engine.probes import Spent
 from backends.engine.profile import Profile
 from backends.stepmodel import StepModel
 
@@ -70,6 +71,7 @@ def load(folder: Path, model: Path, under: Circumstances) -> Profile | None:
         fields["step"] = StepModel(**fields["step"])
         fields["fitted"] = StepModel(**fields["fitted"])
         fields["pessimistic"] = tuple(fields["pessimistic"])
+        fields["spent"] = Spent(**fields.get("spent", {}))
         return Profile(**fields)
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -21,6 +21,7 @@ from gateway.policies import overrideverbs as verbs
 from gateway.policies.overrides import TARGET, barred
 from gateway.runtime import EngineSeat
 from gateway.targets.enginewords import words_of
+from gateway.targets.measurements import EngineMeasurement, read_measurements
 from ledger.fleet.upkeepnotes import Note as UpkeepNote
 from ledger.fleet.upkeepnotes import read_notes
 from ledger.overrides import Override
@@ -55,11 +56,13 @@ def engines_status(place: Place, _: Nothing) -> dict[str, Any]:
         stands = verbs.in_force(place.ledger, place.now_us)
         notes, words = read_notes(host.runtime.run_dir), words_of(host.runtime.run_dir)
         ttft_us, tpot_us = _promised_us(place.settings)
+        measured = read_measurements(host.runtime.run_dir)
         return listed(
             [
                 _seen(one, stands)
                 | {"reason": words.get(one.seat.name)}
                 | _upkeep(one, notes)
+                | {"measured": _measured(measured.get(one.seat.name))}
                 | _way(host.round_trip_us(one.row), ttft_us)
                 | _steps(one.state, tpot_us)
                 for one in host.every()
@@ -128,6 +131,13 @@ def _seen(one: Seen, stands: Sequence[Override]) -> dict[str, Any]:
 def _upkeep(one: Seen, notes: Mapping[str, UpkeepNote]) -> dict[str, Any]:
     note = notes.get(one.seat.name)
     return {"upkeep": None if note is None else msgspec.to_builtins(note)}
+
+
+def _measured(note: EngineMeasurement | None) -> dict[str, Any] | None:
+    """When its speed was found out, how, and what was sent to it for that."""
+    if note is None:
+        return None
+    return {name: getattr(note, name) for name in note.__struct_fields__ if name != "engine"}
 
 
 def _promised_us(settings: Settings) -> tuple[int | None, int | None]:

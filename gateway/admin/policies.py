@@ -1,11 +1,13 @@
 """The verbs of `breakeven policy`: sets judged, compared, put in force, taken back."""
 
+import os
 from typing import Annotated, Any
 
 import msgspec
 
 from gateway.admin.verb import NOTE_LIMIT, NUMBER_LIMIT, Nothing, Place, listed, verb
 from gateway.config.settings import version
+from gateway.config.surroundings import names_of_keys
 from gateway.following import FOLLOW_S
 from gateway.policies import verbs
 from gateway.policies.overrideverbs import Author
@@ -74,7 +76,8 @@ def policies_show(place: Place, _: Nothing) -> dict[str, Any]:
 
 @verb("POST", "/policies/check", "Every fault of a set; puts nothing in force", Judged)
 def policies_check(place: Place, given: Judged) -> dict[str, Any]:
-    return verbs.checked(examine_set(given.policies, place.settings, given.name))
+    known = names_of_keys(place.settings, os.environ)
+    return verbs.checked(examine_set(given.policies, place.settings, given.name, known))
 
 
 @verb("POST", "/policies/diff", "What a set would change, line by line", Judged)

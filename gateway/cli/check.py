@@ -4,6 +4,7 @@ Faults go to stderr by line, as compilers write them; with `--json` they are dat
 status is 1 for an error, and for a warning with `--strict`.
 """
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ def check(
     config: Config = Path("breakeven.yaml"), strict: Strict = False, as_json: AsJson = False
 ) -> None:
     """List every fault of a configuration file at once; starts nothing."""
-    examined = examine(config, at_us=Clock().wall_us())
+    examined = examine(config, at_us=Clock().wall_us(), environ=os.environ, asks_engines=True)
     settings = examined.settings
     passes = settings is not None and not (strict and examined.faults)
     if as_json:
@@ -28,7 +29,7 @@ def check(
     if settings is None or not passes:
         verdict = "cannot be used" if settings is None else "does not pass --strict"
         fail(f"{config} {verdict}: {examined.count}\n" + "\n".join(examined.lines))
-    for line in examined.lines:
+    for line in (*examined.lines, *(f"{config}: note: {note}" for note in examined.notes)):
         typer.echo(line, err=True)
     emit(None, as_json=False, show=lambda out: out.print(_summary(examined.name, settings)))
 
@@ -39,6 +40,7 @@ def _document(examined: Examined) -> dict[str, Any]:
         "config": examined.name,
         "valid": settings is not None,
         "faults": [fault.document() for fault in examined.faults],
+        "notes": list(examined.notes),
     }
     if settings is not None:
         document |= {

@@ -13,6 +13,7 @@ from sqlalchemy import Engine, make_url
 from gateway.admin.elsewhere import gateway_url
 from gateway.cli.output import fail
 from gateway.clock import Clock
+from gateway.config.checks.unset_variables import NOT_SET, needed_variables
 from gateway.config.credentials import (
     collector_headers,
     engine_key,
@@ -20,12 +21,15 @@ from gateway.config.credentials import (
     provider_keys,
     webhook,
 )
+from gateway.config.faults import dotted
 from gateway.config.settings import Settings, examine, load
 from gateway.config.statedir import plainly
 from gateway.errors import ConfigError
 from gateway.host.prepare import ledger_url
 from gateway.idempotency.keptanswers import SECRET_CHARACTERS
 from ledger.database import DatabaseError, make_engine, migrate, open_readonly
+
+_ASKED = ("providers", "opentelemetry", "peers")  # whose readers say by themselves what is missing
 
 Config = Annotated[
     Path,
@@ -64,38 +68,22 @@ def _elsewhere(path: Path) -> list[str]:
 def start_or_fail(path: Path) -> Settings:
     """The settings of a start: warnings are shown, an error ends it with the list of `check`."""
     _here_alone()
-    examined = examine(path, at_us=Clock().wall_us())
+    examined = examine(path, at_us=Clock().wall_us(), environ=os.environ)
     if examined.settings is None:
         lines = (*examined.lines, *_elsewhere(path))
         fail(f"{path} cannot be used: {examined.count}\n" + "\n".join(lines))
     for line in examined.lines:
-        typer.echo(line, err=True)
+        if NOT_SET not in line:  # an error here, and told below
+            typer.echo(line, err=True)
     if unset := [f"{path}: {line}" for line in _unset(examined.settings, os.environ)]:
         fail("\n".join(unset))
     return examined.settings
 
 
 def _unset(settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
-    """Keys that a start cannot do without. `check` needs none: it may run where no secret is."""
-    pools = [
-        (f"pools.{name}.engine", one.engine.api_key_env) for name, one in settings.pools.items()
-    ]
-    alerts, shown, replay = settings.alerts, settings.dashboard, settings.server.idempotency.replay
-    kept = ("server.idempotency.replay.key_env", replay.key_env if replay.enabled else None)
-    sampled = [
-        (f"pools.{name}.sampling.key_env", one.sampling.key_env)
-        for name, one in settings.pools.items()
-        if one.sampling is not None
-    ]
-    named = [
-        kept,
-        *sampled,
-        *((f"{place}.api_key_env", variable) for place, variable in pools),
-        ("alerts.webhook_env", alerts.webhook_env),
-        ("alerts.secret_env", alerts.secret_env),
-        ("ledger.url_env", None if settings.ledger.url else settings.ledger.url_env),
-        ("dashboard.reader_url_env", shown.reader_url_env if shown.enabled else None),
-    ]
+    """Keys that a start cannot do without. `check` only warns: it may run where no secret is."""
+    alerts, replay = settings.alerts, settings.server.idempotency.replay
+    kept = (("server", "idempotency", "replay", "key_env"), replay.key_env)
     asked: list[Callable[[], object]] = [
         partial(provider_keys, settings.providers, environ),
         *(partial(engine_key, one.engine, name, environ) for name, one in settings.pools.items()),
@@ -110,14 +98,14 @@ def _unset(settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
             ask()
         except ConfigError as error:
             yield from error.faults
-    for place, variable in named:
-        if variable is None:
+    for place, variable in needed_variables(settings):
+        if place[0] in _ASKED:
             continue
         secret = environ.get(variable, "")
         if not secret.strip():
-            yield f"{place}: `{variable}` is not set in the environment"
+            yield f"{dotted(place)}: `{variable}` {NOT_SET}"
         elif (place, variable) == kept and len(secret) < SECRET_CHARACTERS:
-            yield f"{place}: `{variable}` must hold at least {SECRET_CHARACTERS} characters"
+            yield f"{dotted(place)}: `{variable}` must hold at least {SECRET_CHARACTERS} characters"
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Self
@@ -94,6 +95,8 @@ def status(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> 
         out.print(_table(found))
         for words in (*filter(None, map(_why, found)), *filter(None, map(_late, found))):
             out.print(words, style="yellow", markup=False)
+        for words in filter(None, map(_measured, found)):
+            out.print(words, markup=False)
 
     emit(found, as_json=as_json, show=show)
 
@@ -283,6 +286,20 @@ def _way(one: dict[str, Any]) -> str:
     if one["round_trip_us"] is None:
         return "-"
     return f"{one['round_trip_us'] / 1e3:.2f} ms{' FAR' if one['far'] else ''}"
+
+
+def _measured(one: dict[str, Any]) -> str:
+    """What was sent to it to find out how fast it is, and when."""
+    note = one.get("measured")
+    if note is None:
+        return ""
+    when = datetime.fromtimestamp(note["at_us"] / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    spent = (
+        f"{note['requests']} requests of ours, {note['prompt_tokens']:,} prompt and "
+        f"{note['output_tokens']:,} output tokens"
+    )
+    sent = spent if note["requests"] else "no request was sent to it"
+    return f"{one['engine']} since {when}: {note['source']}; {sent}"
 
 
 def _why(one: dict[str, Any]) -> str:

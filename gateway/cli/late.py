@@ -18,6 +18,8 @@ import typer
 import typer.main
 from typer.core import TyperCommand, TyperGroup
 
+from gateway.cli.options import with_common_options
+
 WHOLE = 1_000  # characters: no sentence is as long
 
 
@@ -54,7 +56,7 @@ class Late(TyperCommand):
             add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
         )
         one.command(self.name)(found)
-        return typer.main.get_command(one)
+        return with_common_options(typer.main.get_command(one), f"{self._module}:{self._function}")
 
 
 class LateGroup(TyperGroup):

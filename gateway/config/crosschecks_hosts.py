@@ -23,7 +23,9 @@ from ledger.unixsocket import PATH_BYTES
 from router.types import Feature
 
 LAST_PORT = 65535
+TOTAL: Place = ("server", "timeouts", "total_s")
 _KEYS = ("api_key_env", "api_key_file", "api_key_exec")
+_LISTENING = ("host", "port", "replicas", "enabled")  # what says where something of ours listens
 KV_ADDRESS = re.compile(r"tcp://[^/\s]+:\d{1,5}|ipc:///\S+")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 EVERYWHERE = ("0.0.0.0", "::")
@@ -127,7 +129,7 @@ def providers(settings: Settings) -> Iterator[Fault]:
             yield Fault((*here, "base_url"), words + _known_otherwise(name))
         if _lacks_key(name, provider):
             words = "no key is named: most providers refuse such requests; set `api_key_env`"
-            yield warning(here, words)
+            yield warning(here, words, upon=(here,))
 
 
 def batches(settings: Settings) -> Iterator[Fault]:
@@ -135,7 +137,8 @@ def batches(settings: Settings) -> Iterator[Fault]:
     taking = any(provider.batch for provider in settings.providers.values())
     if taking and limits.hand_on_s <= limits.spill_s:
         words = "is not longer than `spill_s`: lines spill before any could go to a batch"
-        yield warning(("batches", "hand_on_s"), words)
+        upon: tuple[Place, ...] = (("batches", "spill_s"), ("providers",))
+        yield warning(("batches", "hand_on_s"), words, upon=upon)
 
 
 def addresses(settings: Settings) -> Iterator[Fault]:
@@ -214,11 +217,11 @@ def waits(settings: Settings) -> Iterator[Fault]:
         wait_s = getattr(limits, name)
         if wait_s > limits.total_s:
             words = f"is never reached: a request ends after total_s ({limits.total_s:g})"
-            yield warning(("server", "timeouts", name), words)
+            yield warning(("server", "timeouts", name), words, upon=(TOTAL,))
     for index, rule in enumerate(settings.policies):
         if rule.queue_ms >= limits.total_s * 1000:
             words = f"is never reached: a request ends after total_s ({limits.total_s:g})"
-            yield warning(("policies", index, "queue_ms"), words)
+            yield warning(("policies", index, "queue_ms"), words, upon=(TOTAL,))
 
 
 def _urls(settings: Settings) -> Iterator[tuple[Place, tuple[str, ...]]]:
@@ -263,10 +266,11 @@ def _same_host(one: str, other: str) -> bool:
 def _collision(claim: Claim, other: Claim, shared: list[int]) -> Fault:
     numbers = str(shared[0]) if len(shared) == 1 else f"{shared[0]} to {shared[-1]}"
     theirs = Fault(other.place, "").path
+    upon = tuple((*each.place[:-1], key) for each in (claim, other) for key in _LISTENING)
     if claim.moves or other.moves:
         words = f"{numbers} is also {theirs}'s, by default: {ENGINE_DEFAULTS_MOVE}"
-        return warning(claim.place, words)
-    return Fault(claim.place, f"{numbers} is also {theirs}'s; choose another port")
+        return warning(claim.place, words, upon=upon)
+    return Fault(claim.place, f"{numbers} is also {theirs}'s; choose another port", upon=upon)
 
 
 def _misdirected(settings: Settings, place: Place, host: str) -> str | None:

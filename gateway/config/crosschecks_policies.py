@@ -3,11 +3,12 @@
 from collections.abc import Callable, Iterator
 
 from gateway.config.aliases import logical, resolve_model
+from gateway.config.checks.policy_order import policy_order
 from gateway.config.conditions import Condition, Faulty
 from gateway.config.faults import Fault, Place, nearest, warning
 from gateway.config.schema import Match, Model, PolicyRule, Settings
 from ledger.budgets.windows import WindowError, zone_named
-from router.policy import Facts, Rule, covers, matches
+from router.policy import Facts, Rule, matches
 from router.types import Policy
 
 UNMATCHED = "default"  # what a request is told that falls under no policy of the file
@@ -25,7 +26,8 @@ def policy_default(settings: Settings) -> Iterator[Fault]:
     for index, rule in enumerate(settings.policies):
         if rule.name == UNMATCHED and (rule.match != Match() or rule.shadow):
             words = f"`{UNMATCHED}` is told of requests that no policy matches, too: another name"
-            yield warning(("policies", index, "name"), words)
+            upon: tuple[Place, ...] = (("policies", index, "match"), ("policies", index, "shadow"))
+            yield warning(("policies", index, "name"), words, upon=upon)
 
 
 def policy_models(settings: Settings) -> Iterator[Fault]:
@@ -44,27 +46,12 @@ def policy_models(settings: Settings) -> Iterator[Fault]:
                 )
 
 
-def policy_order(settings: Settings) -> Iterator[Fault]:
-    """Rules that no request gets to, or that are decided by for none where they are shadows."""
-    above: list[tuple[str, Rule]] = []
-    for index, rule in enumerate(settings.policies):
-        here = _asked(rule)
-        over = next((one for one in above if covers(one[1], here)), None)
-        if over is not None:
-            name, upper = over
-            is_all = not (upper.models or upper.teams)
-            what = "every request" if is_all else "all that this one does"
-            words = f"never used: `{name}` above it matches {what}"
-            yield warning(("policies", index), words)
-        elif not here.is_conditional:
-            above.append((rule.name, here))
-
-
 def policy_queue(settings: Settings) -> Iterator[Fault]:
     for index, rule in enumerate(settings.policies):
         if "queue_ms" in rule.model_fields_set and rule.otherwise != "queue":
             words = f"nothing waits: `otherwise` is `{rule.otherwise}`; say `otherwise: queue`"
-            yield warning(("policies", index, "queue_ms"), words)
+            upon: tuple[Place, ...] = (("policies", index, "otherwise"),)
+            yield warning(("policies", index, "queue_ms"), words, upon=upon)
 
 
 def _pattern_matches(settings: Settings, pattern: str, known: list[str]) -> bool:
@@ -139,7 +126,8 @@ def policy_quality(settings: Settings) -> Iterator[Fault]:
             unstated = [one for one in model.targets if one not in model.quality_loss]
             if unstated:
                 words = f"`{unstated[0]}` of `{name}` is left out: it states no `quality_loss`"
-                yield warning(place, words)
+                upon = tuple(("models", name, key) for key in ("targets", "quality_loss"))
+                yield warning(place, words, upon=(*upon, ("policies", index, "match")))
 
 
 def model_quality(settings: Settings) -> Iterator[Fault]:
@@ -148,15 +136,6 @@ def model_quality(settings: Settings) -> Iterator[Fault]:
             if target not in model.targets:
                 words = f"`{target}` is no target of this model{nearest(target, model.targets)}"
                 yield Fault(("models", name, "quality_loss", target), words)
-
-
-def _asked(rule: PolicyRule) -> Rule:
-    """What it asks of requests, without what it says of them."""
-    asked = rule.match
-    return Rule(
-        "", Policy(""), asked.models, asked.teams,
-        is_conditional=asked.when is not None or bool(asked.times), shadow=rule.shadow,
-    )  # fmt: skip
 
 
 def _passed_through(settings: Settings, target: str) -> bool:

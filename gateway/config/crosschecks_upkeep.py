@@ -38,4 +38,4 @@ def upkeep(settings: Settings) -> Iterator[Fault]:
             yield Fault(here, f"{words}; add a replica or a target")
         if kept.stop and kept.start and alone:
             words = f"`{alone[0]}` has no other target: its requests are refused meanwhile"
-            yield warning((*here, "stop"), words)
+            yield warning((*here, "stop"), words, upon=(("models",),))

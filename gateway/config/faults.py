@@ -6,7 +6,7 @@ look for it, with the line of the file.
 """
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -19,13 +19,18 @@ SHOWN_NAMES = 9  # of a short list of names all are shown, of a longer one the n
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """`about`: another place that the fault depends on, such as the pool that a model names."""
+    """`about`: another place that the fault depends on, such as the pool that a model names.
+
+    `upon`: settings that the finding compares its place with. Where one of them is itself at
+    fault, the finding may only follow from that and is left out.
+    """
 
     place: Place
     message: str
     severity: Severity = "error"
     line: int | None = None
     about: Place | None = None
+    upon: tuple[Place, ...] = ()
 
     @property
     def path(self) -> str:
@@ -62,8 +67,32 @@ def count_of(severities: Sequence[str]) -> str:
     )
 
 
-def warning(place: Place, message: str) -> Fault:
-    return Fault(place, message, "warning")
+def warning(place: Place, message: str, *, upon: tuple[Place, ...] = ()) -> Fault:
+    return Fault(place, message, "warning", upon=upon)
+
+
+def independent(faults: Sequence[Fault], broken: Collection[Place]) -> list[Fault]:
+    """Return the faults without those that only follow from others.
+
+    `broken`: parts of the document that could not be read. An error follows only from those and
+    from errors that depend on nothing, so no two errors hide each other.
+    """
+    causes = {fault.place for fault in faults if fault.severity == "error" and not fault.upon}
+    causes |= set(broken)
+    errors = {fault.place for fault in faults if fault.severity == "error"} | causes
+    return [
+        fault
+        for fault in faults
+        if not any(_overlap(place, causes if fault.severity == "error" else errors)
+                   for place in fault.upon)
+    ]  # fmt: skip
+
+
+def _overlap(place: Place, others: Collection[Place]) -> bool:
+    """Whether one of the others is this place, holds it or lies within it."""
+    if any(place[:length] in others for length in range(len(place) + 1)):
+        return True
+    return any(other[: len(place)] == place for other in others)
 
 
 def dotted(place: Place) -> str:

@@ -15,6 +15,7 @@ _LITERAL = rf"{_STRING}|-?\d[\w.]*|\b(?:true|false)\b"
 _FACT = rf"\btags\s*\[\s*(?:{_STRING})\s*\]|\btags\.\w+|(?<![\w.])[a-z_]+\b(?!\s*[.(\[])"
 _EQUAL = re.compile(rf"(?P<fact>{_FACT})\s*[=!]=\s*(?P<literal>{_LITERAL})")
 _TURNED = re.compile(rf"(?P<literal>{_LITERAL})\s*[=!]=\s*(?P<fact>{_FACT})")
+_LISTED = re.compile(rf"(?P<fact>{_FACT})\s+in\s+\[(?P<items>[^\]]*)\]")
 _WITHIN = re.compile(rf"(?P<word>{_STRING})\s+in\s+features\b")
 _TAG = re.compile(rf"\btags\.(\w+)|\btags\s*\[\s*({_STRING})\s*\]")
 _NUMBERS = frozenset({"prompt_tokens", "max_tokens", "n"})
@@ -35,6 +36,17 @@ def never_held(text: str) -> Iterator[str]:
         word = found["word"][1:-1]
         if word not in tuple(Feature):
             yield f"there is no feature `{word}`: {', '.join(Feature)}"
+
+
+def compared(text: str) -> Iterator[tuple[str, str]]:
+    """Return each fact that is compared with a text, and the text: by `==`, `!=` or `in [...]`."""
+    for pattern in (_EQUAL, _TURNED):
+        for found in pattern.finditer(text):
+            if _kind(found["literal"]) == "text":
+                yield found["fact"], found["literal"][1:-1]
+    for found in _LISTED.finditer(text):
+        for item in re.findall(_STRING, found["items"]):
+            yield found["fact"], item[1:-1]
 
 
 def tags_of(text: str) -> frozenset[str]:

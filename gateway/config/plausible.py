@@ -5,7 +5,7 @@ Pure like `gateway.config.crosschecks`: the facts come in as a value, which
 processes that a start makes do not.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 
@@ -13,6 +13,9 @@ from backends.engine.catalog import GPUS, UnknownGpu, find
 from backends.simulator.profiles import PROFILES
 from backends.simulator.shapefile import ShapeFileError, profile_of
 from gateway.config.aliases import logical
+from gateway.config.checks.known_names import Known, unknown_names
+from gateway.config.checks.private_hosts import private_hosts
+from gateway.config.checks.unset_variables import unset_variables
 from gateway.config.faults import Fault, Place, nearest, warning
 from gateway.config.schema import Settings
 from ledger.prices.bands import Bands
@@ -21,6 +24,7 @@ from ledger.prices.drafts import BUNDLED_RANK
 
 SMALLEST = "models: {chat: {targets: [openai/gpt-4o-mini]}}, providers: {openai: {api_key_env: OPENAI_API_KEY}}"  # noqa: E501  (one line to copy)
 WITHOUT_GPU = "CPU"
+PRICED_BY: tuple[Place, ...] = (("prices",), ("state_dir",), ("ledger",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +32,19 @@ class Facts:
     """`wrong_paths`: what is wrong with a file or directory that the settings name, by its place.
 
     `prices` is None when a price file cannot be read: what it would price is not known then.
+    `environ` is None where the file is not checked for this process's environment. `names` are
+    those of the ledger's keys by kind, `addresses` where hosts lead, each as far as it is known.
+    `notes`: what could not be looked at, a line each.
     """
 
     today: date
     at_us: int
     prices: PriceBook | None
     wrong_paths: Mapping[Place, str] = field(default_factory=dict)
+    environ: Mapping[str, str] | None = None
+    names: Known = field(default_factory=dict)
+    addresses: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 Check = Callable[[Settings, Facts], Iterator[Fault]]
@@ -50,7 +61,7 @@ def used_pools(settings: Settings, _: Facts) -> Iterator[Fault]:
     for name in settings.pools:
         if f"pool:{name}" not in used:
             words = f"no model has the target `pool:{name}`: its hours cost and nothing uses them"
-            yield warning(("pools", name), words)
+            yield warning(("pools", name), words, upon=(("models",),))
 
 
 def gpu_types(settings: Settings, _: Facts) -> Iterator[Fault]:
@@ -133,7 +144,8 @@ def batch_prices(settings: Settings, facts: Facts) -> Iterator[Fault]:
                 f"the price of `{target}` has no batch rates: its lines go to `{name}` one by one, "
                 "at the ordinary price"
             )
-            yield warning(("models", model, "targets", index), words)
+            place: Place = ("models", model, "targets", index)
+            yield warning(place, words, upon=(*PRICED_BY, ("providers", name)))
 
 
 def comparator_prices(settings: Settings, facts: Facts) -> Iterator[Fault]:
@@ -163,7 +175,22 @@ def _unpriced(facts: Facts, place: Place, name: str, result: str) -> Iterator[Fa
         return
     near = nearest(name, (price.name for price in book.in_force(facts.at_us)))
     cure = near or "; state one in a file under `prices`"
-    yield warning(place, f"no price for `{name}`: {result}{cure}")
+    upon: tuple[Place, ...] = PRICED_BY
+    if place[-2:-1] == ("targets",):
+        upon += (("providers", name.partition("/")[0]),)
+    yield warning(place, f"no price for `{name}`: {result}{cure}", upon=upon)
+
+
+def variables(settings: Settings, facts: Facts) -> Iterator[Fault]:
+    return iter(()) if facts.environ is None else unset_variables(settings, facts.environ)
+
+
+def names(settings: Settings, facts: Facts) -> Iterator[Fault]:
+    return unknown_names(settings, facts.names)
+
+
+def hosts(settings: Settings, facts: Facts) -> Iterator[Fault]:
+    return private_hosts(settings, facts.addresses)
 
 
 PLAUSIBLE: tuple[Check, ...] = (
@@ -177,4 +204,7 @@ PLAUSIBLE: tuple[Check, ...] = (
     batch_prices,
     comparator_prices,
     odd_prices,
+    variables,
+    names,
+    hosts,
 )

@@ -16,12 +16,13 @@ from gateway.config.schema_oidc import Oidc
 from gateway.config.schema_otel import OpenTelemetry
 from gateway.config.schema_peers import Peers
 from gateway.config.schema_policies import Match, Policies, PolicyRule, PolicySlo
-from gateway.config.schema_reports import Alerts, Logs
+from gateway.config.schema_reports import Alerts, Logs, Telemetry
 from gateway.config.schema_upkeep import Sampling, Upkeep
 from gateway.config.sections import (
     NAME,
     KeyCommand,
     KvEvents,
+    Lowered,
     Named,
     Origin,
     Positive,
@@ -30,6 +31,7 @@ from gateway.config.sections import (
     TotalUsd,
     Usd,
     Variable,
+    Zone,
 )
 from gateway.targets.adapters import with_adapters
 
@@ -134,13 +136,6 @@ class Ledger(Section):
     )
 
 
-class Telemetry(Section):
-    scrape_s: Positive = Field(0.5, description="seconds between two reads of an engine's metrics")
-    stale_s: Positive = Field(
-        10.0, description="an engine whose metrics are older than this is `unknown`"
-    )
-
-
 class Queue(Section):
     places: int = Field(
         512, ge=1, le=100_000, description="requests that wait in one worker for the same pools"
@@ -234,6 +229,10 @@ class Engine(Section):
     metrics: Literal["auto", "vllm", "sglang", "tgi", "tensorrt-llm", "triton", "llama.cpp"] = (
         Field("auto", description="whose metrics page `endpoints` have; `auto`: found by its names")
     )
+    measure: Literal["off", "idle", "always"] = Field(
+        "idle", description="requests of ours that time `endpoints`: few and only while nothing"
+        " runs there; `always`: more, at once; `off`: none, speed is assumed by the GPU's type",
+    )  # fmt: skip
     context_tokens: int | None = Field(
         None, ge=1, description="context limit; default: what the engine reports"
     )
@@ -247,7 +246,7 @@ class Engine(Section):
     prefill_budget_tokens: int | None = Field(
         None, ge=1, description="tokens in one step, told to engines that `serve` starts; 2048"
     )
-    features: tuple[str, ...] = Field(
+    features: tuple[Lowered, ...] = Field(
         ("tools", "json_schema", "logprobs", "n"), description="what requests may use"
     )
     kinds: tuple[Serves, ...] = Field(
@@ -291,7 +290,7 @@ class Provider(Section):
     batch: bool = Field(
         False, description="it takes OpenAI's batches: what own engines will not have done in time"
     )
-    features: tuple[str, ...] = Field(
+    features: tuple[Lowered, ...] = Field(
         ("tools", "json_schema", "images", "logprobs", "n", "reasoning"),
         description="what requests may use",
     )
@@ -337,7 +336,7 @@ class Budget(Section):
     usd: TotalUsd = Field(description="limit of one period")
     period: Literal["day", "month"] = Field("month", description="calendar-aligned window")
     hard: bool = Field(True, description="refuse before the limit; soft: alert only")
-    timezone: str = Field("UTC", description="IANA time zone of the window")
+    timezone: Zone = Field("UTC", description="IANA time zone of the window")
     alert_at: tuple[Annotated[float, Field(gt=0.0, le=10.0)], ...] = Field(
         (0.8, 1.0), description="shares of the limit at which an alert is sent, once a window"
     )

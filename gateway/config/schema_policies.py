@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, field_validator
 
-from gateway.config.sections import CLOCK, Named, Positive, Ratio, Section, Usd
+from gateway.config.sections import CLOCK, Named, Positive, Ratio, Section, Usd, Zone
 
 
 def _word_or_number(value: object) -> str:
@@ -36,7 +36,7 @@ class Times(Section):
     )
     starts: Clock = Field("00:00", description="by the zone's own clock")
     ends: Clock = Field("24:00", description="before `starts`: on the next day")
-    timezone: str = Field("UTC", description="IANA time zone, e.g. Europe/Berlin")
+    timezone: Zone = Field("UTC", description="IANA time zone, e.g. Europe/Berlin")
 
     @field_validator("starts", "ends", mode="before")
     @classmethod

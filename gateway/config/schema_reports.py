@@ -1,10 +1,10 @@
-"""What the host says of itself: its logs, and budget alerts to a webhook."""
+"""What the host says of itself: its logs, budget alerts to a webhook, its looks at engines."""
 
 from typing import Literal
 
 from pydantic import Field
 
-from gateway.config.sections import Section, Variable
+from gateway.config.sections import Positive, Section, Variable
 
 
 class Logs(Section):
@@ -22,4 +22,11 @@ class Alerts(Section):
     )
     secret_env: Variable | None = Field(
         None, description="environment variable with the secret that signs them"
+    )
+
+
+class Telemetry(Section):
+    scrape_s: Positive = Field(0.5, description="seconds between two reads of an engine's metrics")
+    stale_s: Positive = Field(
+        10.0, description="an engine whose metrics are older than this is `unknown`"
     )

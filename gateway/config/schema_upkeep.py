@@ -4,13 +4,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gateway.config.sections import Positive, Ratio, Section, Variable
+from gateway.config.sections import Positive, Ratio, Section, Variable, Zone
 
 
 class Upkeep(Section):
     """For engines that `serve` starts. Times are cron expressions of five fields, in `timezone`."""
 
-    timezone: str = Field("UTC", description="IANA time zone of the times")
+    timezone: Zone = Field("UTC", description="IANA time zone of the times")
     restart: str | None = Field(
         None,
         description="when its engines are restarted, one after the other: `0 4 * * SUN`",

@@ -1,11 +1,14 @@
 """What the sections of the configuration file are made of: strict, frozen, no secret inline."""
 
+from collections.abc import Mapping
 from decimal import Decimal
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, Literal, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError
 from pydantic_core.core_schema import ValidationInfo
+
+from ledger.budgets.windows import zone_spelled
 
 Ratio = Annotated[float, Field(ge=0.0, le=1.0)]
 Positive = Annotated[float, Field(gt=0.0)]
@@ -22,6 +25,13 @@ Variable = Annotated[str, Field(pattern=VARIABLE)]
 CLOCK = r"^(([01]\d|2[0-3]):[0-5]\d|24:00)$"
 URL = r"^https?://[\w.:\[\]-]+(/[!-;=?-~]*)?$"
 HOST = r"^([A-Za-z0-9]([\w.-]*\w)?|\[[0-9A-Fa-f:.]+\]):[1-9]\d{0,4}$"
+Zone = Annotated[
+    str, BeforeValidator(lambda value: zone_spelled(value) if isinstance(value, str) else value)
+]
+# A word of a list that a check knows: accepted in either case.
+Lowered = Annotated[
+    str, BeforeValidator(lambda value: value.lower() if isinstance(value, str) else value)
+]
 KvEvents = Annotated[
     bool | tuple[str, ...],
     Field(
@@ -39,9 +49,13 @@ class Section(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _a_word_is_no_switch(cls, value: Any, info: ValidationInfo) -> Any:
-        """YAML reads a bare `off` as false, and pydantic a false as 0."""
+        """Words of a choice are read in either case, and a switch is no number.
+
+        YAML reads a bare `off` as false, and pydantic a false as 0.
+        """
         assert info.field_name is not None
         annotation = cls.model_fields[info.field_name].annotation
+        value = spelled(value, annotation)
         if isinstance(value, bool) and bool not in (annotation, *get_args(annotation)):
             raise PydanticCustomError("switch", "switch")
         return value
@@ -57,6 +71,36 @@ class KeyCommand(Section):
     timeout_s: Annotated[float, Field(gt=0.0, le=60.0)] = Field(
         10.0, description="it is ended after that, and the start fails"
     )
+
+
+def spelled(value: Any, annotation: Any) -> Any:
+    """Return the value with every word of a choice as the schema spells it: `MON` as `mon`.
+
+    A bare `off` of a plain choice, which YAML reads as false, is that word.
+    """
+    kind, parts = get_origin(annotation), get_args(annotation)
+    if kind is Literal:
+        return _choice(value, parts)
+    if kind is Annotated:
+        return spelled(value, parts[0])
+    if kind in (tuple, list):
+        is_list = isinstance(value, list | tuple)
+        return [spelled(item, parts[0]) for item in value] if is_list else value
+    if kind is dict:
+        is_map = isinstance(value, Mapping)
+        return {key: spelled(item, parts[1]) for key, item in value.items()} if is_map else value
+    if isinstance(value, str):  # of a union
+        return next((word for part in parts if (word := spelled(value, part)) != value), value)
+    return value
+
+
+def _choice(value: Any, words: tuple[Any, ...]) -> Any:
+    if value is False and "off" in words:
+        return "off"
+    if not isinstance(value, str):
+        return value
+    wanted = value.strip().lower()
+    return next((word for word in words if str(word).lower() == wanted), value)
 
 
 def section_of(annotation: Any) -> tuple[type[BaseModel] | None, str]:

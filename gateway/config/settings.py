@@ -6,16 +6,17 @@ fault is told at once, so that a person mends a file in one round.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
 from gateway.config.aliases import resolve_model
+from gateway.config.checks.known_names import Known, unknown_names
 from gateway.config.crosschecks import CHECKS
 from gateway.config.document import Document, read_document
 from gateway.config.draft import Draft, draft_settings
-from gateway.config.faults import Fault, count_of
+from gateway.config.faults import Fault, count_of, independent
 from gateway.config.plausible import PLAUSIBLE
 from gateway.config.schema import (
     Budget,
@@ -56,11 +57,15 @@ NO_FILE = "name yours with --config, or copy breakeven.example.yaml; `breakeven 
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """A file's faults and warnings by line; `settings` only when there is no error among them."""
+    """A file's faults and warnings by line; `settings` only when there is no error among them.
+
+    `notes`: what could not be looked at, a line each; no fault.
+    """
 
     name: str
     settings: Settings | None
     faults: tuple[Fault, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def errors(self) -> tuple[Fault, ...]:
@@ -85,15 +90,26 @@ def parse(text: str, *, name: str) -> Settings:
     return _settled(judged(read_document(text), name))
 
 
-def examine(path: Path, *, at_us: int) -> Examined:
-    """Everything that can be said about the file."""
+def examine(
+    path: Path,
+    *,
+    at_us: int,
+    environ: Mapping[str, str] | None = None,
+    asks_engines: bool = False,
+) -> Examined:
+    """Everything that can be said about the file; of variables and hosts only with `environ`.
+
+    `asks_engines`: flags are judged by the installed vLLM, which a start does later by itself.
+    """
     document = _document(path)
     draft = draft_settings(document)
     found = _contradictions(draft)
+    notes: tuple[str, ...] = ()
     if draft.settings is not None:
-        facts = gather(draft.settings, at_us)
+        facts = gather(draft.settings, at_us, environ, asks_engines=asks_engines)
         found += chain.from_iterable(check(draft.settings, facts) for check in PLAUSIBLE)
-    return _examined(str(path), document, draft, found)
+        notes = facts.notes
+    return replace(_examined(str(path), document, draft, found), notes=notes)
 
 
 def version(settings: Settings) -> str:
@@ -112,10 +128,17 @@ def _document(path: Path) -> Document:
         return Document(None, (Fault((), "not UTF-8 text"),))
 
 
-def judged(document: Document, name: str) -> Examined:
-    """What a document says, and every contradiction in it; the world around is not asked."""
+def judged(document: Document, name: str, known: Known | None = None) -> Examined:
+    """What a document says, and every contradiction in it; the world around is not asked.
+
+    `known`: names of the ledger's keys by kind; policies that name others are warned of.
+    """
     draft = draft_settings(document)
-    return _examined(name, document, draft, _contradictions(draft))
+    found = _contradictions(draft)
+    if known is not None and draft.settings is not None:
+        strange = unknown_names(draft.settings, known)
+        found += [fault for fault in strange if fault.place[0] == "policies"]
+    return _examined(name, document, draft, found)
 
 
 def _contradictions(draft: Draft) -> list[Fault]:
@@ -126,7 +149,8 @@ def _contradictions(draft: Draft) -> list[Fault]:
 
 def _examined(name: str, document: Document, draft: Draft, found: Sequence[Fault]) -> Examined:
     """Faults that follow from others are left out; each gets its line, and that is their order."""
-    faults = [*draft.faults, *(fault for fault in found if not draft.follows(fault))]
+    own = [fault for fault in found if not draft.follows(fault)]
+    faults = independent([*draft.faults, *own], draft.broken)
     placed = [
         fault if fault.line is not None else replace(fault, line=document.line(fault.place))
         for fault in faults

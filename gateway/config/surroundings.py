@@ -5,19 +5,23 @@ for `gateway.config.plausible`.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from backends.engine import tuned
 from backends.engine.adapters import BadAdapter, check_fits
+from gateway.config.checks.engine_flags import FlagVerdict, judge_flags
+from gateway.config.checks.private_hosts import named_hosts
 from gateway.config.faults import Place
+from gateway.config.lookups import looked_up
 from gateway.config.plausible import Facts
 from gateway.config.schema import Engine, Settings
 from gateway.config.statedir import DIRECTORIES, LEDGER
-from ledger.database import open_readonly, sqlite_url
+from ledger.database import URL_VARIABLE, DatabaseError, open_readonly, sqlite_url
+from ledger.identity.known_names import known_names
 from ledger.prices.book import Price, PriceBook, PriceError
 from ledger.prices.bundled import BOOK, bundled_seed, load_price_file
 from ledger.prices.drafts import APPROVED_RANK, BUNDLED_RANK, PriceDraft, diff
@@ -26,11 +30,24 @@ from ledger.prices.stored import stored_prices
 US_PER_S = 1_000_000
 
 
-def gather(settings: Settings, at_us: int) -> Facts:
-    wrong = dict(_wrong_paths(settings))
+def gather(
+    settings: Settings,
+    at_us: int,
+    environ: Mapping[str, str] | None = None,
+    *,
+    asks_engines: bool = False,
+) -> Facts:
+    """`environ`: of the process that would serve; without it no host is looked up either.
+
+    `asks_engines`: the installed vLLM is asked which flags it has.
+    """
+    flags = judge_flags(settings) if asks_engines else FlagVerdict({}, ())
+    wrong = flags.wrong | dict(_wrong_paths(settings))
     prices = _prices(settings, at_us, wrong)
     today = datetime.fromtimestamp(at_us / US_PER_S, tz=UTC).date()
-    return Facts(today, at_us, prices, wrong)
+    addresses = {} if environ is None else looked_up(named.host for named in named_hosts(settings))
+    names = names_of_keys(settings, environ or {})
+    return Facts(today, at_us, prices, wrong, environ, names, addresses, flags.notes)
 
 
 def _wrong_paths(settings: Settings) -> Iterator[tuple[Place, str]]:
@@ -104,6 +121,25 @@ def _wrong_profile(profile: str, model: str | None) -> str:
     if made.config_sha256 != tuned.digest(Path(model)):
         return f"`{profile}` was found for another model: `breakeven engine tune {model}`"
     return ""
+
+
+def names_of_keys(settings: Settings, environ: Mapping[str, str]) -> dict[str, frozenset[str]]:
+    """Return whom the ledger's keys belong to; nothing where it cannot be read, or not yet."""
+    named = environ.get(settings.ledger.url_env or "", "") or environ.get(URL_VARIABLE, "")
+    url = settings.ledger.url or named.strip()
+    path = settings.state / LEDGER
+    if not url and (settings.ledger.url_env or not path.is_file()):
+        return {}
+    try:
+        engine = open_readonly(url or sqlite_url(path))
+    except (ArgumentError, DatabaseError, ValueError, ImportError):
+        return {}
+    try:
+        return known_names(engine)
+    except SQLAlchemyError:
+        return {}
+    finally:
+        engine.dispose()
 
 
 def _prices(settings: Settings, at_us: int, wrong: dict[Place, str]) -> PriceBook | None:

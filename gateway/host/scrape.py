@@ -66,6 +66,7 @@ class Watch:
         self.memory.lost(0.0)  # marks count in one life only: nothing is to be taken off them
         self.limits.context_tokens = 0
         self.meet_again_s, self._meetings = 0.0, 0
+        self.is_assumed = False  # its step model: it is measured once nothing runs there
         self._excess: deque[float] = deque(maxlen=EXCESS_KEPT)
 
     def met(self, now_s: float) -> None:
@@ -117,6 +118,11 @@ class Watch:
         if sample.prefix_hit_tokens_total is not None:
             self.trust.fold(loads[LoadCell.PREFIX_EXPECTED_TOTAL], sample.prefix_hit_tokens_total)
         self.sample, self.read_s = sample, now_s
+
+    def is_idle(self, board: Board) -> bool:
+        """Whether nothing runs there, of ours or anybody's, as far as its metrics tell."""
+        ours = board.loads(self.row)[LoadCell.SEQUENCES]
+        return not ours and not (self.sample is not None and self.sample.load)
 
     def publish(self, board: Board) -> None:
         """Write this engine's row; the time stamp is that of the last good scrape."""

@@ -19,14 +19,16 @@ import httpx
 
 from backends.engine import profiles, silence
 from backends.engine.flags import Kind, kind_of
-from backends.engine.probes import ProbeError
-from backends.engine.profile import Profile, profile
+from backends.engine.probes import ProbeError, Spent
+from backends.engine.profile import SMALL, Profile, profile
+from backends.simulator.profiles import PROFILES
 from backends.simulator.shapefile import ShapeFileError, profile_of
 from backends.stepmodel import StepModel
 from gateway.config.credentials import engine_headers
 from gateway.config.settings import Engine, Settings
 from gateway.measured.requests import AUDIO_MS_PER_TOKEN
 from gateway.runtime import EngineSeat
+from gateway.targets.measurements import EngineMeasurement, Measure
 
 DEFAULT_SLO_MS = (1000.0, 50.0)  # TTFT and TPOT of the capacity when no policy promises any
 READING_WORDS = (4, 64, 256)
@@ -43,6 +45,15 @@ class Fitted:
     step: StepModel
     version: str | None
     source: str
+    made: Profile | None = None  # as it was measured now
+    read: Spent | None = None  # likewise, of an engine that only reads
+
+    @property
+    def spent(self) -> Spent:
+        """What was sent to the engine for it."""
+        if self.made is not None:
+            return self.made.spent
+        return self.read or Spent()
 
 
 class StepFits:
@@ -63,12 +74,41 @@ class StepFits:
             async with httpx.AsyncClient(timeout=timeout, trust_env=False, headers=proof) as client:
                 kind = kind_of(engine.kinds)
                 if kind != "generate":
-                    step = await _fit_reading(kind, seat, client)
-                    return Fitted(step, await _version(seat, client), f"measured: {kind}")
+                    rounds = 1 if self.governs(seat) == "idle" else READING_ROUNDS
+                    spent = Spent()
+                    step = await _fit_reading(kind, seat, client, rounds, spent)
+                    version = await _version(seat, client)
+                    return Fitted(step, version, f"measured: {kind}", read=spent)
                 return await self._measured(seat, engine, client)
         except (ProbeError, ShapeFileError, httpx.HTTPError) as error:
             log.warning("%s cannot be measured: %s %s", seat.name, type(error).__name__, error)
             return None
+
+    def governs(self, seat: EngineSeat) -> Measure | None:
+        """Return `engine.measure` where it counts: of an engine that somebody else runs."""
+        engine = self._settings.pools[seat.pool].engine
+        if seat.managed or engine.kind != "vllm":
+            return None
+        return engine.measure
+
+    def assumed(self, seat: EngineSeat) -> Fitted:
+        """Return a model that nothing was measured for: of the same GPU, or the slowest known.
+
+        Requests that are served correct it as they do a measured one (`router.feedback`).
+        """
+        gpu = self._settings.pools[seat.pool].gpu.type.lower()
+        names = [name for name in PROFILES if name.partition("-")[0] in gpu.replace(" ", "")]
+        name = names[0] if names else max(PROFILES, key=_slowness)
+        why = f"engine.measure is {self.governs(seat)}"
+        return Fitted(PROFILES[name].shape.step, None, f"assumed: as {name} ({why})")
+
+    def note(self, seat: EngineSeat, fitted: Fitted, at_us: int) -> EngineMeasurement:
+        """Return what `engine status` tells of it."""
+        spent = fitted.spent
+        return EngineMeasurement(
+            seat.name, self.governs(seat), fitted.source, at_us,
+            spent.requests, spent.prompt_tokens, spent.output_tokens,
+        )  # fmt: skip
 
     def capacity(self, fitted: Fitted) -> dict[str, Any]:
         """The columns of a `capacity` row: the step model, and the tightest promises."""
@@ -106,11 +146,18 @@ class StepFits:
             remembered = profiles.load(self._kept, model, under)
             if remembered is not None:
                 return Fitted(remembered.step, version, _told(remembered))
-        made = await profile(seat.base_url, seat.served_name, client=client)
+        if self.governs(seat) == "idle":
+            made = await profile(seat.base_url, seat.served_name, limits=SMALL, client=client)
+        else:
+            made = await profile(seat.base_url, seat.served_name, client=client)
         if under is not None and model is not None:
             profiles.save(self._kept, model, under, made)
         log.warning("%s: measured %s", seat.name, asdict(made.step))
-        return Fitted(made.step, version, _told(made))
+        return Fitted(made.step, version, _told(made), made)
+
+
+def _slowness(name: str) -> float:
+    return PROFILES[name].shape.step.b_s + PROFILES[name].shape.step.a_s
 
 
 def _told(made: Profile) -> str:
@@ -131,13 +178,19 @@ async def _version(seat: EngineSeat, client: httpx.AsyncClient) -> str | None:
     return version if isinstance(version, str) else None
 
 
-async def _fit_reading(kind: Kind, seat: EngineSeat, client: httpx.AsyncClient) -> StepModel:
-    """A line through the median times of short and long inputs."""
+async def _fit_reading(
+    kind: Kind,
+    seat: EngineSeat,
+    client: httpx.AsyncClient,
+    rounds: int = READING_ROUNDS,
+    spent: Spent | None = None,
+) -> StepModel:
+    """A line through the median times of short and long inputs; `spent` counts what they take."""
     points: list[tuple[int, float]] = []
     for size in HEARING_S if kind == "transcription" else READING_WORDS:
         path, asked = _question(kind, seat.served_name, size)
         times: list[float] = []
-        for _ in range(READING_ROUNDS):
+        for _ in range(rounds):
             began = time.monotonic()
             answer = await client.post(seat.base_url + path, **asked)
             answer.raise_for_status()
@@ -147,6 +200,9 @@ async def _fit_reading(kind: Kind, seat: EngineSeat, client: httpx.AsyncClient) 
         else:
             tokens = _tokens_told(answer)
         points.append((tokens, median(times)))
+        if spent is not None:
+            spent.requests += rounds
+            spent.prompt_tokens += rounds * tokens
     (short, fast), (long, slow) = points[0], points[-1]
     # Short inputs hide in the constant; a slope that chance made flat would serve them for nothing.
     least = LEAST_SLOPE * slow / max(long, 1)

@@ -47,6 +47,7 @@ from gateway.runtime import EngineSeat, Runtime
 from gateway.table_layout import HEALTHS
 from gateway.targets.enginewords import TELEMETRY, Words
 from gateway.targets.evictions import listen
+from gateway.targets.measurements import MeasurementNotes
 from gateway.targets.slots import Board
 from ledger.database import make_engine
 from ledger.fleet.samples import Sample, add_capacity, add_catalog, add_round_trips, add_samples
@@ -92,6 +93,8 @@ class Telemetry:
         self._alerts = Alerts(settings, ledger, clock)
         self._seats = runtime.engines
         self._words = Words(runtime.run_dir, TELEMETRY)
+        self._notes = MeasurementNotes(runtime.run_dir)
+        self._measuring: dict[int, asyncio.Task[None]] = {}  # by row, beside what is looked at
         self._watches = [self._watch(row, seat) for row, seat in enumerate(runtime.engines)]
         self._runtime = runtime
 
@@ -137,6 +140,8 @@ class Telemetry:
                 if state.state is State.HEALTHY and self._is_due(watch):
                     await self._meet(seat, watch, client)
                     watch.met(self._clock.now_s())
+                elif watch.is_assumed and state.state is State.HEALTHY:
+                    self._measure_while_idle(seat, watch)
             if self._board.life(watch.row) == life:
                 unmet = state.state is State.HEALTHY and watch.step is None
                 watch.health = (State.LOADING if unmet else state.state).value
@@ -236,14 +241,38 @@ class Telemetry:
             log.warning("%s: its models cannot be read: %s", seat.name, error)
             return
         watch.limits.context_tokens = limit or 0
-        fitted = await self._fits.of(seat)
-        if fitted is None or self._board.life(watch.row) != watch.life:
+        setting = self._fits.governs(seat)
+        waits = setting == "idle" and not watch.is_idle(self._board)
+        is_assumed = setting == "off" or waits
+        fitted = self._fits.assumed(seat) if is_assumed else await self._fits.of(seat)
+        await self._fit(seat, watch, fitted)
+        watch.is_assumed = waits and watch.step is not None
+
+    def _measure_while_idle(self, seat: EngineSeat, watch: Watch) -> None:
+        """An engine that serves by an assumed model is measured when nothing runs there."""
+        before = self._measuring.get(watch.row)
+        if before is not None and not before.done():
             return
+        if self._clock.now_s() >= watch.meet_again_s and watch.is_idle(self._board):
+            watch.met(self._clock.now_s())
+            self._measuring[watch.row] = asyncio.create_task(self._remeasure(seat, watch))
+
+    async def _remeasure(self, seat: EngineSeat, watch: Watch) -> None:
+        fitted = await self._fits.of(seat)
+        if watch.is_assumed and await self._fit(seat, watch, fitted):
+            watch.is_assumed = False
+
+    async def _fit(self, seat: EngineSeat, watch: Watch, fitted: Fitted | None) -> bool:
+        """Serve by a step model from here on, and leave word of it; False without one."""
+        if fitted is None or self._board.life(watch.row) != watch.life:
+            return False
         watch.step = fitted.step
+        self._notes.add(self._fits.note(seat, fitted, self._clock.wall_us()))
         try:
             await asyncio.to_thread(self._record, seat, watch, fitted)
         except DBAPIError as error:
             log.warning("%s: its capacity was not stored: %s", seat.name, error.orig)
+        return True
 
     async def _price(self) -> None:
         """What a second of each pool's engines is worth, by what was asked of it lately."""

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import yaml
 
+from gateway.config.checks.known_names import Known
 from gateway.config.document import Document, read_document
 from gateway.config.faults import Fault
 from gateway.config.schema_policies import Times
@@ -26,8 +27,11 @@ class Effective(NamedTuple):
     fault: str | None = None
 
 
-def examine_set(text: str, settings: Settings, name: str) -> Examined:
-    """Every fault of the set by line; its `settings` are the given ones under the set."""
+def examine_set(text: str, settings: Settings, name: str, known: Known | None = None) -> Examined:
+    """Every fault of the set by line; its `settings` are the given ones under the set.
+
+    `known`: names of the ledger's keys by kind; policies that name others are warned of.
+    """
     if len(text) > LONGEST:
         large = f"has {len(text):,} characters, more than {LONGEST:,}: it is no set of policies"
         return Examined(name, None, (Fault((), large),))
@@ -39,7 +43,7 @@ def examine_set(text: str, settings: Settings, name: str) -> Examined:
         return Examined(name, None, (*given.faults, missing))
     rest = settings.model_dump(mode="json")
     value = {**rest, "policies": given.value["policies"]}
-    return judged(Document(value, given.faults, given.root), name)
+    return judged(Document(value, given.faults, given.root), name, known)
 
 
 def rules_of(settings: Settings, stored: PolicySet | None) -> Effective:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Literal, cast
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 Period = Literal["day", "month"]
 LATE_S = 3600
@@ -61,6 +61,21 @@ def zone_named(timezone: str) -> tzinfo:
         return ZoneInfo(timezone)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise WindowError(f"`{timezone}` is no IANA time zone known here") from error
+
+
+def zone_spelled(timezone: str) -> str:
+    """Return the zone's name as IANA spells it, or the text itself if no zone has that name."""
+    wanted = timezone.strip()
+    try:
+        zone_named(wanted)
+    except WindowError:
+        names = {"utc": "UTC"} if wanted.lower() == "utc" else _zones()
+        return names.get(wanted.lower(), wanted)
+    return wanted
+
+
+def _zones() -> dict[str, str]:
+    return {name.lower(): name for name in available_timezones()}
 
 
 def _midnight_s(day: date, zone: tzinfo) -> int:

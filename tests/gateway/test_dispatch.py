@@ -327,6 +327,64 @@ def test_when_every_target_fails_the_client_is_told_and_every_try_is_a_row(stack
     stack.forgive("alpha")
 
 
+ASKED = {
+    "/v1/chat/completions": {"messages": MESSAGES},
+    "/v1/messages": {"messages": MESSAGES, "max_tokens": 5},
+    "/v1/responses": {"input": "hello there"},
+}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("path", ASKED)
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ({"status": 529, "retry_after_s": 2}, "returned 529 (overloaded). Retry after 2 s."),
+        ({"status": 429}, "returned 429 (overloaded). Retry after 1 s."),
+        ({"status": 500}, "returned 500 (server error). Retry the request, or name another"),
+        ({"status": 401}, "returned 401 (it refused the gateway's own account). This cannot pass"),
+        ({"status": 405}, "returned 405 (it has no such path, or moved). This cannot pass"),
+    ],
+)
+def test_the_target_that_failed_is_named_with_what_to_do(stack, path, stream, fault, said) -> None:
+    stack.forgive("alpha")
+    stack.fault("alpha", fault="status", **fault)
+    answer = stack.post(path, {"model": "api", "stream": stream, **ASKED[path]})
+    stack.forgive("alpha")
+    message = answer.json()["error"]["message"]
+    assert message.startswith(f"Upstream `{answer.headers['x-breakeven-backend']}` {said}")
+    assert answer.headers["x-breakeven-backend"] == "alpha/m"
+    if "Retry after" in message:
+        assert f"Retry after {answer.headers['retry-after']} s." in message
+    for secret in ("injected", "127.0.0.1", str(stack.ports["alpha"])):
+        assert secret not in answer.text
+
+
+@pytest.mark.parametrize("path", ASKED)
+def test_a_stream_that_is_cut_names_its_target_in_every_dialect(stack, path) -> None:
+    stack.forgive("alpha")
+    stack.fault("alpha", fault="cut", after_tokens=3)
+    asked = ASKED[path] | ({"max_tokens": 50} if "messages" in ASKED[path] else {})
+    answer = stack.post(path, {"model": "api", "stream": True, **asked})
+    stack.forgive("alpha")
+    name = answer.headers["x-breakeven-backend"]
+    assert f"Upstream `{name}` broke off its answer. Retry the request" in answer.text
+
+
+def test_of_several_targets_that_failed_each_is_named(stack) -> None:
+    for name in ("alpha", "beta"):
+        stack.forgive(name)
+        stack.fault(name, fault="status", status=500)
+    answer = stack.chat("pair", max_tokens=5)
+    for name in ("alpha", "beta"):
+        stack.forgive(name)
+    message = answer.json()["error"]["message"]
+    assert message.startswith(f"Upstream `{answer.headers['x-breakeven-backend']}` returned 500")
+    assert {"`alpha/m`", "`beta/m`"} == {
+        word.strip(".,") for word in message.split() if "/m`" in word
+    }
+
+
 def test_a_silent_target_is_cut_after_its_deadline(run_stack) -> None:
     with run_stack(server={"timeouts": {"idle_s": 0.5}}) as stack:
         stack.fault("alpha", fault="stall", after_tokens=3)

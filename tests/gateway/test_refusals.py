@@ -18,7 +18,7 @@ from backends.errors import (
     WrongAddress,
 )
 from gateway.errors import RequestError
-from gateway.refusals import failed, infeasible, over_budget, status_of
+from gateway.refusals import FAILURES, failed, infeasible, over_budget, status_of
 from ledger.budgets.desk import Refusal
 from router.filters import PERMANENT
 from router.types import Decision, Feature, Kind, Otherwise, Reason
@@ -50,6 +50,23 @@ def test_a_targets_failure(error: BackendError, http, code, status, logged) -> N
 
 def test_a_wrong_address_is_named_as_ours() -> None:
     assert "`base_url`" in failed(WrongAddress(SECRET, status=404)).message
+
+
+def test_every_failure_names_its_target_and_what_to_do() -> None:
+    kinds = {kind.kind: kind for kind in BackendError.__subclasses__()}
+    assert set(FAILURES) == set(kinds)
+    for kind in kinds.values():
+        for error in (kind(SECRET), kind(SECRET, status=418), kind(SECRET, retry_after_s=2.5)):
+            told = failed(error, "openai/gpt-4o", ["pool:a/0", "pool:a/0"])
+            assert told.backend == "openai/gpt-4o"
+            assert told.message.startswith("Upstream `openai/gpt-4o` ")
+            assert told.message.count("after `pool:a/0` failed") == 1
+            assert SECRET not in told.message
+            assert ("418" in told.message) is (error.status == 418)
+            cure = told.message.partition(" failed. ")[2]
+            assert any(word in cure for word in ("Retry", "name another model", "Shorten"))
+            if told.retry_after_s == 2.5 and "Retry" in cure:
+                assert "Retry after 3 s." in cure
 
 
 def test_an_overloaded_target_says_when_to_come_back() -> None:

@@ -23,6 +23,13 @@ def invoke(*words: object):
     return CliRunner().invoke(app, [str(word) for word in words])
 
 
+@pytest.fixture(autouse=True)
+def keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the files here: a variable that is not set is a warning."""
+    for name in ("OPENAI_API_KEY", "KEY"):
+        monkeypatch.setenv(name, "sk-test")
+
+
 @pytest.fixture
 def written(tmp_path: Path):
     def write(text: str) -> Path:
@@ -104,3 +111,38 @@ def test_serve_refuses_with_the_same_list(written, text):
     checked, served = (invoke(word, "--config", written(text)) for word in ("check", "serve"))
     assert checked.exit_code == served.exit_code == 1
     assert checked.stderr == served.stderr
+
+
+def test_a_variable_that_is_not_set_is_a_warning(written, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY")
+    answer = invoke("check", "--config", written(GOOD))
+    assert answer.exit_code == 0
+    assert "warning: providers.openai.api_key_env: `OPENAI_API_KEY` is not set" in answer.stderr
+    assert invoke("check", "--strict", "--config", written(GOOD)).exit_code == 1
+
+
+def test_a_team_that_no_key_has_is_a_warning(written, tmp_path):
+    path = written(GOOD)
+    assert (
+        invoke("keys", "create", "--name", "laptop", "--team", "search", "-c", path).exit_code == 0
+    )
+    policies = "policies: [{name: a, match: {teams: [serach]}}]"
+    path.write_text(path.read_text().replace("policies: [{name: default}]", policies))
+    words = "no key of the ledger has the team `serach`; did you mean `search`?"
+    assert words in invoke("check", "--config", path).stderr
+    sets = tmp_path / "set.yaml"
+    sets.write_text(policies)
+    assert words in invoke("policy", "check", sets, "--config", path).stderr
+
+
+def test_a_provider_in_a_private_network_is_a_warning(written):
+    text = UNPRICED.replace("{api_key_env: KEY}", "{base_url: 'http://vllm.internal:8000/v1'}")
+    answer = invoke("check", "--config", written(text))
+    assert "providers.openai.base_url: `vllm.internal` looks like a name of a pri" in answer.stderr
+
+
+def test_a_set_is_checked_before_there_is_a_ledger(written, tmp_path):
+    sets = tmp_path / "set.yaml"
+    sets.write_text("policies: [{name: a, match: {teams: [search]}}]")
+    answer = invoke("policy", "check", sets, "--config", written(GOOD))
+    assert (answer.exit_code, answer.stderr) == (0, "")

@@ -276,3 +276,18 @@ def test_what_came_between_the_last_look_and_the_rotation_is_told(tmp_path, monk
         tail.last(1)
         monkeypatch.setattr(Path, "stat", rotated)
         assert tail.more() == "late\nnext\n"
+
+
+@pytest.mark.parametrize(
+    ("requests", "said"),
+    [
+        (12, "12 requests of ours, 1,900 prompt and 576 output tokens"),
+        (0, "no request was sent to it"),
+    ],
+)
+def test_what_was_measured_of_an_engine_is_told(requests, said) -> None:
+    note = {"source": "measured: x", "at_us": 1_795_000_000_000_000, "requests": requests,
+            "prompt_tokens": 1900, "output_tokens": 576, "setting": "idle"}  # fmt: skip
+    line = engineops._measured({"engine": "pool:a/0", "measured": note})
+    assert line == f"pool:a/0 since 2026-11-18 11:06:40 UTC: measured: x; {said}"
+    assert engineops._measured({"engine": "pool:a/0", "measured": None}) == ""

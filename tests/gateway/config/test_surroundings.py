@@ -5,10 +5,13 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from sqlalchemy.orm import Session
 
 from backends.engine import tuned
 from gateway.config.schema import Settings
 from gateway.config.surroundings import gather
+from ledger.database import make_engine, migrate
+from ledger.identity.keys import KeySpec, create_key
 
 AT_US = 1_795_000_000_000_000  # 2026-11-18
 PRICES = (
@@ -140,3 +143,27 @@ def test_an_adapter_that_is_not_all_there_is_a_fault(tmp_path, model):
     (place,) = [place for place in found if "adapters" in place]
     assert place == ("pools", "a", "engine", "adapters", "sql")
     assert "adapter_model.safetensors is not a safetensors file" in found[place]
+
+
+def test_names_of_keys_are_facts_where_the_ledger_can_be_read(tmp_path):
+    assert facts(state_dir=str(tmp_path)).names == {}
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    migrate(url)
+    engine = make_engine(url)
+    with Session(engine) as session, session.begin():
+        create_key(session, KeySpec(name="k", team="search"), pepper=b"p" * 32, now_us=1)
+    engine.dispose()
+    assert facts(state_dir=str(tmp_path)).names["team"] == {"search"}
+    elsewhere = {"state_dir": str(tmp_path / "x"), "ledger": {"url_env": "LEDGER"}}
+    settings = Settings.model_validate(elsewhere)
+    assert gather(settings, AT_US, {"LEDGER": url}).names["team"] == {"search"}
+    for other in ({}, {"LEDGER": "nonsense"}, {"LEDGER": f"sqlite:///{tmp_path / 'no.db'}"}):
+        assert gather(settings, AT_US, other).names == {}
+
+
+def test_hosts_are_looked_up_for_whoever_would_serve_here(monkeypatch):
+    answers = {"llm.example.com": ("10.0.0.9",)}
+    monkeypatch.setattr("gateway.config.surroundings.looked_up", lambda hosts: answers)
+    given = {"providers": {"p": {"base_url": "https://llm.example.com/v1"}}}
+    assert facts(**given).addresses == {}
+    assert gather(Settings.model_validate(given), AT_US, {}).addresses == answers

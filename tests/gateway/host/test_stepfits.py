@@ -3,14 +3,17 @@
 from copy import deepcopy
 
 import httpx
+import msgspec
 import pytest
 
 from backends.engine.probes import ProbeError
+from backends.metrics import parse as parse_metrics
 from backends.simulator.profiles import PROFILES
 from backends.simulator.shapefile import save
 from gateway.config.settings import parse
 from gateway.host import stepfits
 from gateway.host.stepfits import Fitted, StepFits, _fit_reading
+from gateway.runtime import EngineSeat
 
 NAME = "h200-llama-3.1-8b-fp8"
 
@@ -111,3 +114,75 @@ async def test_a_file_that_was_spoiled_since_the_start_ends_nothing(
     path.write_text("{}")
     assert await StepFits(settings, {}).of(seat) is None
     assert "no engine model" in caplog.text
+
+
+ENGINE = "{{kind: vllm, endpoints: ['http://h/v1'], measure: {0}}}"
+POOL = "pools: {{a: {{engine: " + ENGINE + ", gpu: {{type: {1}}}}}}}"
+SEAT = EngineSeat("pool:a/0", "a", "http://h/v1", managed=False, simulated=False,
+                  served_name="m", max_num_seqs=8, prefill_budget_tokens=2048)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("gpu", "as_name"),
+    [("H200", "h200-llama-3.1-8b-fp8"), ("NVIDIA H100", "h100-llama-3.1-8b-fp8"),
+     ("RTX 4090", "rtx4090-llama-3.1-8b"), ("L4", "rtx4090-llama-3.1-8b")],
+)  # fmt: skip
+def test_without_measuring_a_model_is_assumed_by_the_gpu(gpu, as_name) -> None:
+    fits = StepFits(parse(POOL.format("off", gpu), name="t"), {})
+    fitted = fits.assumed(SEAT)
+    assert fitted.step == PROFILES[as_name].shape.step
+    assert fitted.source == f"assumed: as {as_name} (engine.measure is off)"
+    note = fits.note(SEAT, fitted, 7)
+    assert (note.setting, note.requests, note.prompt_tokens) == ("off", 0, 0)
+
+
+@pytest.mark.parametrize(("measure", "most"), [("idle", 12), ("IDLE", 12), ("always", 400)])
+async def test_an_engine_of_somebody_else_is_measured_with_little(stack, measure, most) -> None:
+    """What was sent is counted, and is what the engine itself counts."""
+    settings = parse(POOL.format(measure, "CPU"), name="t")
+    origin = stack.runtime.engines[0].base_url
+    seat = msgspec.structs.replace(SEAT, base_url=origin, served_name="llama")
+    for _ in range(5):  # a machine that is late cannot time what comes in one piece
+        before = await _served(origin)
+        fitted = await StepFits(settings, {}).of(seat)
+        after = await _served(origin)
+        if fitted is not None:
+            break
+    assert fitted is not None
+    spent = fitted.spent
+    assert [new - old for old, new in zip(before, after, strict=True)] == [
+        spent.prompt_tokens, spent.output_tokens,
+    ]  # fmt: skip
+    assert 0 < spent.requests <= most
+    if measure != "always":
+        assert spent.prompt_tokens < 3_000
+        assert spent.output_tokens < 1_000
+    truth = PROFILES[NAME].shape.step
+    for count, context in ((1, 100), (8, 2000)):
+        told, true = (
+            step.step_s(sequences=count, context_tokens=context, prefill_tokens=0)
+            for step in (fitted.step, truth)
+        )
+        assert 0.5 * true < told < 8 * true
+
+
+async def _served(origin: str) -> tuple[int, int]:
+    async with httpx.AsyncClient(trust_env=False) as client:
+        page = (await client.get(origin.removesuffix("/v1") + "/metrics")).text
+    sample = parse_metrics(page)
+    return sample.prompt_tokens_total or 0, sample.generation_tokens_total or 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "setting"),
+    [({}, "idle"), ({"managed": True}, None)],
+)
+def test_the_setting_is_of_engines_that_somebody_else_runs(changes, setting) -> None:
+    fits = StepFits(parse(POOL.format("idle", "CPU"), name="t"), {})
+    assert fits.governs(msgspec.structs.replace(SEAT, **changes)) == setting
+
+
+def test_a_bare_off_is_the_setting() -> None:
+    """YAML reads it as false."""
+    text = POOL.format("off", "CPU")
+    assert parse(text, name="t").pools["a"].engine.measure == "off"

@@ -16,13 +16,17 @@ from msgspec.structs import replace
 from sqlalchemy import text
 
 from backends import health
+from backends.engine.probes import Spent
 from backends.health import Probe, State
+from backends.stepmodel import StepModel
 from gateway.clock import Clock
 from gateway.host import scrape
 from gateway.host import telemetry as telemetry_module
 from gateway.host.scrape import Watch
+from gateway.host.stepfits import Fitted
 from gateway.host.telemetry import Telemetry, _why, main
 from gateway.table_layout import HEALTHS, EngineCell
+from gateway.targets.measurements import read_measurements
 from gateway.targets.sightings import engine_state
 from gateway.targets.slots import Board
 from ledger.fleet.samples import Sample
@@ -451,3 +455,82 @@ def test_a_restart_of_telemetry_costs_no_capacity(run_stack, patiently, monkeypa
         monkeypatch.setattr(Watch, "take_over", lambda *_: False)
         assert restarted() > 0
         patiently(lambda: not unhealthy(stack, 0.1))
+
+
+@pytest.fixture
+def elsewhere(stack, tmp_path: Path):
+    """Telemetry of a vLLM that somebody else runs, by the setting; and what it sent to it."""
+    made: list[Telemetry] = []
+
+    def make(measure: str) -> tuple[Telemetry, Board, list[float]]:
+        seat = replace(stack.runtime.engines[0], simulated=False)
+        settings = deepcopy(stack.settings)
+        for name, value in (("kind", "vllm"), ("measure", measure)):
+            object.__setattr__(settings.pools[seat.pool].engine, name, value)
+        runtime = replace(stack.runtime, engines=(seat,), state_dir=str(tmp_path))
+        runtime.run_dir.mkdir()
+        board = Board(tmp_path / "elsewhere", runtime.layout)
+        telemetry = Telemetry(settings, runtime, board, stack.database, Clock())
+        asked: list[float] = []
+
+        async def measured(_seat) -> Fitted:
+            asked.append(Clock().now_s())
+            step = StepModel(a_s=0.5, b_s=0.0, c_s=0.0, d_s=0.0, t0_s=0.0)
+            return Fitted(step, "1", "measured", read=Spent(3, 20, 10))
+
+        telemetry._fits.of = measured
+        made.append(telemetry)
+        return telemetry, board, asked
+
+    yield make
+    for telemetry in made:
+        telemetry._board.close()
+
+
+@pytest.mark.parametrize(
+    ("measure", "is_busy", "first", "last"),
+    [
+        ("off", False, "assumed", "assumed"), ("off", True, "assumed", "assumed"),
+        ("idle", False, "measured", "measured"), ("idle", True, "assumed", "measured"),
+        ("always", False, "measured", "measured"), ("always", True, "measured", "measured"),
+    ],
+)  # fmt: skip
+def test_the_setting_says_whether_and_when_an_engine_is_measured(
+    elsewhere, monkeypatch, measure, is_busy, first, last
+) -> None:
+    """One that is not measured serves by what is assumed; measuring takes it out for no moment."""
+    telemetry, board, asked = elsewhere(measure)
+    busy = [is_busy]
+    monkeypatch.setattr(Watch, "is_idle", lambda *_: not busy[0])
+    monkeypatch.setattr(scrape, "MEET_AGAIN_S", 0.05)
+    run_dir = telemetry._runtime.run_dir
+
+    def is_healthy() -> bool:
+        return HEALTHS[int(board.published(0)[EngineCell.HEALTH])] == "healthy"
+
+    async def run() -> None:
+        follows = asyncio.create_task(telemetry.run())
+        await until(is_healthy)
+        assert read_measurements(run_dir)["pool:main/0"].source.startswith(first)
+        assert bool(asked) is (first == "measured")
+        busy[0] = False
+        if first != last:
+            await until(lambda: bool(asked))
+        await asyncio.sleep(0.5)
+        assert is_healthy()
+        follows.cancel()
+        await asyncio.gather(follows, return_exceptions=True)
+
+    asyncio.run(run())
+    assert len(asked) == (last == "measured")
+    note = read_measurements(run_dir)["pool:main/0"]
+    assert note.source.startswith(last)
+    assert (note.setting, note.requests) == (measure, 3 if asked else 0)
+    assert (board.published(0)[EngineCell.A_S] == 0.5) is (last == "measured")
+
+
+def test_an_engine_is_idle_while_neither_we_nor_others_have_work_there(watched) -> None:
+    watch = watched._watches[0]
+    for page, is_idle in ((VLLM, False), (VLLM.replace("running 1", "running 0"), True)):
+        look(watched, httpx.Response(200, text=page))
+        assert watch.is_idle(watched._board) is is_idle

@@ -1,0 +1,72 @@
+"""Options that every command of a kind takes, so that one habit works for all of them.
+
+A command that changes something takes `--yes`. Most such commands ask nothing and need no answer;
+scripts and hands say it all the same.
+"""
+
+from collections.abc import Collection
+from typing import Annotated, Any
+
+import typer
+import typer.main
+
+YES = "--yes"
+# Commands by their place (`gateway.cli.commands`): one that changes what others see, and the rest.
+CHANGING = frozenset(
+    {
+        *("keys:create", "keys:rotate", "keys:revoke"),
+        *("engineops:drain", "engineops:resume", "engineops:restart"),
+        *("engine:install", "enginepack:pack", "enginepack:unpack"),
+        *("policysets:apply", "policysets:rollback"),
+        *("operate:disable", "operate:enable", "operate:force", "operate:release"),
+        *("ledger:migrate_", "ledger:rebuild", "ledger:retire"),
+        *("invoices:import_file", "invoices:project", "invoices:post"),
+        "prices:import_prices",
+        *("rates:enter", "rates:withdraw", "rates:currency"),
+    }
+)
+READING = frozenset(
+    {
+        *("check:check", "claims:claims_", "keys:list_keys"),
+        *("enginebench:bench", "enginefit:fit", "engineplan:plan", "engineprobe:probe"),
+        *("engineprofile:profile", "engineladder:ladder", "enginetune:tune"),
+        *("engineops:status", "engineops:logs", "engineeval:evaluate", "engine:list_gpus"),
+        *("policysets:show", "policysets:check", "policysets:diff", "policysets:history"),
+        *("simulate:simulate", "policy:explain_command"),
+        *("operate:list_targets", "operate:list_routes"),
+        *("export:export", "ledger:report", "ledger:verify", "ledger:seal", "ledger:changes_"),
+        *("invoices:list_invoices", "invoices:show"),
+        *("prices:show", "prices:check", "prices:diff", "rates:list_rates"),
+        *("configuration:import_command", "configuration:schema_command"),
+    }
+)
+# They run until they are stopped, and print what happens meanwhile.
+RUNNING = frozenset({"up:up", "up:demo", "serve:serve"})
+
+
+def with_common_options(command: Any, place: str) -> Any:
+    """Return the command with the options of its kind that it does not state itself."""
+    if place in CHANGING and not _has(command.params, YES):
+        (option,) = (each for each in _borrowed().params if YES in each.opts)
+        option.expose_value = False  # the command's function does not know it
+        command.params.append(option)
+    return command
+
+
+def _borrowed() -> Any:
+    """A command that has the common options: Typer makes no option apart from one."""
+    made = typer.Typer(add_completion=False, rich_markup_mode=None)
+    made.command()(_common)
+    return typer.main.get_command(made)
+
+
+def _common(
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do it without being asked; it asks nothing by itself.")
+    ] = False,
+) -> None:
+    del yes
+
+
+def _has(parameters: Collection[Any], option: str) -> bool:
+    return any(option in parameter.opts for parameter in parameters)

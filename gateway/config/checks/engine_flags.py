@@ -1,0 +1,68 @@
+"""Flags of engines that `serve` starts, judged by the vLLM that is installed for them.
+
+Which flags exist differs from release to release. Only the installation knows, and the engine's
+start asks it the same question (`backends.engine.flags`).
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from backends.engine import tuned
+from backends.engine.environment import Environment, vllm_version
+from backends.engine.flags import BadFlags, known_flags, unknown_flags
+from gateway.config.faults import Place
+from gateway.config.schema import Engine, Settings
+
+
+class FlagVerdict(NamedTuple):
+    """`wrong`: what is wrong by place; `notes`: a line for each pool that was not judged."""
+
+    wrong: dict[Place, str]
+    notes: tuple[str, ...]
+
+
+def judge_flags(
+    settings: Settings, ask: Callable[[Environment], frozenset[str]] = known_flags
+) -> FlagVerdict:
+    """Judge the flags of every pool. Blocking: the first question to a vLLM takes seconds."""
+    wrong: dict[Place, str] = {}
+    notes: list[str] = []
+    for name, pool in settings.pools.items():
+        given = dict(_given(pool.engine)) if _is_started(pool.engine) else {}
+        if not any(given.values()):
+            continue
+        place = Path(pool.engine.environment or settings.state / "engine").resolve()
+        try:
+            known = _known(Environment(place), ask)
+        except BadFlags as error:
+            first = " ".join(str(error).split())[:200]
+            notes.append(f"pools.{name}.engine.flags were not checked: {first}")
+            continue
+        for field, flags in given.items():
+            if words := unknown_flags(flags, known):
+                wrong["pools", name, "engine", field] = "; ".join(words)
+    return FlagVerdict(wrong, tuple(notes))
+
+
+def _is_started(engine: Engine) -> bool:
+    return engine.kind == "vllm" and bool(engine.replicas)
+
+
+def _known(
+    environment: Environment, ask: Callable[[Environment], frozenset[str]]
+) -> frozenset[str]:
+    if vllm_version(environment) is None:
+        place = environment.directory
+        raise BadFlags(f"there is no vLLM in {place}; `breakeven engine install` puts one there")
+    return ask(environment)
+
+
+def _given(engine: Engine) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """A person's own flags and those of the profile, by the setting that brings them."""
+    yield "flags", engine.flags
+    if engine.profile is not None:
+        try:
+            yield "profile", tuned.read(Path(engine.profile)).flags
+        except tuned.ProfileError:  # told where the file itself is looked at
+            return

@@ -1,0 +1,64 @@
+"""Names of teams, keys, users and the like that no key has: mistyped, or not made yet.
+
+A policy for a team that does not exist never acts, and a budget of it never limits. The ledger
+knows the names; while it has none of a kind, nothing is said of that kind.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from gateway.config.aliases import logical
+from gateway.config.faults import Fault, Place, nearest, warning
+from gateway.config.neverheld import compared, tags_of
+from gateway.config.schema import EACH, Settings
+
+Known = Mapping[str, frozenset[str]]
+_NOUNS = {"org": "organisation", "team": "team", "user": "user", "key": "key", "tag": "tag"}
+
+
+def unknown_names(settings: Settings, known: Known) -> Iterator[Fault]:
+    names = {**known, "model": frozenset(name for name, _ in logical(settings))}
+    if any(name.endswith("/*") for name in settings.models):
+        names["model"] = frozenset()  # any model of an open provider
+    for place, kind, name in mentions(settings):
+        there = names.get(kind, frozenset())
+        if not there or name in there:
+            continue
+        noun = _NOUNS.get(kind)
+        if noun is None:
+            yield warning(place, f"no model named `{name}`{nearest(name, there)}")
+        else:
+            near = nearest(name, there)
+            yield warning(place, f"no key of the ledger has the {noun} `{name}`{near}")
+
+
+def mentions(settings: Settings) -> Iterator[tuple[Place, str, str]]:
+    """Every place that names somebody, with the kind of name."""
+    for index, rule in enumerate(settings.policies):
+        here: Place = ("policies", index, "match")
+        for at, team in enumerate(rule.match.teams):
+            yield (*here, "teams", at), "team", team
+        for kind, name in _of_condition(rule.match.when or ""):
+            yield (*here, "when"), kind, name
+    scopes = [(("budgets", index), each.scope) for index, each in enumerate(settings.budgets)]
+    scopes += [(("limits", index), each.scope) for index, each in enumerate(settings.limits)]
+    for place, scope in scopes:
+        kind, _, name = scope.partition(":")
+        if kind in _NOUNS and name not in ("", EACH):
+            yield (*place, "scope"), kind, name
+    for team in settings.queue.weights:
+        yield ("queue", "weights", team), "team", team
+    for pool, each in settings.pools.items():
+        for at, team in enumerate(each.sampling.teams if each.sampling else ()):
+            yield ("pools", pool, "sampling", "teams", at), "team", team
+
+
+def _of_condition(text: str) -> Iterator[tuple[str, str]]:
+    """Names that a condition compares with; of a tag that it only asks for, the tag's."""
+    seen = set()
+    for fact, value in compared(text):
+        if fact in ("team", "org", "user", "key", "model"):
+            yield fact, value
+        for tag in tags_of(fact):
+            seen.add(tag)
+            yield "tag", f"{tag}={value}"
+    yield from (("tag", tag) for tag in sorted(tags_of(text) - seen))

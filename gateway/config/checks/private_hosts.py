@@ -1,0 +1,98 @@
+"""Addresses inside a private network that the gateway is not told it may connect to.
+
+A name that leads to a private address is refused at each connection unless `networks` lists it
+(`backends.reach`). A private address in digits is connected to; it is told, because what stands
+there is more often an engine of one's own.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from ipaddress import ip_network
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from backends.reach import LOCALHOST, Address, Reach, stated
+from gateway.config.faults import Fault, Place, warning
+from gateway.config.schema import Settings
+
+INNER = (
+    *(".local", ".internal", ".lan", ".svc", ".intranet", ".corp", ".home", ".private"),
+    *(".localdomain", ".home.arpa"),
+)
+
+
+class NamedHost(NamedTuple):
+    """A host that a setting names, and the networks that it may lie in."""
+
+    place: Place
+    host: str
+    networks: tuple[str, ...]
+
+
+def private_hosts(settings: Settings, addresses: Mapping[str, Sequence[str]]) -> Iterator[Fault]:
+    """`addresses`: where names lead, as far as that is known."""
+    for named in named_hosts(settings):
+        found = next(
+            (address for text in addresses.get(named.host, ()) if (address := stated(text))
+             and _refused(named, address)), None,
+        )  # fmt: skip
+        place = (*named.place[:-1], "networks")
+        upon = (place,)
+        literal = stated(named.host)
+        if literal is not None:
+            if _refused(named, literal) and not literal.is_loopback:
+                words = f"`{named.host}` is a private address: say `networks: [{_net(literal)}]`"
+                engines = " if it is a provider, or name an engine of yours in a pool's `endpoints`"
+                is_provider = named.place[0] == "providers"
+                yield warning(named.place, words + (engines if is_provider else ""), upon=upon)
+        elif found is not None:
+            words = f"`{named.host}` leads to {found}, a private address: no connection is made"
+            yield warning(named.place, f"{words} unless `networks: [{_net(found)}]`", upon=upon)
+        elif not named.networks and named.host not in addresses and is_inner(named.host):
+            words = f"`{named.host}` looks like a name of a private network: no connection is made"
+            yield warning(
+                named.place, f"{words} there unless `networks` lists it, as 10.0.0.0/8", upon=upon
+            )
+
+
+def named_hosts(settings: Settings) -> Iterator[NamedHost]:
+    for name, provider in settings.providers.items():
+        if host := _host(provider.base_url):
+            yield NamedHost(("providers", name, "base_url"), host, provider.networks)
+    if host := _host(settings.oidc.issuer):
+        yield NamedHost(("oidc", "issuer"), host, settings.oidc.networks)
+
+
+def is_inner(host: str) -> bool:
+    """Whether a public name server would not know the name: one word, or a private domain."""
+    name = host.lower().rstrip(".")
+    return name != LOCALHOST and ("." not in name or name.endswith(INNER))
+
+
+def _host(url: str | None) -> str:
+    try:
+        return urlsplit(url or "").hostname or ""
+    except ValueError:  # told by `addresses`
+        return ""
+
+
+def _refused(named: NamedHost, address: Address) -> bool:
+    networks = tuple(text for text in named.networks if _is_network(text))
+    if named.host == LOCALHOST and address.is_loopback:
+        return False
+    return Reach(networks).refuses(address) is not None
+
+
+def _is_network(text: str) -> bool:
+    try:
+        ip_network(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _net(address: Address) -> str:
+    """The usual private network that holds the address, else the address alone."""
+    for text in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fd00::/8"):
+        if address in ip_network(text):
+            return text
+    return f"{address}/{address.max_prefixlen}"

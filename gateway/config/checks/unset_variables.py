@@ -1,0 +1,44 @@
+"""Environment variables with secrets that the configuration names and a start cannot do without."""
+
+from collections.abc import Iterator, Mapping
+
+from gateway.config.faults import Fault, Place, warning
+from gateway.config.schema import Settings
+
+NOT_SET = "is not set in the environment"
+
+
+def unset_variables(settings: Settings, environ: Mapping[str, str]) -> Iterator[Fault]:
+    """Warn of each: the file may be checked where no secret is, but a start ends at it."""
+    for place, variable in needed_variables(settings):
+        if not environ.get(variable, "").strip():
+            yield warning(place, f"`{variable}` {NOT_SET}: `breakeven serve` will not start")
+
+
+def needed_variables(settings: Settings) -> Iterator[tuple[Place, str]]:
+    """Return those of sections that are in use, with the setting that names each."""
+    for place, variable in _named(settings):
+        if variable is not None:
+            yield place, variable
+
+
+def _named(settings: Settings) -> Iterator[tuple[Place, str | None]]:
+    replay, shown = settings.server.idempotency.replay, settings.dashboard
+    if replay.enabled:
+        yield ("server", "idempotency", "replay", "key_env"), replay.key_env
+    for name, pool in settings.pools.items():
+        if pool.sampling is not None:
+            yield ("pools", name, "sampling", "key_env"), pool.sampling.key_env
+        yield ("pools", name, "engine", "api_key_env"), pool.engine.api_key_env
+    for name, provider in settings.providers.items():
+        yield ("providers", name, "api_key_env"), provider.api_key_env
+    yield ("alerts", "webhook_env"), settings.alerts.webhook_env
+    yield ("alerts", "secret_env"), settings.alerts.secret_env
+    if not settings.ledger.url:
+        yield ("ledger", "url_env"), settings.ledger.url_env
+    if shown.enabled:
+        yield ("dashboard", "reader_url_env"), shown.reader_url_env
+    if settings.opentelemetry.endpoint is not None:
+        yield ("opentelemetry", "headers_env"), settings.opentelemetry.headers_env
+    if settings.peers.hosts:
+        yield ("peers", "secret_env"), settings.peers.secret_env

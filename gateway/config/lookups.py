@@ -1,0 +1,36 @@
+"""Where host names lead, asked of the system's resolver with a limit on the whole."""
+
+import socket
+import threading
+import time
+from collections.abc import Iterable
+
+from backends.reach import LOCALHOST, stated
+
+WITHIN_S = 2.0
+
+
+def looked_up(hosts: Iterable[str], within_s: float = WITHIN_S) -> dict[str, tuple[str, ...]]:
+    """Return the addresses of each name that is resolved in time; digits need no lookup.
+
+    The threads are daemons: a resolver that does not answer keeps no command from ending.
+    """
+    wanted = {host for host in hosts if host != LOCALHOST and stated(host) is None}
+    found: dict[str, tuple[str, ...]] = {}
+    threads = [
+        threading.Thread(target=_look_up, args=(host, found), daemon=True) for host in wanted
+    ]
+    for thread in threads:
+        thread.start()
+    until_s = time.monotonic() + within_s
+    for thread in threads:
+        thread.join(max(0.0, until_s - time.monotonic()))
+    return dict(found)
+
+
+def _look_up(host: str, found: dict[str, tuple[str, ...]]) -> None:
+    try:
+        answers = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except Exception:  # noqa: BLE001  (a resolver's plug-in may raise anything: nothing is known)
+        return
+    found[host] = tuple(dict.fromkeys(str(answer[4][0]) for answer in answers))

@@ -1,0 +1,26 @@
+"""Names that the ledger's keys belong to, by the kind of scope that a configuration names."""
+
+from sqlalchemy import Engine, select
+
+from ledger.orm.identity import Key, Organisation, Team, User
+
+
+def known_names(engine: Engine) -> dict[str, frozenset[str]]:
+    """Return organisations, teams, users, key ids and tags; a kind without any is left out.
+
+    A tag is there as `NAME` and as `NAME=VALUE`.
+    """
+    with engine.connect() as connection:
+        found = {
+            kind: set(connection.scalars(select(column)))
+            for kind, column in (
+                ("org", Organisation.id),
+                ("team", Team.id),
+                ("user", User.id),
+                ("key", Key.id),
+            )
+        }
+        tags = [row or {} for row in connection.scalars(select(Key.tags))]
+    found["tag"] = {form for each in tags for name, value in each.items()
+                    for form in (name, f"{name}={value}")}  # fmt: skip
+    return {kind: frozenset(names) for kind, names in found.items() if names}

@@ -1,0 +1,77 @@
+"""The same options everywhere: the whole tree of commands is walked."""
+
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from gateway.cli.app import app
+from gateway.cli.commands import COMMANDS
+from gateway.cli.late import Late, Noun
+from gateway.cli.options import CHANGING, READING, RUNNING
+
+EVERY: dict[str, str] = {
+    f"{name} {verb}".strip(): place
+    for name, entry in COMMANDS.items()
+    for verb, place in (entry.commands if isinstance(entry, Noun) else {"": entry}).items()
+}
+CHANGES = [words for words, place in EVERY.items() if place in CHANGING]
+NO_JSON = {"engine logs": "it prints an engine's own lines as they are"}
+NOT_HERE = {  # of what changes something, what has no use for an option, and why
+    "--config": {
+        "engine install": "it works without a configuration", "engine pack": "likewise",
+        "engine unpack": "likewise", "ledger migrate": "the address comes from the environment",
+    },
+    "--by": {
+        "engine install": "files of this host", "engine pack": "likewise",
+        "engine unpack": "likewise", "ledger migrate": "no entry of the books",
+        "ledger rebuild": "likewise", "ledger retire": "likewise",
+    },
+    "--note": {
+        "engine install": "files of this host", "engine pack": "likewise",
+        "engine unpack": "likewise", "ledger migrate": "no entry of the books",
+        "ledger rebuild": "likewise", "ledger retire": "likewise",
+        "invoices import": "the file itself is kept", "invoices post": "the invoice says why",
+        "prices import": "the source is kept with each price",
+    },
+}  # fmt: skip
+
+
+def options(words: str) -> set[str]:
+    command: Any = Late(words.rsplit(maxsplit=1)[-1], EVERY[words]).real()
+    return {option for parameter in command.params for option in parameter.opts}
+
+
+def test_every_command_is_of_one_kind() -> None:
+    assert sorted(EVERY.values()) == sorted([*CHANGING, *READING, *RUNNING])
+
+
+@pytest.mark.parametrize("words", CHANGES)
+def test_what_changes_something_takes_the_same_options(words) -> None:
+    expected = {"--yes", "--json", "--config", "--by", "--note"}
+    expected -= {option for option, exempt in NOT_HERE.items() if words in exempt}
+    assert expected - options(words) == set()
+
+
+@pytest.mark.parametrize("words", EVERY)
+def test_what_prints_a_result_prints_it_as_data_too(words) -> None:
+    prints = EVERY[words] not in RUNNING and words not in NO_JSON
+    assert ("--json" in options(words)) is prints
+
+
+@pytest.mark.parametrize("words", EVERY)
+def test_only_what_changes_something_takes_yes(words) -> None:
+    assert ("--yes" in options(words)) is (EVERY[words] in CHANGING)
+
+
+def test_yes_is_taken_on_the_command_line_and_told_in_the_help(tmp_path) -> None:
+    path = tmp_path / "file.yaml"
+    path.write_text(
+        f"state_dir: {tmp_path / 'state'}\nmodels: {{a: {{targets: [openai/gpt-4o-mini]}}}}\n"
+        "providers: {openai: {api_key_env: KEY}}\n"
+    )
+    for words in ("route force api --yes", "target disable openai --yes", "route release --yes"):
+        answer = CliRunner().invoke(app, [*words.split(), "--config", str(path)])
+        assert answer.exit_code == 0, answer.output
+    assert "--yes" in CliRunner().invoke(app, ["route", "force", "--help"]).output
+    assert CliRunner().invoke(app, ["route", "list", "--yes"]).exit_code == 2
