@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from backends.openai import BASE_URLS
 from backends.pinned import PinnedTransport
+from backends.providers import PROVIDER_KINDS
 from backends.reach import Reach
 from backends.secret import Secret
 from gateway.batches.onward import batch_providers
@@ -31,7 +31,7 @@ def taking_batches(
     taking = {name: settings.providers[name] for name in sorted(batch_providers(settings))}
     for name, key in provider_keys(taking, environ).items():
         provider = taking[name]
-        address = runtime.providers[name] or BASE_URLS.get(name)
+        address = runtime.providers[name] or PROVIDER_KINDS[provider.kind].addresses.get(name)
         if address is None:
             raise ConfigError([f"providers.{name}.base_url: needed, `{name}` is not a known name"])
         transport = PinnedTransport(Reach(provider.networks))
