@@ -40,6 +40,7 @@ from gateway.batches.serving import Host, serve_batches
 from gateway.clock import Clock
 from gateway.config.credentials import engine_key, provider_keys
 from gateway.config.settings import Pool, Provider, Settings
+from gateway.control.operations import ROUTES
 from gateway.delivery import Delivery
 from gateway.demanded import Demanded
 from gateway.dispatch import Dispatcher
@@ -180,7 +181,7 @@ def _administered(
     opened = partial(make_engine, runtime.ledger_url)
     desk = AdminDesk(settings, opened, EngineHost(settings, runtime, board), clock)
     app.take(admin_router(desk))
-    guard(app, ledger.keys, clock, people=people_of(settings, clock))
+    guard(app, ledger.keys, clock, ROUTES, people_of(settings, clock))
     return app
 
 

@@ -7,7 +7,7 @@ import msgspec
 from sqlalchemy import and_, func, select
 
 from gateway.admin.verb import Nothing, Place, Verb, listed
-from gateway.auth import BUDGETS, EVERY_TEAM
+from gateway.auth import BUDGETS, CHANGES, CONTRACTS, EVERY_TEAM
 from ledger.budgets.states import BudgetState, budget_states
 from ledger.money import usd_exact
 from ledger.orm.tables import GpuContract
@@ -80,14 +80,21 @@ def _moment(at_s: int) -> str:
 
 
 BUDGETS_LIST = Verb(
-    "budgets_list", "GET", "/budgets",
+    "budgets_list", "GET", "/budgets", BUDGETS, None,
     "The team's budgets and what was spent, or with `budgets:all` everybody's", Nothing, _budgets,
 )  # fmt: skip
 CONTRACTS_LIST = Verb(
-    "contracts_list", "GET", "/contracts", "What own GPUs cost, by pool", Nothing, _contracts
+    "contracts_list",
+    "GET",
+    "/contracts",
+    CONTRACTS,
+    None,
+    "What own GPUs cost, by pool",
+    Nothing,
+    _contracts,
 )
 CHANGES_LIST = Verb(
-    "changes_list", "GET", "/changes",
+    "changes_list", "GET", "/changes", CHANGES, "ledger changes",
     "Who changed contracts, prices, policies and keys, from what to what; never a secret",
     Newest, _changes,
 )  # fmt: skip

@@ -15,6 +15,7 @@ from gateway.admin.enginehost import Seen
 from gateway.admin.overrides import author
 from gateway.admin.policies import Note
 from gateway.admin.verb import Nothing, Place, Refused, Verb, listed
+from gateway.auth import APPLY, OPERATIONS
 from gateway.config.settings import Settings
 from gateway.following import FOLLOW_S
 from gateway.policies import overrideverbs as verbs
@@ -158,21 +159,23 @@ def _override(seat: EngineSeat, stands: Sequence[Override]) -> str | None:
 
 
 STATUS = Verb(
-    "engines_status", "GET", "/engines",
+    "engines_status", "GET", "/engines", OPERATIONS, "engine status",
     "Every engine of the host that answers: state, what runs, what is held over it",
     Nothing, _status,
 )  # fmt: skip
 DRAIN = Verb(
-    "engines_drain", "POST", "/engines/drain",
+    "engines_drain", "POST", "/engines/drain", OPERATIONS + APPLY, "engine drain",
     f"Send engines no new request; they are empty when nothing is in flight, {FOLLOW_S:g} s on",
     Named, _drain,
 )  # fmt: skip
 RESUME = Verb(
-    "engines_resume", "POST", "/engines/resume", "Let requests go to engines again",
+    "engines_resume", "POST", "/engines/resume", OPERATIONS + APPLY, "engine resume",
+    "Let requests go to engines again",
     Named, _resume,
 )  # fmt: skip
 RESTART = Verb(
-    "engines_restart", "POST", "/engines/restart", "Start drained engines anew",
+    "engines_restart", "POST", "/engines/restart", OPERATIONS + APPLY, "engine restart",
+    "Start drained engines anew",
     Restarting, _restart,
 )  # fmt: skip
 VERBS = (STATUS, DRAIN, RESUME, RESTART)

@@ -9,6 +9,7 @@ import msgspec
 
 from gateway.admin.policies import Note
 from gateway.admin.verb import Nothing, Place, Refused, Verb, listed
+from gateway.auth import APPLY, CONTRACTS, EVERY_TEAM, INVOICES, PRICES, USAGE
 from ledger.currencies import Quoted, standing, unknown
 from ledger.entered import (
     CURRENCY,
@@ -140,23 +141,58 @@ def _told(one: Entered) -> dict[str, Any]:
 
 
 PROJECTS = Verb(
-    "projects_list", "GET", "/projects", "Whose the projects on providers' bills are",
+    "projects_list", "GET", "/projects", INVOICES, None,
+    "Whose the projects on providers' bills are",
     Nothing, _projects,
 )  # fmt: skip
-MAP = Verb("projects_map", "POST", "/projects", "Say whose a project is", Mapping, _map)
-SCENARIOS = Verb(
-    "scenarios_list", "GET", "/scenarios", "Scenarios that were saved by name", Nothing, _scenarios
+MAP = Verb(
+    "projects_map",
+    "POST",
+    "/projects",
+    INVOICES + APPLY,
+    "invoices project",
+    "Say whose a project is",
+    Mapping,
+    _map,
 )
-SAVE = Verb("scenarios_save", "POST", "/scenarios", "Save a scenario by its name", Saving, _save)
+SCENARIOS = Verb(
+    "scenarios_list",
+    "GET",
+    "/scenarios",
+    USAGE + EVERY_TEAM,
+    None,
+    "Scenarios that were saved by name",
+    Nothing,
+    _scenarios,
+)
+SAVE = Verb(
+    "scenarios_save",
+    "POST",
+    "/scenarios",
+    CONTRACTS + APPLY,
+    None,
+    "Save a scenario by its name",
+    Saving,
+    _save,
+)
 DROP = Verb(
-    "scenarios_drop", "POST", "/scenarios/drop", "Take a scenario off the list", Dropping, _drop
+    "scenarios_drop",
+    "POST",
+    "/scenarios/drop",
+    CONTRACTS + APPLY,
+    None,
+    "Take a scenario off the list",
+    Dropping,
+    _drop,
 )
 CURRENCIES = Verb(
-    "currencies_list", "GET", "/currencies", "What a dollar is in other currencies, of which day",
+    "currencies_list", "GET", "/currencies", PRICES, None,
+    "What a dollar is in other currencies, of which day",
     Nothing, _currencies,
 )  # fmt: skip
 QUOTE = Verb(
-    "currencies_quote", "POST", "/currencies", "Enter what a dollar is in another currency",
+    "currencies_quote", "POST", "/currencies", PRICES + APPLY, "rates currency",
+    "Enter what a dollar is in another currency",
     Quoting, _quote,
 )  # fmt: skip
 VERBS = (PROJECTS, MAP, SCENARIOS, SAVE, DROP, CURRENCIES, QUOTE)

@@ -77,7 +77,7 @@ def _only_team(place: Place) -> str | None:
 
 
 EXPLAIN = Verb(
-    "decisions_explain", "GET", "/decisions",
+    "decisions_explain", "GET", "/decisions", USAGE, "policy explain",
     "Why a past request went where it went, or where a supposed one would go, with every number",
     Explained, _explain,
 )  # fmt: skip

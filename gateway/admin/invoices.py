@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from gateway.admin.verb import NUMBER_LIMIT, Nothing, Place, Refused, Verb, listed
+from gateway.auth import APPLY, INVOICES
 from gateway.config.settings import Settings
 from ledger.entered import project_teams
 from ledger.invoices import books as invoices
@@ -136,18 +137,26 @@ def _told(day: str, row: Row) -> dict[str, Any]:
 
 
 LIST = Verb(
-    "invoices_list", "GET", "/invoices", "Every imported invoice, the latest first", Nothing, _list
+    "invoices_list",
+    "GET",
+    "/invoices",
+    INVOICES,
+    "invoices list",
+    "Every imported invoice, the latest first",
+    Nothing,
+    _list,
 )
 COMPARE = Verb(
-    "invoices_compare", "POST", "/invoices/compare",
+    "invoices_compare", "POST", "/invoices/compare", INVOICES, "invoices show",
     "What differs from the books, where, and what explains it", Comparing, _compare,
 )  # fmt: skip
 IMPORT = Verb(
-    "invoices_import", "POST", "/invoices/import", "Read an invoice; it is beside the books until "
+    "invoices_import", "POST", "/invoices/import", INVOICES + APPLY, "invoices import",
+    "Read an invoice; it is beside the books until "
     "it is posted", Importing, _import, LARGEST,
 )  # fmt: skip
 POST = Verb(
-    "invoices_post", "POST", "/invoices/post",
+    "invoices_post", "POST", "/invoices/post", INVOICES + APPLY, "invoices post",
     "Bring the books to an invoice by adjustments, one a day", Posting, _post,
 )  # fmt: skip
 VERBS = (LIST, COMPARE, IMPORT, POST)

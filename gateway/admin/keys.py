@@ -324,23 +324,27 @@ def _moment(at_us: int) -> str:
 
 
 LIST = Verb(
-    "keys_list", "GET", "/keys", "The team's keys, or with `keys:all` everybody's; never a token",
+    "keys_list", "GET", "/keys", KEYS, "keys list",
+    "The team's keys, or with `keys:all` everybody's; never a token",
     Listing, _list,
 )  # fmt: skip
 CREATE = Verb(
-    "keys_create", "POST", "/keys", "Make a key of one's own team; its token is shown once",
+    "keys_create", "POST", "/keys", KEYS, "keys create",
+    "Make a key of one's own team; its token is shown once",
     TeamsKey, _create,
 )  # fmt: skip
 CREATE_ANY = Verb(
-    "keys_create_any", "POST", "/keys/any", "Make a key of any team; its token is shown once",
+    "keys_create_any", "POST", "/keys/any", KEYS + EVERY_TEAM, "keys create",
+    "Make a key of any team; its token is shown once",
     AnyKey, _create_any,
 )  # fmt: skip
 ROTATE = Verb(
-    "keys_rotate", "POST", "/keys/rotate",
+    "keys_rotate", "POST", "/keys/rotate", KEYS, "keys rotate",
     "Make a key that may do the same; the old one goes on for a while", Rotating, _rotate,
 )  # fmt: skip
 REVOKE = Verb(
-    "keys_revoke", "POST", "/keys/revoke", "Revoke a key: every worker refuses it within a second",
+    "keys_revoke", "POST", "/keys/revoke", KEYS, "keys revoke",
+    "Revoke a key: every worker refuses it within a second",
     Revoking, _revoke,
 )  # fmt: skip
 VERBS = (LIST, CREATE, CREATE_ANY, ROTATE, REVOKE)

@@ -6,6 +6,7 @@ import msgspec
 
 from gateway.admin.policies import Note
 from gateway.admin.verb import Nothing, Place, Verb, listed
+from gateway.auth import APPLY, OPERATIONS
 from gateway.following import FOLLOW_S
 from gateway.policies import overrideverbs as verbs
 from gateway.policies.overrides import until
@@ -99,28 +100,32 @@ def _said(place: Place, said: list[Override]) -> dict[str, Any]:
 
 
 TARGETS = Verb(
-    "targets_list", "GET", "/targets",
+    "targets_list", "GET", "/targets", OPERATIONS, "target list",
     "Every name that can be disabled, and what operators hold over policies", Nothing, _targets,
 )  # fmt: skip
 DISABLE = Verb(
-    "targets_disable", "POST", "/targets/disable",
+    "targets_disable", "POST", "/targets/disable", OPERATIONS + APPLY, "target disable",
     f"Send no new request to a target; gateways follow within {FOLLOW_S:g} s",
     Disabling, _disable,
 )  # fmt: skip
 ENABLE = Verb(
-    "targets_enable", "POST", "/targets/enable", "Let requests go to a target again",
+    "targets_enable", "POST", "/targets/enable", OPERATIONS + APPLY, "target enable",
+    "Let requests go to a target again",
     Enabling, _enable,
 )  # fmt: skip
 ROUTES = Verb(
-    "routes_list", "GET", "/routes", "What operators hold over policies at this moment",
+    "routes_list", "GET", "/routes", OPERATIONS, "route list",
+    "What operators hold over policies at this moment",
     Nothing, _routes,
 )  # fmt: skip
 FORCE = Verb(
-    "routes_force", "POST", "/routes/force", "Send requests to own engines alone, or to APIs alone",
+    "routes_force", "POST", "/routes/force", OPERATIONS + APPLY, "route force",
+    "Send requests to own engines alone, or to APIs alone",
     Forcing, _force,
 )  # fmt: skip
 RELEASE = Verb(
-    "routes_release", "POST", "/routes/release", "Let policies decide again",
+    "routes_release", "POST", "/routes/release", OPERATIONS + APPLY, "route release",
+    "Let policies decide again",
     Releasing, _release,
 )  # fmt: skip
 VERBS = (TARGETS, DISABLE, ENABLE, ROUTES, FORCE, RELEASE)

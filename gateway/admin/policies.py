@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import msgspec
 
 from gateway.admin.verb import NOTE_LIMIT, NUMBER_LIMIT, Nothing, Place, Verb, listed
+from gateway.auth import APPLY_POLICIES, POLICIES
 from gateway.config.settings import version
 from gateway.following import FOLLOW_S
 from gateway.policies import verbs
@@ -112,26 +113,35 @@ def _told(number: int, lines: list[str], change: verbs.Change, place: Place) -> 
 
 
 SHOW = Verb(
-    "policies_show", "GET", "/policies", "The policies in force, and since when", Nothing, _show
+    "policies_show",
+    "GET",
+    "/policies",
+    POLICIES,
+    "policy show",
+    "The policies in force, and since when",
+    Nothing,
+    _show,
 )
 CHECK = Verb(
-    "policies_check", "POST", "/policies/check", "Every fault of a set; puts nothing in force",
+    "policies_check", "POST", "/policies/check", POLICIES, "policy check",
+    "Every fault of a set; puts nothing in force",
     Judged, _check,
 )  # fmt: skip
 DIFF = Verb(
-    "policies_diff", "POST", "/policies/diff", "What a set would change, line by line",
+    "policies_diff", "POST", "/policies/diff", POLICIES, "policy diff",
+    "What a set would change, line by line",
     Judged, _diff,
 )  # fmt: skip
 HISTORY = Verb(
-    "policies_history", "GET", "/policies/history",
+    "policies_history", "GET", "/policies/history", POLICIES, "policy history",
     "Which sets were put in force, when and by whom, the newest first", Past, _history,
 )  # fmt: skip
 APPLY = Verb(
-    "policies_apply", "POST", "/policies/apply",
+    "policies_apply", "POST", "/policies/apply", APPLY_POLICIES, "policy apply",
     f"Put a set in force; gateways follow within {FOLLOW_S:g} s", GivenSet, _apply,
 )  # fmt: skip
 ROLLBACK = Verb(
-    "policies_rollback", "POST", "/policies/rollback",
+    "policies_rollback", "POST", "/policies/rollback", APPLY_POLICIES, "policy rollback",
     "Put an earlier set in force again, as a new entry of the history",
     GoingBack, _rollback,
 )  # fmt: skip

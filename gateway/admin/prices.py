@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import msgspec
 
 from gateway.admin.verb import Place, Refused, Verb, listed
+from gateway.auth import APPLY, PRICES
 from gateway.config.settings import Settings
 from gateway.following import FOLLOW_S
 from gateway.pricing.configured import names_in_use, price_aliases
@@ -171,20 +172,21 @@ def _moved(entry: Entry) -> str:
 
 
 SHOW = Verb(
-    "prices_show", "GET", "/prices",
+    "prices_show", "GET", "/prices", PRICES, "prices show",
     "The prices in force with their doubts; of one name also its versions", Shown, _show,
 )  # fmt: skip
 CHECK = Verb(
-    "prices_check", "GET", "/prices/check",
+    "prices_check", "GET", "/prices/check", PRICES, "prices check",
     "Prices that are stale, expired, without a source, implausible, missing or unapproved",
     Checked, _check,
 )  # fmt: skip
 DIFF = Verb(
-    "prices_diff", "POST", "/prices/diff", "What an import would change; stores nothing",
+    "prices_diff", "POST", "/prices/diff", PRICES, "prices diff",
+    "What an import would change; stores nothing",
     Stated, _diff, LARGEST,
 )  # fmt: skip
 IMPORT = Verb(
-    "prices_import", "POST", "/prices/import",
+    "prices_import", "POST", "/prices/import", PRICES + APPLY, "prices import",
     f"Store an approved difference as new versions; gateways follow within {FOLLOW_S:g} s",
     Approved, _import, LARGEST,
 )  # fmt: skip

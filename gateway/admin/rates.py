@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 
 from gateway.admin.policies import Note
 from gateway.admin.verb import Nothing, Place, Refused, Verb
+from gateway.auth import APPLY, CONTRACTS
 from gateway.config.declarations import contracts
 from gateway.config.settings import Settings
 from gateway.following import FOLLOW_S
@@ -217,17 +218,17 @@ def _entry(one: Entered) -> dict[str, Any]:
 
 
 LIST = Verb(
-    "rates_list", "GET", "/rates",
+    "rates_list", "GET", "/rates", CONTRACTS, "rates list",
     "What GPUs and ops hours cost by pool, as configured and as entered, and who entered what",
     Nothing, _list,
 )  # fmt: skip
 ENTER = Verb(
-    "rates_enter", "POST", "/rates",
+    "rates_enter", "POST", "/rates", CONTRACTS + APPLY, "rates enter",
     f"Enter a pool's rates, at once or from a day on; gateways follow within {FOLLOW_S:g} s",
     Entering, _enter,
 )  # fmt: skip
 WITHDRAW = Verb(
-    "rates_withdraw", "POST", "/rates/withdraw",
+    "rates_withdraw", "POST", "/rates/withdraw", CONTRACTS + APPLY, "rates withdraw",
     "Take what was entered for a pool back: the configuration's rates count again",
     Withdrawing, _withdraw,
 )  # fmt: skip

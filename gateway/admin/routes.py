@@ -7,15 +7,15 @@ import msgspec
 from fastapi import APIRouter, Request, Response
 
 from gateway.admin.desk import AdminDesk
-from gateway.admin.every import VERBS
 from gateway.admin.verb import PREFIX, Verb
+from gateway.control.operations import OPERATIONS
 
 _UNKEPT = {"cache-control": "no-store"}  # a new key's token is among the answers
 
 
 def admin_router(desk: AdminDesk) -> APIRouter:
     router = APIRouter(prefix=PREFIX, tags=["organization"])
-    for verb in VERBS:
+    for verb in OPERATIONS:
         router.add_api_route(
             verb.path,
             _endpoint(desk, verb),

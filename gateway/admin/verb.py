@@ -62,11 +62,17 @@ class Place:
 
 @dataclass(frozen=True, eq=False)
 class Verb(Generic[G]):
-    """`path`: below `/v1/organization`. `name`: the operation's, in the OpenAPI document."""
+    """`path`: below `/v1/organization`. `name`: the operation's, in the OpenAPI document.
+
+    `scope`: what a caller over HTTP must hold. `command`: the words of the command line that do the
+    same on this host; `None` where only HTTP has it.
+    """
 
     name: str
     method: Literal["GET", "POST", "DELETE"]
     path: str
+    scope: str
+    command: str | None
     summary: str
     given: type[G]
     work: Callable[[Place, G], dict[str, Any]]

@@ -14,6 +14,7 @@ import msgspec
 
 from gateway.admin.policies import Name
 from gateway.admin.verb import NUMBER_LIMIT, Place, Refused, Verb
+from gateway.auth import EVERY_TEAM, USAGE
 from gateway.config.environ import ledger_reader
 from gateway.policies import verbs as policyverbs
 from gateway.supposed import (
@@ -126,17 +127,17 @@ def _what_ifs(place: Place) -> Iterator[WhatIfs]:
 
 
 SIMULATE = Verb(
-    "policies_simulate", "POST", "/policies/simulate",
+    "policies_simulate", "POST", "/policies/simulate", USAGE + EVERY_TEAM, "policy simulate",
     "Begin to play recorded traffic under one or two sets; one at a time on a host", Supposing,
     _simulate,
 )  # fmt: skip
 SIMULATED = Verb(
-    "policies_simulated", "GET", "/policies/simulate",
+    "policies_simulated", "GET", "/policies/simulate", USAGE + EVERY_TEAM, "policy simulate",
     "How far a what-if is, and what came out: dollars, promises kept, spill, load, differences",
     Job, _simulated,
 )  # fmt: skip
 CANCEL = Verb(
-    "policies_simulate_cancel", "DELETE", "/policies/simulate",
+    "policies_simulate_cancel", "DELETE", "/policies/simulate", USAGE + EVERY_TEAM, None,
     "Cancel a what-if: its process ends, and the next one may be asked for", Cancelling, _cancel,
 )  # fmt: skip
 VERBS = (SIMULATE, SIMULATED, CANCEL)

@@ -4,9 +4,9 @@ from typing import Annotated
 
 import msgspec
 
-from gateway.admin.every import VERBS
 from gateway.admin.routes import described
 from gateway.admin.verb import PREFIX, Verb
+from gateway.control.operations import OPERATIONS
 
 
 class Given(msgspec.Struct, forbid_unknown_fields=True):
@@ -15,7 +15,7 @@ class Given(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def verb(method: str) -> Verb[Given]:
-    return Verb("x", method, "/x", "An x", Given, lambda place, given: {})
+    return Verb("x", method, "/x", "usage", None, "An x", Given, lambda place, given: {})
 
 
 def test_a_query_is_described_member_by_member() -> None:
@@ -32,7 +32,7 @@ def test_a_body_has_no_other_members() -> None:
 
 def test_all_of_them_are_in_the_openapi_document(stack) -> None:
     paths = stack.get("/openapi.json").json()["paths"]
-    for one in VERBS:
+    for one in OPERATIONS:
         operation = paths[PREFIX + one.path][one.method.lower()]
         assert (operation["operationId"], operation["summary"]) == (one.name, one.summary)
         assert operation["security"]
