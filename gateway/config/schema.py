@@ -11,8 +11,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from backends.engines import METERED, STARTED, VLLM
-from backends.providers import DEFAULT_KIND, PROVIDER_KINDS
+from backends.engines import VLLM
+from backends.providers import DEFAULT_KIND
+from gateway.config.choices import EngineKindName, MetricsPageName, ProviderKindName
 from gateway.config.schema_dashboard import Dashboard
 from gateway.config.schema_oidc import Oidc
 from gateway.config.schema_otel import OpenTelemetry
@@ -32,7 +33,6 @@ from gateway.config.sections import (
     TotalUsd,
     Usd,
     Variable,
-    one_of,
 )
 from gateway.targets.adapters import with_adapters
 
@@ -211,7 +211,7 @@ class Ops(Section):
 class Engine(Section):
     """A pool's engines: started by us (`replicas`) or attached (`endpoints`)."""
 
-    kind: Annotated[str, one_of(STARTED)] = Field(VLLM, description="what serves the model")
+    kind: EngineKindName = VLLM
     model: str | None = Field(
         None,
         description="model directory; of a simulated engine a profile, or a file of `engine fit`",
@@ -234,9 +234,7 @@ class Engine(Section):
         description="LoRA adapters by name, each a folder; apps ask for one as for a model",
     )
     api_key_env: Variable | None = Field(None, description="environment variable with its key")
-    metrics: Annotated[str, one_of(("auto", *METERED))] = Field(
-        "auto", description="whose metrics page `endpoints` have; `auto`: found by its names"
-    )
+    metrics: MetricsPageName = "auto"
     context_tokens: int | None = Field(
         None, ge=1, description="context limit; default: what the engine reports"
     )
@@ -272,9 +270,7 @@ class Pool(Section):
 
 
 class Provider(Section):
-    kind: Annotated[str, one_of(PROVIDER_KINDS)] = Field(
-        DEFAULT_KIND, description="wire format: OpenAI-compatible, or LiteLLM's adapter"
-    )
+    kind: ProviderKindName = DEFAULT_KIND
     base_url: str | None = Field(None, description="default: the provider's public address")
     api_key_env: Variable | None = Field(None, description="environment variable with the key")
     api_key_file: str | None = Field(None, description="file with the key")

@@ -1,11 +1,10 @@
 """What the sections of the configuration file are made of: strict, frozen, no secret inline."""
 
-from collections.abc import Iterable
 from decimal import Decimal
 from typing import Annotated, Any, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, GetPydanticSchema, field_validator
-from pydantic_core import PydanticCustomError, core_schema
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic_core import PydanticCustomError
 from pydantic_core.core_schema import ValidationInfo
 
 Ratio = Annotated[float, Field(ge=0.0, le=1.0)]
@@ -30,12 +29,6 @@ KvEvents = Annotated[
         " their addresses, in order: tcp://10.0.0.5:5557, tcp://*:5557 where they connect to us"
     ),
 ]
-
-
-def one_of(words: Iterable[str]) -> GetPydanticSchema:
-    """Return what makes a `str` field a choice of words that are known only at run time."""
-    expected = list(words)
-    return GetPydanticSchema(lambda _type, _handler: core_schema.literal_schema(expected))
 
 
 class Section(BaseModel):
