@@ -35,6 +35,7 @@ from ledger.prices.book import PriceBook
 from ledger.prices.stored import load_price_book, newest_version
 from ledger.queries import reads as queries
 from ledger.queries.reads import DAY_US, HOUR_US, MINUTE_US, Scope
+from ledger.reports.facts import flagged as read_flagged
 from ledger.reports.survey import Survey
 from ledger.reports.survey import spending as read_spending
 from ledger.reports.survey import survey as read_survey
@@ -231,7 +232,7 @@ def spent(view: View, by: str, width_us: int) -> list[queries.Spent]:
 @read(Reach.TEAM)
 def flagged(view: View) -> list[queries.Flagged]:
     with snapshot(engine(view.url)) as connection:
-        return queries.flagged(connection, view.scope)
+        return read_flagged(connection, view.scope)
 
 
 @read(Reach.HOUSE, teams=False)

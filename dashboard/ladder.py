@@ -13,8 +13,7 @@ from typing import Any
 
 from dashboard import words
 from dashboard.figures import dollars
-from ledger.economics.bought import OverflowPrice
-from ledger.economics.cost import Exact, Volume
+from ledger.economics.cost import HOURS_OF_A_MONTH, Exact, Volume
 from ledger.economics.staircase import (
     Advice,
     Band,
@@ -25,9 +24,10 @@ from ledger.economics.staircase import (
     load_curve,
     windowed,
 )
-from ledger.economics.standing import HOURS_OF_A_MONTH, Against, Standing, Verdict, with_spares
 from ledger.fleet.bills import PoolBill
 from ledger.fleet.capability import PoolCapability
+from ledger.reports.fleet_economics import Against, Standing, Verdict, with_spares
+from ledger.reports.overflow_price import OverflowPrice
 from ledger.reports.survey import Survey
 
 POINTS = 60

@@ -34,9 +34,9 @@ from dashboard.figures import (
 )
 from dashboard.sentences import capacity, cures, headline, trend
 from ledger.economics.cost import UnitPrice
-from ledger.economics.standing import Standing, Verdict
 from ledger.fleet.capability import Known
 from ledger.queries.reads import CONVERSATION
+from ledger.reports.fleet_economics import Standing, Verdict
 from ledger.reports.survey import Survey
 
 SPILL_MINUTES = 5

@@ -17,10 +17,10 @@ from dashboard.figures import labels
 from dashboard.ladder import Ladder, Meeting, Reach, curves, ladder, marks
 from dashboard.scenario_form import show_scenario
 from dashboard.sentences import cures
-from ledger.economics.bought import AS_BOUGHT, OverflowPrice
 from ledger.economics.cost import TokenBasis, allocation_unit_cost
-from ledger.economics.standing import Against
 from ledger.fleet.capability import Known, PoolCapability
+from ledger.reports.fleet_economics import Against
+from ledger.reports.overflow_price import AS_BOUGHT, OverflowPrice
 from ledger.reports.survey import Survey
 
 BIND: Any = "query-params"

@@ -16,8 +16,8 @@ from dashboard.planning import BASIS, HIDDEN_PEAKS_DUTY, Figures, Traffic
 from ledger.economics.cost import SECONDS_PER_HOUR
 from ledger.economics.purchase import Commitment, Purchase
 from ledger.fleet.market import Hardware, estimate, models
+from ledger.fleet.pool_records import ContractVersion
 from ledger.money import usd_to_pusd_rounded
-from ledger.queries.fleet import Contract
 from ledger.reports.survey import Survey
 
 FIELDS = frozenset((
@@ -70,7 +70,7 @@ def pick_gpu(view: View, survey: Survey, traffic: Traffic) -> Chosen:
 
 
 def _served(
-    view: View, survey: Survey, contract: Contract | None, traffic: Traffic
+    view: View, survey: Survey, contract: ContractVersion | None, traffic: Traffic
 ) -> tuple[float, str] | None:
     """Tokens a second of one GPU of the pool whose traffic this is, on its own hardware."""
     if contract is None or not traffic.name.startswith(f"pool {contract.pool}, "):

@@ -12,8 +12,8 @@ import streamlit as st
 
 from dashboard import axes, charts, look, words
 from dashboard.figures import shown
+from ledger.economics.cost import HOURS_OF_A_MONTH
 from ledger.economics.staircase import load_curve, windowed
-from ledger.economics.standing import HOURS_OF_A_MONTH
 from ledger.fleet.bills import PoolBill
 from ledger.fleet.market import Hardware
 from ledger.fleet.rightsizing import Fleet, Size, sizes

@@ -12,10 +12,10 @@ from typing import Any
 
 from dashboard.figures import dollars
 from dashboard.ladder import Ladder
-from ledger.economics.cost import SECONDS_PER_HOUR, Exact
+from ledger.economics.cost import HOURS_OF_A_MONTH, SECONDS_PER_HOUR, Exact
 from ledger.economics.sensitivity import Bar, Case
-from ledger.economics.standing import HOURS_OF_A_MONTH, Verdict
 from ledger.prices.book import Price
+from ledger.reports.fleet_economics import Verdict
 from ledger.reports.survey import Survey
 
 MINUTE_S = 60

@@ -10,10 +10,10 @@ from fractions import Fraction
 from dashboard import words
 from dashboard.look import GAIN, LOSS
 from ledger.economics.breakeven import Lever
-from ledger.economics.standing import Against, Standing, Verdict
 from ledger.economics.trend import Outlook, crossing
 from ledger.fleet.capability import Known
 from ledger.queries.reads import DAY_US, HOUR_US
+from ledger.reports.fleet_economics import Against, Standing, Verdict
 from ledger.reports.survey import Survey
 
 MIXED, UNKNOWN = "#9A5B13", "#4A5652"

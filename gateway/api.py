@@ -181,11 +181,13 @@ class HotApi:
     async def _translated(self, asked: Asked, identity: Identity, reply: TranslatedReply) -> None:
         """The same for a request in another dialect, or the number of its tokens."""
         if reply.counts:
-            counted = self._dispatcher.planner.prompt_tokens(asked, identity)
+            counted = self._dispatcher.plans.value.prompt_tokens(asked, identity)
             await reply.whole(200, [JSON, ESTIMATED], encode({"input_tokens": counted}))
             return
         if reply.voice is not None and asked.stream:
-            reply.voice.prompt_estimate = self._dispatcher.planner.prompt_tokens(asked, identity)
+            reply.voice.prompt_estimate = self._dispatcher.plans.value.prompt_tokens(
+                asked, identity
+            )
         await self._dispatcher.dispatch(asked, identity, reply)
 
     async def _otherwise(

@@ -59,7 +59,7 @@ from gateway.news import Ledger, Moving, followed
 from gateway.observing import Observer
 from gateway.people import people_of
 from gateway.plan import Learned, Planner
-from gateway.policies.inforce import CurrentPlans, InForce
+from gateway.policies.inforce import InForce
 from gateway.policies.repolicing import ReadPolicies
 from gateway.policies.sets import rules_of
 from gateway.recording import JOURNAL, Recording
@@ -122,7 +122,7 @@ def build(
     in_force = _in_force(settings, ledger.policies)
     plans_for = _plans(fleet, admission, candidates, learned, FailSafe(board, metrics), in_force)
     dispatcher = Dispatcher(
-        planner=CurrentPlans(in_force.hold(plans_for)),
+        plans=in_force.hold(plans_for),
         admission=admission,
         metering=metering,
         delivery=Delivery(metering, clock, first_s=limits.head_s),
@@ -165,7 +165,9 @@ def build(
     app = create_app(settings, operations, clock, lifespan, ledger.reader)
     app.hot = hot
     app.secrets = tuple(one for back in fleet.backends.values() for one in back.secrets)
-    batches.attach(app)
+    for router in batches.routers:
+        app.take(router)
+    app.entrance = batches.entrance
     return _administered(app, settings, runtime, ledger, board, clock)
 
 

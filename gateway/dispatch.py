@@ -8,6 +8,7 @@ promises are taken from the board, its hold is released and its row is settled e
 import asyncio
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 
 import msgspec
 
@@ -19,7 +20,6 @@ from gateway.attempt import Attempt, Outcome, Tries
 from gateway.clock import Clock
 from gateway.delivery import Delivery
 from gateway.demanded import Demanded
-from gateway.drift.drawing import Drawing
 from gateway.errors import RequestError, let_go
 from gateway.flight import Flights
 from gateway.idempotency.submissions import Submissions
@@ -29,6 +29,7 @@ from gateway.limits.waiting import Full, WaitingRoom
 from gateway.metering import Metering
 from gateway.observing import Observer
 from gateway.plan import Plan, Plans, Step
+from gateway.policies.inforce import Held
 from gateway.refusals import Short, failed, infeasible, no_place, over_budget, status_of
 from gateway.relay import error_event
 from gateway.reply import Reply
@@ -59,11 +60,21 @@ RESTARTING = 503
 TOLD = {CLIENT_GONE: NOBODY, "client_stall": NOBODY, "total": 504, "drain": RESTARTING}
 
 
+class SampleSink(Protocol):
+    """Takes answered requests to compare with a baseline; `drift.drawing.Drawing` is one."""
+
+    def offer(self, asked: Asked, identity: Identity, target: Target) -> None:
+        """Take a request that `target` answered; must not wait."""
+
+    def close(self) -> None:
+        """Release what it holds."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dispatcher:
     """One per worker."""
 
-    planner: Plans
+    plans: Held[Plans]  # those under the policies in force
     admission: Admission
     metering: Metering
     delivery: Delivery
@@ -79,7 +90,7 @@ class Dispatcher:
     waiting: WaitingRoom
     limits: RateLimits | None  # `None`: nothing limits the rate of what is dispatched
     demanded: Demanded | None  # `None`: what is dispatched is no demand that moves a price
-    drawing: Drawing | None  # `None`: nothing of what is dispatched is asked again
+    drawing: SampleSink | None  # `None`: nothing of what is dispatched is asked again
     observer: Observer | None = None  # `None`: nobody follows requests from outside
 
     async def dispatch(self, asked: Asked, identity: Identity, reply: Reply) -> None:
@@ -172,7 +183,7 @@ class Dispatcher:
 
     def _plan(self, asked: Asked, identity: Identity, reply: Reply) -> Plan:
         begun_s = 0.0 if reply.story is None else self.clock.now_s()
-        plan = self.planner.plan(
+        plan = self.plans.value.plan(
             reply.request_id, asked, identity, clock=self.clock, sticky=self.sessions.target
         )
         if reply.story is not None:

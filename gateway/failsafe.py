@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Sequence
 from math import inf
 
-from gateway.metrics.requests import Metrics
+from gateway.request_counters import RequestCounters
 from gateway.targets.slots import Board
 from router.decide import decide
 from router.static import static_order
@@ -29,11 +29,11 @@ Decide = Callable[[Request, Policy, Sequence[Candidate]], Decision]
 class FailSafe:
     """One per worker; `decide` is `router.decide` but for tests of its failing."""
 
-    def __init__(self, board: Board, metrics: Metrics, decide: Decide = decide) -> None:
+    def __init__(self, board: Board, metrics: RequestCounters, decide: Decide = decide) -> None:
         self._board, self._metrics, self._decide = board, metrics, decide
         self._told_s: dict[str, float] = {}
         for cause in (TELEMETRY, DECISION):
-            metrics.count(metrics.policies.static, cause, amount=0)  # the first one is to be seen
+            metrics.count_static_decision(cause, 0)  # the first one is to be seen
 
     def decide(
         self, request: Request, policy: Policy, candidates: Sequence[Candidate], now_s: float
@@ -50,7 +50,7 @@ class FailSafe:
             return static_order(request, policy, candidates, f"deciding failed: {name}"), True
 
     def _alarm(self, cause: str, words: str, now_s: float, error: Exception | None = None) -> None:
-        self._metrics.count(self._metrics.policies.static, cause)
+        self._metrics.count_static_decision(cause)
         if now_s - self._told_s.get(cause, -inf) >= LOG_S:
             self._told_s[cause] = now_s
             log.error("%s; requests follow the configured order", words, exc_info=error)

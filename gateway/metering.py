@@ -23,9 +23,9 @@ from gateway.admission import Admission
 from gateway.attempt import Attempt, Outcome
 from gateway.charging import charge, compared_pusd
 from gateway.clock import Clock
-from gateway.metrics.requests import Ended, Metrics
 from gateway.plan import Learned, Plan
 from gateway.refusals import Short
+from gateway.request_counters import AttemptLabels, RequestCounters
 from gateway.targets.calibration import Estimate
 from gateway.targets.experience import Experience
 from gateway.targets.heldoff import LIMITED
@@ -48,7 +48,7 @@ class Metering:
         self,
         journal: JournalWriter,
         admission: Admission,
-        metrics: Metrics,
+        metrics: RequestCounters,
         experience: Experience,
         learned: Learned,
         clock: Clock,
@@ -85,14 +85,13 @@ class Metering:
         """What policies said of a request, beside the decision that acts."""
         metrics = self._metrics
         for name in plan.terms.undecided:
-            metrics.count(metrics.policies.undecided, name)
+            metrics.count_undecided(name)
         if plan.shadow is not None:
             chosen, watched = plan.decision.chosen, plan.shadow.chosen
             ours, theirs = (
                 None if one is None else one.candidate.name for one in (chosen, watched)
             )
-            agrees = "yes" if ours == theirs else "no"
-            metrics.count(metrics.policies.shadows, plan.shadow.policy, agrees)
+            metrics.count_shadow(plan.shadow.policy, agrees=ours == theirs)
 
     def refuse(
         self,
@@ -104,7 +103,7 @@ class Metering:
         short: Short | None = None,
     ) -> None:
         """`scope`: of a limit that has no room; `short`: or the budget."""
-        self._metrics.count(self._metrics.refusals, reason)
+        self._metrics.count_refusal(reason)
         who = plan.identity
         record = RequestRefused(
             request_id=plan.request_id,
@@ -257,8 +256,8 @@ class Metering:
 
     def _count(self, attempt: Attempt, outcome: Outcome, record: AttemptSettled) -> None:
         metrics, target, tokens = self._metrics, attempt.step.frozen.target, record.tokens
-        tally = metrics.tally(
-            Ended(
+        tally = metrics.sums_of(
+            AttemptLabels(
                 attempt.plan.model,
                 target.name,
                 _backend(attempt),
@@ -276,10 +275,8 @@ class Metering:
         tally.cached += tokens.cached
         tally.output += tokens.output
         tally.cost_pusd += record.cost_pusd or 0
-        name = metrics.target(target.name)
-        metrics.observe(metrics.duration, name, record.duration_us / 1e6)
-        if record.ttft_us is not None:
-            metrics.observe(metrics.ttft, name, record.ttft_us / 1e6)
+        ttft_s = None if record.ttft_us is None else record.ttft_us / 1e6
+        metrics.observe_attempt(target.name, record.duration_us / 1e6, ttft_s)
 
 
 def opening(attempt: Attempt, opened_us: int) -> AttemptOpened:

@@ -5,7 +5,6 @@ live in files keyed by worker index, so a restarted worker continues them and no
 host's other processes leave (the ledger's lag, engines) is added when it is rendered.
 """
 
-import argparse
 import asyncio
 import fcntl
 import gc
@@ -25,18 +24,17 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from backends.providers import PROVIDER_KINDS
-from gateway import logs
 from gateway.app import Gateway
 from gateway.bootstrap import Exposition, build
 from gateway.clock import Clock
-from gateway.config.credentials import known_secrets
-from gateway.config.settings import Server, Settings, Timeouts, load
+from gateway.config.settings import Server, Settings, Timeouts
 from gateway.http.cors import Cors
 from gateway.http.protocol import bounded
 from gateway.ids import RequestIds
 from gateway.metrics.host import HostMetrics
 from gateway.news import Ledger
 from gateway.pricing.configured import price_aliases
+from gateway.process import start_process
 from gateway.runtime import METRICS_DIR, Runtime
 from gateway.targets.slots import Board
 from ledger.database import open_readonly
@@ -86,19 +84,14 @@ def compose(settings: Settings, runtime: Runtime, worker: int) -> Gateway:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m gateway.worker", description=__doc__)
-    parser.add_argument("--config", type=Path, required=True)
-    parser.add_argument("--runtime", type=Path, required=True)
-    parser.add_argument("--worker", type=int, required=True)
-    parser.add_argument("--fd", type=int, required=True, help="the inherited listening socket")
-    given = parser.parse_args(arguments)
-    settings = load(given.config)
-    secrets = known_secrets(settings, os.environ)
-    sink = logs.start(f"worker-{given.worker}", settings.logs, secrets)
+    settings, runtime, sink, given = start_process(
+        "gateway.worker", "worker-{worker}", __doc__, arguments,
+        worker="its number on this host", fd="the inherited listening socket",
+    )  # fmt: skip
     load_ahead(settings)
-    app = compose(settings, Runtime.load(given.runtime), given.worker)
+    app = compose(settings, runtime, int(given.worker))
     sink.hide(app.secrets)
-    serve(app, socket.socket(fileno=given.fd), settings.server)
+    serve(app, socket.socket(fileno=int(given.fd)), settings.server)
 
 
 def load_ahead(settings: Settings) -> None:

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 
 import msgspec
 
-from ledger.fleet.contracts import US_PER_HOUR, GpuContract, gpu_bill_pusd
+from ledger.gpu_contracts import US_PER_HOUR, GpuContract, gpu_bill_pusd
 from ledger.journals.records import AttemptOpened, AttemptSettled
 from ledger.money import divide_half_even, split_largest_remainder
 
 __all__ = [
+    "SUSPENSE",
     "US_PER_HOUR",
     "AccountsError",
     "GpuContract",
@@ -39,6 +40,8 @@ __all__ = [
     "team_expense",
     "unavailable_expense",
 ]
+
+SUSPENSE = ":suspense"  # how ids end of entries that wait for evidence
 
 
 class AccountsError(ValueError):

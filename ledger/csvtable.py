@@ -10,11 +10,13 @@ import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ledger.prices.rates import PriceError
-
 SIZE_LIMIT = 16 * 1024 * 1024  # bytes
 SEPARATORS = ";\t,"
 _MARKS_16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+class CsvTableError(ValueError):
+    """A file that is no table; the message names the file and the line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +37,11 @@ class CsvTable:
 
 
 def read_table(data: bytes, name: str, faults: list[str]) -> CsvTable:
-    """The table; faults of its form go to `faults`. Raises `PriceError` for what is no table."""
+    """The table; faults of its form go to `faults`. Raises `CsvTableError` for what is no table."""
     text = _decoded(data, name)
     records = _records(text, name)
     if not records:
-        raise PriceError(f"{name}: the file is empty")
+        raise CsvTableError(f"{name}: the file is empty")
     header, first = records[0]
     while first and not first[-1]:
         first.pop()
@@ -61,17 +63,17 @@ def read_table(data: bytes, name: str, faults: list[str]) -> CsvTable:
 
 def _decoded(data: bytes, name: str) -> str:
     if len(data) > SIZE_LIMIT:
-        raise PriceError(f"{name}: larger than {SIZE_LIMIT >> 20} MiB")
+        raise CsvTableError(f"{name}: larger than {SIZE_LIMIT >> 20} MiB")
     if data.startswith(_MARKS_16):
-        raise PriceError(f"{name}: is UTF-16: save it as `CSV UTF-8`")
+        raise CsvTableError(f"{name}: is UTF-16: save it as `CSV UTF-8`")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise PriceError(f"{name}: line {line}: is not UTF-8: save it as `CSV UTF-8`") from None
+        raise CsvTableError(f"{name}: line {line}: is not UTF-8: save it as `CSV UTF-8`") from None
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
-        raise PriceError(f"{name}: line {line}: has a NUL character: this is no CSV file")
+        raise CsvTableError(f"{name}: line {line}: has a NUL character: this is no CSV file")
     return text
 
 
@@ -95,5 +97,5 @@ def _records(text: str, name: str) -> list[tuple[int, list[str]]]:
                 records.append((before + 1 + skipped, stripped))
             before = reader.line_num
     except csv.Error as error:
-        raise PriceError(f"{name}: line {before + 1 + skipped}: {error}") from None
+        raise CsvTableError(f"{name}: line {before + 1 + skipped}: {error}") from None
     return records

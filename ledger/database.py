@@ -21,7 +21,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 from sqlalchemy.pool import NullPool, QueuePool
 
-from ledger.writing.turns import turn, turns_of
+from ledger.write_lock import turn, turns_of
 
 URL_VARIABLE = "BREAKEVEN_LEDGER_URL"  # where processes of a host are told the address
 BUSY_TIMEOUT_MS = 10_000

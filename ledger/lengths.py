@@ -9,7 +9,7 @@ from typing import NamedTuple
 from sqlalchemy import Engine, func, select
 
 from ledger.orm.tables import Attempt
-from ledger.queries.scope import INPUT_TOKENS, OUTPUT_TOKENS
+from ledger.spans import INPUT_TOKENS, OUTPUT_TOKENS
 
 ATTEMPTS = 4000  # of the latest ones; what is learned from more has faded
 

@@ -38,13 +38,13 @@ from ledger.orm import tables as orm
 from ledger.overrides import NEWEST_OVERRIDE_FILE
 from ledger.policies import NEWEST_POLICY_FILE
 from ledger.prices.stored import NEWEST_PRICE_FILE
-from ledger.queries.scope import DAY_US
 from ledger.seals.condense import Condenser
 from ledger.seals.condense import Step as Condensed
 from ledger.seals.registers import Registers
 from ledger.seals.retire import NotAsSealed, Retirer
 from ledger.seals.retire import Step as Retired
 from ledger.seals.sealer import Sealer
+from ledger.spans import DAY_US
 from ledger.submissions import forget
 from ledger.sums.rollups import Rollups
 from ledger.sums.samplehours import pack_hours

@@ -6,7 +6,6 @@ from several processes (fold only what was not folded before, or it counts twice
 """
 
 from math import ceil, exp, inf, log, log2, sqrt
-from statistics import NormalDist
 
 from router.moments import SHRINK, Histogram, Moments, Recent
 from router.types import ApiState, OutputMoments
@@ -137,10 +136,6 @@ class LatencyTracker:
     def observations(self, key: Key) -> int:
         cell = self._cells.get(key)
         return 0 if cell is None else int(cell.ttft.weight)
-
-    def ttft_quantile_ms(self, key: Key, quantile: float) -> float | None:
-        median, sigma = self.ttft(key)
-        return None if median is None else median * exp(sigma * NormalDist().inv_cdf(quantile))
 
     def export(self) -> LatencyState:
         return tuple(

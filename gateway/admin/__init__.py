@@ -2,7 +2,7 @@
 
     verb        what a verb is: its path, what it is given, what it does
     policies, whatifs, overrides, engines, keys, prices, invoices, rates, entries, books
-                the verbs, by what they are about; all of them in `every`
+                the verbs, by what they are about; all of them in `routes`
     desk, routes
                 a worker's side: threads, bodies, the routes with their documentation
     remote      the command line's side towards a gateway elsewhere

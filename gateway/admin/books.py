@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import msgspec
 from sqlalchemy import and_, func, select
 
-from gateway.admin.verb import Nothing, Place, Verb, listed
+from gateway.admin.verb import Nothing, Place, listed, verb
 from gateway.auth import BUDGETS, CHANGES, CONTRACTS, EVERY_TEAM
 from ledger.budgets.states import BudgetState, budget_states
 from ledger.money import usd_exact
@@ -20,7 +20,14 @@ class Newest(msgspec.Struct, forbid_unknown_fields=True):
     limit: Annotated[int, msgspec.Meta(ge=1, le=LISTED_MOST)] = LISTED
 
 
-def _budgets(place: Place, _: Nothing) -> dict[str, Any]:
+@verb(
+    "GET /budgets",
+    BUDGETS,
+    None,
+    "The team's budgets and what was spent, or with `budgets:all` everybody's",
+    Nothing,
+)
+def budgets_list(place: Place, _: Nothing) -> dict[str, Any]:
     """With what the window that holds this moment has seen; of one's own team, or all.
 
     A default (`user:*`) is followed by everybody whom it binds and who has spent in that window.
@@ -50,7 +57,8 @@ def _line(one: BudgetState) -> dict[str, Any]:
     }
 
 
-def _contracts(place: Place, _: Nothing) -> dict[str, Any]:
+@verb("GET /contracts", CONTRACTS, None, "What own GPUs cost, by pool", Nothing)
+def contracts_list(place: Place, _: Nothing) -> dict[str, Any]:
     """The newest of each pool."""
     table = GpuContract
     newest = select(table.pool, func.max(table.id).label("id")).group_by(table.pool).subquery()
@@ -69,7 +77,14 @@ def _contracts(place: Place, _: Nothing) -> dict[str, Any]:
     return listed(found)
 
 
-def _changes(place: Place, given: Newest) -> dict[str, Any]:
+@verb(
+    "GET /changes",
+    CHANGES,
+    "ledger changes",
+    "Who changed contracts, prices, policies and keys, from what to what; never a secret",
+    Newest,
+)
+def changes_list(place: Place, given: Newest) -> dict[str, Any]:
     with place.ledger.connect() as connection:
         found = changes(connection, given.limit)
     return listed(msgspec.to_builtins(found))
@@ -79,23 +94,4 @@ def _moment(at_s: int) -> str:
     return datetime.fromtimestamp(at_s, UTC).isoformat(timespec="seconds")
 
 
-BUDGETS_LIST = Verb(
-    "budgets_list", "GET", "/budgets", BUDGETS, None,
-    "The team's budgets and what was spent, or with `budgets:all` everybody's", Nothing, _budgets,
-)  # fmt: skip
-CONTRACTS_LIST = Verb(
-    "contracts_list",
-    "GET",
-    "/contracts",
-    CONTRACTS,
-    None,
-    "What own GPUs cost, by pool",
-    Nothing,
-    _contracts,
-)
-CHANGES_LIST = Verb(
-    "changes_list", "GET", "/changes", CHANGES, "ledger changes",
-    "Who changed contracts, prices, policies and keys, from what to what; never a secret",
-    Newest, _changes,
-)  # fmt: skip
-VERBS = (BUDGETS_LIST, CONTRACTS_LIST, CHANGES_LIST)
+VERBS = (budgets_list, contracts_list, changes_list)

@@ -14,7 +14,7 @@ from backends.stepmodel import StepModel
 from gateway.admin.enginehost import Seen
 from gateway.admin.overrides import author
 from gateway.admin.policies import Note
-from gateway.admin.verb import Nothing, Place, Refused, Verb, listed
+from gateway.admin.verb import Nothing, Place, Refused, listed, verb
 from gateway.auth import APPLY, OPERATIONS
 from gateway.config.settings import Settings
 from gateway.following import FOLLOW_S
@@ -45,7 +45,14 @@ class Restarting(msgspec.Struct, forbid_unknown_fields=True):
     ] = False
 
 
-def _status(place: Place, _: Nothing) -> dict[str, Any]:
+@verb(
+    "GET /engines",
+    OPERATIONS,
+    "engine status",
+    "Every engine of the host that answers: state, what runs, what is held over it",
+    Nothing,
+)
+def engines_status(place: Place, _: Nothing) -> dict[str, Any]:
     with place.engines() as host:
         stands = verbs.in_force(place.ledger, place.now_us)
         notes, words = read_notes(host.runtime.run_dir), words_of(host.runtime.run_dir)
@@ -62,7 +69,14 @@ def _status(place: Place, _: Nothing) -> dict[str, Any]:
         )
 
 
-def _drain(place: Place, given: Named) -> dict[str, Any]:
+@verb(
+    "POST /engines/drain",
+    OPERATIONS + APPLY,
+    "engine drain",
+    f"Send engines no new request; they are empty when nothing is in flight, {FOLLOW_S:g} s on",
+    Named,
+)
+def engines_drain(place: Place, given: Named) -> dict[str, Any]:
     with place.engines() as host:
         host.named(given.engine)
         verbs.disable(place.ledger, place.settings, given.engine, author(place, given.note))
@@ -70,12 +84,26 @@ def _drain(place: Place, given: Named) -> dict[str, Any]:
         return listed([_seen(one, stands) for one in host.named(given.engine)])
 
 
-def _resume(place: Place, given: Named) -> dict[str, Any]:
+@verb(
+    "POST /engines/resume",
+    OPERATIONS + APPLY,
+    "engine resume",
+    "Let requests go to engines again",
+    Named,
+)
+def engines_resume(place: Place, given: Named) -> dict[str, Any]:
     verbs.enable(place.ledger, given.engine, author(place, given.note))
     return {"engine": given.engine, "drained": False}
 
 
-def _restart(place: Place, given: Restarting) -> dict[str, Any]:
+@verb(
+    "POST /engines/restart",
+    OPERATIONS + APPLY,
+    "engine restart",
+    "Start drained engines anew",
+    Restarting,
+)
+def engines_restart(place: Place, given: Restarting) -> dict[str, Any]:
     with place.engines() as host:
         stands = verbs.in_force(place.ledger, place.now_us)
         told = words_of(host.runtime.run_dir)
@@ -158,24 +186,4 @@ def _override(seat: EngineSeat, stands: Sequence[Override]) -> str | None:
     return None if found is None else found[1]
 
 
-STATUS = Verb(
-    "engines_status", "GET", "/engines", OPERATIONS, "engine status",
-    "Every engine of the host that answers: state, what runs, what is held over it",
-    Nothing, _status,
-)  # fmt: skip
-DRAIN = Verb(
-    "engines_drain", "POST", "/engines/drain", OPERATIONS + APPLY, "engine drain",
-    f"Send engines no new request; they are empty when nothing is in flight, {FOLLOW_S:g} s on",
-    Named, _drain,
-)  # fmt: skip
-RESUME = Verb(
-    "engines_resume", "POST", "/engines/resume", OPERATIONS + APPLY, "engine resume",
-    "Let requests go to engines again",
-    Named, _resume,
-)  # fmt: skip
-RESTART = Verb(
-    "engines_restart", "POST", "/engines/restart", OPERATIONS + APPLY, "engine restart",
-    "Start drained engines anew",
-    Restarting, _restart,
-)  # fmt: skip
-VERBS = (STATUS, DRAIN, RESUME, RESTART)
+VERBS = (engines_status, engines_drain, engines_resume, engines_restart)

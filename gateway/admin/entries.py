@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import msgspec
 
 from gateway.admin.policies import Note
-from gateway.admin.verb import Nothing, Place, Refused, Verb, listed
+from gateway.admin.verb import Nothing, Place, Refused, listed, verb
 from gateway.auth import APPLY, CONTRACTS, EVERY_TEAM, INVOICES, PRICES, USAGE
 from ledger.currencies import Quoted, standing, unknown
 from ledger.entered import (
@@ -62,11 +62,13 @@ class Quoting(msgspec.Struct, forbid_unknown_fields=True):
     note: Note | None = None
 
 
-def _projects(place: Place, _: Nothing) -> dict[str, Any]:
+@verb("GET /projects", INVOICES, None, "Whose the projects on providers' bills are", Nothing)
+def projects_list(place: Place, _: Nothing) -> dict[str, Any]:
     return listed([_told(one) for one in _standing(place, PROJECT)])
 
 
-def _map(place: Place, given: Mapping) -> dict[str, Any]:
+@verb("POST /projects", INVOICES + APPLY, "invoices project", "Say whose a project is", Mapping)
+def projects_map(place: Place, given: Mapping) -> dict[str, Any]:
     if given.provider not in place.settings.providers:
         words = f"there is no provider `{given.provider}` in the configuration"
         raise Refused(words, param="provider")
@@ -75,11 +77,13 @@ def _map(place: Place, given: Mapping) -> dict[str, Any]:
     return _entered(place, subject, says, given.note)
 
 
-def _scenarios(place: Place, _: Nothing) -> dict[str, Any]:
+@verb("GET /scenarios", USAGE + EVERY_TEAM, None, "Scenarios that were saved by name", Nothing)
+def scenarios_list(place: Place, _: Nothing) -> dict[str, Any]:
     return listed([_told(one) for one in _standing(place, SCENARIO)])
 
 
-def _save(place: Place, given: Saving) -> dict[str, Any]:
+@verb("POST /scenarios", CONTRACTS + APPLY, None, "Save a scenario by its name", Saving)
+def scenarios_save(place: Place, given: Saving) -> dict[str, Any]:
     if not _NAME.fullmatch(given.name):
         words = "a scenario's name begins with a letter or digit and is letters, digits, .,()%+-"
         raise Refused(words, param="name")
@@ -89,17 +93,32 @@ def _save(place: Place, given: Saving) -> dict[str, Any]:
     return _entered(place, SCENARIO + given.name, says, given.note)
 
 
-def _drop(place: Place, given: Dropping) -> dict[str, Any]:
+@verb("POST /scenarios/drop", CONTRACTS + APPLY, None, "Take a scenario off the list", Dropping)
+def scenarios_drop(place: Place, given: Dropping) -> dict[str, Any]:
     if given.name not in {one.name for one in _standing(place, SCENARIO)}:
         raise Refused(f"there is no scenario named `{given.name}`", param="name")
     return _entered(place, SCENARIO + given.name, None, given.note)
 
 
-def _currencies(place: Place, _: Nothing) -> dict[str, Any]:
+@verb(
+    "GET /currencies",
+    PRICES,
+    None,
+    "What a dollar is in other currencies, of which day",
+    Nothing,
+)
+def currencies_list(place: Place, _: Nothing) -> dict[str, Any]:
     return listed([_told(one) for one in _quoted(place).values()])
 
 
-def _quote(place: Place, given: Quoting) -> dict[str, Any]:
+@verb(
+    "POST /currencies",
+    PRICES + APPLY,
+    "rates currency",
+    "Enter what a dollar is in another currency",
+    Quoting,
+)
+def currencies_quote(place: Place, given: Quoting) -> dict[str, Any]:
     fault = unknown(given.currency)
     if fault is not None and given.currency not in _quoted(place):
         raise Refused(f"`currency`: {fault}", param="currency")
@@ -140,59 +159,12 @@ def _told(one: Entered) -> dict[str, Any]:
     }  # fmt: skip
 
 
-PROJECTS = Verb(
-    "projects_list", "GET", "/projects", INVOICES, None,
-    "Whose the projects on providers' bills are",
-    Nothing, _projects,
-)  # fmt: skip
-MAP = Verb(
-    "projects_map",
-    "POST",
-    "/projects",
-    INVOICES + APPLY,
-    "invoices project",
-    "Say whose a project is",
-    Mapping,
-    _map,
+VERBS = (
+    projects_list,
+    projects_map,
+    scenarios_list,
+    scenarios_save,
+    scenarios_drop,
+    currencies_list,
+    currencies_quote,
 )
-SCENARIOS = Verb(
-    "scenarios_list",
-    "GET",
-    "/scenarios",
-    USAGE + EVERY_TEAM,
-    None,
-    "Scenarios that were saved by name",
-    Nothing,
-    _scenarios,
-)
-SAVE = Verb(
-    "scenarios_save",
-    "POST",
-    "/scenarios",
-    CONTRACTS + APPLY,
-    None,
-    "Save a scenario by its name",
-    Saving,
-    _save,
-)
-DROP = Verb(
-    "scenarios_drop",
-    "POST",
-    "/scenarios/drop",
-    CONTRACTS + APPLY,
-    None,
-    "Take a scenario off the list",
-    Dropping,
-    _drop,
-)
-CURRENCIES = Verb(
-    "currencies_list", "GET", "/currencies", PRICES, None,
-    "What a dollar is in other currencies, of which day",
-    Nothing, _currencies,
-)  # fmt: skip
-QUOTE = Verb(
-    "currencies_quote", "POST", "/currencies", PRICES + APPLY, "rates currency",
-    "Enter what a dollar is in another currency",
-    Quoting, _quote,
-)  # fmt: skip
-VERBS = (PROJECTS, MAP, SCENARIOS, SAVE, DROP, CURRENCIES, QUOTE)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from gateway.admin.verb import NUMBER_LIMIT, Place, Refused, Verb
+from gateway.admin.verb import NUMBER_LIMIT, Place, Refused, verb
 from gateway.auth import EVERY_TEAM, USAGE
 from gateway.decisions.hypothetical import Question, explain
 from gateway.decisions.recorded import recorded
@@ -39,7 +39,14 @@ def told(decision: Decision) -> dict[str, Any]:
     return {"attempts": [], "decision": as_dict(decision), "lines": as_lines(decision)}
 
 
-def _explain(place: Place, given: Explained) -> dict[str, Any]:
+@verb(
+    "GET /decisions",
+    USAGE,
+    "policy explain",
+    "Why a past request went where it went, or where a supposed one would go, with every number",
+    Explained,
+)
+def decisions_explain(place: Place, given: Explained) -> dict[str, Any]:
     if (given.request_id is None) == (given.model is None):
         raise Refused("name either `request_id` or `model`", param="request_id")
     team = _only_team(place)
@@ -76,9 +83,4 @@ def _only_team(place: Place) -> str | None:
     return None if whose is None or USAGE + EVERY_TEAM in whose.scopes else whose.team_id
 
 
-EXPLAIN = Verb(
-    "decisions_explain", "GET", "/decisions", USAGE, "policy explain",
-    "Why a past request went where it went, or where a supposed one would go, with every number",
-    Explained, _explain,
-)  # fmt: skip
-VERBS = (EXPLAIN,)
+VERBS = (decisions_explain,)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from gateway.admin.verb import NUMBER_LIMIT, Nothing, Place, Refused, Verb, listed
+from gateway.admin.verb import NUMBER_LIMIT, Nothing, Place, Refused, listed, verb
 from gateway.auth import APPLY, INVOICES
 from gateway.config.settings import Settings
 from ledger.entered import project_teams
@@ -52,12 +52,27 @@ class Posting(msgspec.Struct, forbid_unknown_fields=True):
     look: Annotated[bool, msgspec.Meta(description="only say what it would add, by day")] = False
 
 
-def _list(place: Place, _: Nothing) -> dict[str, Any]:
+@verb(
+    "GET /invoices",
+    INVOICES,
+    "invoices list",
+    "Every imported invoice, the latest first",
+    Nothing,
+)
+def invoices_list(place: Place, _: Nothing) -> dict[str, Any]:
     with place.ledger.connect() as connection:
         return listed(msgspec.to_builtins([asdict(one) for one in invoices.stored(connection)]))
 
 
-def _import(place: Place, given: Importing) -> dict[str, Any]:
+@verb(
+    "POST /invoices/import",
+    INVOICES + APPLY,
+    "invoices import",
+    "Read an invoice; it is beside the books until it is posted",
+    Importing,
+    largest=LARGEST,
+)
+def invoices_import(place: Place, given: Importing) -> dict[str, Any]:
     party = _party(place.settings, given.provider, given.pool)
     if given.format is not None and given.format not in FORMATS:
         words = f"there is no format `{given.format}`; there are {', '.join(FORMATS)}"
@@ -73,7 +88,14 @@ def _import(place: Place, given: Importing) -> dict[str, Any]:
     return {"invoice": number, "lines": len(found.lines), "total_pusd": found.total_pusd}
 
 
-def _compare(place: Place, given: Comparing) -> dict[str, Any]:
+@verb(
+    "POST /invoices/compare",
+    INVOICES,
+    "invoices show",
+    "What differs from the books, where, and what explains it",
+    Comparing,
+)
+def invoices_compare(place: Place, given: Comparing) -> dict[str, Any]:
     with place.ledger.connect() as connection:
         invoice = invoices.find(connection, given.invoice)
         provider = invoice.party.removeprefix(PROVIDER)
@@ -89,7 +111,14 @@ def _compare(place: Place, given: Comparing) -> dict[str, Any]:
     return found
 
 
-def _post(place: Place, given: Posting) -> dict[str, Any]:
+@verb(
+    "POST /invoices/post",
+    INVOICES + APPLY,
+    "invoices post",
+    "Bring the books to an invoice by adjustments, one a day",
+    Posting,
+)
+def invoices_post(place: Place, given: Posting) -> dict[str, Any]:
     manner, number = Manner(given.manner), given.invoice
     if given.look:
         with place.ledger.connect() as connection:
@@ -136,27 +165,4 @@ def _told(day: str, row: Row) -> dict[str, Any]:
     return {"day": day, **told} if day else told
 
 
-LIST = Verb(
-    "invoices_list",
-    "GET",
-    "/invoices",
-    INVOICES,
-    "invoices list",
-    "Every imported invoice, the latest first",
-    Nothing,
-    _list,
-)
-COMPARE = Verb(
-    "invoices_compare", "POST", "/invoices/compare", INVOICES, "invoices show",
-    "What differs from the books, where, and what explains it", Comparing, _compare,
-)  # fmt: skip
-IMPORT = Verb(
-    "invoices_import", "POST", "/invoices/import", INVOICES + APPLY, "invoices import",
-    "Read an invoice; it is beside the books until "
-    "it is posted", Importing, _import, LARGEST,
-)  # fmt: skip
-POST = Verb(
-    "invoices_post", "POST", "/invoices/post", INVOICES + APPLY, "invoices post",
-    "Bring the books to an invoice by adjustments, one a day", Posting, _post,
-)  # fmt: skip
-VERBS = (LIST, COMPARE, IMPORT, POST)
+VERBS = (invoices_list, invoices_compare, invoices_import, invoices_post)

@@ -13,7 +13,7 @@ import msgspec
 from sqlalchemy.orm import Session
 
 from gateway.admin.policies import Note
-from gateway.admin.verb import Place, Refused, Verb, listed
+from gateway.admin.verb import Place, Refused, listed, verb
 from gateway.auth import EVERY_TEAM, INFERENCE, KEYS
 from gateway.config.settings import resolve_model
 from gateway.people import OPEN, PERSON
@@ -92,7 +92,14 @@ class Revoking(msgspec.Struct, forbid_unknown_fields=True):
     note: Note | None = None
 
 
-def _list(place: Place, given: Listing) -> dict[str, Any]:
+@verb(
+    "GET /keys",
+    KEYS,
+    "keys list",
+    "The team's keys, or with `keys:all` everybody's; never a token",
+    Listing,
+)
+def keys_list(place: Place, given: Listing) -> dict[str, Any]:
     whose = place.identity
     team = None if whose is None or _acts_for_all(whose) else whose.team_id
     with Session(place.ledger) as session:
@@ -109,7 +116,14 @@ def _list(place: Place, given: Listing) -> dict[str, Any]:
     }
 
 
-def _create(place: Place, given: TeamsKey) -> dict[str, Any]:
+@verb(
+    "POST /keys",
+    KEYS,
+    "keys create",
+    "Make a key of one's own team; its token is shown once",
+    TeamsKey,
+)
+def keys_create(place: Place, given: TeamsKey) -> dict[str, Any]:
     """For one's own team: what the key at hand has beside its scopes is inherited."""
     whose = place.identity
     wide = AnyKey(
@@ -117,17 +131,24 @@ def _create(place: Place, given: TeamsKey) -> dict[str, Any]:
         models=given.models, internal_only=given.internal_only, days=given.days, note=given.note,
     )  # fmt: skip
     if whose is None:
-        return _create_any(place, wide)
+        return keys_create_any.work(place, wide)
     if not whose.team_id:
         raise Refused("people have no team of their own: name the key's (`--team`)", param="team")
     wide.team, wide.org, wide.tags = whose.team_id, whose.org_id, dict(whose.tags)
     if whose.models is not None and given.models is None:
         wide.models = list(whose.models)
     wide.internal_only = given.internal_only or whose.residency == "internal_only"
-    return _create_any(place, wide)
+    return keys_create_any.work(place, wide)
 
 
-def _create_any(place: Place, given: AnyKey) -> dict[str, Any]:
+@verb(
+    "POST /keys/any",
+    KEYS + EVERY_TEAM,
+    "keys create",
+    "Make a key of any team; its token is shown once",
+    AnyKey,
+)
+def keys_create_any(place: Place, given: AnyKey) -> dict[str, Any]:
     spec = KeySpec(
         name=given.name,
         team=given.team,
@@ -153,7 +174,14 @@ def _create_any(place: Place, given: AnyKey) -> dict[str, Any]:
     return _shown_once(made, spec.team, spec.org)
 
 
-def _rotate(place: Place, given: Rotating) -> dict[str, Any]:
+@verb(
+    "POST /keys/rotate",
+    KEYS,
+    "keys rotate",
+    "Make a key that may do the same; the old one goes on for a while",
+    Rotating,
+)
+def keys_rotate(place: Place, given: Rotating) -> dict[str, Any]:
     ends_us = place.now_us + _overlap_us(given.overlap)
     expires_us = None if given.days is None else place.now_us + given.days * DAY_US
     with Session(place.ledger) as session, session.begin():
@@ -172,7 +200,14 @@ def _rotate(place: Place, given: Rotating) -> dict[str, Any]:
     return {**told, "replaces": given.key_id, "until": _moment(after.over_us or ends_us)}
 
 
-def _revoke(place: Place, given: Revoking) -> dict[str, Any]:
+@verb(
+    "POST /keys/revoke",
+    KEYS,
+    "keys revoke",
+    "Revoke a key: every worker refuses it within a second",
+    Revoking,
+)
+def keys_revoke(place: Place, given: Revoking) -> dict[str, Any]:
     whose = place.identity
     with Session(place.ledger) as session, session.begin():
         old = _within_reach(place, session, given.key_id)
@@ -323,28 +358,4 @@ def _moment(at_us: int) -> str:
     return f"{datetime.fromtimestamp(at_us / 1e6, UTC):%Y-%m-%d %H:%M:%S UTC}"
 
 
-LIST = Verb(
-    "keys_list", "GET", "/keys", KEYS, "keys list",
-    "The team's keys, or with `keys:all` everybody's; never a token",
-    Listing, _list,
-)  # fmt: skip
-CREATE = Verb(
-    "keys_create", "POST", "/keys", KEYS, "keys create",
-    "Make a key of one's own team; its token is shown once",
-    TeamsKey, _create,
-)  # fmt: skip
-CREATE_ANY = Verb(
-    "keys_create_any", "POST", "/keys/any", KEYS + EVERY_TEAM, "keys create",
-    "Make a key of any team; its token is shown once",
-    AnyKey, _create_any,
-)  # fmt: skip
-ROTATE = Verb(
-    "keys_rotate", "POST", "/keys/rotate", KEYS, "keys rotate",
-    "Make a key that may do the same; the old one goes on for a while", Rotating, _rotate,
-)  # fmt: skip
-REVOKE = Verb(
-    "keys_revoke", "POST", "/keys/revoke", KEYS, "keys revoke",
-    "Revoke a key: every worker refuses it within a second",
-    Revoking, _revoke,
-)  # fmt: skip
-VERBS = (LIST, CREATE, CREATE_ANY, ROTATE, REVOKE)
+VERBS = (keys_list, keys_create, keys_create_any, keys_rotate, keys_revoke)

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from gateway.admin.policies import Note
-from gateway.admin.verb import Nothing, Place, Verb, listed
+from gateway.admin.verb import Nothing, Place, listed, verb
 from gateway.auth import APPLY, OPERATIONS
 from gateway.following import FOLLOW_S
 from gateway.policies import overrideverbs as verbs
@@ -61,7 +61,14 @@ def document(one: Override) -> dict[str, Any]:
     }
 
 
-def _targets(place: Place, _: Nothing) -> dict[str, Any]:
+@verb(
+    "GET /targets",
+    OPERATIONS,
+    "target list",
+    "Every name that can be disabled, and what operators hold over policies",
+    Nothing,
+)
+def targets_list(place: Place, _: Nothing) -> dict[str, Any]:
     stands = verbs.in_force(place.ledger, place.now_us)
     return {
         "targets": verbs.target_names(place.settings),
@@ -70,25 +77,60 @@ def _targets(place: Place, _: Nothing) -> dict[str, Any]:
     }
 
 
-def _routes(place: Place, _: Nothing) -> dict[str, Any]:
+@verb(
+    "GET /routes",
+    OPERATIONS,
+    "route list",
+    "What operators hold over policies at this moment",
+    Nothing,
+)
+def routes_list(place: Place, _: Nothing) -> dict[str, Any]:
     return listed([document(one) for one in verbs.in_force(place.ledger, place.now_us)])
 
 
-def _disable(place: Place, given: Disabling) -> dict[str, Any]:
+@verb(
+    "POST /targets/disable",
+    OPERATIONS + APPLY,
+    "target disable",
+    f"Send no new request to a target; gateways follow within {FOLLOW_S:g} s",
+    Disabling,
+)
+def targets_disable(place: Place, given: Disabling) -> dict[str, Any]:
     by = author(place, given.note, given.lasts)
     return _said(place, [verbs.disable(place.ledger, place.settings, given.target, by)])
 
 
-def _enable(place: Place, given: Enabling) -> dict[str, Any]:
+@verb(
+    "POST /targets/enable",
+    OPERATIONS + APPLY,
+    "target enable",
+    "Let requests go to a target again",
+    Enabling,
+)
+def targets_enable(place: Place, given: Enabling) -> dict[str, Any]:
     return _said(place, verbs.enable(place.ledger, given.target, author(place, given.note)))
 
 
-def _force(place: Place, given: Forcing) -> dict[str, Any]:
+@verb(
+    "POST /routes/force",
+    OPERATIONS + APPLY,
+    "route force",
+    "Send requests to own engines alone, or to APIs alone",
+    Forcing,
+)
+def routes_force(place: Place, given: Forcing) -> dict[str, Any]:
     by = author(place, given.note, given.lasts)
     return _said(place, [verbs.force(place.ledger, place.settings, given.to, given.model, by)])
 
 
-def _release(place: Place, given: Releasing) -> dict[str, Any]:
+@verb(
+    "POST /routes/release",
+    OPERATIONS + APPLY,
+    "route release",
+    "Let policies decide again",
+    Releasing,
+)
+def routes_release(place: Place, given: Releasing) -> dict[str, Any]:
     by = author(place, given.note)
     return _said(place, [verbs.release(place.ledger, place.settings, given.model, by)])
 
@@ -99,33 +141,4 @@ def _said(place: Place, said: list[Override]) -> dict[str, Any]:
     return {"overrides": [document(one) for one in said], "unserved": left}
 
 
-TARGETS = Verb(
-    "targets_list", "GET", "/targets", OPERATIONS, "target list",
-    "Every name that can be disabled, and what operators hold over policies", Nothing, _targets,
-)  # fmt: skip
-DISABLE = Verb(
-    "targets_disable", "POST", "/targets/disable", OPERATIONS + APPLY, "target disable",
-    f"Send no new request to a target; gateways follow within {FOLLOW_S:g} s",
-    Disabling, _disable,
-)  # fmt: skip
-ENABLE = Verb(
-    "targets_enable", "POST", "/targets/enable", OPERATIONS + APPLY, "target enable",
-    "Let requests go to a target again",
-    Enabling, _enable,
-)  # fmt: skip
-ROUTES = Verb(
-    "routes_list", "GET", "/routes", OPERATIONS, "route list",
-    "What operators hold over policies at this moment",
-    Nothing, _routes,
-)  # fmt: skip
-FORCE = Verb(
-    "routes_force", "POST", "/routes/force", OPERATIONS + APPLY, "route force",
-    "Send requests to own engines alone, or to APIs alone",
-    Forcing, _force,
-)  # fmt: skip
-RELEASE = Verb(
-    "routes_release", "POST", "/routes/release", OPERATIONS + APPLY, "route release",
-    "Let policies decide again",
-    Releasing, _release,
-)  # fmt: skip
-VERBS = (TARGETS, DISABLE, ENABLE, ROUTES, FORCE, RELEASE)
+VERBS = (targets_list, targets_disable, targets_enable, routes_list, routes_force, routes_release)

@@ -4,11 +4,12 @@ from typing import Annotated, Any
 
 import msgspec
 
-from gateway.admin.verb import NOTE_LIMIT, NUMBER_LIMIT, Nothing, Place, Verb, listed
+from gateway.admin.verb import NOTE_LIMIT, NUMBER_LIMIT, Nothing, Place, listed, verb
 from gateway.auth import APPLY_POLICIES, POLICIES
 from gateway.config.settings import version
 from gateway.following import FOLLOW_S
 from gateway.policies import verbs
+from gateway.policies.overrideverbs import Author
 from gateway.policies.sets import examine_set
 
 LISTED, LISTED_MOST = 20, 100
@@ -59,7 +60,8 @@ class Past(msgspec.Struct, forbid_unknown_fields=True):
     limit: Annotated[int, msgspec.Meta(ge=1, le=LISTED_MOST)] = LISTED
 
 
-def _show(place: Place, _: Nothing) -> dict[str, Any]:
+@verb("GET /policies", POLICIES, "policy show", "The policies in force, and since when", Nothing)
+def policies_show(place: Place, _: Nothing) -> dict[str, Any]:
     document, stored, rules = verbs.shown(place.ledger, place.settings)
     stands = stored is not None and stored.document is not None and rules.fault is None
     source = "the ledger" if stands else verbs.FILE
@@ -71,25 +73,60 @@ def _show(place: Place, _: Nothing) -> dict[str, Any]:
     return {**document, "fault": rules.fault, "source": source, "promises": promises}
 
 
-def _check(place: Place, given: Judged) -> dict[str, Any]:
+@verb(
+    "POST /policies/check",
+    POLICIES,
+    "policy check",
+    "Every fault of a set; puts nothing in force",
+    Judged,
+)
+def policies_check(place: Place, given: Judged) -> dict[str, Any]:
     return verbs.checked(examine_set(given.policies, place.settings, given.name))
 
 
-def _diff(place: Place, given: Judged) -> dict[str, Any]:
+@verb(
+    "POST /policies/diff",
+    POLICIES,
+    "policy diff",
+    "What a set would change, line by line",
+    Judged,
+)
+def policies_diff(place: Place, given: Judged) -> dict[str, Any]:
     change = verbs.fitting(given.policies, place.settings, given.name)
     return {"changes": verbs.changes(place.ledger, place.settings, change.new)}
 
 
-def _history(place: Place, given: Past) -> dict[str, Any]:
+@verb(
+    "GET /policies/history",
+    POLICIES,
+    "policy history",
+    "Which sets were put in force, when and by whom, the newest first",
+    Past,
+)
+def policies_history(place: Place, given: Past) -> dict[str, Any]:
     return listed(verbs.past(place.ledger, place.settings, given.limit))
 
 
-def _apply(place: Place, given: GivenSet) -> dict[str, Any]:
+@verb(
+    "POST /policies/apply",
+    APPLY_POLICIES,
+    "policy apply",
+    f"Put a set in force; gateways follow within {FOLLOW_S:g} s",
+    GivenSet,
+)
+def policies_apply(place: Place, given: GivenSet) -> dict[str, Any]:
     change = verbs.fitting(given.policies, place.settings, given.name)
     return _put(place, change, given.note, given.follows)
 
 
-def _rollback(place: Place, given: GoingBack) -> dict[str, Any]:
+@verb(
+    "POST /policies/rollback",
+    APPLY_POLICIES,
+    "policy rollback",
+    "Put an earlier set in force again, as a new entry of the history",
+    GoingBack,
+)
+def policies_rollback(place: Place, given: GoingBack) -> dict[str, Any]:
     change = verbs.earlier(place.ledger, place.settings, given.set, to_file=given.to_file)
     if given.look:
         lines = verbs.changes(place.ledger, place.settings, change.new)
@@ -103,7 +140,7 @@ def _put(
     lines = verbs.changes(place.ledger, place.settings, change.new)
     number = verbs.newest(place.ledger)
     if lines:
-        author = verbs.Author(place.by, note, place.now_us)
+        author = Author(place.by, note, place.now_us)
         number = verbs.put_in_force(place.ledger, change, author, follows=follows)
     return _told(number, lines, change, place)
 
@@ -112,37 +149,11 @@ def _told(number: int, lines: list[str], change: verbs.Change, place: Place) -> 
     return {"set": number, "changes": lines, "version": version(change.new), "by": place.by}
 
 
-SHOW = Verb(
-    "policies_show",
-    "GET",
-    "/policies",
-    POLICIES,
-    "policy show",
-    "The policies in force, and since when",
-    Nothing,
-    _show,
+VERBS = (
+    policies_show,
+    policies_check,
+    policies_diff,
+    policies_history,
+    policies_apply,
+    policies_rollback,
 )
-CHECK = Verb(
-    "policies_check", "POST", "/policies/check", POLICIES, "policy check",
-    "Every fault of a set; puts nothing in force",
-    Judged, _check,
-)  # fmt: skip
-DIFF = Verb(
-    "policies_diff", "POST", "/policies/diff", POLICIES, "policy diff",
-    "What a set would change, line by line",
-    Judged, _diff,
-)  # fmt: skip
-HISTORY = Verb(
-    "policies_history", "GET", "/policies/history", POLICIES, "policy history",
-    "Which sets were put in force, when and by whom, the newest first", Past, _history,
-)  # fmt: skip
-APPLY = Verb(
-    "policies_apply", "POST", "/policies/apply", APPLY_POLICIES, "policy apply",
-    f"Put a set in force; gateways follow within {FOLLOW_S:g} s", GivenSet, _apply,
-)  # fmt: skip
-ROLLBACK = Verb(
-    "policies_rollback", "POST", "/policies/rollback", APPLY_POLICIES, "policy rollback",
-    "Put an earlier set in force again, as a new entry of the history",
-    GoingBack, _rollback,
-)  # fmt: skip
-VERBS = (SHOW, CHECK, DIFF, HISTORY, APPLY, ROLLBACK)

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from gateway.admin.verb import Place, Refused, Verb, listed
+from gateway.admin.verb import Place, Refused, listed, verb
 from gateway.auth import APPLY, PRICES
 from gateway.config.settings import Settings
 from gateway.following import FOLLOW_S
@@ -64,7 +64,14 @@ class Approved(Stated):
     approves: Annotated[str, msgspec.Meta(description="as `/prices/diff` told it")] = ""
 
 
-def _show(place: Place, given: Shown) -> dict[str, Any]:
+@verb(
+    "GET /prices",
+    PRICES,
+    "prices show",
+    "The prices in force with their doubts; of one name also its versions",
+    Shown,
+)
+def prices_show(place: Place, given: Shown) -> dict[str, Any]:
     settings, name = place.settings, given.name
     book = load_price_book(place.ledger, price_aliases(settings))
     single = name is not None and "*" not in name
@@ -81,14 +88,29 @@ def _show(place: Place, given: Shown) -> dict[str, Any]:
     return {**shown[0], "versions": history}
 
 
-def _check(place: Place, given: Checked) -> dict[str, Any]:
+@verb(
+    "GET /prices/check",
+    PRICES,
+    "prices check",
+    "Prices that are stale, expired, without a source, implausible, missing or unapproved",
+    Checked,
+)
+def prices_check(place: Place, given: Checked) -> dict[str, Any]:
     book = load_price_book(place.ledger, price_aliases(place.settings))
     names = _names(place.settings, book, given.everything)
     found = [flag_json(one) for one in _doubts(place, book, names)]
     return {"checked": len(names), "flags": found}
 
 
-def _diff(place: Place, given: Stated) -> dict[str, Any]:
+@verb(
+    "POST /prices/diff",
+    PRICES,
+    "prices diff",
+    "What an import would change; stores nothing",
+    Stated,
+    largest=LARGEST,
+)
+def prices_diff(place: Place, given: Stated) -> dict[str, Any]:
     found, plan = _look(place, given)
     return {
         **plan_json(plan),
@@ -98,7 +120,15 @@ def _diff(place: Place, given: Stated) -> dict[str, Any]:
     }
 
 
-def _import(place: Place, given: Approved) -> dict[str, Any]:
+@verb(
+    "POST /prices/import",
+    PRICES + APPLY,
+    "prices import",
+    f"Store an approved difference as new versions; gateways follow within {FOLLOW_S:g} s",
+    Approved,
+    largest=LARGEST,
+)
+def prices_import(place: Place, given: Approved) -> dict[str, Any]:
     found, plan = _look(place, given)
     if given.approves != _word(plan):
         words = "what is approved is not what would be stored: look at the changes again"
@@ -171,23 +201,4 @@ def _moved(entry: Entry) -> str:
     return f"the bundled map states another price ({kinds})"
 
 
-SHOW = Verb(
-    "prices_show", "GET", "/prices", PRICES, "prices show",
-    "The prices in force with their doubts; of one name also its versions", Shown, _show,
-)  # fmt: skip
-CHECK = Verb(
-    "prices_check", "GET", "/prices/check", PRICES, "prices check",
-    "Prices that are stale, expired, without a source, implausible, missing or unapproved",
-    Checked, _check,
-)  # fmt: skip
-DIFF = Verb(
-    "prices_diff", "POST", "/prices/diff", PRICES, "prices diff",
-    "What an import would change; stores nothing",
-    Stated, _diff, LARGEST,
-)  # fmt: skip
-IMPORT = Verb(
-    "prices_import", "POST", "/prices/import", PRICES + APPLY, "prices import",
-    f"Store an approved difference as new versions; gateways follow within {FOLLOW_S:g} s",
-    Approved, _import, LARGEST,
-)  # fmt: skip
-VERBS = (SHOW, CHECK, DIFF, IMPORT)
+VERBS = (prices_show, prices_check, prices_diff, prices_import)

@@ -10,7 +10,7 @@ import msgspec
 from sqlalchemy import Connection
 
 from gateway.admin.policies import Note
-from gateway.admin.verb import Nothing, Place, Refused, Verb
+from gateway.admin.verb import Nothing, Place, Refused, verb
 from gateway.auth import APPLY, CONTRACTS
 from gateway.config.declarations import contracts
 from gateway.config.settings import Settings
@@ -50,7 +50,14 @@ class Withdrawing(msgspec.Struct, forbid_unknown_fields=True):
     note: Note | None = None
 
 
-def _list(place: Place, _: Nothing) -> dict[str, Any]:
+@verb(
+    "GET /rates",
+    CONTRACTS,
+    "rates list",
+    "What GPUs and ops hours cost by pool, as configured and as entered, and who entered what",
+    Nothing,
+)
+def rates_list(place: Place, _: Nothing) -> dict[str, Any]:
     declared = _declared(place.settings)
     with place.ledger.connect() as connection:
         found = entries(connection, RATE)
@@ -72,7 +79,14 @@ def _list(place: Place, _: Nothing) -> dict[str, Any]:
     return {"object": "list", "data": pools, "entries": [_entry(one) for one in found]}
 
 
-def _enter(place: Place, given: Entering) -> dict[str, Any]:
+@verb(
+    "POST /rates",
+    CONTRACTS + APPLY,
+    "rates enter",
+    f"Enter a pool's rates, at once or from a day on; gateways follow within {FOLLOW_S:g} s",
+    Entering,
+)
+def rates_enter(place: Place, given: Entering) -> dict[str, Any]:
     declared = _declared(place.settings)
     names = _sharing(declared, given.pool)
     from_us = _begins(given.since, place.now_us)
@@ -87,7 +101,14 @@ def _enter(place: Place, given: Entering) -> dict[str, Any]:
     return {"entered": [_entry(one) for one in said], "by": place.by}
 
 
-def _withdraw(place: Place, given: Withdrawing) -> dict[str, Any]:
+@verb(
+    "POST /rates/withdraw",
+    CONTRACTS + APPLY,
+    "rates withdraw",
+    "Take what was entered for a pool back: the configuration's rates count again",
+    Withdrawing,
+)
+def rates_withdraw(place: Place, given: Withdrawing) -> dict[str, Any]:
     """The configuration's word again, at once, and of all that was to come."""
     declared = _declared(place.settings)
     names = _sharing(declared, given.pool)
@@ -217,19 +238,4 @@ def _entry(one: Entered) -> dict[str, Any]:
     }  # fmt: skip
 
 
-LIST = Verb(
-    "rates_list", "GET", "/rates", CONTRACTS, "rates list",
-    "What GPUs and ops hours cost by pool, as configured and as entered, and who entered what",
-    Nothing, _list,
-)  # fmt: skip
-ENTER = Verb(
-    "rates_enter", "POST", "/rates", CONTRACTS + APPLY, "rates enter",
-    f"Enter a pool's rates, at once or from a day on; gateways follow within {FOLLOW_S:g} s",
-    Entering, _enter,
-)  # fmt: skip
-WITHDRAW = Verb(
-    "rates_withdraw", "POST", "/rates/withdraw", CONTRACTS + APPLY, "rates withdraw",
-    "Take what was entered for a pool back: the configuration's rates count again",
-    Withdrawing, _withdraw,
-)  # fmt: skip
-VERBS = (LIST, ENTER, WITHDRAW)
+VERBS = (rates_list, rates_enter, rates_withdraw)

@@ -8,7 +8,7 @@ why: the command line prints them, HTTP answers with their kind and names the me
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 from sqlalchemy import Engine
@@ -27,6 +27,7 @@ from ledger.prices.stored import BookMovedError
 PREFIX = "/v1/organization"
 NOTE_LIMIT = 500  # characters
 NUMBER_LIMIT = 2**31 - 1  # of what the ledger counts
+LARGEST = 1024 * 1024  # bytes of a body
 G = TypeVar("G", bound=msgspec.Struct)
 
 
@@ -69,19 +70,34 @@ class Verb(Generic[G]):
     """
 
     name: str
-    method: Literal["GET", "POST", "DELETE"]
+    method: str
     path: str
     scope: str
     command: str | None
     summary: str
     given: type[G]
     work: Callable[[Place, G], dict[str, Any]]
-    largest: int = 1024 * 1024  # bytes of a body
+    largest: int = LARGEST
 
     @property
     def in_query(self) -> bool:
         """Whether what it is given stands in the query; else it is the body."""
         return self.method != "POST"
+
+
+def verb(
+    asked: str,
+    scope: str,
+    command: str | None,
+    summary: str,
+    given: type[G],
+    largest: int = LARGEST,
+) -> Callable[[Callable[[Place, G], dict[str, Any]]], Verb[G]]:
+    """Makes a function a verb of its name. `asked`: method and path, as `GET /targets`."""
+    method, _, path = asked.partition(" ")
+    return lambda work: Verb(
+        work.__name__, method, path, scope, command, summary, given, work, largest
+    )
 
 
 class Nothing(msgspec.Struct, forbid_unknown_fields=True):

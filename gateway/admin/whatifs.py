@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import msgspec
 
 from gateway.admin.policies import Name
-from gateway.admin.verb import NUMBER_LIMIT, Place, Refused, Verb
+from gateway.admin.verb import NUMBER_LIMIT, Place, Refused, verb
 from gateway.auth import EVERY_TEAM, USAGE
 from gateway.config.environ import ledger_reader
 from gateway.policies import verbs as policyverbs
@@ -74,7 +74,14 @@ class Cancelling(msgspec.Struct, forbid_unknown_fields=True):
     job: Annotated[str, msgspec.Meta(max_length=32, description="as named")]
 
 
-def _simulate(place: Place, given: Supposing) -> dict[str, Any]:
+@verb(
+    "POST /policies/simulate",
+    USAGE + EVERY_TEAM,
+    "policy simulate",
+    "Begin to play recorded traffic under one or two sets; one at a time on a host",
+    Supposing,
+)
+def policies_simulate(place: Place, given: Supposing) -> dict[str, Any]:
     sets = [(given.name, given.policies)]
     if given.against is not None:
         sets.append((given.against_name, given.against))
@@ -100,7 +107,14 @@ def _simulate(place: Place, given: Supposing) -> dict[str, Any]:
     return {"job": job, "limit_s": LIMIT_S}
 
 
-def _simulated(place: Place, given: Job) -> dict[str, Any]:
+@verb(
+    "GET /policies/simulate",
+    USAGE + EVERY_TEAM,
+    "policy simulate",
+    "How far a what-if is, and what came out: dollars, promises kept, spill, load, differences",
+    Job,
+)
+def policies_simulated(place: Place, given: Job) -> dict[str, Any]:
     with _what_ifs(place) as what_ifs:
         found = what_ifs.look(given.job)
     if found is None:
@@ -109,7 +123,14 @@ def _simulated(place: Place, given: Job) -> dict[str, Any]:
     return found
 
 
-def _cancel(place: Place, given: Cancelling) -> dict[str, Any]:
+@verb(
+    "DELETE /policies/simulate",
+    USAGE + EVERY_TEAM,
+    None,
+    "Cancel a what-if: its process ends, and the next one may be asked for",
+    Cancelling,
+)
+def policies_simulate_cancel(place: Place, given: Cancelling) -> dict[str, Any]:
     with _what_ifs(place) as what_ifs:
         found = what_ifs.cancel(given.job, place.by)
     if found is None:
@@ -126,18 +147,4 @@ def _what_ifs(place: Place) -> Iterator[WhatIfs]:
         yield WhatIfs(runtime.run_dir, ledger_reader(os.environ, runtime.ledger_url))
 
 
-SIMULATE = Verb(
-    "policies_simulate", "POST", "/policies/simulate", USAGE + EVERY_TEAM, "policy simulate",
-    "Begin to play recorded traffic under one or two sets; one at a time on a host", Supposing,
-    _simulate,
-)  # fmt: skip
-SIMULATED = Verb(
-    "policies_simulated", "GET", "/policies/simulate", USAGE + EVERY_TEAM, "policy simulate",
-    "How far a what-if is, and what came out: dollars, promises kept, spill, load, differences",
-    Job, _simulated,
-)  # fmt: skip
-CANCEL = Verb(
-    "policies_simulate_cancel", "DELETE", "/policies/simulate", USAGE + EVERY_TEAM, None,
-    "Cancel a what-if: its process ends, and the next one may be asked for", Cancelling, _cancel,
-)  # fmt: skip
-VERBS = (SIMULATE, SIMULATED, CANCEL)
+VERBS = (policies_simulate, policies_simulated, policies_simulate_cancel)

@@ -12,7 +12,6 @@ from starlette.requests import ClientDisconnect
 
 from gateway.access import caller
 from gateway.batches.files_api import file_of
-from gateway.batches.ids import BatchIds
 from gateway.batches.inputlines import ENDPOINTS
 from gateway.batches.shapes import batch_object, page
 from gateway.batches.stored import Stored
@@ -22,6 +21,7 @@ from gateway.config.settings import Server
 from gateway.errors import RequestError
 from gateway.http.body import EMPTY
 from gateway.idempotency.submissions import name_of, reused
+from gateway.ids import BatchIds
 from gateway.queried import Text, storable
 from ledger.batches.store import BatchRecord
 from ledger.identity.keys import Identity

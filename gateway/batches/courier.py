@@ -16,8 +16,7 @@ from sqlalchemy.exc import DBAPIError
 
 from backends.secret import Secret
 from gateway.batches.booking import Booking, result_of
-from gateway.batches.remote import Away, Busy, Refused, Remote, RemoteBatch
-from gateway.batches.taking import Taking
+from gateway.batches.remote import Away, Busy, Refused, Remote, RemoteBatch, Taking
 from gateway.clock import Clock
 from ledger.batches.outgoing import Ended, OutgoingRecord, OutgoingStore, OutLine, State
 from ledger.batches.store import IN_PROGRESS, BatchRecord

@@ -7,22 +7,28 @@ has no first token to see, and live requests must not find a line's prompt waiti
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 
+from gateway.admission import Admission
 from gateway.api import HotApi, Message, Receive, SendMessage
 from gateway.auth import token_of
 from gateway.batches.authority import Authority, Ticket
 from gateway.batches.inputlines import ENDPOINTS
 from gateway.clock import Clock
+from gateway.dispatch import CLIENT_GONE
 from gateway.errors import RequestError
 from gateway.errors import body as error_body
 from gateway.flight import Flight, Flights
 from gateway.plan import Plan, Step
 from gateway.reply import JSON
 from gateway.targets.slots import Board
+from ledger.budgets.desk import Refusal
 from ledger.identity.keys import Identity, KeyRing
+from ledger.journals.records import Hold
+from router.idle import Promised, strained
+from router.types import EngineState
 
 PREFIX = "/batch-lines"
 TAG = "batch"
@@ -153,3 +159,69 @@ def _from_here(scope: Message) -> bool:
 
 def _host(address: Iterable[object] | None) -> str:
     return "" if address is None else str(next(iter(address), ""))
+
+
+RETRY_AFTER_S = 1.0
+
+
+class LineAdmission(Admission):
+    """Budgets for lines: only money that is spent refuses one; money that is held frees itself.
+
+    A batch's own lines hold their bounds beside each other, and so fill a budget that has room for
+    all of them one after the other. A line without room among the holds waits, as one without an
+    engine.
+    """
+
+    async def hold(
+        self, attempt_id: str, scopes: Sequence[str], bound_pusd: int
+    ) -> tuple[Hold, ...] | Refusal:
+        """The refusal where what is left unspent is less than the bound; else raises `not_idle`."""
+        held = await super().hold(attempt_id, scopes, bound_pusd)
+        if not isinstance(held, Refusal):
+            return held
+        room = self.desk.room(scopes)
+        if room is not None and room < bound_pusd:
+            return held
+        message = f"Budget `{held.scope}` has room for this line once others have ended."
+        raise RequestError("not_idle", message, retry_after_s=RETRY_AFTER_S)
+
+
+LOOK_S = 0.1
+
+
+class MakingRoom:
+    """On an engine that comes near what live requests are promised, the newest line ends.
+
+    One at a time and engine, ten times a second, until there is room again. What the line has used
+    is billed, and it is tried again when an engine is idle. `state` freezes the engine of a row;
+    `promised` is what live requests have there.
+    """
+
+    def __init__(
+        self,
+        hot: HotApi,
+        flights: LineFlights,
+        state: Callable[[int], EngineState],
+        promised: Callable[[int], Promised],
+    ) -> None:
+        self._hot = hot
+        self._flights = flights
+        self._state = state
+        self._promised = promised
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            self.look()
+
+    def look(self) -> int:
+        """How many lines were ended."""
+        open_lines = {reply.request_id: reply for reply in self._hot.open_replies()}
+        ended = 0
+        for row, names in self._flights.by_engine(open_lines).items():
+            if names and strained(self._state(row), self._promised(row)):
+                newest = max((open_lines[name] for name in names), key=lambda one: one.opened_s)
+                newest.end(CLIENT_GONE)
+                ended += 1
+        return ended

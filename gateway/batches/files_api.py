@@ -1,15 +1,15 @@
 """`/v1/files`: kept for batches, per team; another team's file is not there."""
 
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from gateway.access import caller
-from gateway.batches.ids import BatchIds
 from gateway.batches.multipart import FormError, boundary_of
-from gateway.batches.places import Places
 from gateway.batches.shapes import file_object, page
 from gateway.batches.stored import Stored
 from gateway.batches.uploads import LIFE_S, Bounds, Once, Upload, no_room, too_large
@@ -17,6 +17,7 @@ from gateway.clock import Clock
 from gateway.config.settings import Settings
 from gateway.errors import RequestError
 from gateway.idempotency.submissions import name_of
+from gateway.ids import BatchIds
 from gateway.queried import Text, storable
 from ledger.batches.files import FileRecord
 
@@ -24,6 +25,7 @@ DAY_US, HOUR_US = 86_400 * 1_000_000, 3_600_000_000
 UPLOADS_AT_ONCE, TEAM_UPLOADS = 16, 4  # each holds a chunk
 FORM_BYTES = 64 * 1024  # of a form beside its file
 LISTED = 10_000
+RETRY_AFTER_S = 1.0
 
 _FORM = {
     "requestBody": {
@@ -53,6 +55,33 @@ _FORM = {
         },
     }
 }
+
+
+class Places:
+    """For uploads in a worker: so many in all, of which one team has a share at most."""
+
+    def __init__(self, most: int, share: int) -> None:
+        self._most = most
+        self._share = share
+        self._open: Counter[str] = Counter()
+
+    @contextmanager
+    def one(self, team_id: str) -> Iterator[None]:
+        """A place for as long as this is open; 503 without waiting where none is left."""
+        if self._open[team_id] >= self._share:
+            raise _full(f"The team has {self._share} uploads open here, and may have no more.")
+        if self._open.total() >= self._most:
+            raise _full("Too many uploads are open here.")
+        self._open[team_id] += 1
+        try:
+            yield
+        finally:
+            self._open[team_id] -= 1
+            self._open += Counter()  # teams without one are forgotten
+
+
+def _full(message: str) -> RequestError:
+    return RequestError("overloaded", message, retry_after_s=RETRY_AFTER_S)
 
 
 def files_router(stored: Stored, settings: Settings, clock: Clock) -> APIRouter:

@@ -58,7 +58,7 @@ class Handing(Dispatcher):
         """Raises `not_onward` where no provider's batch can take the line."""
         if asked.path not in _SERVED:
             raise _not_onward("its endpoint is none that providers' batches know here")
-        plan = self.planner.plan(
+        plan = self.plans.value.plan(
             reply.request_id, asked, identity, clock=self.clock, sticky=lambda _: None
         )
         found = [

@@ -65,10 +65,11 @@ def judge(claim: Claim, outcome: Answer | Broken) -> Verdict:
     if isinstance(outcome, Answer) and _code(outcome.body) == MADE_ROOM:
         return Again(MADE_ROOM_S, failed=False)
     if _passing(outcome) and claim.failures + 1 < MOST_FAILURES:
-        return Again(_pause_s(claim), failed=True)
+        return Again(min(BACK_OFF_S * 2.0**claim.failures, LONGEST_S), failed=True)
     line = None if isinstance(outcome, Broken) else _answered(claim, outcome)
     if line is None or isinstance(outcome, Broken):
-        return Done(_unanswered(claim), ok=False)
+        line = unanswered(claim.batch_id, claim.number, claim.custom_id, code=NO_ANSWER)
+        return Done(line, ok=False)
     return Done(line, ok=outcome.status == 200)
 
 
@@ -82,10 +83,6 @@ def _passing(outcome: Answer | Broken) -> bool:
     if isinstance(outcome, Broken):
         return True
     return outcome.status in PASSING and outcome.retry is not False
-
-
-def _pause_s(claim: Claim) -> float:
-    return min(BACK_OFF_S * 2.0**claim.failures, LONGEST_S)
 
 
 def _code(body: bytes) -> str | None:
@@ -105,7 +102,3 @@ def _answered(claim: Claim, answer: Answer) -> bytes | None:
         )  # fmt: skip
     except msgspec.MsgspecError:
         return None
-
-
-def _unanswered(claim: Claim) -> bytes:
-    return unanswered(claim.batch_id, claim.number, claim.custom_id, code=NO_ANSWER)

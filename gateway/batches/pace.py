@@ -1,8 +1,11 @@
-"""How many lines of one model are out at once: a quarter more while none is refused, then a pause.
+"""How fast a runner goes on: how many lines are out at once, and which batches have their turn.
 
-Pure; times are seconds by the caller's clock. The idle rule decides about every line alone, and a
-refusal costs a few milliseconds of a worker: this only keeps a runner from asking in vain all day.
+Pure; times are seconds by the caller's clock.
 """
+
+from collections.abc import Sequence
+
+from ledger.batches.store import FINALIZING, VALIDATING, BatchRecord
 
 STEP_S = 0.1  # what went out is taken for admitted after that
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 1.0
@@ -10,6 +13,12 @@ BEGIN = 2
 
 
 class Pace:
+    """How many lines of one model are out: a quarter more while none is refused, then a pause.
+
+    The idle rule decides about every line alone, and a refusal costs a few milliseconds of a
+    worker: this only keeps a runner from asking in vain all day.
+    """
+
     def __init__(self, most: int) -> None:
         self._most = most
         self._allowed = min(BEGIN, most)
@@ -34,3 +43,22 @@ class Pace:
         self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S) if soon else FIRST_PAUSE_S
         self._allowed = max(1, out - 1)
         self._until_s = self._grown_s = now_s + self._pause_s
+
+
+LONG = (FINALIZING, VALIDATING)
+
+
+def in_turn(found: Sequence[BatchRecord]) -> list[BatchRecord]:
+    """`found` is ordered by age; what is left out has its turn in a later pass.
+
+    Reading an input file and writing output files take long: one of each per team and pass, so that
+    no team waits behind all that another has.
+    """
+    order = [one for one in found if one.status not in LONG]
+    for status in LONG:
+        first: dict[str, BatchRecord] = {}
+        for one in found:
+            if one.status == status:
+                first.setdefault(one.team_id, one)
+        order += first.values()
+    return order

@@ -12,7 +12,15 @@ from typing import Any
 import httpx
 import msgspec
 
+from backends.pinned import PinnedTransport
+from backends.providers import PROVIDER_KINDS
+from backends.reach import Reach
 from backends.secret import Secret
+from gateway.batches.onward import batch_providers
+from gateway.config.credentials import provider_keys
+from gateway.config.settings import Settings
+from gateway.errors import ConfigError
+from gateway.runtime import Runtime
 
 MARK = "breakeven_batch"  # the name in a batch's metadata under which ours is known
 LISTED = 100
@@ -189,3 +197,27 @@ def _batch(found: Mapping[str, Any]) -> RemoteBatch:
         found.get("error_file_id") or None,
         tuple(str(code) for code in codes if code),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Taking:
+    """`secrets` may stand in nothing that clients read."""
+
+    remote: Remote
+    secrets: tuple[Secret, ...] = ()
+
+
+def taking_batches(
+    settings: Settings, runtime: Runtime, environ: Mapping[str, str]
+) -> dict[str, Taking]:
+    """By name. Raises `ConfigError` for one without an address or without its key."""
+    found: dict[str, Taking] = {}
+    taking = {name: settings.providers[name] for name in sorted(batch_providers(settings))}
+    for name, key in provider_keys(taking, environ).items():
+        provider = taking[name]
+        address = runtime.providers[name] or PROVIDER_KINDS[provider.kind].addresses.get(name)
+        if address is None:
+            raise ConfigError([f"providers.{name}.base_url: needed, `{name}` is not a known name"])
+        transport = PinnedTransport(Reach(provider.networks))
+        found[name] = Taking(Remote(address, key, transport), () if key is None else (key,))
+    return found

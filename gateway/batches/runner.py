@@ -5,7 +5,6 @@ through the database alone. Killed anywhere, it begins again with what is stored
 were hung up on with it, and are claimed again at once by its next life.
 """
 
-import argparse
 import asyncio
 import logging
 import os
@@ -13,29 +12,25 @@ import secrets
 import signal
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from pathlib import Path
 
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
-from gateway import logs
 from gateway.batches.authority import load_authority
 from gateway.batches.carrying import Carrier
-from gateway.batches.collecting import Collector
 from gateway.batches.courier import Courier
 from gateway.batches.finishing import Finishing
-from gateway.batches.ids import BatchIds
 from gateway.batches.onward import onward_of
-from gateway.batches.outward import Outward
-from gateway.batches.progress import Progress, write_progress
+from gateway.batches.outward import Collector, Outward
+from gateway.batches.pace import in_turn
+from gateway.batches.remote import Taking, taking_batches
 from gateway.batches.sending import Sender
-from gateway.batches.taking import Taking, taking_batches
-from gateway.batches.turns import in_turn
 from gateway.batches.validating import LeaseLost, Validation
-from gateway.batches.wake import Bell
+from gateway.batches.wake import Bell, Progress, write_progress
 from gateway.clock import Clock
-from gateway.config.credentials import known_secrets
-from gateway.config.settings import Settings, load, resolve_model
+from gateway.config.settings import Settings, resolve_model
+from gateway.ids import BatchIds
+from gateway.process import WHERE_WORKERS_LISTEN, ProcessStart, start_process
 from gateway.runtime import Runtime
 from ledger.batches.files import FileStore
 from ledger.batches.lines import Claim, LineStore
@@ -47,7 +42,7 @@ from ledger.batches.store import (
     VALIDATING,
     BatchRecord,
     BatchStore,
-)  # fmt: skip
+)
 from ledger.database import make_engine
 
 FEED_S = 0.05
@@ -257,26 +252,23 @@ class Runner:
             pass
 
 
-async def _main(settings: Settings, runtime: Runtime, sink: logs.Sink, address: str) -> None:
+async def _main(begun: ProcessStart) -> None:
+    settings, runtime, sink, given = begun
     engine = make_engine(runtime.ledger_url, keep_open=True)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     taking = taking_batches(settings, runtime, os.environ)
     sink.hide(one for each in taking.values() for one in each.secrets)
-    await Runner(settings, runtime, engine, address, providers=taking).run(stop)
+    await Runner(settings, runtime, engine, given.address, providers=taking).run(stop)
     engine.dispose()
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m gateway.batches.runner", description=__doc__)
-    parser.add_argument("--config", type=Path, required=True)
-    parser.add_argument("--runtime", type=Path, required=True)
-    parser.add_argument("--address", required=True, help="where this host's workers listen")
-    given = parser.parse_args(arguments)
-    settings, runtime = load(given.config), Runtime.load(given.runtime)
-    sink = logs.start("batches", settings.logs, known_secrets(settings, os.environ))
-    asyncio.run(_main(settings, runtime, sink, given.address))
+    begun = start_process(
+        "gateway.batches.runner", "batches", __doc__, arguments, address=WHERE_WORKERS_LISTEN
+    )
+    asyncio.run(_main(begun))
 
 
 if __name__ == "__main__":

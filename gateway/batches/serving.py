@@ -3,19 +3,25 @@
 from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter
 
 from gateway.api import HotApi
-from gateway.app import Gateway
 from gateway.batches.authority import Ticket, load_authority
 from gateway.batches.batches_api import batches_router
-from gateway.batches.entrance import Delegates, Entrance, LineFlights, Workload, request_ids
+from gateway.batches.entrance import (
+    Delegates,
+    Entrance,
+    LineAdmission,
+    LineFlights,
+    MakingRoom,
+    Workload,
+    request_ids,
+)
 from gateway.batches.files_api import files_router
 from gateway.batches.handing import Handing
-from gateway.batches.lineadmission import LineAdmission
-from gateway.batches.makingroom import MakingRoom
 from gateway.batches.onward import batch_providers
 from gateway.batches.planner import (
     LinePlanner,
@@ -29,7 +35,7 @@ from gateway.clock import Clock
 from gateway.config.settings import Settings
 from gateway.dispatch import Dispatcher
 from gateway.plan import Plans
-from gateway.policies.inforce import CurrentPlans, Held, InForce
+from gateway.policies.inforce import Held, InForce
 from gateway.runtime import Runtime
 from gateway.targets.sightings import engine_state
 from gateway.targets.slots import Board
@@ -72,11 +78,6 @@ class ServedBatches:
         sweeps = [one.sweep() for one in self.served]
         return sweeps if self.making_room is None else [*sweeps, self.making_room.run()]
 
-    def attach(self, app: Gateway) -> None:
-        for router in self.routers:
-            app.take(router)
-        app.entrance = self.entrance
-
     async def aclose(self) -> None:
         if self.stored is not None:
             await self.stored.aclose()
@@ -91,11 +92,8 @@ def serve_batches(
         return ServedBatches()
     stored = Stored(make_engine(host.runtime.ledger_url))
 
-    def on_made() -> None:
-        wake(host.runtime.run_dir)
-
     flights = LineFlights(host.board, host.worker)
-    promises = in_force.hold(_promises)
+    promises = in_force.hold(lambda rules, _: promises_of(rules))
     lines = replace(dispatcher, flights=flights, limits=None)
     entrance = _entrance(host, lines, in_force, plans_for)
     return ServedBatches(
@@ -104,7 +102,7 @@ def serve_batches(
             batches_router(
                 stored,
                 clock,
-                on_made,
+                partial(wake, host.runtime.run_dir),
                 most=settings.batches.team_batches,
                 server=settings.server,
             ),
@@ -113,10 +111,6 @@ def serve_batches(
         stored,
         _making_room(host, entrance.hot, flights, promises),
     )
-
-
-def _promises(settings: Settings, _version: str) -> dict[str, Promised]:
-    return promises_of(settings)
 
 
 def _making_room(
@@ -149,17 +143,14 @@ def _entrance(
         dispatcher,
         admission=LineAdmission(dispatcher.admission.desk),
         demanded=None,
-        planner=CurrentPlans(in_force.hold(planner)),
+        plans=in_force.hold(planner),
     )
 
     def api(asked: Dispatcher) -> HotApi:
         keys, server = Delegates(host.keys, ticket), settings.server
         return HotApi(asked, keys, Workload(), server, host.clock, request_ids(ticket))
 
-    def unnarrowed(rules: Settings, version: str) -> Plans:
-        return plans_for(without_promises(rules), version)
-
-    plans = CurrentPlans(in_force.hold(unnarrowed))
-    onward = Handing.like(lines, planner=plans, providers=batch_providers(settings))
+    plans = in_force.hold(lambda rules, version: plans_for(without_promises(rules), version))
+    onward = Handing.like(lines, plans=plans, providers=batch_providers(settings))
     authority = load_authority(host.runtime.run_dir)
     return Entrance(api(lines), api(onward), authority, ticket, host.clock)

@@ -1,9 +1,20 @@
-"""How a worker tells its host's parent and runner that there is a new batch: a file's time.
+"""By which files workers, parent and runner of a host tell each other of batches.
 
-Looking costs microseconds, so nobody asks the database ten times a second for what is rare.
+The time of one says that there is a new batch: looking costs microseconds, so nobody asks the
+database ten times a second for what is rare. Another holds what the runner does.
 """
 
+import asyncio
 from pathlib import Path
+
+import msgspec
+from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
+
+from gateway.clock import Clock
+from ledger.batches.store import BatchStore
+from ledger.database import make_engine
+from ledger.runnotes import find, leave
 
 WAKE_FILE = "batches.wake"
 
@@ -28,3 +39,50 @@ class Bell:
             return self._path.stat().st_mtime_ns
         except FileNotFoundError:
             return 0
+
+
+LISTEN_S = 0.2
+LOOK_S = 30.0  # for batches that other hosts' clients made
+
+
+async def until_needed(run_dir: Path, url: str, clock: Clock) -> None:
+    """Returns once there is work for a runner: a batch is open, on any host of the database."""
+    bell, engine = Bell(run_dir), make_engine(url)
+    try:
+        while not await _any_due(engine, clock):
+            for _ in range(round(LOOK_S / LISTEN_S)):
+                if bell.rang():
+                    return
+                await asyncio.sleep(LISTEN_S)
+    finally:
+        engine.dispose()
+
+
+async def _any_due(engine: Engine, clock: Clock) -> bool:
+    try:
+        return await asyncio.to_thread(BatchStore(engine).any_due, clock.wall_us())
+    except DBAPIError:
+        return False  # away; it is looked again
+
+
+PROGRESS_FILE = "batches.json"
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """`batches` and `lines` are open in the database; the rest is this runner's, since it began."""
+
+    batches: int
+    lines: int
+    out: int
+    ok: int
+    failed: int
+    again: int
+
+
+def write_progress(run_dir: Path, progress: Progress) -> None:
+    leave(run_dir / PROGRESS_FILE, progress)
+
+
+def read_progress(run_dir: Path) -> Progress | None:
+    """`None` where no runner ever ran."""
+    return find(run_dir / PROGRESS_FILE, Progress)

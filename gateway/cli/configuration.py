@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 import yaml
 
-from gateway.cli.output import AsJson, emit, fail
+from gateway.cli.output import AsJson, emit, fail, read_or_fail
 from gateway.config.carryover import Priced, carry_over
 from gateway.config.deployments import COSTS
 from gateway.config.document import read_document
@@ -83,10 +83,7 @@ def schema_command(as_json: AsJson = False) -> None:
 
 
 def _read(file: Path) -> dict[str, Any]:
-    try:
-        document = read_document(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        fail(f"{file}: {getattr(error, 'strerror', None) or 'not UTF-8 text'}")
+    document = read_document(read_or_fail(file))
     if document.value is None:
         fail("\n".join(f"{file}:{fault.line or 1}: {fault.message}" for fault in document.faults))
     value: dict[str, Any] = document.value

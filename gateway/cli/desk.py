@@ -57,6 +57,18 @@ def acting(config: Path, by: str | None) -> AbstractContextManager[Desk]:
     return _desk(config, by, ledger_engine)
 
 
+def look(config: Path, verb: Verb[G], given: G) -> dict[str, Any]:
+    """What one verb tells that only looks."""
+    with looking(config) as desk:
+        return desk.do(verb, given)
+
+
+def act(config: Path, by: str | None, verb: Verb[G], given: G) -> dict[str, Any]:
+    """What one verb tells that changes something."""
+    with acting(config, by) as desk:
+        return desk.do(verb, given)
+
+
 @contextmanager
 def _desk(
     config: Path, by: str | None, ledger: Callable[[Settings], AbstractContextManager[Engine]]

@@ -6,12 +6,11 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from backends.engine import install as installation
 from backends.engine.catalog import GPUS, PriceRange
 from gateway.cli.enginepack import FlavourName
-from gateway.cli.output import AsJson, emit, fail, table
+from gateway.cli.output import AsJson, emit, fail, progress, table
 from gateway.config.settings import Settings
 
 ENVIRONMENT = Path(Settings().state_dir) / "engine"
@@ -50,18 +49,6 @@ def list_gpus(as_json: AsJson = False) -> None:
     TB/s and TFLOP/s are the data sheet's; in brackets what was measured, which `engine plan` takes.
     """
     emit([asdict(gpu) for gpu in GPUS], as_json=as_json, show=_show_gpus)
-
-
-def progress(*, quiet: bool = False) -> Progress:
-    """The one look of everything that takes long."""
-    return Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TimeElapsedColumn(),
-        console=Console(stderr=True),
-        disable=quiet,
-    )
 
 
 def _show_install(out: Console, result: Any) -> None:

@@ -5,11 +5,15 @@ Drain and resume are overrides like any other (`breakeven target`), with the wai
 a restart goes through a pool one by one.
 """
 
+import codecs
+import os
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, BinaryIO, Self
 
 import typer
 from rich.console import Console
@@ -20,13 +24,62 @@ from gateway.admin import overrides
 from gateway.admin.enginehost import runtime_of
 from gateway.admin.verb import Nothing, Refused
 from gateway.cli.config import Config, load_or_fail
-from gateway.cli.desk import By, Desk, Why, acting, looking
-from gateway.cli.logtail import LogTail
-from gateway.cli.output import AsJson, emit, fail, table
+from gateway.cli.desk import By, Desk, Why, act, acting, look
+from gateway.cli.output import AsJson, emit, fail, say, table
 from gateway.following import FOLLOW_S
 from gateway.host.engines import log_of
 from gateway.policies.overrides import instant
 from gateway.policies.overrideverbs import Impossible, span_us
+
+
+class LogTail:
+    """The end of a log that grows, across its rotation: by name (engines') or by copy (others').
+
+    `last` once, then `more` as often as wanted: nothing between is left out.
+
+    Raises `OSError` where there is no such file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._begin()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._file.close()
+
+    def _begin(self) -> None:
+        self._file: BinaryIO = self._path.open("rb")
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def last(self, lines: int) -> str:
+        """So many lines; where the log has just begun anew, of the one before, too."""
+        older: list[bytes] = []
+        with suppress(OSError):
+            older = (
+                self._path.with_name(self._path.name + ".1").read_bytes().splitlines(keepends=True)
+            )
+        return self._decoder.decode(b"".join(deque(chain(older, self._file), maxlen=lines)))
+
+    def more(self) -> str:
+        """What came since; empty when nothing did."""
+        if text := self._decoder.decode(self._file.read()):
+            return text
+        try:
+            now = self._path.stat()
+        except FileNotFoundError:
+            return ""  # between the old and the next
+        rest = ""
+        if now.st_ino != os.fstat(self._file.fileno()).st_ino:
+            rest = self._decoder.decode(self._file.read(), final=True)  # before it was moved
+            self._file.close()
+            self._begin()
+        elif now.st_size < self._file.tell():
+            self._file.seek(0)
+        return rest + self._decoder.decode(self._file.read())
+
 
 LOOK_S = 0.2
 Name = Annotated[str, typer.Argument(help="pool:NAME/0, or pool:NAME for all of its engines.")]
@@ -35,8 +88,7 @@ Patience = Annotated[str, typer.Option("--timeout", help="How long to wait: 90s,
 
 def status(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """Every engine of this host: state, load, KV cache in use, what is held over it, upkeep."""
-    with looking(config) as desk:
-        found = desk.do(verbs.STATUS, Nothing())["data"]
+    found = look(config, verbs.engines_status, Nothing())["data"]
 
     def show(out: Console) -> None:
         out.print(_table(found))
@@ -57,10 +109,10 @@ def drain(
     """Send an engine no new request, and wait until those under way have ended."""
     with acting(config, by) as desk:
         limit_s = span_us(timeout) / 1e6
-        found = desk.do(verbs.DRAIN, verbs.Named(name, note))["data"]
+        found = desk.do(verbs.engines_drain, verbs.Named(name, note))["data"]
         _empty(desk, [one["engine"] for one in found], limit_s)
     words = f"{name} is drained and stays so until `breakeven engine resume {name}`."
-    emit({"engine": name, "drained": True}, as_json=as_json, show=lambda out: out.print(words))
+    say({"engine": name, "drained": True}, words, as_json=as_json)
 
 
 def resume(
@@ -71,10 +123,8 @@ def resume(
     as_json: AsJson = False,
 ) -> None:
     """Let requests go to an engine again."""
-    with acting(config, by) as desk:
-        done = desk.do(verbs.RESUME, verbs.Named(name, note))
-    words = f"{name} gets requests again within {FOLLOW_S:g} s."
-    emit(done, as_json=as_json, show=lambda out: out.print(words))
+    done = act(config, by, verbs.engines_resume, verbs.Named(name, note))
+    say(done, f"{name} gets requests again within {FOLLOW_S:g} s.", as_json=as_json)
 
 
 def restart(
@@ -91,7 +141,7 @@ def restart(
     """
     with acting(config, by) as desk:
         limit_s = span_us(timeout) / 1e6
-        every = desk.do(verbs.STATUS, Nothing())["data"]
+        every = desk.do(verbs.engines_status, Nothing())["data"]
         found = [one for one in every if name in (one["engine"], one["engine"].rpartition("/")[0])]
         if not found:
             known = ", ".join(one["engine"] for one in every)
@@ -156,12 +206,12 @@ def _away(desk: Desk, engine: str, note: str, lasts: str) -> Iterator[None]:
     if _seen(desk, [engine])[0]["held"]:
         yield
         return
-    desk.do(overrides.DISABLE, overrides.Disabling(engine, lasts, note))
+    desk.do(overrides.targets_disable, overrides.Disabling(engine, lasts, note))
     try:
         yield
     finally:
         with suppress(Impossible, Refused):  # its time is over, or somebody else took it back
-            desk.do(overrides.ENABLE, overrides.Enabling(engine, note))
+            desk.do(overrides.targets_enable, overrides.Enabling(engine, note))
 
 
 def _empty(desk: Desk, names: Sequence[str], limit_s: float) -> None:
@@ -179,7 +229,7 @@ def _empty(desk: Desk, names: Sequence[str], limit_s: float) -> None:
 def _next_life(desk: Desk, engine: str, deadline_s: float) -> None:
     """Empty it, have it restarted, and wait until telemetry has seen its new life serve."""
     _empty(desk, [engine], deadline_s - time.monotonic())
-    (before,) = desk.do(verbs.RESTART, verbs.Restarting(engine, at_once=True))["data"]
+    (before,) = desk.do(verbs.engines_restart, verbs.Restarting(engine, at_once=True))["data"]
 
     def missing() -> str:
         (seen,) = _seen(desk, [engine])
@@ -190,7 +240,7 @@ def _next_life(desk: Desk, engine: str, deadline_s: float) -> None:
 
 
 def _seen(desk: Desk, names: Sequence[str]) -> list[dict[str, Any]]:
-    found = desk.do(verbs.STATUS, Nothing())["data"]
+    found = desk.do(verbs.engines_status, Nothing())["data"]
     return [one for one in found if one["engine"] in names]
 
 

@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal, get_args
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from backends.engine.environment import Flavour, flavour_here
 from backends.engine.packages import InstallError
@@ -14,7 +13,7 @@ from backends.engine.packing import unpack as unpacking
 from backends.engine.packing.pack import HERE, Request, target_for
 from backends.engine.packing.pack import pack as make
 from backends.engine.packing.parts import part_size
-from gateway.cli.output import AsJson, emit, fail
+from gateway.cli.output import AsJson, emit, fail, progress
 
 FlavourName = Annotated[
     Literal["cpu", "cuda"] | None,
@@ -50,7 +49,7 @@ def pack(
             out.resolve(), chosen, part_size(part), target_for(python, machine, glibc), model,
             tuple(find_links or ()),
         )  # fmt: skip
-        with _bar(quiet=as_json) as bar:
+        with progress(quiet=as_json) as bar:
             task = bar.add_task("pack", total=None)
 
             def report(stage: str, words: str, share: float | None) -> None:
@@ -78,7 +77,7 @@ def unpack(
     Its own `install.sh` does the same where this command is not yet.
     """
     try:
-        with _bar(quiet=as_json) as bar:
+        with progress(quiet=as_json) as bar:
             task = bar.add_task("unpack", total=None)
 
             def say(words: str, share: float | None) -> None:
@@ -94,13 +93,6 @@ def unpack(
     emit(
         found | {"to": to.resolve()}, as_json=as_json,
         show=lambda out: out.print(unpacking.closing(manifest, to.resolve()), markup=False),
-    )  # fmt: skip
-
-
-def _bar(*, quiet: bool) -> Progress:
-    return Progress(
-        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(),
-        console=Console(stderr=True), disable=quiet,
     )  # fmt: skip
 
 

@@ -146,7 +146,8 @@ def _show(out: Console, made: Plan) -> None:
 
 
 def _show_choices(out: Console, made: Plan) -> None:
-    dollars = _usd_per_gpu_second(made)
+    rate = made.usd_per_gpu_hour  # as given, else a public list price of the GPU
+    dollars = None if rate is None else float(rate) / 3600
     cost = ">GPU-s per 1M" if dollars is None else ">USD per 1M"
     columns = ("weights", ">GPUs", ">GiB", ">KV tokens", ">one user's step", cost, "")
     cells = []
@@ -161,11 +162,6 @@ def _show_choices(out: Console, made: Plan) -> None:
     out.print()
     out.print(table("In other formats, for the load (32 users unless --users)", columns, cells))
     out.print(READ_AT, markup=False)
-
-
-def _usd_per_gpu_second(made: Plan) -> float | None:
-    """The rate that was given, else a public list price of the GPU."""
-    return None if made.usd_per_gpu_hour is None else float(made.usd_per_gpu_hour) / 3600
 
 
 def _cost(gpu_seconds: float, dollars: float | None) -> str:

@@ -30,9 +30,9 @@ from ledger.exports.parquet import write_parquet
 from ledger.exports.table import Column, ExportError, Reached, Row, moment
 from ledger.fleet.hourshares import closed_until_us
 from ledger.money import format_usd, usd_exact
-from ledger.queries.scope import DAY_US, HOUR_US, Scope, held
 from ledger.reports.charges import unpriced
 from ledger.seals.retirements import retired_until_us
+from ledger.spans import DAY_US, HOUR_US, Scope, held
 
 STDOUT = Path("-")
 

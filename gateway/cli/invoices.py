@@ -1,7 +1,6 @@
 """`breakeven invoices`: what providers and clouds billed, beside what the books say."""
 
 from collections.abc import Collection, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
@@ -12,8 +11,8 @@ from gateway.admin import entries as entered
 from gateway.admin import invoices as verbs
 from gateway.admin.verb import Nothing
 from gateway.cli.config import Config
-from gateway.cli.desk import Why, acting, looking
-from gateway.cli.output import AsJson, emit, fail, table
+from gateway.cli.desk import Why, act, acting, look
+from gateway.cli.output import AsJson, emit, fail, moment, say, table
 from ledger.invoices.files import FORMATS
 from ledger.money import format_usd
 
@@ -40,30 +39,28 @@ def import_file(
         fail(f"{file} is not UTF-8: save it as `CSV UTF-8`")
     except OSError as error:
         fail(f"{file} cannot be read: {error.strerror}")
-    with acting(config, by) as desk:
-        said = desk.do(verbs.IMPORT, verbs.Importing(text, file.name, provider, pool, kind))
+    said = act(
+        config, by, verbs.invoices_import, verbs.Importing(text, file.name, provider, pool, kind)
+    )
     number = said["invoice"]
     words = (
         f"Invoice {number}: {said['lines']} lines, {format_usd(said['total_pusd'])}. "
         f"See what differs: breakeven invoices show {number}"
     )
-    emit(said, as_json=as_json, show=lambda out: out.print(words, markup=False))
+    say(said, words, as_json=as_json)
 
 
 def list_invoices(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """Every imported invoice, the latest first."""
-    with looking(config) as desk:
-        found = desk.do(verbs.LIST, Nothing())["data"]
+    found = look(config, verbs.invoices_list, Nothing())["data"]
     columns = ("=invoice", "from", "file", "=days", ">total", "imported by", "posted by")
     cells = [
         [str(one["id"]), one["party"], one["name"], _days(one), format_usd(one["total_pusd"]),
-         f"{one['imported_by']}, {_moment(one['imported_us'])}",
-         "-" if one["posted_us"] is None else f"{one['posted_by']}, {_moment(one['posted_us'])}"]
+         f"{one['imported_by']}, {moment(one['imported_us'])}",
+         "-" if one["posted_us"] is None else f"{one['posted_by']}, {moment(one['posted_us'])}"]
         for one in found
     ]  # fmt: skip
-    emit(
-        found, as_json=as_json, show=lambda out: out.print(table("Invoices", columns, cells))
-    )  # fmt: skip
+    emit(found, as_json=as_json, show=lambda out: out.print(table("Invoices", columns, cells)))
 
 
 def show(
@@ -81,8 +78,7 @@ def show(
     chosen: verbs.By | None = next((one for one in get_args(verbs.By) if one == by), None)
     if chosen is None:
         fail(f"`--by {by}`: day, {' or '.join(verbs.KEYS)}")
-    with looking(config) as desk:
-        found = desk.do(verbs.COMPARE, verbs.Comparing(number, chosen, teams))
+    found = look(config, verbs.invoices_compare, verbs.Comparing(number, chosen, teams))
     emit(found, as_json=as_json, show=lambda out: _show(out, found["invoice"], by, found["rows"]))
 
 
@@ -96,10 +92,12 @@ def project(
     as_json: AsJson = False,
 ) -> None:
     """Say whose a project on a provider's bills is; every comparison goes by it."""
-    with acting(config, by) as desk:
-        said = desk.do(entered.MAP, entered.Mapping(provider, name, team, note))
-    words = f"{said['name']}: {'nobody' if team is None else team}, by {said['by']}."
-    emit(said, as_json=as_json, show=lambda out: out.print(words, markup=False))
+    said = act(config, by, entered.projects_map, entered.Mapping(provider, name, team, note))
+    say(
+        said,
+        f"{said['name']}: {'nobody' if team is None else team}, by {said['by']}.",
+        as_json=as_json,
+    )
 
 
 def post(
@@ -120,7 +118,7 @@ def post(
         fail("--adds or --replaces, not both")
     wanted = verbs.Posting(number, "adds" if adds else "replaces" if replaces else "whole")
     with acting(config, by) as desk:
-        seen = desk.do(verbs.POST, verbs.Posting(number, wanted.manner, look=True))
+        seen = desk.do(verbs.invoices_post, verbs.Posting(number, wanted.manner, look=True))
         planned, invoice = seen["posted_pusd"], seen["of"]
         if not yes and invoice["posted_us"] is None:
             change = f"{format_usd(sum(planned.values()))} on {_count(planned)}"
@@ -129,14 +127,14 @@ def post(
                 f"posting it changes what is owed by {change}. Post it?",
                 abort=True,
             )
-        said = desk.do(verbs.POST, wanted)
+        said = desk.do(verbs.invoices_post, wanted)
     posted = said["posted_pusd"]
     words = (
         f"Adjusted: {_count(posted)}, by {format_usd(sum(posted.values()))} in all."
         if posted
         else "The books agree with it: nothing was to be adjusted."
     )
-    emit(said, as_json=as_json, show=lambda out: out.print(words, markup=False))
+    say(said, words, as_json=as_json)
 
 
 def _show(out: Console, invoice: dict[str, Any], by: str, rows: Sequence[dict[str, Any]]) -> None:
@@ -174,7 +172,3 @@ def _pair(word: str) -> tuple[str, str]:
 
 def _days(invoice: dict[str, Any]) -> str:
     return f"{invoice['first_day']} to {invoice['last_day']}"
-
-
-def _moment(at_us: int) -> str:
-    return f"{datetime.fromtimestamp(at_us / 1e6, UTC):%Y-%m-%d %H:%M}"

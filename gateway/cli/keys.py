@@ -9,8 +9,8 @@ import typer
 from gateway.admin import keys as verbs
 from gateway.admin.elsewhere import gateway_url
 from gateway.cli.config import Config
-from gateway.cli.desk import By, Desk, Why, acting
-from gateway.cli.output import AsJson, emit, fail, table
+from gateway.cli.desk import By, Desk, Why, act, acting
+from gateway.cli.output import AsJson, emit, fail, say, table
 from gateway.roles import Role, Scope
 
 KeyId = Annotated[str, typer.Argument(help="As `keys list` shows it.")]
@@ -70,10 +70,10 @@ def create(
     of_own_team = gateway_url() is not None and team is None and org is None and not tags
     with acting(config, by) as desk:
         if of_own_team:
-            made = desk.do(verbs.CREATE, verbs.TeamsKey(**given))
+            made = desk.do(verbs.keys_create, verbs.TeamsKey(**given))
         else:
             given |= {"team": team or "default", "org": org or "default", "tags": tags or None}
-            made = desk.do(verbs.CREATE_ANY, verbs.AnyKey(**given))
+            made = desk.do(verbs.keys_create_any, verbs.AnyKey(**given))
     emit(
         made,
         as_json=as_json,
@@ -108,8 +108,7 @@ def rotate(
     as_json: AsJson = False,
 ) -> None:
     """Make a key that may do the same, and let the old one go on for a while beside it."""
-    with acting(config, by) as desk:
-        made = desk.do(verbs.ROTATE, verbs.Rotating(key_id, overlap, days, note))
+    made = act(config, by, verbs.keys_rotate, verbs.Rotating(key_id, overlap, days, note))
     emit(
         made,
         as_json=as_json,
@@ -128,16 +127,15 @@ def revoke(
     as_json: AsJson = False,
 ) -> None:
     """Revoke a key: every worker refuses it within a second, and nothing brings it back."""
-    with acting(config, by) as desk:
-        done = desk.do(verbs.REVOKE, verbs.Revoking(key_id, note))
-    emit(done, as_json=as_json, show=lambda out: out.print(f"Key {key_id} is revoked."))
+    done = act(config, by, verbs.keys_revoke, verbs.Revoking(key_id, note))
+    say(done, f"Key {key_id} is revoked.", as_json=as_json)
 
 
 def _all(desk: Desk) -> Iterator[dict[str, Any]]:
     """Every page of the list."""
     after = None
     while True:
-        page = desk.do(verbs.LIST, verbs.Listing(after=after))
+        page = desk.do(verbs.keys_list, verbs.Listing(after=after))
         yield from page["data"]
         if not page["has_more"]:
             return

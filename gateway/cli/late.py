@@ -6,8 +6,11 @@ A list of commands and a shell's completion need a name and a sentence of each; 
 
 import gc
 import importlib
+import re
 import sys
 from collections.abc import Mapping
+from inspect import cleandoc
+from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -18,29 +21,35 @@ from typer.core import TyperCommand, TyperGroup
 WHOLE = 1_000  # characters: no sentence is as long
 
 
-class Command(NamedTuple):
-    """`place`: `module:function` below `gateway.cli`. `says`: its docstring's first sentence."""
-
-    place: str
-    says: str
-
-
 class Noun(NamedTuple):
+    """`commands`: by name, `module:function` below `gateway.cli`."""
+
     says: str
-    commands: Mapping[str, Command]
+    commands: Mapping[str, str]
 
 
 class Late(TyperCommand):
     """Stands in lists for a command until it is called."""
 
-    def __init__(self, name: str, command: Command) -> None:
-        super().__init__(name, help=command.says, rich_markup_mode=None)
-        self._place = command.place
+    def __init__(self, name: str, place: str) -> None:
+        """`place`: `module:function` below `gateway.cli`."""
+        super().__init__(name, rich_markup_mode=None)
+        self._module, _, self._function = place.partition(":")
+
+    def get_short_help_str(self, limit: int = 45) -> str:
+        """The first sentence of its docstring, read from its source: importing it takes long."""
+        if self.help is None:
+            source = Path(__file__).with_name(f"{self._module}.py").read_text(encoding="utf-8")
+            told = re.search(
+                rf'^def {self._function}\(.*?"""(.*?)"""', source, re.DOTALL | re.MULTILINE
+            )
+            assert told is not None, f"{self._function} has no docstring"
+            self.help = cleandoc(told[1])
+        return super().get_short_help_str(limit)
 
     def real(self) -> Any:
         """The command itself, with its options; imports its module."""
-        module, _, function = self._place.partition(":")
-        found = getattr(_imported(f"gateway.cli.{module}"), function)
+        found = getattr(_imported(f"gateway.cli.{self._module}"), self._function)
         one = typer.Typer(
             add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
         )
@@ -80,7 +89,7 @@ def group_of(name: str, noun: Noun) -> LateGroup:
     """A noun with its commands."""
     return LateGroup(
         name=name,
-        commands={verb: Late(verb, command) for verb, command in noun.commands.items()},
+        commands={verb: Late(verb, place) for verb, place in noun.commands.items()},
         help=noun.says,
         no_args_is_help=True,
         rich_markup_mode=None,

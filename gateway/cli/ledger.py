@@ -4,7 +4,6 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -17,8 +16,8 @@ from sqlalchemy.exc import DBAPIError
 
 from gateway.admin import books
 from gateway.cli.config import Config, ledger_engine, ledger_reader, load_or_fail
-from gateway.cli.desk import looking
-from gateway.cli.output import AsJson, bars, console, emit, fail, table
+from gateway.cli.desk import look
+from gateway.cli.output import AsJson, bars, console, emit, fail, moment, table
 from gateway.clock import Clock
 from gateway.config.settings import Settings
 from gateway.host.prepare import ledger_url
@@ -148,11 +147,10 @@ def changes_(
     as_json: AsJson = False,
 ) -> None:
     """Who changed contracts, prices, policies and keys, from what to what; never a secret."""
-    with looking(config) as desk:
-        found = desk.do(books.CHANGES_LIST, books.Newest(limit))["data"]
+    found = look(config, books.changes_list, books.Newest(limit))["data"]
     rows = [
         [
-            str(one["number"]), _moment(one["at_us"]), one["actor"] or "-",
+            str(one["number"]), moment(one["at_us"]), one["actor"] or "-",
             f"{one['register']} {one['row']}", one["event"],
             "; ".join(f"{n}: {_short(old)} -> {_short(new)}" for n, old, new in one["fields"]),
         ]
@@ -257,7 +255,7 @@ def _short(value: object) -> str:
 
 
 def _show(out: Console, found: Report) -> None:
-    start, end = (_moment(at_us) for at_us in (found.start_us, found.end_us))
+    start, end = (moment(at_us) for at_us in (found.start_us, found.end_us))
     label = " (SIMULATED parts are in these figures)" if found.simulated else ""
     out.print(f"{start} to {end} UTC{label}\n")
     for title, lines in (
@@ -273,7 +271,11 @@ def _show(out: Console, found: Report) -> None:
         out.print()
         out.print(_pools("Own GPUs since then, provisional", found.running))
     if found.team is not None:
-        out.print(_whose(found.team, found.team_used_pusd or 0), markup=False)
+        out.print(
+            "Bills, idle time and whether own GPUs are worth it are of all teams; "
+            f"{found.team} used {_usd(found.team_used_pusd or 0)} of these bills.",
+            markup=False,
+        )
     compared = [
         [one.model, one.comparator, f"{one.tokens:,}", _usd(one.avoided_pusd)]
         for one in found.comparators
@@ -285,13 +287,6 @@ def _show(out: Console, found: Report) -> None:
         out.print()
         out.print(_flagged(found.flagged))
     out.print(f"\n{found.refused} requests were refused.")
-
-
-def _whose(team: str, used_pusd: int) -> str:
-    return (
-        "Bills, idle time and whether own GPUs are worth it are of all teams; "
-        f"{team} used {_usd(used_pusd)} of these bills."
-    )
 
 
 def _spend(title: str, lines: Sequence[Line]) -> object:
@@ -348,7 +343,3 @@ def _usd(pusd: int) -> str:
     """Four places line up in a column; what they would round to nothing keeps its digits."""
     tiny = 0 < abs(pusd) < PUSD_PER_USD // 10**PLACES
     return usd_text(pusd) if tiny else format_usd(pusd, PLACES)
-
-
-def _moment(at_us: int) -> str:
-    return f"{datetime.fromtimestamp(at_us / 1e6, UTC):%Y-%m-%d %H:%M}"

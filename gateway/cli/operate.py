@@ -15,7 +15,7 @@ from rich.console import Console
 from gateway.admin import overrides as verbs
 from gateway.admin.verb import Nothing
 from gateway.cli.config import Config
-from gateway.cli.desk import By, Why, acting, looking
+from gateway.cli.desk import By, Why, act, look
 from gateway.cli.output import AsJson, emit, table
 from gateway.following import FOLLOW_S
 from ledger.overrides import API, EVERY, NOTHING, OWN
@@ -35,8 +35,7 @@ _SAID: dict[Where, Literal["own", "api"]] = {Where.OWN: "own", Where.API: "api"}
 
 def list_targets(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """Every name that can be disabled, and what operators hold over policies at this moment."""
-    with looking(config) as desk:
-        found = desk.do(verbs.TARGETS, Nothing())
+    found = look(config, verbs.targets_list, Nothing())
     emit(
         found, as_json=as_json,
         show=lambda out: _print_list(out, found["targets"], found["overrides"]),
@@ -52,8 +51,7 @@ def disable(
     as_json: AsJson = False,
 ) -> None:
     """No new request goes there; those under way end where they are."""
-    with acting(config, by) as desk:
-        said = desk.do(verbs.DISABLE, verbs.Disabling(name, lasts, note))
+    said = act(config, by, verbs.targets_disable, verbs.Disabling(name, lasts, note))
     _tell(said, as_json=as_json)
 
 
@@ -65,8 +63,7 @@ def enable(
     as_json: AsJson = False,
 ) -> None:
     """Requests may go there again."""
-    with acting(config, by) as desk:
-        said = desk.do(verbs.ENABLE, verbs.Enabling(name, note))
+    said = act(config, by, verbs.targets_enable, verbs.Enabling(name, note))
     _tell(said, as_json=as_json)
 
 
@@ -80,8 +77,7 @@ def force(
     as_json: AsJson = False,
 ) -> None:
     """Send requests to own engines alone, or to APIs alone; what is internal-only stays inside."""
-    with acting(config, by) as desk:
-        said = desk.do(verbs.FORCE, verbs.Forcing(_SAID[where], model, lasts, note))
+    said = act(config, by, verbs.routes_force, verbs.Forcing(_SAID[where], model, lasts, note))
     _tell(said, as_json=as_json)
 
 
@@ -93,15 +89,13 @@ def release(
     as_json: AsJson = False,
 ) -> None:
     """Let policies decide again."""
-    with acting(config, by) as desk:
-        said = desk.do(verbs.RELEASE, verbs.Releasing(model, note))
+    said = act(config, by, verbs.routes_release, verbs.Releasing(model, note))
     _tell(said, as_json=as_json)
 
 
 def list_routes(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """What operators hold over policies at this moment."""
-    with looking(config) as desk:
-        stands = desk.do(verbs.ROUTES, Nothing())["data"]
+    stands = look(config, verbs.routes_list, Nothing())["data"]
     emit(
         stands, as_json=as_json,
         show=lambda out: out.print(_table(stands) if stands else "Policies alone decide."),

@@ -6,12 +6,21 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, TextIO
 
 import typer
 from rich.console import Console, ConsoleOptions, RenderResult
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
@@ -40,6 +49,18 @@ def bars() -> Progress:
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
         console=Console(stderr=True),
     )  # fmt: skip
+
+
+def progress(*, quiet: bool = False) -> Progress:
+    """The one look of everything that takes long."""
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        disable=quiet,
+    )
 
 
 def watched() -> "Watched":
@@ -88,6 +109,11 @@ def emit(value: Any, *, as_json: bool, show: Callable[[Console], None]) -> None:
         fail(f"the output cannot be written: {error.strerror}")
 
 
+def say(value: Any, words: str, *, as_json: bool) -> None:
+    """Print a result, for people in these words."""
+    emit(value, as_json=as_json, show=lambda out: out.print(words, markup=False))
+
+
 class _Whole(Table):
     """Never narrower than its columns' least: Rich would leave out those that find no room."""
 
@@ -120,12 +146,25 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> 
     return made
 
 
+def moment(at_us: int) -> str:
+    """To the minute, in UTC."""
+    return f"{datetime.fromtimestamp(at_us / 1e6, UTC):%Y-%m-%d %H:%M}"
+
+
 def fail(message: str) -> NoReturn:
     """Say what is wrong on stderr and leave with status 1."""
     Console(stderr=True, highlight=False, soft_wrap=True).print(
         f"breakeven: {message}", style="red", markup=False
     )
     raise typer.Exit(1)
+
+
+def read_or_fail(file: Path) -> str:
+    """Its text; status 1 where there is none."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        fail(f"{file}: {getattr(error, 'strerror', None) or 'not UTF-8 text'}")
 
 
 def writable(*paths: Path | None) -> None:

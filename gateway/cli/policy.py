@@ -9,7 +9,7 @@ from gateway.admin import explaining as verbs
 from gateway.admin.elsewhere import gateway_url
 from gateway.cli.books import ledger_if_any, prices_of
 from gateway.cli.config import Config, load_or_fail
-from gateway.cli.desk import looking
+from gateway.cli.desk import look
 from gateway.cli.output import AsJson, emit, fail
 from gateway.config.settings import Settings
 from gateway.decisions.hypothetical import Question, explain
@@ -33,8 +33,7 @@ def explain_command(
         fail("name either a request id, or a model with --model")
     if request_id is not None or gateway_url() is not None:
         wanted = verbs.Explained(request_id, model, team, prompt_tokens, max_tokens)
-        with looking(config) as desk:
-            found = desk.do(verbs.EXPLAIN, wanted)
+        found = look(config, verbs.decisions_explain, wanted)
     else:
         assert model is not None, "one of both was named"
         question = Question(model, team or "default", prompt_tokens, max_tokens)

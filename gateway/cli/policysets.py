@@ -14,8 +14,8 @@ from rich.console import Console
 from gateway.admin import policies as verbs
 from gateway.admin.verb import Nothing
 from gateway.cli.config import Config
-from gateway.cli.desk import By, Desk, Why, acting, looking
-from gateway.cli.output import AsJson, Strict, console, emit, fail, table
+from gateway.cli.desk import By, Desk, Why, acting, look, looking
+from gateway.cli.output import AsJson, Strict, console, emit, fail, read_or_fail, table
 from gateway.config.faults import count_of, text_of
 from gateway.following import FOLLOW_S
 from gateway.policies.verbs import FILE
@@ -26,8 +26,7 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do it without being asked.")]
 
 def show(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """The policies in force, as YAML, and since when."""
-    with looking(config) as desk:
-        document = desk.do(verbs.SHOW, Nothing())
+    document = look(config, verbs.policies_show, Nothing())
     if document["fault"] is not None:
         typer.echo(
             f"{config}: the set in force does not fit and is not used: {document['fault']}",
@@ -43,9 +42,8 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Every fault of a set under this configuration; puts nothing in force."""
-    text = _text(file)
-    with looking(config) as desk:
-        found = desk.do(verbs.CHECK, verbs.Judged(text, str(file)))
+    text = read_or_fail(file)
+    found = look(config, verbs.policies_check, verbs.Judged(text, str(file)))
     if as_json:
         emit(found, as_json=True, show=lambda _: None)
         raise typer.Exit(0 if _passes(found, strict=strict) else 1)
@@ -61,7 +59,7 @@ def diff(file: Given, config: Config = Path("breakeven.yaml"), as_json: AsJson =
     """What a set would change in the policies in force, line by line."""
     with looking(config) as desk:
         text = _fitting(desk, file)
-        lines = desk.do(verbs.DIFF, verbs.Judged(text, str(file)))["changes"]
+        lines = desk.do(verbs.policies_diff, verbs.Judged(text, str(file)))["changes"]
     emit({"changes": lines}, as_json=as_json, show=lambda out: _print_difference(out, lines))
 
 
@@ -79,10 +77,10 @@ def apply(
     """
     with acting(config, by) as desk:
         text = _fitting(desk, file)
-        number = desk.do(verbs.SHOW, Nothing())["set"]
-        lines = desk.do(verbs.DIFF, verbs.Judged(text, str(file)))["changes"]
+        number = desk.do(verbs.policies_show, Nothing())["set"]
+        lines = desk.do(verbs.policies_diff, verbs.Judged(text, str(file)))["changes"]
         _ask(lines, yes=yes, as_json=as_json)
-        done = desk.do(verbs.APPLY, verbs.GivenSet(text, note, number, str(file)))
+        done = desk.do(verbs.policies_apply, verbs.GivenSet(text, note, number, str(file)))
     _tell(done, as_json=as_json)
 
 
@@ -94,8 +92,7 @@ def history(
     as_json: AsJson = False,
 ) -> None:
     """Which sets were put in force, when and by whom."""
-    with looking(config) as desk:
-        found = desk.do(verbs.HISTORY, verbs.Past(most))["data"]
+    found = look(config, verbs.policies_history, verbs.Past(most))["data"]
     columns = (">set", "=since", "version", "by", "note")
     rows = [
         [str(one[key] or "") for key in ("set", "since", "version", "by", "note")] for one in found
@@ -120,10 +117,10 @@ def rollback(
 ) -> None:
     """Put an earlier set in force again, as a new entry of the history."""
     with acting(config, by) as desk:
-        seen = desk.do(verbs.ROLLBACK, verbs.GoingBack(number, to_file, look=True))
+        seen = desk.do(verbs.policies_rollback, verbs.GoingBack(number, to_file, look=True))
         _ask(seen["changes"], yes=yes, as_json=as_json)
         wanted = verbs.GoingBack(number, to_file, note, follows=seen["set"])
-        done = desk.do(verbs.ROLLBACK, wanted) if seen["changes"] else seen
+        done = desk.do(verbs.policies_rollback, wanted) if seen["changes"] else seen
     _tell(done, as_json=as_json)
 
 
@@ -144,8 +141,8 @@ def _tell(done: dict[str, Any], *, as_json: bool) -> None:
 
 def _fitting(desk: Desk, file: Path) -> str:
     """Its text; a set that cannot be used ends the command with every fault."""
-    text = _text(file)
-    _say_faults(desk.do(verbs.CHECK, verbs.Judged(text, str(file))), file)
+    text = read_or_fail(file)
+    _say_faults(desk.do(verbs.policies_check, verbs.Judged(text, str(file))), file)
     return text
 
 
@@ -161,13 +158,6 @@ def _say_faults(found: dict[str, Any], file: Path, *, strict: bool = False) -> N
         fail(f"{file} {verdict}: {count}\n" + "\n".join(lines))
     for line in lines:
         typer.echo(line, err=True)
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        fail(f"{file}: {getattr(error, 'strerror', None) or 'not UTF-8 text'}")
 
 
 def _print_difference(out: Console, lines: list[str]) -> None:

@@ -9,7 +9,7 @@ import typer
 from gateway.admin import prices as verbs
 from gateway.admin.elsewhere import gateway_url
 from gateway.cli.config import Config
-from gateway.cli.desk import acting, looking
+from gateway.cli.desk import acting, look, looking
 from gateway.cli.output import AsJson, console, emit, fail, table
 from gateway.cli.pricetables import show_doubts, show_list, show_plan, show_price, summary
 from gateway.clock import Clock
@@ -41,8 +41,7 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """The prices in force: version, source, dates, doubts; of one name also its versions."""
-    with looking(config) as desk:
-        found = desk.do(verbs.SHOW, verbs.Shown(name, everything))
+    found = look(config, verbs.prices_show, verbs.Shown(name, everything))
     if "data" in found:
         emit(found["data"], as_json=as_json, show=lambda out: show_list(out, found["data"]))
     else:
@@ -55,8 +54,7 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Stale, expired, source-less, implausible, missing, unapproved: status 1 for any of them."""
-    with looking(config) as desk:
-        found = desk.do(verbs.CHECK, verbs.Checked(everything))
+    found = look(config, verbs.prices_check, verbs.Checked(everything))
     rows = [[one["name"], one["flag"], one["detail"]] for one in found["flags"]]
     words = f"{found['checked']} prices: {len(rows) or 'no'} doubts."
     emit(
@@ -79,7 +77,7 @@ def diff(
 ) -> None:
     """What an import would change: old and new price of every kind; stores nothing."""
     with looking(config) as desk:
-        found = desk.do(verbs.DIFF, _stated(source, only, book))
+        found = desk.do(verbs.prices_diff, _stated(source, only, book))
     now_us = Clock().wall_us()
     emit(found, as_json=as_json, show=lambda out: show_plan(out, found, now_us))
 
@@ -100,7 +98,7 @@ def import_prices(
     """
     with acting(config, by if by or gateway_url() else actor()) as desk:
         given = _stated(source, only, book)
-        seen, now_us = desk.do(verbs.DIFF, given), Clock().wall_us()
+        seen, now_us = desk.do(verbs.prices_diff, given), Clock().wall_us()
         if not yes:
             _ask(seen, now_us)
         elif not as_json:
@@ -110,7 +108,7 @@ def import_prices(
         wanted = verbs.Approved(
             given.source, given.content, given.read_on, given.only, given.book, seen["approves"]
         )
-        done = desk.do(verbs.IMPORT, wanted)
+        done = desk.do(verbs.prices_import, wanted)
     count = done["stored"]
     emit(
         done,

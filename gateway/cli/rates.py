@@ -1,6 +1,6 @@
 """`breakeven rates`: what own GPUs and ops hours cost, entered over the configuration, with why."""
 
-from datetime import UTC, date, datetime
+from datetime import date
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,16 +12,15 @@ from gateway.admin import entries as entered
 from gateway.admin import rates as verbs
 from gateway.admin.verb import Nothing
 from gateway.cli.config import Config
-from gateway.cli.desk import By, Why, acting, looking
-from gateway.cli.output import AsJson, emit, fail, table
+from gateway.cli.desk import By, Why, act, look
+from gateway.cli.output import AsJson, emit, fail, moment, say, table
 
 Pool = Annotated[str, typer.Argument(help="Of the configuration.")]
 
 
 def list_rates(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """What every pool costs, as configured and as entered, and what is to come."""
-    with looking(config) as desk:
-        found = desk.do(verbs.LIST, Nothing())
+    found = look(config, verbs.rates_list, Nothing())
     emit(found, as_json=as_json, show=lambda out: _show(out, found["data"]))
 
 
@@ -47,12 +46,10 @@ def enter(
     )
     day = None if since is None else _day(since)
     given = verbs.Entering(pool, source, gpu_usd, ops_hours, ops_usd, day, note)
-    with acting(config, by) as desk:
-        said = desk.do(verbs.ENTER, given)
+    said = act(config, by, verbs.rates_enter, given)
     begins = "at once" if since is None else f"from {since} on"
     pools = ", ".join(one["pool"] for one in said["entered"])
-    words = f"Entered for {pools}: it counts {begins}."
-    emit(said, as_json=as_json, show=lambda out: out.print(words, markup=False))
+    say(said, f"Entered for {pools}: it counts {begins}.", as_json=as_json)
 
 
 def withdraw(
@@ -63,10 +60,8 @@ def withdraw(
     as_json: AsJson = False,
 ) -> None:
     """Take back what was entered: the configuration's rates count again."""
-    with acting(config, by) as desk:
-        said = desk.do(verbs.WITHDRAW, verbs.Withdrawing(pool, note))
-    words = f"The configuration's rates of {pool} count again."
-    emit(said, as_json=as_json, show=lambda out: out.print(words, markup=False))
+    said = act(config, by, verbs.rates_withdraw, verbs.Withdrawing(pool, note))
+    say(said, f"The configuration's rates of {pool} count again.", as_json=as_json)
 
 
 def currency(
@@ -81,12 +76,11 @@ def currency(
 ) -> None:
     """Enter what a dollar is in another currency, for the dashboard to show money in."""
     given = entered.Quoting(code, _decimal(per_usd), _day(day), source, note)
-    with acting(config, by) as desk:
-        said = desk.do(entered.QUOTE, given)
+    said = act(config, by, entered.currencies_quote, given)
     words = f"1 USD is {said['says']['per_usd']} {code} on {day}, says {source}."
     if (stands := said["in_force"])["day"] > day:
         words += f" The newer rate of {stands['day']} stays in force: {stands['per_usd']}."
-    emit(said, as_json=as_json, show=lambda out: out.print(words, markup=False))
+    say(said, words, as_json=as_json)
 
 
 def _show(out: Console, pools: list[dict[str, Any]]) -> None:
@@ -99,9 +93,9 @@ def _show(out: Console, pools: list[dict[str, Any]]) -> None:
             one["pool"], f"{one['gpus']} {one['gpu_type']}", _plain(terms["usd_per_hour"]),
             terms["source"] or "-", f"{terms['ops_hours_per_week']:g}",
             _plain(terms["ops_usd_per_hour"]),
-            "-" if said is None else f"{said['by']}, {_moment(said['entered_us'])}",
+            "-" if said is None else f"{said['by']}, {moment(said['entered_us'])}",
             "; ".join(
-                f"{_plain(later['says']['usd_per_hour'])} from {_moment(later['from_us'])[:10]}"
+                f"{_plain(later['says']['usd_per_hour'])} from {moment(later['from_us'])[:10]}"
                 for later in one["to_come"]
             ) or "-",
         ])  # fmt: skip
@@ -110,10 +104,6 @@ def _show(out: Console, pools: list[dict[str, Any]]) -> None:
 
 def _plain(usd: str | None) -> str:
     return "enter the rate" if usd is None else f"{Decimal(usd).normalize():f}"
-
-
-def _moment(at_us: int) -> str:
-    return f"{datetime.fromtimestamp(at_us / 1e6, UTC):%Y-%m-%d %H:%M}"
 
 
 def _decimal(word: str) -> Decimal:

@@ -1,24 +1,28 @@
 """`breakeven policy simulate`: a set of policies on recorded traffic, in virtual time."""
 
+import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.progress import Progress
 from sqlalchemy import Engine
 
 from backends.simulator.profiles import PROFILES
 from backends.simulator.shapefile import ShapeFileError, load
+from gateway.admin import whatifs as verbs
 from gateway.admin.elsewhere import gateway_url
 from gateway.cli.books import ledger_if_any, prices_of
 from gateway.cli.config import Config, load_or_fail
-from gateway.cli.output import AsJson, bars, emit, fail, table
-from gateway.cli.simulated import Wanted, elsewhere
+from gateway.cli.desk import Desk, looking
+from gateway.cli.output import AsJson, bars, emit, fail, read_or_fail, table
 from gateway.clock import Clock
 from gateway.config.settings import Settings
 from gateway.policies.sets import examine_set, rules_of
-from gateway.supposed import IN_FORCE
+from gateway.supposed import IN_FORCE, REQUESTS_MOST
 from gateway.whatif.asked import (
     AskedError,
     Traffic,
@@ -35,6 +39,51 @@ from gateway.whatif.tables import notes, tables
 from gateway.whatif.tracefiles import TraceError, read_trace
 from gateway.whatif.trial import trial
 from ledger.policies import policies_in_force
+
+LOOK_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The options that are the same here and elsewhere."""
+
+    ledger: str | None
+    model: tuple[str, ...] = ()
+    engine: tuple[str, ...] = ()
+    times: float = 1.0
+    most: int | None = None
+    seed: int = 1
+
+
+def elsewhere(sets: Sequence[tuple[str, str]], wanted: Wanted, config: Path) -> dict[str, Any]:
+    """What a gateway elsewhere plays, waited for with its bar. `sets`: one or two, by name."""
+    assert wanted.ledger is not None, "only its ledger has a gateway elsewhere"
+    (name, text), *rest = sets
+    asked = verbs.Supposing(
+        policies=text, name=name, ledger=wanted.ledger, model=list(wanted.model),
+        engine=list(wanted.engine), times=wanted.times, most=wanted.most or REQUESTS_MOST,
+        seed=wanted.seed,
+    )  # fmt: skip
+    if rest:
+        asked.against_name, asked.against = rest[0]
+    with looking(config) as desk, bars() as bar:
+        job = desk.do(verbs.policies_simulate, asked)["job"]
+        return _waited(desk, job, bar)
+
+
+def _waited(desk: Desk, job: str, bar: Progress) -> dict[str, Any]:
+    task = bar.add_task("starts", total=None)
+    while True:
+        found = desk.do(verbs.policies_simulated, verbs.Job(job))
+        now = found["progress"]
+        bar.update(task, description=now["doing"], completed=now["done"], total=now["of"] or None)
+        if found["state"] == "done":
+            result: dict[str, Any] = found["result"]
+            return result
+        if found["state"] == "failed":
+            fail(str(found["fault"]))
+        time.sleep(LOOK_S)
+
 
 TRACE_HELP = (
     "A file of requests, also as .gz: CSV with timestamp_s,input_tokens,output_tokens and where"
@@ -160,12 +209,7 @@ def _named_sets(chosen: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _text(name: str) -> str:
-    if name == IN_FORCE:
-        return IN_FORCE
-    try:
-        return Path(name).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        fail(f"{name}: {getattr(error, 'strerror', None) or 'not UTF-8 text'}")
+    return IN_FORCE if name == IN_FORCE else read_or_fail(Path(name))
 
 
 def _rules(text: str, settings: Settings, name: str) -> Settings:

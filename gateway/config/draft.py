@@ -46,7 +46,7 @@ class Draft:
         return (
             _is_within(fault.place, self.broken)
             or (about is not None and _is_within(about, self.broken))
-            or any(_within(place, fault.place) for place in self.broken)
+            or any(place[: len(fault.place)] == fault.place for place in self.broken)
         )
 
 
@@ -91,10 +91,6 @@ def draft_settings(document: Document) -> Draft:
 def _is_within(place: Place, wholes: set[Place] | frozenset[Place]) -> bool:
     """Asked of each fault: by the place's own beginnings, not by all that is broken."""
     return any(place[:length] in wholes for length in range(len(place) + 1))
-
-
-def _within(place: Place, whole: Place) -> bool:
-    return place[: len(whole)] == whole
 
 
 def _mend(

@@ -27,9 +27,7 @@ class Schedule:
             if len(words.split()) != 5:
                 raise ScheduleError("has five fields: minute hour day month weekday")
             CronSim(words, datetime(2026, 1, 1, tzinfo=self._zone))
-        except CronSimError as error:
-            raise ScheduleError(str(error)) from error
-        except WindowError as error:
+        except (CronSimError, WindowError) as error:
             raise ScheduleError(str(error)) from error
         self._words = words
 

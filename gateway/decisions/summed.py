@@ -8,7 +8,7 @@ from sqlalchemy import Row
 
 from ledger.money import usd_exact, usd_text
 from ledger.orm.books import Attempt
-from ledger.queries.scope import INPUT_TOKENS, OUTPUT_TOKENS
+from ledger.spans import INPUT_TOKENS, OUTPUT_TOKENS
 from router.reasons import REASONS
 
 BATCH_TAG = "batch"

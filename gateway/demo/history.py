@@ -93,7 +93,7 @@ class _Replay:
             self._pass(arrival.at_s)
             self._ask(number, arrival)
         self._pass(end_s)
-        self._finish()
+        self._advance(math.inf)  # what still runs was begun in the month: it ends
         return self._history
 
     def _later(self, at_s: float, move: Callable[[float], None]) -> None:
@@ -111,12 +111,6 @@ class _Replay:
     def _advance(self, until_s: float) -> None:
         for replica in self._fleet.replicas:
             for flight in replica.advance(until_s):
-                self._settle_own(replica, flight, "finished")
-
-    def _finish(self) -> None:
-        """What is still running at the end of the month was begun in it: let it end."""
-        for replica in self._fleet.replicas:
-            for flight in replica.advance(math.inf):
                 self._settle_own(replica, flight, "finished")
 
     def _ask(self, number: int, arrival: Arrival) -> None:

@@ -11,7 +11,6 @@ says how that is judged). Over the last `window` questions the share of tokens w
 known with an interval: an interval above the limit of the pool's risk class is drift.
 """
 
-import argparse
 import asyncio
 import logging
 import os
@@ -29,13 +28,12 @@ import msgspec
 
 from backends.engine.evalclient import NoAnswer, Side
 from backends.engine.evalfigures import LIMITS, Item, figures, forced, freely, verdict
-from gateway import logs
 from gateway.admin.enginehost import EngineHost
 from gateway.clock import Clock
-from gateway.config.credentials import known_secrets
 from gateway.config.schema_upkeep import Sampling
-from gateway.config.settings import Settings, load, resolve_model
+from gateway.config.settings import Settings, resolve_model
 from gateway.drift.drawing import SOCKET, Drawn
+from gateway.process import WHERE_WORKERS_LISTEN, start_process
 from gateway.runtime import Runtime
 from gateway.targets.slots import Board
 from ledger.fleet.driftnotes import DriftNote, write_drift
@@ -221,14 +219,10 @@ async def _serve(sampler: Sampler, run_dir: Path, keys: Mapping[str, str]) -> No
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m gateway.drift.sampling")
-    parser.add_argument("--config", type=Path, required=True)
-    parser.add_argument("--runtime", type=Path, required=True)
-    parser.add_argument("--address", required=True)
-    given = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    settings, runtime = load(given.config), Runtime.load(given.runtime)
-    logs.start("drift", settings.logs, known_secrets(settings, os.environ))
+    settings, runtime, _, given = start_process(
+        "gateway.drift.sampling", "drift", __doc__, arguments, address=WHERE_WORKERS_LISTEN
+    )
     board, clock = Board(runtime.run_dir / "board", runtime.layout), Clock()
     host = EngineHost(settings, runtime, board)
     sampler = Sampler(settings, runtime, host, f"http://{given.address}/v1", clock)

@@ -6,26 +6,23 @@ started only where `peers.hosts` names somebody. When it ends, or falls silent, 
 the row: decisions then count what the next scrapes show, as without an exchange.
 """
 
-import argparse
 import asyncio
 import os
 import secrets
 import signal
 from collections.abc import Sequence
-from pathlib import Path
 
 from backends.secret import Secret
-from gateway import logs
 from gateway.clock import Clock
-from gateway.config.credentials import known_secrets, peers_secret
+from gateway.config.credentials import peers_secret
 from gateway.config.schema_peers import Peers
-from gateway.config.settings import load
 from gateway.peers.frames import ID_BYTES
 from gateway.peers.hearing import Hearing
 from gateway.peers.keys import engine_key, here
 from gateway.peers.row import PeersRow
 from gateway.peers.shares import NOTHING, Share, added, share_of
 from gateway.peers.telling import Telling, split
+from gateway.process import start_process
 from gateway.runtime import EngineSeat, Runtime
 from gateway.targets.slots import Board, Load
 
@@ -112,14 +109,9 @@ async def _main(settings: Peers, runtime: Runtime, secret: Secret) -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m gateway.host.peers", description=__doc__)
-    parser.add_argument("--config", type=Path, required=True)
-    parser.add_argument("--runtime", type=Path, required=True)
-    given = parser.parse_args(arguments)
-    settings = load(given.config)
-    logs.start("peers", settings.logs, known_secrets(settings, os.environ))
-    secret = peers_secret(settings.peers, os.environ)
-    asyncio.run(_main(settings.peers, Runtime.load(given.runtime), secret))
+    begun = start_process("gateway.host.peers", "peers", __doc__, arguments)
+    peers = begun.settings.peers
+    asyncio.run(_main(peers, begun.runtime, peers_secret(peers, os.environ)))
 
 
 if __name__ == "__main__":

@@ -20,9 +20,9 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from gateway.clock import Clock
-from gateway.limits.rateasking import ASKS, RATE_SOCKET, Ask, Told, frame
+from gateway.limits.rateasking import ASKS, RATE_SOCKET, Ask, Told
 from gateway.limits.rates import RATES_FILE, Account, Pair, Part, Rates
-from ledger.budgets.desk_wire import payloads
+from ledger.budgets.desk_wire import frame, payloads
 from ledger.budgets.rateparts import KEPT_S, LEASE_S, Held, Lapsed, Limits, Need, RateParts
 from ledger.unixsocket import short_path
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from backends.engine import ports
 from backends.environ import plain
-from gateway.batches.starting import until_needed
+from gateway.batches.wake import until_needed
 from gateway.clock import Clock
 from gateway.config import environ
 from gateway.config.settings import Settings

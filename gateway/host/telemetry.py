@@ -11,7 +11,6 @@ life is met anew, and what was seen of another one than serves at the end is thr
 A telemetry that is started again goes on with what the board says of the life that it finds.
 """
 
-import argparse
 import asyncio
 import logging
 import os
@@ -20,7 +19,6 @@ import ssl
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from pathlib import Path
 
 import httpx
 from sqlalchemy import Engine
@@ -34,17 +32,17 @@ from backends.metrics import OTHER_PATHS, VLLM, ProbeFailed, is_json, parse, pat
 from backends.pinned import PinnedTransport
 from backends.reach import INSIDE
 from backends.roundtrip import round_trip_s
-from gateway import logs
 from gateway.alerts import Alerts
 from gateway.clock import Clock
-from gateway.config.credentials import engine_headers, known_secrets
-from gateway.config.settings import Settings, load
+from gateway.config.credentials import engine_headers
+from gateway.config.settings import Settings
 from gateway.demanded import Markets
 from gateway.host.ratedesk import RateDesk
 from gateway.host.scrape import Limits, Watch
 from gateway.host.stepfits import Fitted, StepFits
 from gateway.limits.ratelimits import are_shared
 from gateway.policies.overrides import is_disabled, standing
+from gateway.process import start_process
 from gateway.runtime import EngineSeat, Runtime
 from gateway.targets.enginewords import TELEMETRY, Words
 from gateway.targets.evictions import listen
@@ -357,13 +355,8 @@ def _as_operated(row: Sample, known: Sequence[Override]) -> Sample:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m gateway.host.telemetry", description=__doc__)
-    parser.add_argument("--config", type=Path, required=True)
-    parser.add_argument("--runtime", type=Path, required=True)
-    given = parser.parse_args(arguments)
-    settings = load(given.config)
-    logs.start("telemetry", settings.logs, known_secrets(settings, os.environ))
-    asyncio.run(_main(settings, Runtime.load(given.runtime)))
+    begun = start_process("gateway.host.telemetry", "telemetry", __doc__, arguments)
+    asyncio.run(_main(begun.settings, begun.runtime))
 
 
 if __name__ == "__main__":

@@ -9,29 +9,25 @@ One engine of the host is away at a time, and none while the others of its pool 
 what is under way there. A restart that is due waits so, for as long as the pool has patience.
 """
 
-import argparse
 import logging
-import os
 import signal
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import msgspec
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from backends.engine.decay import Pace, Reading, pace
-from gateway import logs
 from gateway.admin.enginehost import EngineHost, Seen
 from gateway.clock import Clock
 from gateway.config import schedules
-from gateway.config.credentials import known_secrets
-from gateway.config.settings import Pool, Settings, load
+from gateway.config.settings import Pool, Settings
 from gateway.following import FOLLOW_S
 from gateway.host import rolling, sparing
 from gateway.policies import overrideverbs as verbs
 from gateway.policies.overrides import TARGET, barred, instant
+from gateway.process import start_process
 from gateway.runtime import Runtime
 from gateway.targets.slots import Board
 from ledger.database import make_engine
@@ -274,13 +270,8 @@ class Upkeep:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m gateway.host.upkeep", description=__doc__)
-    parser.add_argument("--config", type=Path, required=True)
-    parser.add_argument("--runtime", type=Path, required=True)
-    given = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    settings, runtime = load(given.config), Runtime.load(given.runtime)
-    logs.start("upkeep", settings.logs, known_secrets(settings, os.environ))
+    settings, runtime, *_ = start_process("gateway.host.upkeep", "upkeep", __doc__, arguments)
     board = Board(runtime.run_dir / "board", runtime.layout)
     try:
         Upkeep(settings, runtime, board, make_engine(runtime.ledger_url), Clock()).run()

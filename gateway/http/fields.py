@@ -12,7 +12,7 @@ _MARKS = frozenset((*_SESSIONS, _IDEMPOTENCY))
 _ENCODING = b"content-encoding"
 _READ = frozenset(
     (b"authorization", b"x-api-key", b"content-length", b"content-type", _ENCODING, *_MARKS)
-)  # fmt: skip
+)
 
 
 @dataclass(slots=True)

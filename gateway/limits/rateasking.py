@@ -4,7 +4,6 @@ It asks only where the host's part is used up and the limit is not; mostly nobod
 """
 
 import asyncio
-import struct
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -12,13 +11,12 @@ from pathlib import Path
 import msgspec
 
 from gateway.limits.rates import Account
-from ledger.budgets.desk_wire import payloads
+from ledger.budgets.desk_wire import frame, payloads
 from ledger.unixsocket import short_path
 
 RATE_SOCKET = "rates.sock"  # in the run directory
 ANSWER_TIMEOUT_S = 2.0
 RETRY_S = 0.05
-_LENGTH = struct.Struct("<I")
 
 
 class Ask(msgspec.Struct, frozen=True, array_like=True):
@@ -42,12 +40,6 @@ class RateDeskAway(Exception):
 
 ASKS: msgspec.msgpack.Decoder[Ask] = msgspec.msgpack.Decoder(Ask)
 _TOLD: msgspec.msgpack.Decoder[Told] = msgspec.msgpack.Decoder(Told)
-_ENCODER = msgspec.msgpack.Encoder()
-
-
-def frame(message: Ask | Told) -> bytes:
-    payload = _ENCODER.encode(message)
-    return _LENGTH.pack(len(payload)) + payload
 
 
 class RateAsking:

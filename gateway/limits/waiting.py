@@ -14,8 +14,8 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Literal
 
-from gateway.metrics.policies import PolicyMetrics
 from gateway.plan import Plan
+from gateway.request_counters import QueueCounters
 from router.fairshare import Line, Waiter
 
 POLL_S = 0.02
@@ -78,7 +78,7 @@ class WaitingRoom:
     """One per worker. `most`: places in each line; `weights`: by team."""
 
     def __init__(
-        self, most: int, weights: Mapping[str, float], metrics: PolicyMetrics,
+        self, most: int, weights: Mapping[str, float], metrics: QueueCounters,
         now_s: Callable[[], float],
     ) -> None:  # fmt: skip
         self._most = most
@@ -122,8 +122,8 @@ class WaitingRoom:
             queue.wake_next()
             if not len(queue.line) and not queue.pace(self._now_s()):
                 self._queues.pop(place, None)
-            self._metrics.waits.labels(ended).observe(self._now_s() - since_s)
-            self._metrics.length.set(sum(len(one.line) for one in self._queues.values()))
+            self._metrics.observe_queue_wait(ended, self._now_s() - since_s)
+            self._metrics.set_queue_length(sum(len(one.line) for one in self._queues.values()))
         if ended == "drained" or (ended == "late" and plan.decision.order):
             raise Full(RETRY_S, hopeless=ended == "late")  # others were there before
         return plan
@@ -136,7 +136,7 @@ class WaitingRoom:
             late_s = queue.line.ahead(ticket) / pace - (ticket.due_s - now_s)
             if late_s > 0.0:
                 raise Full(late_s, hopeless=True)
-        self._metrics.length.set(sum(len(one.line) for one in self._queues.values()))
+        self._metrics.set_queue_length(sum(len(one.line) for one in self._queues.values()))
 
     async def _turn(
         self, queue: Queue, ticket: Ticket, plan: Plan, again: Callable[[], Plan]

@@ -11,7 +11,7 @@ from pathlib import Path
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from gateway.batches.progress import read_progress
+from gateway.batches.wake import read_progress
 from gateway.clock import Clock
 from gateway.peers.row import PeersRow
 from gateway.targets.sightings import engine_state
@@ -33,9 +33,17 @@ class HostMetrics(Collector):
     def collect(self) -> Iterator[Metric]:
         yield from self._ledger()
         yield from self._engines()
-        yield self._telemetry()
+        yield GaugeMetricFamily(
+            "breakeven_telemetry_silent_seconds",
+            "Since when telemetry was not heard of",
+            value=self._board.silent_s(self._clock.now_s()),
+        )
         if self._board.layout.peers:
-            yield self._peers()
+            yield GaugeMetricFamily(
+                "breakeven_peers_heard",
+                "Other hosts whose requests in flight are counted at this moment",
+                value=PeersRow(self._board).hosts,
+            )
         yield from self._batches()
         yield from self._drift()
 
@@ -110,20 +118,6 @@ class HostMetrics(Collector):
             if serves and state.kv_capacity_tokens > 0:
                 used.add_metric([name], state.kv_used_tokens / state.kv_capacity_tokens)
         yield from (healthy, running, used, expected, trust, reach, bid)
-
-    def _telemetry(self) -> Metric:
-        return GaugeMetricFamily(
-            "breakeven_telemetry_silent_seconds",
-            "Since when telemetry was not heard of",
-            value=self._board.silent_s(self._clock.now_s()),
-        )
-
-    def _peers(self) -> Metric:
-        return GaugeMetricFamily(
-            "breakeven_peers_heard",
-            "Other hosts whose requests in flight are counted at this moment",
-            value=PeersRow(self._board).hosts,
-        )
 
     def _batches(self) -> Iterator[Metric]:
         opened = GaugeMetricFamily(

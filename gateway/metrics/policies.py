@@ -42,3 +42,9 @@ class PolicyMetrics:
             buckets=WAITS_S,
             registry=registry,
         )
+
+    def set_queue_length(self, requests: int) -> None:
+        self.length.set(requests)
+
+    def observe_queue_wait(self, ended: str, wait_s: float) -> None:
+        self.waits.labels(ended).observe(wait_s)

@@ -8,40 +8,15 @@ worker renders `/metrics`: a file per request would cost more than the rest of m
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass
-from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from gateway.metrics.policies import PolicyMetrics
+from gateway.request_counters import AttemptLabels, AttemptSums
 from gateway.targets.calibration import Calibration
 
 LATENCY_BUCKETS_S = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 30, 60)
 OTHER = "other"
-
-
-class Ended(NamedTuple):
-    """What attempts that are counted together have in common; names as they were asked for."""
-
-    model: str
-    target: str
-    backend: str
-    reason: str
-    status: str
-    slo_met: bool | None
-    spill: str | None
-
-
-@dataclass(slots=True)
-class Tally:
-    """Sums over attempts that ended alike."""
-
-    attempts: int = 0
-    input: int = 0
-    ranked: int = 0  # input tokens of rankings: documents are no prompts
-    cached: int = 0
-    output: int = 0
-    cost_pusd: int = 0
 
 
 class Metrics:
@@ -112,7 +87,7 @@ class Metrics:
         self.in_flight.set(0)  # what a predecessor that was killed worked on is over
         self.working = 0
         self._counted: dict[tuple[Counter, tuple[str, ...]], float] = {}
-        self._ended: dict[Ended, Tally] = {}
+        self._ended: dict[AttemptLabels, AttemptSums] = {}
         self._bound: dict[tuple[Histogram, str], Histogram] = {}
         self._begin()
 
@@ -127,12 +102,29 @@ class Metrics:
         key = (counter, labels)
         self._counted[key] = self._counted.get(key, 0.0) + amount
 
-    def tally(self, ended: Ended) -> Tally:
-        """Where to add what an attempt took; it counts with the next `flush`."""
-        found = self._ended.get(ended)
-        if found is None:
-            found = self._ended[ended] = Tally()
-        return found
+    def count_refusal(self, reason: str) -> None:
+        self.count(self.refusals, reason)
+
+    def count_static_decision(self, cause: str, decisions: int = 1) -> None:
+        self.count(self.policies.static, cause, amount=decisions)
+
+    def count_undecided(self, policy: str) -> None:
+        self.count(self.policies.undecided, policy)
+
+    def count_shadow(self, policy: str, *, agrees: bool) -> None:
+        self.count(self.policies.shadows, policy, "yes" if agrees else "no")
+
+    def sums_of(self, labels: AttemptLabels) -> AttemptSums:
+        sums = self._ended.get(labels)
+        if sums is None:
+            sums = self._ended[labels] = AttemptSums()
+        return sums
+
+    def observe_attempt(self, target: str, duration_s: float, ttft_s: float | None) -> None:
+        name = self.target(target)
+        self.observe(self.duration, name, duration_s)
+        if ttft_s is not None:
+            self.observe(self.ttft, name, ttft_s)
 
     def observe(self, histogram: Histogram, target: str, seconds: float) -> None:
         bound = self._bound.get((histogram, target))
@@ -151,7 +143,7 @@ class Metrics:
             counter.labels(*labels).inc(amount)
         self.in_flight.set(self.working)
 
-    def _count_ended(self, ended: Ended, tally: Tally) -> None:
+    def _count_ended(self, ended: AttemptLabels, tally: AttemptSums) -> None:
         model, target, backend = self.model(ended.model), self.target(ended.target), ended.backend
         self.count(self.requests, model, target, ended.reason, ended.status, amount=tally.attempts)
         for kind in ("input", "ranked", "cached", "output"):

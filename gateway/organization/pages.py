@@ -32,16 +32,9 @@ from gateway.organization.query import (
 )
 from gateway.organization.reads import LedgerReads
 from ledger.money import usd_exact
-from ledger.queries.scope import Scope
-from ledger.queries.usage import (
-    HOURS,
-    CostCell,
-    TooManyCells,
-    UsageCell,
-    cost_cells,
-    usage_cells,
-)
+from ledger.reports.usage import HOURS, CostCell, TooManyCells, UsageCell, cost_cells, usage_cells
 from ledger.seals.retirements import retired_until_us
+from ledger.spans import Scope
 from router.types import Kind
 
 _WIDTHS = {"1d": Width(86_400, 7, 31), "1h": Width(3_600, 24, 168), "1m": Width(60, 60, 1_440)}

@@ -10,7 +10,7 @@ from typing import Any
 
 from gateway.errors import RequestError
 from gateway.queried import PATTERN, storable
-from ledger.queries.usage import Filters
+from ledger.reports.usage import Filters
 
 US_PER_S = 1_000_000
 LONGEST_S = 2**40  # beyond it times do not fit the ledger's columns

@@ -101,7 +101,7 @@ class Spans(trace_exporter.OTLPSpanExporter):
         return found
 
     def shutdown(self) -> None:
-        super().shutdown()  # type: ignore[no-untyped-call]
+        super().shutdown()  # type: ignore[no-untyped-call]  # its base has no types
         self.way.close()
 
 

@@ -6,18 +6,14 @@ A request is planned under one set, whole; the next one may be planned under ano
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from gateway.clock import Clock
 from gateway.config.settings import Settings
-from gateway.intake import Asked
-from gateway.plan import Plan, Plans
-from ledger.identity.keys import Identity
 from ledger.overrides import Override
 
 T = TypeVar("T")
 
 
 class Held(Generic[T]):
-    """What was made of the policies in force."""
+    """What was made of the policies in force: `value` is another once they change."""
 
     __slots__ = ("value",)
 
@@ -71,26 +67,3 @@ class InForce:
         except BaseException:
             self.overrides = before
             raise
-
-
-class CurrentPlans:
-    """Plans under whatever is in force when a request is planned."""
-
-    __slots__ = ("_held",)
-
-    def __init__(self, held: Held[Plans]) -> None:
-        self._held = held
-
-    def plan(
-        self,
-        request_id: str,
-        asked: Asked,
-        identity: Identity,
-        *,
-        clock: Clock,
-        sticky: Callable[[str], str | None],
-    ) -> Plan:
-        return self._held.value.plan(request_id, asked, identity, clock=clock, sticky=sticky)
-
-    def prompt_tokens(self, asked: Asked, identity: Identity) -> int:
-        return self._held.value.prompt_tokens(asked, identity)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Engine
 
 from gateway.config.settings import Examined, Settings, version
+from gateway.policies.overrideverbs import Author
 from gateway.policies.sets import Effective, examine_set, in_words, rules_of, written
 from ledger.policies import (
     PoliciesMovedError,
@@ -36,12 +37,6 @@ class Change(NamedTuple):
 
     new: Settings
     document: str | None
-
-
-class Author(NamedTuple):
-    by: str
-    note: str | None
-    at_us: int
 
 
 def shown(engine: Engine, settings: Settings) -> tuple[dict[str, Any], PolicySet | None, Effective]:

@@ -45,16 +45,6 @@ class PriceText:
     read_on: str | None = None
 
 
-def read_source(
-    name: str, book: str | None, configured: Sequence[str], stored: Sequence[Price], at_us: int
-) -> Source:
-    """The source that `--from` names. `configured`: names of the configuration's price files.
-
-    Raises `PriceError` with every fault, a line each.
-    """
-    return source_of(read_text(name) or name, book, configured, stored, at_us)
-
-
 def read_text(name: str) -> PriceText | None:
     """The file that `--from` names; None for what is no file. Raises `PriceError`."""
     if name in (LITELLM, GENAI):
@@ -74,7 +64,10 @@ def source_of(
     stored: Sequence[Price],
     at_us: int,
 ) -> Source:
-    """The same of a file that was read already; nothing is read from a path here."""
+    """What a source or a file states. `configured`: names of the configuration's price files.
+
+    Nothing is read from a path here. Raises `PriceError` with every fault, a line each.
+    """
     if given == LITELLM:
         stamp = Stamp(actor(), f"litellm {version('litellm')}", read_on=_released())
         seed = bundled_seed()

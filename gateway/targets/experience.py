@@ -169,12 +169,6 @@ class Passage:
             self._board.cells[self._row + Seen.TOKENS_OUT] -= self._tokens
 
 
-def api_state(board: Board, row: int, now_s: float, *, needed_tokens: int = 0) -> ApiState:
-    """One API as all workers know it, and when there is room again for a request of this size."""
-    seen = board.seen(row)
-    return state_of(seen, latencies_of(seen), now_s, needed_tokens)
-
-
 def latencies_of(seen: Sequence[Sequence[float]]) -> Latencies:
     """What all workers' observations say together; they are in the first `MOMENTS` cells."""
     count, ttft_mean, ttft_var, tpot_mean, tpot_var = folded(seen)
@@ -191,6 +185,7 @@ def latencies_of(seen: Sequence[Sequence[float]]) -> Latencies:
 def state_of(
     seen: Sequence[Sequence[float]], latencies: Latencies, now_s: float, needed_tokens: int
 ) -> ApiState:
+    """One API as all workers know it, and when there is room again for a request of this size."""
     requests, requests_wait_s = _room(seen, _REQUESTS, 1, now_s)
     tokens, tokens_wait_s = _room(seen, _TOKENS, needed_tokens, now_s)
     silence_s = max([cells[_RETRY_AT_S] for cells in seen]) - now_s

@@ -19,8 +19,8 @@ from gateway.config.settings import Model, Pool, Settings
 from gateway.decisions.hypothetical import nobody, unstarted
 from gateway.runtime import VLLM_LIMITS, Runtime
 from gateway.targets.fleet import Fleet
+from ledger.fleet.pool_records import CapacityRow
 from ledger.prices.book import Price, PriceBook
-from ledger.queries.fleet import CapacityRow
 
 DECODES = frozenset({"chat", "completion"})
 PRIOR_SOURCE = "assumed: a hosted API's usual latencies"

@@ -147,12 +147,11 @@ def _kept(alt: Any, results: Sequence[dict[str, Any]]) -> Any:
     name = alt.Header(labelAngle=0, labelAlign="left", labelLimit=300, labelPadding=30)
     bars = alt.Chart({"values": data}, width=WIDTH - 320).mark_bar()
     return bars.encode(
-        x=alt.X("share:Q", title=None, axis=alt.Axis(format=".0%"),
-                scale=alt.Scale(domain=[0, 1])),
+        x=alt.X("share:Q", title=None, axis=alt.Axis(format=".0%"), scale=alt.Scale(domain=[0, 1])),
         y=alt.Y("what:N", title=None, sort=order),
         row=alt.Row("class:N", title=None, sort=None, header=name),
         color=alt.Color("what:N", title=None, scale=colours, legend=None),
-    )  # fmt: skip
+    )
 
 
 def _load(document: dict[str, Any]) -> tuple[list[dict[str, Any]], str]:

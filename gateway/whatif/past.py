@@ -11,8 +11,8 @@ from sqlalchemy import Connection
 from backends.simulator.latency import Latency
 from gateway.whatif.house import Seen
 from gateway.whatif.traffic import Arrival
-from ledger.queries.scope import DAY_US, HOUR_US, Scope
 from ledger.queries.traffic import recorded_requests, refused_requests
+from ledger.spans import DAY_US, HOUR_US, Scope
 
 SPAN_FORMS = "last-7-days, last-24-hours, or 2026-11-01..2026-11-08 (UTC days, the last excluded)"
 LEAST_SEEN = 30  # answers from which an API's own latencies count

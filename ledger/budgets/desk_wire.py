@@ -109,7 +109,7 @@ REQUESTS: msgspec.msgpack.Decoder[Request] = msgspec.msgpack.Decoder(Request)
 ANSWERS: msgspec.msgpack.Decoder[Answer] = msgspec.msgpack.Decoder(Answer)
 
 
-def frame(message: Request | Answer) -> bytes:
+def frame(message: msgspec.Struct) -> bytes:
     payload = _ENCODER.encode(message)
     return _LENGTH.pack(len(payload)) + payload
 

@@ -16,6 +16,7 @@ from ledger.money import PUSD_PER_USD
 Exact = int | Fraction
 
 HOURS_PER_WEEK = 168
+HOURS_OF_A_MONTH = 720
 SECONDS_PER_HOUR = 3600
 TOKENS_PER_MILLION = 10**6
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from msgspec.structs import replace as with_terms
 
-from ledger.csvtable import read_table
+from ledger.csvtable import CsvTableError, read_table
 from ledger.economics import usageanthropic as anthropic
 from ledger.economics.cost import TokenBasis
 from ledger.economics.used import Used, count
@@ -30,7 +30,6 @@ from ledger.prices.rates import (
     STANDARD,
     TOKENS_LIMIT,
     Price,
-    PriceError,
     UnpricedTierError,
     cost_pusd,
     rates_for,
@@ -95,7 +94,7 @@ def parse_usage(data: bytes, name: str) -> UsageFile:
             for line in table.lines:
                 one = row(line.cells, f"line {line.number}", faults)
                 used += [] if one is None else [one]
-    except PriceError as error:
+    except CsvTableError as error:
         raise UsageFileError(str(error)) from None
     if faults:
         more = len(faults) - FAULTS_SHOWN

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, select
 
 from ledger.exports.table import Column, Kind, Reached, Row, slices
 from ledger.orm.tables import Attempt
-from ledger.queries.scope import HOUR_US, Scope
+from ledger.spans import HOUR_US, Scope
 
 ROWS_AT_ONCE = 2_000
 

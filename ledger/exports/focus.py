@@ -22,7 +22,6 @@ from ledger.invoices.adjusted import Adjustment, adjusted
 from ledger.orm.tables import Attempt
 from ledger.prices.book import Price, PriceBook
 from ledger.prices.stored import every_price
-from ledger.queries.scope import DAY_US, Scope
 from ledger.reports.charges import (
     PER_REQUEST,
     SEARCHES,
@@ -33,6 +32,7 @@ from ledger.reports.charges import (
     cuts_of,
     groups,
 )
+from ledger.spans import DAY_US, Scope
 
 _METERS = {
     "input": "Input Tokens", "cached": "Cached Input Tokens", "cache_write": "Cache Write Tokens",

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
 from fractions import Fraction
 
-from ledger.queries.scope import Scope
+from ledger.spans import Scope
 
 Value = str | int | bool | Fraction | None
 Row = Sequence[Value]

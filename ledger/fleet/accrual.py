@@ -13,9 +13,9 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 
 from ledger.accounts import HourClose, close_hour
-from ledger.fleet.contracts import GpuContract as Terms
-from ledger.fleet.contracts import gpu_bill_pusd
 from ledger.fleet.use import Use
+from ledger.gpu_contracts import GpuContract as Terms
+from ledger.gpu_contracts import gpu_bill_pusd
 from ledger.orm.books import Attempt
 from ledger.orm.fleet import HOUR_US, EngineSample, GpuContract, GpuHour
 

@@ -11,9 +11,9 @@ from fractions import Fraction
 
 from ledger.economics.cost import ops_cost, weeks_of
 from ledger.fleet.accrual import midnight_us
+from ledger.fleet.pool_records import ContractVersion, HourCell
 from ledger.fleet.running import Running
-from ledger.queries.fleet import Contract, HourCell
-from ledger.queries.scope import HOUR_US, Scope
+from ledger.spans import HOUR_US, Scope
 
 PPM = 1_000_000
 _SECONDS_PER_HOUR = 3600
@@ -51,7 +51,7 @@ class PoolBill:
 
 
 def pool_bill(
-    contract: Contract, closed: Sequence[HourCell], scope: Scope, rest: Running
+    contract: ContractVersion, closed: Sequence[HourCell], scope: Scope, rest: Running
 ) -> PoolBill:
     """Closed hours of the span plus the open rest up to the span's end."""
     mine = [cell for cell in closed if cell.pool == contract.pool]
@@ -82,7 +82,7 @@ def pool_bill(
     )
 
 
-def _ops_pusd(contract: Contract, hours: Fraction) -> Fraction:
+def _ops_pusd(contract: ContractVersion, hours: Fraction) -> Fraction:
     return Fraction(
         ops_cost(
             hours_per_week=Fraction(contract.ops_seconds_per_week, _SECONDS_PER_HOUR),

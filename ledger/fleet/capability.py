@@ -23,9 +23,8 @@ from ledger.economics.staircase import (
 )
 from ledger.fleet.bills import PoolBill
 from ledger.fleet.capacity import Traffic, rate_of
-from ledger.queries.fleet import CapacityRow
-from ledger.queries.load import Load
-from ledger.queries.scope import HOUR_US, MINUTE_US
+from ledger.fleet.pool_records import CapacityRow, PoolLoad
+from ledger.spans import HOUR_US, MINUTE_US
 
 BUSY_MINUTES = 5  # the floor under a capacity is the mean of this many busiest minutes
 # Fewer requests than these have a mean of tokens that is off by more than a fifth (spread about
@@ -79,7 +78,7 @@ def pool_capability(
     bill: PoolBill,
     rows: Sequence[CapacityRow],
     traffic: Traffic,
-    asked: Load,
+    asked: PoolLoad,
     *,
     span_end_us: int,
     basis: TokenBasis,
@@ -152,13 +151,13 @@ def _group(pool: PoolCapability, kinds: frozenset[str] | None) -> str:
     return "" if pool.decodes else ",".join(sorted(kinds or ("embedding",)))
 
 
-def telling(load: Load) -> bool:
+def telling(load: PoolLoad) -> bool:
     """Whether enough spilled, and often enough, to say anything about capacity."""
     counts = load.spilled_requests
     return sum(counts) >= TELLING_REQUESTS and len(counts) - counts.count(0) >= TELLING_MINUTES
 
 
-def load_of(load: Load, bill: PoolBill, span_end_us: int) -> list[int]:
+def load_of(load: PoolLoad, bill: PoolBill, span_end_us: int) -> list[int]:
     """Tokens asked in every minute of the billed hours, in time order, the quiet ones as zeros."""
     if not load.seen:
         return []
@@ -168,7 +167,7 @@ def load_of(load: Load, bill: PoolBill, span_end_us: int) -> list[int]:
     return found + [0] * (int(bill.hours * MINUTES_PER_HOUR) - len(found))
 
 
-def floor(load: Load) -> Fraction:
+def floor(load: PoolLoad) -> Fraction:
     """Tokens a minute that a pool has been seen to serve inside its SLO."""
     busiest = nlargest(min(BUSY_MINUTES, load.seen), load.served)
     return Fraction(sum(busiest), len(busiest)) if busiest else Fraction(0)

@@ -29,7 +29,7 @@ from ledger.fleet.accrual import (
 from ledger.fleet.use import Use, uses
 from ledger.orm.books import Posting
 from ledger.orm.fleet import HOUR_US, GpuContract, GpuHour, GpuHourTeam
-from ledger.writing.rows import Row, posting_rows
+from ledger.posting_rows import DatabaseRow, posting_rows
 
 GRACE_US = 120_000_000  # settles of an hour may reach the books a little later
 HOURS_PER_CALL = 2_000
@@ -38,9 +38,9 @@ _GPU_ENTRY = re.compile(r"gpu:(.+?):(\d+)(?::(\d+))?$")
 
 @dataclass(slots=True)
 class _Closed:
-    hours: list[Row] = field(default_factory=list)
-    teams: list[Row] = field(default_factory=list)
-    postings: list[Row] = field(default_factory=list)
+    hours: list[DatabaseRow] = field(default_factory=list)
+    teams: list[DatabaseRow] = field(default_factory=list)
+    postings: list[DatabaseRow] = field(default_factory=list)
 
     def write(self, connection: Connection) -> None:
         for table, rows in (
@@ -122,7 +122,9 @@ def _open_since(connection: Connection, pool: str, first: Version) -> int:
     return begins_us(connection, pool, since=first["since"], recorded_us=first["recorded_us"])
 
 
-def _hour_row(pool: str, span: tuple[int, int], contract: Version, result: Split, use: Use) -> Row:
+def _hour_row(
+    pool: str, span: tuple[int, int], contract: Version, result: Split, use: Use
+) -> DatabaseRow:
     close = result.close
     return {
         "pool": pool,
@@ -139,7 +141,7 @@ def _hour_row(pool: str, span: tuple[int, int], contract: Version, result: Split
     }
 
 
-def _team_rows(pool: str, hour_us: int, result: Split, use: Use) -> list[Row]:
+def _team_rows(pool: str, hour_us: int, result: Split, use: Use) -> list[DatabaseRow]:
     return [
         {
             "pool": pool,

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, and_, func, select
 from sqlalchemy.orm import aliased
 
 from ledger.orm.tables import GpuContract, GpuHour, GpuHourTeam, exact_sum
-from ledger.queries.scope import HOUR_US, Scope, rows
+from ledger.spans import HOUR_US, Scope, rows
 
 Bearer = Literal["used", "idle", "unavailable"]
 

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Engine, func, insert, select
 from ledger.database import reading
 from ledger.entered import RATE, Entered, entries, in_force
 from ledger.orm.fleet import GpuContract
-from ledger.queries.scope import rows
+from ledger.spans import rows
 
 NEWEST_CONTRACT_FILE = "contracts.newest"  # in the run directory: the newest version's number
 

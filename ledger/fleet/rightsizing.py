@@ -12,9 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from ledger.economics.cost import Exact
+from ledger.economics.cost import HOURS_OF_A_MONTH, Exact
 from ledger.economics.staircase import LoadCurve
-from ledger.economics.standing import HOURS_OF_A_MONTH
 from ledger.fleet.market import Hardware
 
 MOST_ENGINES = 4096  # beyond it nothing carries the load

@@ -23,9 +23,9 @@ from ledger.fleet.accrual import (
     rated_versions,
     split,
 )
+from ledger.fleet.pool_records import ContractVersion, HourCell
 from ledger.fleet.use import Use, uses
-from ledger.queries.fleet import Contract, HourCell
-from ledger.queries.scope import HOUR_US, Scope
+from ledger.spans import HOUR_US, Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class _Seen:
 
 def running(
     connection: Connection,
-    contract: Contract,
+    contract: ContractVersion,
     closed: Iterable[HourCell],
     scope: Scope,
     *,
@@ -114,7 +114,7 @@ def running(
 
 
 def open_from(
-    connection: Connection, contract: Contract, closed: Iterable[HourCell], scope: Scope
+    connection: Connection, contract: ContractVersion, closed: Iterable[HourCell], scope: Scope
 ) -> int:
     """Where the open rest begins: after the last closed hour of the scope, or with the bill."""
     pool = contract.pool

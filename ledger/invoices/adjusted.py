@@ -10,7 +10,7 @@ from sqlalchemy import Connection, select
 
 from ledger.accounts import adjustments
 from ledger.orm.tables import Posting, exact_sum
-from ledger.queries.scope import Scope, rows
+from ledger.spans import Scope, rows
 
 _PREFIX = adjustments("")
 _GPU = "gpu:"

@@ -23,8 +23,9 @@ from ledger.orm.books import Attempt, Posting
 from ledger.orm.fleet import GpuHour
 from ledger.orm.invoices import Invoice, InvoiceItem
 from ledger.orm.types import exact_sum
-from ledger.queries.scope import DAY_US
-from ledger.writing.rows import LOST, posting_rows
+from ledger.posting_rows import posting_rows
+from ledger.spans import DAY_US
+from ledger.writing.rows import LOST
 
 PROVIDER, GPU = "provider:", "gpu:"
 _UNCERTAIN = ("estimated", "bound", "continuous")

@@ -27,7 +27,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from ledger.csvtable import CsvTable, Line, read_table
+from ledger.csvtable import CsvTable, CsvTableError, Line, read_table
 from ledger.money import PPM, MoneyError, usd_per_million_to_pusd, usd_to_pusd
 from ledger.prices.book import check
 from ledger.prices.drafts import APPROVED_RANK, Change, PriceDraft
@@ -67,7 +67,10 @@ class _Row:
 def parse_price_csv(data: bytes, *, book: str) -> tuple[PriceDraft, ...]:
     """The file's prices. Raises `PriceError` with every fault, a line each, `LINE, COLUMN`."""
     faults: list[str] = []
-    table = read_table(data, book, faults)
+    try:
+        table = read_table(data, book, faults)
+    except CsvTableError as error:
+        raise PriceError(str(error)) from None
     _check_columns(table, book, faults)
     _refuse(faults)
     rows: dict[tuple[str, int | None], list[_Row]] = {}

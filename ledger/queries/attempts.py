@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from ledger.queries.rollups import Ask, sums
-from ledger.queries.scope import Scope
+from ledger.spans import Scope
 from ledger.sums.rollup import ANSWERED, ATTEMPTS, LIMB
 
 CONVERSATION = frozenset({"chat", "completion"})  # kinds whose answers are decoded for a client

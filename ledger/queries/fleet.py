@@ -5,12 +5,11 @@ A pool's bill comes from its closed hours; what runs since the last closed hour 
 """
 
 from dataclasses import dataclass, replace
-from datetime import date
 
 from sqlalchemy import Connection, and_, case, func, select, tuple_
 from sqlalchemy.orm import aliased
 
-from ledger.fleet.capacity import Measured
+from ledger.fleet.pool_records import CapacityRow, ContractVersion, HourCell
 from ledger.orm.tables import (
     Capacity,
     CatalogEntry,
@@ -22,55 +21,13 @@ from ledger.orm.tables import (
     RoundTrip,
     exact_sum,
 )
-from ledger.queries.scope import HOUR_US, Scope, rows, total
+from ledger.spans import HOUR_US, Scope, rows, total
 from ledger.sums.samplehours import packed_until_us
 
 SAMPLES_LIMIT = 20_000
 NAMED_AT_ONCE = 500
 SAMPLES_US = 10_000_000  # how far apart an engine's samples are
 SAMPLES_IN_CHART = 360
-
-
-@dataclass(frozen=True, slots=True)
-class Contract:
-    """A version of what a pool's hardware costs; `pusd_per_hour=None` is unknown, never free."""
-
-    pool: str
-    gpu_type: str
-    gpus: int  # of all replicas
-    replicas: int
-    billing: str
-    pusd_per_hour: int | None
-    source: str | None
-    since: date | None
-    until: date | None
-    ops_seconds_per_week: int
-    ops_pusd_per_hour: int
-    simulated: bool
-    recorded_us: int
-    machine: str | None = None
-    share_ppm: int = 1_000_000  # of the machine's GPUs and rate
-
-
-@dataclass(frozen=True, slots=True)
-class HourCell:
-    """Closed hours of one pool in one bucket, corrections added: used + idle + unavailable = bill.
-
-    `span_us` is what of the hours was billed: a pool's first may begin within the hour.
-    """
-
-    pool: str
-    start_us: int
-    hours: int
-    span_us: int
-    bill_pusd: int
-    used_pusd: int
-    idle_pusd: int
-    unavailable_pusd: int
-    busy_us: int
-    unavailable_us: int
-    replica_us: int
-    last_hour_us: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,33 +38,6 @@ class TeamCell:
     start_us: int
     team: str
     used_pusd: int
-
-
-@dataclass(frozen=True, slots=True)
-class CapacityRow:
-    """What was measured of one engine; `source` says how. Rates follow from it and the traffic."""
-
-    pool: str
-    engine: str
-    at_us: int
-    kv_capacity_tokens: int | None
-    slo_tpot_ms: float | None
-    step_a_s: float | None
-    step_b_s: float | None
-    step_c_s: float | None
-    step_d_s: float | None
-    step_t0_s: float | None
-    source: str
-    max_num_seqs: int | None = None
-
-    @property
-    def measured(self) -> Measured | None:
-        """`None` where the step-time model or its promise is not known."""
-        a, b, c = self.step_a_s, self.step_b_s, self.step_c_s
-        d, t0, tpot = self.step_d_s, self.step_t0_s, self.slo_tpot_ms
-        if a is None or b is None or c is None or d is None or t0 is None or tpot is None:
-            return None
-        return Measured(a, b, c, d, t0, tpot / 1e3, self.kv_capacity_tokens, self.max_num_seqs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +67,7 @@ class EngineRow:
 _ENGINE_COLUMNS = tuple(getattr(EngineSample, name) for name in EngineRow.__dataclass_fields__)
 
 
-def contracts(connection: Connection) -> list[Contract]:
+def contracts(connection: Connection) -> list[ContractVersion]:
     """The version in force of every pool: the latest recorded."""
     latest = select(func.max(GpuContract.id)).group_by(GpuContract.pool)
     statement = (
@@ -161,7 +91,7 @@ def contracts(connection: Connection) -> list[Contract]:
         .where(GpuContract.id.in_(latest))
         .order_by(GpuContract.pool)
     )
-    return [Contract(*row) for row in rows(connection, statement)]
+    return [ContractVersion(*row) for row in rows(connection, statement)]
 
 
 def hours(connection: Connection, scope: Scope, *, bucket_us: int) -> list[HourCell]:

@@ -11,8 +11,8 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 
 from ledger.orm.tables import Attempt, JournalPosition, Quarantined, Refusal
-from ledger.queries.scope import Scope, rows
 from ledger.seals.condensed import refused_until
+from ledger.spans import Scope, rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,31 +14,14 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Connection, select, union_all
 
 from ledger.economics.cost import TokenBasis
+from ledger.fleet.pool_records import PoolLoad
 from ledger.orm.tables import Attempt, RollupLoad, RollupLoadDay, RollupLoadHour
 from ledger.queries.rollups import Rolled, Span, inside, live, parts_of, surplus
-from ledger.queries.scope import DAY_US, HOUR_US, MINUTE_US, Scope, rows
+from ledger.spans import DAY_US, HOUR_US, MINUTE_US, Scope, rows
 from ledger.sums.minutes import MINUTES_OF_DAY, numbers, spread
 from ledger.sums.rollup import MINUTES, loads_of_rows, unpacked
 
-
-@dataclass(frozen=True, slots=True)
-class Load:
-    """What was asked of a pool, by minute from `start_us` on, quiet ones as zeros.
-
-    `asked` is all that own engines answered and what spilled; `served` of it inside the SLO, or
-    where none was promised; `spilled` for lack of room. Tokens are of one basis. `seen` are the
-    minutes in which anything was asked; lists begin with the first of them and end with the last.
-    """
-
-    start_us: int
-    asked: Sequence[int]
-    served: Sequence[int]
-    spilled: Sequence[int]
-    spilled_requests: Sequence[int]
-    seen: int
-
-
-NOTHING = Load(0, (), (), (), (), 0)
+NOTHING = PoolLoad(0, (), (), (), (), 0)
 
 
 class _Of(NamedTuple):
@@ -67,7 +50,7 @@ class Loads:
 
     def of(
         self, *, pool: str, spills: Collection[str], kinds: Collection[str] | None = None
-    ) -> Load:
+    ) -> PoolLoad:
         """One pool's; `spills` are the models whose overflow is this pool's.
 
         Of these `kinds` only (`None`: of all): a document that is ranked is no prompt of a chat.
@@ -85,7 +68,7 @@ class Loads:
         last = next(place for place in range(self.minutes, 0, -1) if requests[place - 1])
         over = [one for of, one in mine.items() if of.model in spills]
         served = [one.good for of, one in mine.items() if of.pool == pool]
-        return Load(
+        return PoolLoad(
             self.start_us + first * MINUTE_US,
             self._sum(one.tokens for one in mine.values())[first:last],
             self._sum(served)[first:last],

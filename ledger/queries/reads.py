@@ -5,6 +5,7 @@ understand, and answers with plain values. Money stays integer pico-USD; a price
 is counted as unpriced, never as zero. What the figures mean is decided in `standing`.
 """
 
+from ledger.fleet.pool_records import CapacityRow, ContractVersion, HourCell, PoolLoad
 from ledger.queries.attempts import (
     CONVERSATION,
     Cell,
@@ -17,10 +18,7 @@ from ledger.queries.attempts import (
     teams,
 )
 from ledger.queries.fleet import (
-    CapacityRow,
-    Contract,
     EngineRow,
-    HourCell,
     TeamCell,
     capacities,
     contracts,
@@ -33,7 +31,7 @@ from ledger.queries.fleet import (
     samples_bucket_us,
 )
 from ledger.queries.health import Freshness, Refused, first_us, freshness, refusals
-from ledger.queries.load import Load, Loads, loads
+from ledger.queries.load import Loads, loads
 from ledger.queries.requests import (
     AttemptRow,
     Compared,
@@ -48,8 +46,7 @@ from ledger.queries.requests import (
     streamed,
     ttft_pairs,
 )
-from ledger.queries.scope import DAY_US, HOUR_US, MINUTE_US, Scope
-from ledger.reports.facts import comparisons, flagged
+from ledger.spans import DAY_US, HOUR_US, MINUTE_US, Scope
 from ledger.sums.rollup import ANSWERED
 
 __all__ = [
@@ -63,16 +60,16 @@ __all__ = [
     "Cell",
     "Compared",
     "Comparison",
-    "Contract",
+    "ContractVersion",
     "EngineRow",
     "Flagged",
     "Freshness",
     "HourCell",
     "Kept",
-    "Load",
     "Loads",
     "Overflowed",
     "Pair",
+    "PoolLoad",
     "Refused",
     "Scope",
     "Spent",
@@ -83,14 +80,12 @@ __all__ = [
     "cells",
     "charged_by",
     "compared_costs",
-    "comparisons",
     "contracts",
     "decision",
     "engine_samples",
     "engines_now",
     "first_sample_us",
     "first_us",
-    "flagged",
     "freshness",
     "hours",
     "hours_by_team",

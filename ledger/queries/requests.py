@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from sqlalchemy import Connection, case, func, select
 
 from ledger.orm.tables import Attempt, AttemptDecision, ComparedCost
-from ledger.queries.scope import INPUT_TOKENS, OUTPUT_TOKENS, Scope, rows
+from ledger.spans import INPUT_TOKENS, OUTPUT_TOKENS, Scope, rows
 from ledger.sums.rollup import ANSWERED
 
 ROWS_LIMIT = 1_000

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 from sqlalchemy import ColumnElement, Connection, and_, func, or_, select, union_all
 
 from ledger.orm.tables import Attempt, RollupPacking, RollupPosition, RollupWaiting
-from ledger.queries.scope import DAY_US, HOUR_US, Scope, rows, total
 from ledger.seals.retirements import retired_until_us
+from ledger.spans import DAY_US, HOUR_US, Scope, rows, total
 from ledger.sums.rollup import QUARTER_US, WEEK_US, Cube, hour_of
 
 TRIES = 20

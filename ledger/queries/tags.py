@@ -15,8 +15,8 @@ from ledger.queries import requests
 from ledger.queries.attempts import Spent
 from ledger.queries.requests import AttemptRow
 from ledger.queries.rollups import Ask, Rolled, Sums, rolled, settle_on, sums_at
-from ledger.queries.scope import HOUR_US, Scope
 from ledger.seals.retirements import retired_until_us
+from ledger.spans import HOUR_US, Scope
 from ledger.sums.rollup import ATTEMPTS, KEYED, LIMB, TAGGED
 from ledger.sums.tagsums import tagging
 

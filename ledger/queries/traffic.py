@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, func, select
 
 from ledger.orm.tables import Attempt, Key, Refusal, Team
-from ledger.queries.scope import INPUT_TOKENS, OUTPUT_TOKENS, Scope
 from ledger.seals.condensed import refused_until
+from ledger.spans import INPUT_TOKENS, OUTPUT_TOKENS, Scope
 
 KINDS = ("chat", "completion")
 ROWS_AT_ONCE = 5_000

@@ -22,7 +22,7 @@ from ledger.money import PPM, split_largest_remainder
 from ledger.orm.tables import Attempt, exact_sum
 from ledger.prices.book import STANDARD, Price, Rates, UnpricedTierError, rates_for, tier_of
 from ledger.prices.rates import KINDS, MS_PER_S
-from ledger.queries.scope import Scope, total
+from ledger.spans import Scope, total
 from ledger.writing.rows import LOST
 
 SEARCHES, SECONDS = "searches", "seconds"  # of a reranking, of sound

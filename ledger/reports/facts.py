@@ -17,7 +17,7 @@ from ledger.fleet.capacity import Traffic
 from ledger.fleet.overflow import LACK_OF_CAPACITY
 from ledger.queries.attempts import Cell, Comparison, Flagged, Overflowed
 from ledger.queries.rollups import Ask, Rolled, Sums, settle_on, sums, sums_at
-from ledger.queries.scope import EVER, Scope
+from ledger.spans import EVER, Scope
 from ledger.sums.rollup import ANSWERED, ATTEMPTS, COMPARED, LIMB
 
 

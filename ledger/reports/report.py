@@ -13,7 +13,8 @@ from sqlalchemy import Connection
 
 from ledger.fleet.running import Running, running
 from ledger.queries import reads as queries
-from ledger.queries.reads import Cell, Contract, Flagged, HourCell, Scope
+from ledger.queries.reads import Cell, ContractVersion, Flagged, HourCell, Scope
+from ledger.reports.facts import comparisons, flagged
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +104,10 @@ def report(connection: Connection, scope: Scope) -> Report:
                 one.tokens_in_slo,
                 one.scaled,
             )
-            for one in queries.comparisons(connection, scope)
+            for one in comparisons(connection, scope)
         ),
         refused=sum(one.requests for one in queries.refusals(connection, scope)),
-        flagged=tuple(queries.flagged(connection, scope)),
+        flagged=tuple(flagged(connection, scope)),
         simulated=any(cell.simulated for cell in cells),
     )
 
@@ -131,7 +132,9 @@ def _line(name: str, cells: Iterable[Cell]) -> Line:
     )
 
 
-def _pools(closed: Iterable[HourCell], contracts: Mapping[str, Contract]) -> tuple[PoolLine, ...]:
+def _pools(
+    closed: Iterable[HourCell], contracts: Mapping[str, ContractVersion]
+) -> tuple[PoolLine, ...]:
     """Bills are the pools', whoever asks: a team's scope does not narrow them."""
     groups: dict[str, list[HourCell]] = {}
     for cell in closed:
@@ -160,7 +163,7 @@ def _team_used(connection: Connection, rests: Iterable[Running], scope: Scope) -
 
 
 def _running(
-    rests: Iterable[Running], contracts: Mapping[str, Contract], scope: Scope
+    rests: Iterable[Running], contracts: Mapping[str, ContractVersion], scope: Scope
 ) -> Iterator[PoolLine]:
     for rest in rests:
         if rest.bill_pusd:

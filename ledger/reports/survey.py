@@ -12,9 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from ledger.economics.bought import OverflowPrice, overflow_prices
 from ledger.economics.cost import TokenBasis, Volume
-from ledger.economics.standing import Standing, rated_pools, standing
 from ledger.fleet.bills import PoolBill, pool_bill
 from ledger.fleet.capability import PoolCapability, load_of, pool_capability, together
 from ledger.fleet.running import Running, running
@@ -23,7 +21,7 @@ from ledger.queries.load import Loads, loads
 from ledger.queries.reads import (
     Cell,
     Comparison,
-    Contract,
+    ContractVersion,
     Freshness,
     HourCell,
     Scope,
@@ -31,6 +29,8 @@ from ledger.queries.reads import (
 )
 from ledger.queries.rollups import Rolled, settle_on
 from ledger.reports.facts import Facts, Moment, facts, homes, moments
+from ledger.reports.fleet_economics import Standing, rated_pools, standing
+from ledger.reports.overflow_price import OverflowPrice, overflow_prices
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Survey:
     moments: tuple[Moment, ...]
     hours: tuple[HourCell, ...]
     team_hours: tuple[TeamCell, ...]
-    contracts: tuple[Contract, ...]
+    contracts: tuple[ContractVersion, ...]
     pools: dict[str, PoolLook]
     standing: Standing
     freshness: Freshness
@@ -135,7 +135,7 @@ class _Books:
         self._fresh = queries.freshness(connection)
         self._contracts = queries.contracts(connection)
         self._able = queries.capacities(connection) if alone else []
-        self._running: dict[Contract, Running] = {}
+        self._running: dict[ContractVersion, Running] = {}
         self._abilities: dict[tuple[Any, ...], PoolCapability | None] = {}
 
     def _settled(self, widest: Scope, teams: Sequence[str | None], here: Rolled | None) -> _Read:
@@ -198,7 +198,7 @@ class _Books:
             tuple(rests),
         )
 
-    def _rest(self, contract: Contract) -> Running:
+    def _rest(self, contract: ContractVersion) -> Running:
         """Of the hour that is open; a team's is everyone's."""
         known = self._running.get(contract)
         if known is None:
@@ -260,12 +260,14 @@ def _served(cells: Iterable[Cell], pool: str, basis: TokenBasis) -> Volume:
     return Volume(sum(c.output_tokens if output else c.tokens for c in good), basis)
 
 
-def _contracts(known: list[Contract], cells: Iterable[Cell], scope: Scope) -> list[Contract]:
+def _contracts(
+    known: list[ContractVersion], cells: Iterable[Cell], scope: Scope
+) -> list[ContractVersion]:
     """The contracts, and for every pool that served without one a contract of unknown rate."""
     named = {contract.pool for contract in known}
     seen = {cell.pool: cell for cell in cells if cell.backend == "own" and cell.pool}
     missing = [
-        Contract(
+        ContractVersion(
             pool=pool,
             gpu_type="unknown",
             gpus=1,

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, select
 
 from ledger.orm.books import Attempt, AttemptDecision
 from ledger.orm.fleet import Capacity, EngineSample, RoundTrip
-from ledger.queries.scope import INPUT_TOKENS
+from ledger.spans import INPUT_TOKENS
 
 REACH_US = 60_000_000  # a sample further away says nothing of the request
 FAR_US = 1_000  # a way that is shorter matters to nobody,

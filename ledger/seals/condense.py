@@ -20,6 +20,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, delete, func, insert, select
 from sqlalchemy.exc import IntegrityError
 
+from ledger.accounts import SUSPENSE
 from ledger.database import reading
 from ledger.fleet.hours import hour_of
 from ledger.invoices.books import invoice_of
@@ -27,13 +28,12 @@ from ledger.orm.books import Attempt, Posting, Refusal
 from ledger.orm.condensings import CondensedPosting, CondensedRefusal, Condensing
 from ledger.orm.fleet import HOUR_US
 from ledger.orm.seals import Retirement, Seal
-from ledger.queries.scope import DAY_US
 from ledger.seals import sealed
 from ledger.seals.condensed import TEAMS, Balance, Condensed, Refused, last
 from ledger.seals.retire import NAMED_AT_ONCE, proved
 from ledger.seals.seal import Link, Ranges, digest
 from ledger.seals.sealer import link_of
-from ledger.verify.entries import SUSPENSE
+from ledger.spans import DAY_US
 
 ROWS_AT_ONCE = {"postgresql": 20_000, "sqlite": 2_000}
 LINKS_AT_ONCE = 500

@@ -15,8 +15,8 @@ from sqlalchemy import Connection, Row, Select, select
 
 from ledger.orm.condensings import CondensedPosting, CondensedRefusal, Condensing
 from ledger.orm.seals import Retirement, Seal
-from ledger.queries.scope import Scope
 from ledger.seals.seal import GENESIS
+from ledger.spans import Scope
 
 TEAMS = "expense:team:"
 _encode = msgspec.msgpack.encode

@@ -46,11 +46,11 @@ from ledger.orm.invoices import Invoice
 from ledger.orm.rollups import RollupPosition, RollupWaiting
 from ledger.orm.seals import RetiredUse, Retirement, Seal, SealMark
 from ledger.orm.types import exact_sum
-from ledger.queries.scope import DAY_US, INPUT_TOKENS, OUTPUT_TOKENS
 from ledger.seals import sealed
 from ledger.seals.retirements import Part, Retired, last
 from ledger.seals.seal import Link, Ranges, digest
 from ledger.seals.sealer import link_of
+from ledger.spans import DAY_US, INPUT_TOKENS, OUTPUT_TOKENS
 from ledger.writing.rows import LOST
 
 LEAST_DAYS = 35  # a budget's window is a month at most, and is counted anew from its attempts

@@ -20,7 +20,7 @@ from ledger.orm.rollups import (
     RollupLoadHour,
     RollupPacking,
 )
-from ledger.queries.scope import DAY_US, MINUTE_US, total
+from ledger.spans import DAY_US, MINUTE_US, total
 from ledger.sums.minutes import Day, pack_day, unpack_day
 from ledger.sums.rollup import CUBES, WEEK_US, Cube, Load, hour_of, plus, unpack
 

@@ -36,7 +36,7 @@ from ledger.orm.tables import (
     RollupTagHour,
     RollupWeek,
 )
-from ledger.queries.scope import DAY_US, HOUR_US, INPUT_TOKENS, MINUTE_US, OUTPUT_TOKENS, total
+from ledger.spans import DAY_US, HOUR_US, INPUT_TOKENS, MINUTE_US, OUTPUT_TOKENS, total
 
 QUARTER_US, WEEK_US = DAY_US // 4, 7 * DAY_US
 LIMB = 10**12

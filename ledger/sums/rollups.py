@@ -37,8 +37,8 @@ from ledger.orm.tables import (
     RollupWaiting,
     Seal,
 )
-from ledger.queries.scope import DAY_US, HOUR_US, MINUTE_US
 from ledger.seals.retirements import retired_until_us
+from ledger.spans import DAY_US, HOUR_US, MINUTE_US
 from ledger.sums.packing import CALM, Late, Packed, add_late, keep, pack_next, packed
 from ledger.sums.rollup import (
     CUBES,

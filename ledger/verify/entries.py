@@ -2,6 +2,7 @@
 
 from sqlalchemy import Connection, func, or_, select
 
+from ledger.accounts import SUSPENSE
 from ledger.fleet.hours import hour_of
 from ledger.invoices.books import invoice_of
 from ledger.orm.books import Attempt, Posting
@@ -12,7 +13,6 @@ from ledger.seals.condensed import TEAMS, teams_total
 from ledger.seals.retirements import Retired, retired
 from ledger.verify.hours import Found
 
-SUSPENSE = ":suspense"
 _NAMED = ("gpu:%", "invoice:%", f"%{SUSPENSE}")
 ROWS_AT_ONCE = 5_000
 

@@ -14,8 +14,8 @@ from ledger.orm.tables import (
     exact_sum,
 )
 from ledger.queries.rollups import Sums, merge
-from ledger.queries.scope import DAY_US, HOUR_US, INPUT_TOKENS, MINUTE_US, OUTPUT_TOKENS
 from ledger.seals.retirements import Retired, retired
+from ledger.spans import DAY_US, HOUR_US, INPUT_TOKENS, MINUTE_US, OUTPUT_TOKENS
 from ledger.sums.minutes import Day, unpack_day
 from ledger.sums.packing import packed
 from ledger.sums.rollup import (

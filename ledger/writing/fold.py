@@ -13,10 +13,10 @@ import msgspec
 
 from ledger.budgets.holds import HoldState
 from ledger.journals.records import AttemptOpened, AttemptSettled, Hold, Record
+from ledger.posting_rows import DatabaseRow
 from ledger.writing.rows import (
     LOST,
     NewAttempt,
-    Row,
     Rows,
     add_lost,
     add_opened,
@@ -132,7 +132,7 @@ def _spend(folded: Folded, journal: str, hold: Hold, amount_pusd: int) -> None:
     folded.spent[account] = folded.spent.get(account, 0) + amount_pusd
 
 
-def _hold_end(attempt_id: str, hold: Hold, state: HoldState, actual_pusd: int) -> Row:
+def _hold_end(attempt_id: str, hold: Hold, state: HoldState, actual_pusd: int) -> DatabaseRow:
     return {
         "of_attempt": attempt_id,
         "of_budget": hold.scope,

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import astuple
 
-from ledger.accounts import Posting, postings_for_attempt, postings_for_suspense
+from ledger.accounts import postings_for_attempt, postings_for_suspense
 from ledger.budgets.holds import HoldState
 from ledger.journals.records import (
     TOKEN_COLUMNS,
@@ -22,12 +22,11 @@ from ledger.journals.records import (
     Hold,
     RequestRefused,
 )
+from ledger.posting_rows import DatabaseRow, Values, posting_values
 
 LOST = "lost"
 UNKNOWN_TIER = "unknown_tier"
 DISPUTED = "disputed"
-Row = dict[str, Any]
-Values = tuple[Any, ...]
 
 
 class NewAttempt(msgspec.Struct):
@@ -54,12 +53,12 @@ class Rows:
     """
 
     attempts: list[NewAttempt] = field(default_factory=list)
-    settles: list[Row] = field(default_factory=list)
+    settles: list[DatabaseRow] = field(default_factory=list)
     decisions: list[Values] = field(default_factory=list)
     compared: list[Values] = field(default_factory=list)
     postings: list[Values] = field(default_factory=list)
-    hold_ends: list[Row] = field(default_factory=list)
-    refusals: list[Row] = field(default_factory=list)
+    hold_ends: list[DatabaseRow] = field(default_factory=list)
+    refusals: list[DatabaseRow] = field(default_factory=list)
     own: set[tuple[str, int]] = field(default_factory=set)
 
     def attempt_values(self) -> list[Values]:
@@ -100,7 +99,7 @@ def settled_values(opened: AttemptOpened, settled: AttemptSettled, *, late: bool
 
 def lost_values(opened: AttemptOpened, at_us: int) -> Values:
     """The worker is gone: the bound counts until evidence comes, with nothing else claimed."""
-    said: Row = {
+    said: DatabaseRow = {
         **dict.fromkeys(TOKEN_COLUMNS.values(), 0),
         "settled_us": at_us,
         "status": LOST,
@@ -112,7 +111,7 @@ def lost_values(opened: AttemptOpened, at_us: int) -> Values:
     return tuple(map(said.get, SETTLED))
 
 
-def settle_row(attempt_id: str, values: Values) -> Row:
+def settle_row(attempt_id: str, values: Values) -> DatabaseRow:
     """An attempt's end whose row is written already."""
     return {"of_attempt": attempt_id, **dict(zip(SETTLED, values, strict=True))}
 
@@ -152,22 +151,7 @@ def end_state(settled: AttemptSettled) -> HoldState:
     return HoldState.VOIDED if not settled.cost_pusd else HoldState.POSTED
 
 
-def posting_values(entry_id: str, at_us: int, postings: tuple[Posting, ...]) -> list[Values]:
-    return [
-        (entry_id, line, at_us, posting.account, posting.amount_pusd)
-        for line, posting in enumerate(postings)
-    ]
-
-
-def posting_rows(entry_id: str, at_us: int, postings: tuple[Posting, ...]) -> list[Row]:
-    names = ("entry_id", "line", "at_us", "account", "amount_pusd")
-    return [
-        dict(zip(names, values, strict=True))
-        for values in posting_values(entry_id, at_us, postings)
-    ]
-
-
-def refusal_row(record: RequestRefused) -> Row:
+def refusal_row(record: RequestRefused) -> DatabaseRow:
     names = RequestRefused.__struct_fields__
     row = dict(zip(names, _storable(astuple(record)), strict=True))
     row["decision"] = record.decision or None

@@ -18,7 +18,8 @@ from sqlalchemy.sql.expression import ClauseElement
 
 from ledger.orm import tables as orm
 from ledger.orm.types import Base
-from ledger.writing.rows import SETTLED, Row, Values
+from ledger.posting_rows import DatabaseRow, Values
+from ledger.writing.rows import SETTLED
 
 COPIED_FROM = 20  # rows: for fewer the further round trip costs more than it saves
 
@@ -40,17 +41,17 @@ class Prepared:
         }
         self._converted = [(name, process) for name, process in processors.items() if process]
 
-    def run(self, connection: Connection, rows: list[Row]) -> None:
+    def run(self, connection: Connection, rows: list[DatabaseRow]) -> None:
         """Once for each row. Uses the rows up: what the driver cannot take is converted in them."""
         if rows:
             connection.exec_driver_sql(self._text, self._values(rows))
 
-    def find(self, connection: Connection, row: Row) -> tuple[Any, ...] | None:
+    def find(self, connection: Connection, row: DatabaseRow) -> tuple[Any, ...] | None:
         """The one row that is there, as the driver gives it."""
         (values,) = self._values([row])
         return connection.exec_driver_sql(self._text, values).one_or_none()
 
-    def _values(self, rows: list[Row]) -> list[Any]:
+    def _values(self, rows: list[DatabaseRow]) -> list[Any]:
         for name, process in self._converted:
             for row in rows:
                 row[name] = process(row[name])

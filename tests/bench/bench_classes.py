@@ -18,13 +18,13 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from cells import H100, MINI, MOST, SECONDS  # noqa: E402  (after the checkout's packages)
+from routed import Routed, Terms  # noqa: E402  (as above)
 from traces import Load, Traces  # noqa: E402  (as above)
 from trial import MAX_TOKENS  # noqa: E402  (as above)
 
 from backends.simulator.latency import Latency  # noqa: E402  (as above)
 from gateway.whatif.apis import draws  # noqa: E402  (as above)
 from gateway.whatif.replay import Outcome, Replay  # noqa: E402  (as above)
-from gateway.whatif.routed import Routed, Terms  # noqa: E402  (as above)
 from gateway.whatif.seats import Knowledge, Seat  # noqa: E402  (as above)
 from gateway.whatif.traffic import Arrival  # noqa: E402  (as above)
 from router import market  # noqa: E402  (as above)

@@ -47,9 +47,14 @@ from ledger.orm import tables as orm  # noqa: E402  (as above)
 from ledger.queries import reads as queries  # noqa: E402  (as above)
 from ledger.queries.load import loads  # noqa: E402  (as above)
 from ledger.queries.rollups import rolled  # noqa: E402  (as above)
-from ledger.queries.scope import DAY_US, HOUR_US, MINUTE_US, Scope  # noqa: E402  (as above)
-from ledger.reports.facts import facts, homes, moments  # noqa: E402  (as above)
+from ledger.reports.facts import (  # noqa: E402  (as above)
+    facts,
+    flagged,
+    homes,
+    moments,
+)
 from ledger.reports.survey import survey  # noqa: E402  (as above)
+from ledger.spans import DAY_US, HOUR_US, MINUTE_US, Scope  # noqa: E402  (as above)
 from ledger.sums.rollups import Rollups  # noqa: E402  (as above)
 from ledger.sums.samplehours import pack_hours  # noqa: E402  (as above)
 
@@ -120,7 +125,7 @@ def questions(end_us: int, pool: str) -> Iterator[tuple[str, Asked]]:
 def _of_period(period: str, scope: Scope, width: int) -> Iterator[tuple[str, Asked]]:
     """What pages read beside the survey."""
     yield f"teams {period}", lambda c: queries.teams(c, scope)
-    yield f"flagged {period}", lambda c: queries.flagged(c, scope)
+    yield f"flagged {period}", lambda c: flagged(c, scope)
     yield f"refusals {period}", lambda c: queries.refusals(c, scope)
     yield f"ttft pairs {period}", lambda c: queries.ttft_pairs(c, scope, limit=600)
     for by in ("team", "model", "backend"):

@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, insert, text
 
 from ledger.orm import tables as orm
-from ledger.queries.scope import DAY_US, HOUR_US
+from ledger.spans import DAY_US, HOUR_US
 
 DAYS = 90
 TEMPLATES = 20_000

@@ -7,11 +7,11 @@ from typing import Any
 from baselines import BASELINES
 from bound import Problem
 from cells import ATTAINMENT, TPOT_S, TTFT_S, Cell
+from routed import Routed, Terms, Variant
 
 from backends.simulator.latency import Latency
 from gateway.whatif.apis import draws
 from gateway.whatif.replay import Chooser, Outcome, Replay
-from gateway.whatif.routed import Routed, Terms, Variant
 from gateway.whatif.seats import Knowledge, Seat
 from gateway.whatif.traffic import Arrival
 from router.types import Policy, Slo

@@ -13,7 +13,7 @@ from ledger.exports import focus_columns as exports_focus_columns
 from ledger.exports.attempts import COLUMNS, attempt_rows
 from ledger.exports.focus import focus_rows
 from ledger.queries import reads as queries
-from ledger.queries.scope import DAY_US, HOUR_US, Scope
+from ledger.spans import DAY_US, HOUR_US, Scope
 from ledger.verify.checks import verify
 
 ROWS = 1_000_000

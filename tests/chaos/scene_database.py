@@ -12,7 +12,7 @@ from crowd import Crowd, Manner, Said, statuses
 from scene import Found, Given, Scene
 from stage import MODEL, Stage
 
-from ledger.writing.turns import turn, turns_of
+from ledger.write_lock import turn, turns_of
 
 STOPS, STOPPED_S = 20, 30.0
 RECOVERED_S, TOLD_S, GROWN_MIB = 10.0, 1.0, 32.0

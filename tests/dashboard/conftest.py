@@ -51,11 +51,11 @@ from ledger.identity.people import Role
 from ledger.journals.records import AttemptOpened, AttemptSettled, Compared, RequestRefused, Tokens
 from ledger.orm import tables as orm
 from ledger.policies import policies_in_force
+from ledger.posting_rows import posting_rows
 from ledger.prices.drafts import PriceDraft
 from ledger.prices.rates import Terms, rates_from
 from ledger.prices.stored import import_drafts
 from ledger.writing.repository import Repository
-from ledger.writing.rows import posting_rows
 
 S, MINUTE, HOUR, DAY = 10**6, 60 * 10**6, 3_600 * 10**6, 86_400 * 10**6
 PRICES = {  # input, cached, output

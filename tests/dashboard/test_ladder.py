@@ -14,10 +14,10 @@ from dashboard.ladder import Reach, curves, ladder, marks
 from dashboard.page_breakeven import met
 from ledger.database import make_engine, migrate
 from ledger.economics.cost import TokenBasis, Volume
-from ledger.economics.standing import Against
 from ledger.journals.records import AttemptOpened, AttemptSettled, Compared, Tokens
 from ledger.orm import tables as orm
 from ledger.queries.reads import DAY_US, Scope
+from ledger.reports.fleet_economics import Against
 from ledger.reports.survey import survey
 from ledger.writing.repository import Repository
 

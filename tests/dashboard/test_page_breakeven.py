@@ -11,9 +11,9 @@ from dashboard.ladder import Meeting, ladder
 from dashboard.page_breakeven import known, met
 from ledger.database import migrate
 from ledger.economics.cost import TokenBasis, Volume
-from ledger.economics.standing import Against
 from ledger.fleet.capability import Capability, Known
 from ledger.queries.reads import DAY_US, Scope
+from ledger.reports.fleet_economics import Against
 from ledger.reports.survey import survey
 
 BOTH = TokenBasis.INPUT_OUTPUT

@@ -10,9 +10,9 @@ from dashboard.ladder import ladder
 from dashboard.scenario import bars, base_case, lines
 from ledger.economics.cost import TokenBasis
 from ledger.economics.sensitivity import outcome, tornado
-from ledger.economics.standing import Against
 from ledger.prices.stored import load_price_book
 from ledger.queries.reads import DAY_US, Scope
+from ledger.reports.fleet_economics import Against
 from ledger.reports.survey import survey
 
 

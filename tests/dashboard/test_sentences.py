@@ -10,8 +10,8 @@ from dashboard import sentences
 from dashboard.look import GAIN, LOSS
 from ledger.economics.breakeven import Configuration, Position, assess
 from ledger.economics.cost import FixedCost, TokenBasis, UnitPrice, Volume
-from ledger.economics.standing import Against, Standing, Verdict
 from ledger.fleet.capability import Capability, Known
+from ledger.reports.fleet_economics import Against, Standing, Verdict
 
 BOTH = TokenBasis.INPUT_OUTPUT
 USD = 10**12

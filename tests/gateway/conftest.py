@@ -166,7 +166,7 @@ class Stack:
 
     @property
     def planner(self) -> Planner:
-        return self.app.hot._dispatcher.planner._held.value
+        return self.app.hot._dispatcher.plans.value
 
     @property
     def url(self) -> str:

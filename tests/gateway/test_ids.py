@@ -1,6 +1,6 @@
 """Request ids: unique and in order of time."""
 
-from gateway.ids import RequestIds
+from gateway.ids import BatchIds, RequestIds
 
 
 def test_ids_differ_within_and_between_processes() -> None:
@@ -14,3 +14,16 @@ def test_ids_of_one_process_sort_by_creation() -> None:
     make = RequestIds()
     ids = [make() for _ in range(500)]
     assert ids == sorted(ids)
+
+
+def test_ids_sort_by_time() -> None:
+    times = iter([1, 2, 2**44])
+    new_id = BatchIds(lambda: next(times), lambda size: "f" * (2 * size))
+    made = [new_id("file-") for _ in range(3)]
+    assert made[0] == "file-000000000001" + "f" * 16
+    assert made == sorted(made)
+
+
+def test_ids_differ() -> None:
+    new_id = BatchIds()
+    assert len({new_id("batch_") for _ in range(1000)}) == 1000

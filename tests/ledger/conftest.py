@@ -25,13 +25,13 @@ from ledger.journals.records import (
     Tokens,
 )
 from ledger.orm import tables as orm
+from ledger.posting_rows import posting_rows
 from ledger.prices.rates import KINDS, Price, Schedule, Terms, rates_from
-from ledger.queries.scope import DAY_US, HOUR_US, Scope
 from ledger.seals.sealer import Sealer
+from ledger.spans import DAY_US, HOUR_US, Scope
 from ledger.verify.seals import seals_hold
 from ledger.writing.fold import Item
 from ledger.writing.repository import Repository
-from ledger.writing.rows import posting_rows
 
 NOON_US = 1_780_000_000_000_000
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from ledger.csvtable import SIZE_LIMIT, read_table
-from ledger.prices.rates import PriceError
+from ledger.csvtable import SIZE_LIMIT, CsvTableError, read_table
 
 
 def lines(data: bytes):
@@ -48,7 +47,7 @@ def test_lines_keep_the_numbers_of_the_file():
     ],
 )
 def test_what_is_no_table_is_refused(data, words):
-    with pytest.raises(PriceError, match=words):
+    with pytest.raises(CsvTableError, match=words):
         lines(data)
 
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 from sqlalchemy import delete, insert
 
-from gateway.admin.books import BUDGETS_LIST
+from gateway.admin.books import budgets_list
 from gateway.admin.verb import Nothing
 from gateway.roles import ROLES, Role
 from ledger.budgets.windows import window_at
@@ -81,7 +81,7 @@ def test_a_default_is_followed_by_everybody_whom_it_binds(tmp_path) -> None:
 
     def told(whose) -> list[tuple]:
         place = SimpleNamespace(ledger=ledger, identity=whose, now_us=at_us)
-        found = BUDGETS_LIST.work(place, Nothing())["data"]
+        found = budgets_list.work(place, Nothing())["data"]
         return [(one["scope"], one["limit_usd"][:4], float(one["spent_usd"]) * 1e12, one["default"])
                 for one in found]  # fmt: skip
 

@@ -70,7 +70,7 @@ def test_a_note_is_one_line_that_steers_no_terminal(stack, admin) -> None:
 
 
 def test_bodies_are_bounded(stack, admin) -> None:
-    large = {"target": "x" * overrides.DISABLE.largest}
+    large = {"target": "x" * overrides.targets_disable.largest}
     assert stack.post(FOR + "/targets/disable", large, admin).status_code == 413
 
 
@@ -86,7 +86,7 @@ def slow(monkeypatch):
         begun.pop()
         return {"object": "list", "data": []}
 
-    monkeypatch.setitem(overrides.ROUTES.__dict__, "work", working)
+    monkeypatch.setitem(overrides.routes_list.__dict__, "work", working)
     yield SimpleNamespace(go=go, at_once=at_once, asking=[])
     go.set()
 

@@ -4,8 +4,8 @@ import httpx
 import pytest
 
 from gateway.admin.elsewhere import API_KEY, TOKEN, TOKEN_COMMAND
-from gateway.admin.overrides import DISABLE, TARGETS, Disabling
-from gateway.admin.policies import HISTORY, Past
+from gateway.admin.overrides import Disabling, targets_disable, targets_list
+from gateway.admin.policies import Past, policies_history
 from gateway.admin.remote import Remote, bearer, in_clear, remote
 from gateway.admin.verb import Nothing, Refused
 
@@ -25,8 +25,8 @@ def answering(answer: httpx.Response | Exception) -> tuple[Remote, list[httpx.Re
 
 def test_a_question_is_a_query_and_a_change_a_body() -> None:
     desk, asked = answering(httpx.Response(200, json={"data": []}))
-    assert desk.do(HISTORY, Past(7)) == {"data": []}
-    desk.do(DISABLE, Disabling("pool:a", note="a fan"))
+    assert desk.do(policies_history, Past(7)) == {"data": []}
+    desk.do(targets_disable, Disabling("pool:a", note="a fan"))
     assert str(asked[0].url) == "http://there/v1/organization/policies/history?limit=7"
     assert (asked[1].method, asked[1].url.path) == ("POST", "/v1/organization/targets/disable")
     assert asked[1].content == b'{"target":"pool:a","note":"a fan"}'
@@ -46,7 +46,7 @@ def test_a_question_is_a_query_and_a_change_a_body() -> None:
 def test_what_went_wrong_is_one_line(answer, words) -> None:
     desk, _ = answering(answer)
     with pytest.raises(Refused, match=words):
-        desk.do(TARGETS, Nothing())
+        desk.do(targets_list, Nothing())
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,7 @@ from sqlalchemy.event import listen
 from backends.secret import Secret
 from backends.simulator.jobs import Jobs
 from gateway.batches.courier import Courier, Waits
-from gateway.batches.remote import Remote
-from gateway.batches.taking import Taking
+from gateway.batches.remote import Remote, Taking
 from ledger.batches.lines import LineStore, NewLine
 from ledger.batches.outgoing import Leaving, OutgoingRecord, OutgoingStore, State, Terms
 from ledger.batches.store import BatchRecord, BatchStore

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -9,7 +10,9 @@ import pytest
 
 from backends.secret import Secret
 from backends.simulator.jobs import Jobs
-from gateway.batches.remote import Away, Busy, Refused, Remote
+from gateway.batches.remote import Away, Busy, Refused, Remote, taking_batches
+from gateway.config.settings import parse
+from gateway.errors import ConfigError
 
 CHAT = "/v1/chat/completions"
 LINE = json.dumps(
@@ -113,3 +116,23 @@ async def test_why_a_batch_failed(remote: Remote, jobs: Jobs) -> None:
     made = await remote.create(await remote.upload("x", LINE), CHAT, "out_1")
     jobs.batches[made.id].errors.append({"code": "token_limit_exceeded", "message": "x"})
     assert (await remote.batch(made.id)).codes == ("token_limit_exceeded",)
+
+
+CONFIG = """
+models: {api: {targets: [openai/gpt-4o-mini]}}
+providers:
+  openai: {api_key_env: KEY, batch: true}
+  groq: {api_key_env: OTHER}
+"""
+
+
+async def test_only_those_that_say_so_and_with_their_key() -> None:
+    settings = parse(CONFIG, name="test")
+    runtime = SimpleNamespace(providers={"openai": None, "groq": None})
+    found = taking_batches(settings, runtime, {"KEY": "sk-1234567890"})
+    assert list(found) == ["openai"]
+    assert found["openai"].secrets == (Secret("sk-1234567890"),)
+    assert "sk-" not in repr(found)
+    await found["openai"].remote.aclose()
+    with pytest.raises(ConfigError):
+        taking_batches(settings, runtime, {})

@@ -16,5 +16,5 @@ def test_lines_count_apart_from_clients_requests(stack) -> None:
     assert mine.metering is theirs.metering
     assert mine.admission.desk is theirs.admission.desk
     assert mine.delivery is theirs.delivery
-    assert mine.planner is not theirs.planner
+    assert mine.plans is not theirs.plans
     assert lines._metrics is not clients._metrics

@@ -1,8 +1,20 @@
 """A bell is heard once, by everyone who listens, and not what rang before."""
 
+import asyncio
 import os
 
-from gateway.batches.wake import WAKE_FILE, Bell, wake
+from gateway.batches.wake import (
+    WAKE_FILE,
+    Bell,
+    Progress,
+    read_progress,
+    until_needed,
+    wake,
+    write_progress,
+)
+from gateway.clock import Clock
+from ledger.batches.store import BatchRecord, BatchStore
+from ledger.database import make_engine
 
 
 def test_it_is_heard_once_by_each(tmp_path) -> None:
@@ -14,3 +26,37 @@ def test_it_is_heard_once_by_each(tmp_path) -> None:
     assert not Bell(tmp_path).rang()
     os.utime(tmp_path / WAKE_FILE, ns=(1, 1))
     assert bells[0].rang()
+
+
+RECORD = BatchRecord("batch_1", "t", "k", "/v1/x", "24h", "file-1", 1, 10**18)
+
+
+async def test_it_waits_for_the_bell(tmp_path, ledger_url) -> None:
+    waiting = asyncio.create_task(until_needed(tmp_path, ledger_url, Clock()))
+    done, _ = await asyncio.wait({waiting}, timeout=0.3)
+    assert not done
+    wake(tmp_path)
+    await asyncio.wait_for(waiting, 2)
+
+
+async def test_what_is_open_from_before_needs_it_at_once(tmp_path, ledger_url) -> None:
+    BatchStore(make_engine(ledger_url)).create(RECORD)
+    await asyncio.wait_for(until_needed(tmp_path, ledger_url, Clock()), 2)
+
+
+async def test_a_database_that_is_away_ends_nothing(tmp_path) -> None:
+    url = "postgresql+psycopg://nobody@127.0.0.1:1/none"
+    waiting = asyncio.create_task(until_needed(tmp_path, url, Clock()))
+    done, _ = await asyncio.wait({waiting}, timeout=0.5)
+    assert not done
+    wake(tmp_path)
+    await asyncio.wait_for(waiting, 2)
+
+
+def test_it_is_read_as_it_was_written(tmp_path) -> None:
+    assert read_progress(tmp_path) is None
+    for number in range(2):
+        progress = Progress(batches=1, lines=2, out=3, ok=4, failed=5, again=number)
+        write_progress(tmp_path, progress)
+        assert read_progress(tmp_path) == progress
+    assert [one.name for one in tmp_path.iterdir()] == ["batches.json"]

@@ -69,7 +69,8 @@ def test_each_line_of_an_overview_is_a_whole_sentence(noun, width):
     for word in noun:
         group = group.commands[word]
     said = "".join(overview.split())
-    whole = {name: "".join(one.help.split()) for name, one in group.commands.items()}
+    sentences = {name: one.get_short_help_str(1_000) for name, one in group.commands.items()}
+    whole = {name: "".join(sentence.split()) for name, sentence in sentences.items()}
     assert [name for name, sentence in whole.items() if sentence not in said] == []
 
 

@@ -17,5 +17,5 @@ EVERY = {
 def test_its_sentence_is_the_first_of_its_help(words: str) -> None:
     late = Late(words.rsplit(maxsplit=1)[-1], EVERY[words])
     real = late.real()
-    assert late.get_short_help_str(WIDE) == real.get_short_help_str(WIDE) == EVERY[words].says
+    assert late.get_short_help_str(WIDE) == real.get_short_help_str(WIDE)
     assert real.name == late.name

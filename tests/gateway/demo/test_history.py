@@ -17,12 +17,12 @@ from gateway.host.stepfits import Fitted, StepFits
 from ledger.accounts import provisional_charge_pusd
 from ledger.database import make_engine, migrate
 from ledger.economics.cost import TokenBasis
-from ledger.economics.standing import Against
 from ledger.journals.records import AttemptOpened, AttemptSettled, RequestRefused
 from ledger.orm import tables as orm
 from ledger.prices.book import Price, PriceBook, cost_pusd
 from ledger.prices.bundled import bundled_seed
 from ledger.queries.reads import ANSWERED, DAY_US, Scope
+from ledger.reports.fleet_economics import Against
 from ledger.reports.survey import survey
 from ledger.writing.repository import Repository
 

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from gateway.limits import rateasking
-from gateway.limits.rateasking import ASKS, RATE_SOCKET, RateAsking, RateDeskAway, Told, frame
+from gateway.limits.rateasking import ASKS, RATE_SOCKET, RateAsking, RateDeskAway, Told
 from gateway.limits.rates import Account
-from ledger.budgets.desk_wire import payloads
+from ledger.budgets.desk_wire import frame, payloads
 
 ACCOUNTS = (Account("key:a", (10, None)), Account("team:t", (None, 500)))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from gateway.batches.progress import Progress, write_progress
+from gateway.batches.wake import Progress, write_progress
 from gateway.clock import Clock
 from gateway.metrics.host import HostMetrics
 from gateway.peers.row import PeersRow

@@ -2,7 +2,8 @@
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from gateway.metrics.requests import Ended, Metrics
+from gateway.metrics.requests import Metrics
+from gateway.request_counters import AttemptLabels
 
 
 def test_names_that_nobody_configured_are_other() -> None:
@@ -57,10 +58,10 @@ def test_what_is_counted_is_in_the_registry_after_a_flush_and_only_once() -> Non
 def test_attempts_that_ended_alike_are_counted_together() -> None:
     registry = CollectorRegistry()
     metrics = Metrics(registry, models=["chat"], targets=["alpha/m"])
-    spilt = Ended("chat", "alpha/m", "api", "cheapest", "finished", True, "ttft")
-    failed = Ended("made-up", "pool:x/0", "own", "only", "timeout", None, None)
+    spilt = AttemptLabels("chat", "alpha/m", "api", "cheapest", "finished", True, "ttft")
+    failed = AttemptLabels("made-up", "pool:x/0", "own", "only", "timeout", None, None)
     for ended in (spilt, spilt, failed):
-        tally = metrics.tally(ended)
+        tally = metrics.sums_of(ended)
         tally.attempts += 1
         tally.output += 5
         tally.cost_pusd += 10**12

@@ -149,7 +149,7 @@ def test_the_document_describes_them(asked) -> None:
 
 
 def test_an_answer_that_would_be_too_large_says_what_to_do(asked, monkeypatch) -> None:
-    monkeypatch.setattr("ledger.queries.usage.CELLS_LIMIT", 1)
+    monkeypatch.setattr("ledger.reports.usage.CELLS_LIMIT", 1)
     token = asked.key("everyone").token
     answer = asked.get(f"{COMPLETIONS}?start_time={int(time.time()) - 9_000}&group_by=model", token)
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, "limit")

@@ -7,7 +7,7 @@ import pytest
 from gateway.errors import RequestError
 from gateway.organization.pages import _COMPLETIONS, _COSTS
 from gateway.organization.query import cursor, page_query, parameters
-from ledger.queries.usage import Filters
+from ledger.reports.usage import Filters
 
 DAY_S = 86_400
 NOW_S = 1_780_272_000 + 10 * DAY_S + 7  # seven seconds past a midnight

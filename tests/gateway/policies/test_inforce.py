@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.config.settings import Settings
-from gateway.policies.inforce import CurrentPlans, InForce
+from gateway.policies.inforce import InForce
 
 OLD, NEW = Settings(state_dir="old"), Settings(state_dir="new")
 
@@ -31,23 +31,3 @@ def test_what_cannot_be_made_leaves_all_as_it_was() -> None:
         in_force.use(NEW, "2")
     assert held.value == ("old", "1")
     assert (in_force.settings, in_force.version) == (OLD, "1")
-
-
-class Plans:
-    def __init__(self, version: str) -> None:
-        self.version = version
-
-    def plan(self, request_id, asked, identity, *, clock, sticky):
-        return self.version, request_id
-
-    def prompt_tokens(self, asked, identity):
-        return int(self.version)
-
-
-def test_each_request_is_planned_under_what_is_in_force() -> None:
-    in_force = InForce(OLD, "1")
-    plans = CurrentPlans(in_force.hold(lambda _, version: Plans(version)))
-    assert plans.plan("a", None, None, clock=None, sticky=None) == ("1", "a")
-    in_force.use(NEW, "2")
-    assert plans.plan("b", None, None, clock=None, sticky=None) == ("2", "b")
-    assert plans.prompt_tokens(None, None) == 2

@@ -4,12 +4,13 @@ import pytest
 
 from gateway.config.settings import parse
 from gateway.policies import verbs
+from gateway.policies.overrideverbs import Author
 from gateway.policies.sets import examine_set
 from ledger.database import make_engine, migrate, sqlite_url
 
 SETTINGS = parse("policies: [{name: filed}]", name="x")
 CALM, KEEN = "policies: [{name: calm}]", "policies: [{name: keen}]"
-ANN = verbs.Author("ann", "why", 1)
+ANN = Author("ann", "why", 1)
 
 
 @pytest.fixture

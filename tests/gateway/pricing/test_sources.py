@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.pricing.sources import read_source
+from gateway.pricing.sources import read_text, source_of
 from ledger.prices.book import PriceError
 from ledger.prices.bundled import bundled_seed, diff
 from ledger.prices.drafts import APPROVED_RANK
@@ -26,7 +26,7 @@ def stored():
 
 
 def read(name, *, book=None, configured=(), stored=()):
-    return read_source(str(name), book, configured, stored, NOW_US)
+    return source_of(read_text(str(name)) or str(name), book, configured, stored, NOW_US)
 
 
 @pytest.mark.parametrize(("name", "text"), [("deal.csv", CSV), ("deal.yaml", YAML)])

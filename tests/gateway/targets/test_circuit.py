@@ -12,7 +12,8 @@ from gateway.targets.circuit import (
     Engines,
     back_off_s,
 )
-from gateway.targets.experience import Experience, api_state
+from gateway.targets.experience import Experience
+from gateway.targets.sightings import ApiSight
 from gateway.targets.slots import Board, Layout, Load
 
 
@@ -48,7 +49,7 @@ def opened(workers: list[Experience], time: Time) -> None:
 def taken(board: Board, workers: list[Experience], time: Time) -> list:
     """What leaves when as much is asked for as the circuit lets through, at both workers."""
     passages = []
-    while not api_state(board, 0, time.now_s).circuit_open and len(passages) < 1000:
+    while not ApiSight(board, 0).look(time.now_s, 0).circuit_open and len(passages) < 1000:
         passages.append(workers[len(passages) % 2].depart(0, 1))
     return passages
 
@@ -61,7 +62,7 @@ def test_the_silence_doubles_up_to_a_minute() -> None:
 def test_after_the_silence_one_asks_and_the_others_wait(board, workers, time) -> None:
     opened(workers, time)
     (probe,) = taken(board, workers, time)
-    assert api_state(board, 0, time.now_s).circuit_open
+    assert ApiSight(board, 0).look(time.now_s, 0).circuit_open
     probe.land()  # it failed without an answer
     assert len(taken(board, workers, time)) == 1
 
@@ -105,7 +106,7 @@ def test_those_on_their_way_when_it_opened_do_not_prolong_the_silence(board, wor
     workers[0].api(0, ttft_s=None, tpot_s=None, ok=False)  # who asked, and still it fails
     engines.ended(0, ok=False)
     time.now_s += BACK_OFF_S + 0.1
-    assert api_state(board, 0, time.now_s).circuit_open
+    assert ApiSight(board, 0).look(time.now_s, 0).circuit_open
     assert engines.is_shunned(0, [0.0] * len(Load), time.now_s)
 
 

@@ -10,12 +10,8 @@ from hypothesis import strategies as st
 from backends.ratelimit import Allowance, RateLimit
 from gateway.clock import Clock
 from gateway.targets.circuit import CIRCUIT_FAILURES
-from gateway.targets.experience import (
-    RESET_LIMIT_S,
-    RESET_S,
-    Experience,
-    api_state,
-)
+from gateway.targets.experience import RESET_LIMIT_S, RESET_S, Experience
+from gateway.targets.sightings import ApiSight
 from gateway.targets.slots import Board, Layout, Load, Seen
 
 
@@ -42,7 +38,7 @@ def experience(board: Board, time: Time) -> Experience:
 
 
 def state(board: Board, time: Time):
-    return api_state(board, 0, time.now_s)
+    return ApiSight(board, 0).look(time.now_s, 0)
 
 
 def test_experience_is_weighted_by_observations(board: Board, time: Time) -> None:
@@ -192,9 +188,9 @@ def test_what_is_unanswered_counts_against_what_is_left(
 ) -> None:
     experience.room(0, said(3, 30.0, tokens=1000))
     passages = [experience.depart(0, 400) for _ in range(2)]
-    out = api_state(board, 0, time.now_s, needed_tokens=400)
+    out = ApiSight(board, 0).look(time.now_s, 400)
     assert (out.requests_left, out.tokens_left, out.retry_after_s) == (1, 200, 30.0)
-    assert api_state(board, 0, time.now_s, needed_tokens=200).retry_after_s == 0.0
+    assert ApiSight(board, 0).look(time.now_s, 200).retry_after_s == 0.0
     passages += [experience.depart(0, 400) for _ in range(2)]
     assert (state(board, time).requests_left, state(board, time).tokens_left) == (0, 0)
     for passage in passages * 2:  # landing twice is landing once
@@ -217,7 +213,7 @@ def test_models_that_share_a_row_share_no_limit(
     board: Board, time: Time, experience: Experience
 ) -> None:
     experience.room(1, said(0, 30.0))
-    assert api_state(board, 1, time.now_s).requests_left is None
+    assert ApiSight(board, 1).look(time.now_s, 0).requests_left is None
 
 
 @given(
@@ -245,11 +241,11 @@ def test_room_is_never_negative_and_always_comes_back(tmp_path_factory, steps) -
             out.pop(number % len(out)).land()
         elif what == "pass":
             time.now_s += seconds
-        now = api_state(board, 0, time.now_s, needed_tokens=1)
+        now = ApiSight(board, 0).look(time.now_s, 1)
         assert min(now.requests_left or 0, now.tokens_left or 0) >= 0
         assert 0.0 <= now.retry_after_s <= RESET_LIMIT_S
         if now.requests_left == 0 or now.tokens_left == 0:
-            later = api_state(board, 0, time.now_s + RESET_LIMIT_S, needed_tokens=1)
+            later = ApiSight(board, 0).look(time.now_s + RESET_LIMIT_S, 1)
             assert (later.requests_left, later.tokens_left) == (None, None)
     board.close()
 

@@ -11,7 +11,7 @@ from gateway.clock import Clock
 from gateway.flight import Flight, Promise
 from gateway.peers.row import PeersRow
 from gateway.peers.shares import Share
-from gateway.targets.experience import Experience, api_state
+from gateway.targets.experience import Experience
 from gateway.targets.sightings import FRESH_S, UNREADABLE, ApiSight, EngineSight, engine_state
 from gateway.targets.slots import HEALTHS, Board, Layout, Load, Owned, Published, Seen
 from router.types import Health
@@ -184,7 +184,7 @@ def test_an_api_is_seen_as_it_is(board: Board) -> None:
             for number in (1.0, NOW_S + 1.0, 0.0 if cell % 2 else 2.0):
                 board.cells[row + cell] = number
                 for now_s in (NOW_S, NOW_S + 0.5, NOW_S + 2.0):
-                    assert sight.look(now_s, 40) == api_state(board, 0, now_s, needed_tokens=40)
+                    assert sight.look(now_s, 40) == ApiSight(board, 0).look(now_s, 40)
 
 
 def test_an_api_that_says_no_limit_is_looked_at_when_something_came_of_it(board: Board) -> None:

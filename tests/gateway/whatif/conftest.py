@@ -1,6 +1,8 @@
-"""A small engine and steady traffic for replays."""
+"""A small engine and steady traffic for replays; the bench's `routed` decides in some of them."""
 
 import random
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,8 @@ from gateway.whatif.traffic import Arrival
 from gateway.whatif.trial import trial
 from ledger.prices.book import Price, PriceBook, Terms
 from ledger.prices.rates import rates_from
+
+sys.path.append(str(Path(__file__).parents[2] / "bench"))
 
 CONFIG = """
 models:

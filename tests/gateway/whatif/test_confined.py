@@ -9,11 +9,12 @@ quarter may leave as the rest: then nobody prefers it.
 import random
 from itertools import accumulate, repeat
 
+from routed import Routed, Terms
+
 from backends.simulator.latency import Latency
 from backends.simulator.profiles import PROFILES
 from gateway.whatif.apis import draws
 from gateway.whatif.replay import Replay
-from gateway.whatif.routed import Routed, Terms
 from gateway.whatif.seats import Knowledge, Seat
 from gateway.whatif.traffic import Arrival, Price
 from router.types import Policy, Residency, Slo

@@ -5,8 +5,8 @@ import pytest
 from backends.simulator.profiles import PROFILES
 from gateway.config.settings import parse
 from gateway.whatif.house import House, HouseError, Modelled, engine_models, pools_asked
+from ledger.fleet.pool_records import CapacityRow
 from ledger.prices.book import PriceBook
-from ledger.queries.fleet import CapacityRow
 
 H100 = "h100-llama-3.1-8b-fp8"
 SETTINGS = parse(

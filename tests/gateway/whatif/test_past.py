@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.whatif.past import SpanError, span_of
-from ledger.queries.scope import DAY_US, HOUR_US
+from ledger.spans import DAY_US, HOUR_US
 
 NOW_US = 1_790_000_000_000_000
 

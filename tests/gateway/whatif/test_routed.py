@@ -4,11 +4,11 @@ import random
 from dataclasses import replace
 
 import pytest
+from routed import Routed, Terms, Variant
 
 from backends.simulator.latency import Latency
 from gateway.whatif.apis import draws
 from gateway.whatif.replay import Outcome, Replay
-from gateway.whatif.routed import Routed, Terms, Variant
 from gateway.whatif.seats import Knowledge, Seat
 from gateway.whatif.traffic import Arrival, Price
 from router.types import Policy, Slo

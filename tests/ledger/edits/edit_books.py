@@ -22,11 +22,11 @@ from ledger.journals.reader import Position
 from ledger.journals.records import Compared, Hold, Tokens
 from ledger.orm import tables as orm
 from ledger.policies import PolicySet, store_policies
-from ledger.queries.scope import DAY_US
 from ledger.seals.condense import Condenser
 from ledger.seals.registers import Registers
 from ledger.seals.retire import Retirer
 from ledger.seals.sealer import Sealer
+from ledger.spans import DAY_US
 from ledger.sums.rollups import Rollups
 from ledger.sums.samplehours import pack_hours
 from ledger.writing.fold import Item

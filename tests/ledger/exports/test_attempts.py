@@ -17,7 +17,7 @@ from ledger.exports.attempts import COLUMNS, attempt_rows
 from ledger.exports.delimited import csv_lines
 from ledger.exports.focus import focus_rows
 from ledger.exports.table import Kind
-from ledger.queries.scope import DAY_US, HOUR_US, Scope
+from ledger.spans import DAY_US, HOUR_US, Scope
 from ledger.writing.repository import Repository
 
 NAMES = [column.name for column in COLUMNS]

@@ -18,7 +18,7 @@ from ledger.database import snapshot
 from ledger.exports.delimited import csv_lines
 from ledger.exports.focus import focus_rows
 from ledger.exports.focus_columns import COLUMNS
-from ledger.queries.scope import DAY_US, HOUR_US, Scope
+from ledger.spans import DAY_US, HOUR_US, Scope
 
 # MUST NOT be null "when the charge is associated with an invoice": no condition is stated.
 # MUST NOT be null "when CommitmentDiscountId is not null": the condition says when it is null.

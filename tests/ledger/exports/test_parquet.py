@@ -12,7 +12,7 @@ from ledger.exports import parquet as exports_parquet
 from ledger.exports.attempts import COLUMNS, attempt_rows
 from ledger.exports.parquet import write_parquet
 from ledger.exports.table import Column, ExportError, Kind
-from ledger.queries.scope import Scope
+from ledger.spans import Scope
 
 FEW = (
     Column("name"), Column("n", Kind.INTEGER), Column("yes", Kind.FLAG),

@@ -1,7 +1,7 @@
 """Times are written exactly; a span is cut without a gap."""
 
 from ledger.exports.table import moment, slices
-from ledger.queries.scope import DAY_US, HOUR_US, Scope
+from ledger.spans import DAY_US, HOUR_US, Scope
 
 
 def test_moments_are_exact_and_in_utc() -> None:

@@ -6,12 +6,12 @@ from fractions import Fraction
 
 from ledger.fleet.bills import pool_bill
 from ledger.fleet.running import Running
-from ledger.queries.reads import HOUR_US, Contract, HourCell, Scope
+from ledger.queries.reads import HOUR_US, ContractVersion, HourCell, Scope
 
 DAY = date(2026, 6, 10)
 START_US = int(datetime(2026, 6, 10, tzinfo=UTC).timestamp()) * 10**6
 RATE = 3_500_000_000_001  # awkward on purpose
-CONTRACT = Contract(
+CONTRACT = ContractVersion(
     pool="llama", gpu_type="H200", gpus=2, replicas=2, billing="reserved", pusd_per_hour=RATE,
     source="c-1", since=None, until=None, ops_seconds_per_week=3_600 * 7,
     ops_pusd_per_hour=24 * 10**12, simulated=False, recorded_us=START_US,

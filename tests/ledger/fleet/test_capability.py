@@ -19,7 +19,7 @@ from ledger.fleet.capability import (
 )
 from ledger.fleet.capacity import Traffic
 from ledger.queries.load import NOTHING
-from ledger.queries.reads import HOUR_US, MINUTE_US, CapacityRow, Load
+from ledger.queries.reads import HOUR_US, MINUTE_US, CapacityRow, PoolLoad
 
 BOTH, OUTPUT = TokenBasis
 END_US = 1_000 * HOUR_US
@@ -36,7 +36,7 @@ TRAFFIC = Traffic(10, 900, 0, 100, 9_000, 1_000)
 MEASURED = 6_000
 
 
-def minutes(*loads: int, over: int = 0, after: int = 0, requests: int = 30) -> Load:
+def minutes(*loads: int, over: int = 0, after: int = 0, requests: int = 30) -> PoolLoad:
     """Consecutive minutes up to the end; of the whole load, `over` tokens spilled.
 
     The requests that spilled are spread over five minutes, the first without tokens.
@@ -50,7 +50,7 @@ def minutes(*loads: int, over: int = 0, after: int = 0, requests: int = 30) -> L
     gone = [over if place == peak else 0 for place in range(len(loads))]
     each = requests // 5 if over else 0
     counts = [each] * 4 + early[4:] if over else early
-    return Load(
+    return PoolLoad(
         start,
         early + list(loads),
         early + [load - one for load, one in zip(loads, gone, strict=True)],
@@ -60,12 +60,12 @@ def minutes(*loads: int, over: int = 0, after: int = 0, requests: int = 30) -> L
     )
 
 
-def judged(rows: Load, *, engines: tuple[CapacityRow, ...] = (ROW,), basis=BOTH, **changes):
+def judged(rows: PoolLoad, *, engines: tuple[CapacityRow, ...] = (ROW,), basis=BOTH, **changes):
     bill = replace(BILL, **changes)
     return pool_capability(bill, engines, TRAFFIC, rows, span_end_us=END_US, basis=basis)
 
 
-def modelled(found: PoolCapability, rows: Load) -> Fraction:
+def modelled(found: PoolCapability, rows: PoolLoad) -> Fraction:
     """The overflow at today's volume and today's engines, as page 2 computes it."""
     load = load_of(rows, BILL, END_US)
     curve = load_curve(windowed(load, found.window_minutes))

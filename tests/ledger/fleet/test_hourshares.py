@@ -4,7 +4,7 @@ from sqlalchemy import text
 
 from ledger.database import snapshot
 from ledger.fleet.hourshares import closed_until_us, hour_contracts, hour_shares
-from ledger.queries.scope import DAY_US, HOUR_US, Scope
+from ledger.spans import DAY_US, HOUR_US, Scope
 
 
 def payable(connection, pool: str) -> int:

@@ -2,7 +2,7 @@
 
 from ledger.database import snapshot
 from ledger.invoices.adjusted import Adjustment, adjusted
-from ledger.queries.scope import DAY_US, HOUR_US, Scope
+from ledger.spans import DAY_US, HOUR_US, Scope
 
 
 def test_parties_are_named_as_payables_are(random_ledger) -> None:

@@ -5,6 +5,7 @@ from sqlalchemy import insert
 from ledger.orm import tables as orm
 from ledger.queries import reads as queries
 from ledger.queries.reads import Freshness, Scope
+from ledger.reports.facts import flagged
 from ledger.writing.repository import Repository
 
 NOON_US = 1_780_000_000_000_000
@@ -51,8 +52,8 @@ def test_what_a_person_should_look_at_is_counted_by_target(engine, opened, settl
         records += [opened(number), settled(number, **changes, **tier)]
     Repository(engine, host="h").import_records(records, journal="j", at_us=NOON_US)
     with engine.connect() as connection:
-        found = queries.flagged(connection, SCOPE)
+        found = flagged(connection, SCOPE)
         assert [(one.flag, one.attempts, one.cost_pusd) for one in found] == [
             ("disputed", 2, 800), ("unknown_tier", 1, 400),
         ]  # fmt: skip
-        assert queries.flagged(connection, Scope(SCOPE.start_us, SCOPE.end_us, "nobody")) == []
+        assert flagged(connection, Scope(SCOPE.start_us, SCOPE.end_us, "nobody")) == []

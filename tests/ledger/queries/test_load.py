@@ -3,7 +3,7 @@
 from ledger.economics.cost import TokenBasis
 from ledger.queries.load import loads
 from ledger.queries.rollups import rolled
-from ledger.queries.scope import HOUR_US, MINUTE_US, Scope
+from ledger.spans import HOUR_US, MINUTE_US, Scope
 from ledger.sums.rollups import Rollups
 
 START_US = 1_780_000_000_000_000 - 1_780_000_000_000_000 % HOUR_US

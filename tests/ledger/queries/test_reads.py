@@ -3,13 +3,13 @@
 import ast
 import inspect
 
+from ledger import spans as queries_scope
 from ledger.queries import attempts as queries_attempts
 from ledger.queries import fleet as queries_fleet
 from ledger.queries import health as queries_health
 from ledger.queries import load as queries_load
 from ledger.queries import reads as queries
 from ledger.queries import requests as queries_requests
-from ledger.queries import scope as queries_scope
 
 PARTS = (
     queries_attempts, queries_fleet, queries_health, queries_load, queries_requests, queries_scope,

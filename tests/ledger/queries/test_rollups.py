@@ -5,7 +5,7 @@ from sqlalchemy import insert, select, update
 
 from ledger.orm import tables as orm
 from ledger.queries.rollups import BEHIND, Parts, Rolled, parts_of, rolled, settle_on
-from ledger.queries.scope import DAY_US, EVER, HOUR_US, MINUTE_US, Scope
+from ledger.spans import DAY_US, EVER, HOUR_US, MINUTE_US, Scope
 from ledger.sums.rollup import QUARTER_US, WEEK_US
 
 HERE = Rolled(9, 1)

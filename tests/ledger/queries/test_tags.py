@@ -13,7 +13,6 @@ from ledger.orm.tables import (
     Team,
 )
 from ledger.queries import requests
-from ledger.queries.scope import DAY_US, HOUR_US, Scope
 from ledger.queries.tags import (
     Keyed,
     attempts_of_key,
@@ -23,6 +22,7 @@ from ledger.queries.tags import (
     tagged,
     whole_from_us,
 )
+from ledger.spans import DAY_US, HOUR_US, Scope
 from ledger.sums.rollups import Rollups
 from ledger.writing.repository import Repository
 

@@ -4,8 +4,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from ledger.orm.tables import Attempt, Key, Organisation, Team
-from ledger.queries.scope import Scope
 from ledger.queries.traffic import recorded_requests, refused_requests
+from ledger.spans import Scope
 
 START_US = 1_780_000_000_000_000
 SPAN = Scope(START_US, START_US + 60_000_000)

@@ -11,7 +11,6 @@ from ledger.journals.records import Tokens
 from ledger.orm.tables import Attempt
 from ledger.prices.rates import Price, Schedule, Terms, cost_pusd, rates_from
 from ledger.prices.stored import every_price
-from ledger.queries.scope import DAY_US, Scope
 from ledger.reports.charges import (
     UNEXPLAINED,
     UNSETTLED,
@@ -22,6 +21,7 @@ from ledger.reports.charges import (
     unpriced,
     within,
 )
+from ledger.spans import DAY_US, Scope
 from ledger.writing.repository import Repository
 
 RATES = rates_from({"input": 20, "output": 40, "cached": 3, "reasoning": 50})

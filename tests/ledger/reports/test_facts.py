@@ -7,7 +7,7 @@ from ledger.queries import reads as queries
 from ledger.queries.load import NOTHING, loads
 from ledger.queries.reads import DAY_US, HOUR_US, MINUTE_US, Scope
 from ledger.queries.rollups import rolled
-from ledger.reports.facts import facts, homes, moments
+from ledger.reports.facts import comparisons, facts, homes, moments
 from ledger.writing.repository import Repository
 
 START_US = 1_780_000_000_000_000 - 1_780_000_000_000_000 % DAY_US
@@ -21,7 +21,7 @@ def read(connection, scope=SCOPE):
 
 def test_comparisons_count_only_answers_inside_the_slo_as_avoided(engine, traffic) -> None:
     with engine.connect() as connection:
-        found = queries.comparisons(connection, SCOPE)
+        found = comparisons(connection, SCOPE)
     assert [(one.model, one.position, one.comparator) for one in found] == [
         ("chat-large", 0, "a/x"), ("chat-large", 1, "b/x"), ("code", 0, "a/x"), ("code", 1, "b/x"),
     ]  # fmt: skip

@@ -9,7 +9,7 @@ from ledger.orm import tables as orm
 from ledger.queries import reads as queries
 from ledger.queries.reads import DAY_US, HOUR_US, Scope
 from ledger.queries.rollups import rolled
-from ledger.reports.facts import facts
+from ledger.reports.facts import facts, flagged
 from ledger.seals.retire import LEAST_DAYS, NotAsSealed, Retirer, prospect
 from ledger.seals.retirements import retired
 from ledger.sums.rollups import RetiredError, Rollups
@@ -59,7 +59,7 @@ def figures(books):
         return (
             sorted(cells, key=repr),
             once.comparisons(),
-            queries.flagged(connection, scope),
+            flagged(connection, scope),
             hours,
         )
 

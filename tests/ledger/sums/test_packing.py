@@ -7,8 +7,8 @@ from ledger.economics.cost import TokenBasis
 from ledger.orm import tables as orm
 from ledger.queries.load import loads
 from ledger.queries.rollups import rolled
-from ledger.queries.scope import DAY_US, HOUR_US, Scope
 from ledger.reports.facts import facts, homes
+from ledger.spans import DAY_US, HOUR_US, Scope
 from ledger.sums.packing import CALM, Packed, packed
 from ledger.sums.rollup import WEEK_US
 from ledger.sums.rollups import Rollups

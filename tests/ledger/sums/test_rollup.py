@@ -8,7 +8,7 @@ from ledger.orm.tables import (
     RollupKey,
     RollupTag,
 )
-from ledger.queries.scope import DAY_US, HOUR_US
+from ledger.spans import DAY_US, HOUR_US
 from ledger.sums.rollup import ATTEMPTS, COMPARED, CUBES, KEYED, LATER, TAGGED, pack, unpack
 
 

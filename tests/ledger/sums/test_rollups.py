@@ -13,7 +13,7 @@ from ledger.queries.load import loads
 from ledger.queries.reads import DAY_US, HOUR_US, MINUTE_US, Scope
 from ledger.queries.rollups import rolled
 from ledger.queries.tags import spent_by_hour, tagged
-from ledger.reports.facts import facts, homes, moments
+from ledger.reports.facts import facts, flagged, homes, moments
 from ledger.sums.rollups import Rollups
 from ledger.writing.repository import Repository
 
@@ -81,7 +81,7 @@ def answers(engine) -> dict[str, object]:
             found[f"tagged {place}"] = tagged(connection, scope)
             found[f"hours {place}"] = spent_by_hour(connection, scope)
             found[f"teams {place}"] = queries.teams(connection, scope)
-            found[f"flagged {place}"] = queries.flagged(connection, scope)
+            found[f"flagged {place}"] = flagged(connection, scope)
             found[f"spent {place}"] = queries.spent(
                 connection, scope, by="model", bucket_us=6 * HOUR_US
             )

@@ -7,7 +7,7 @@ from sqlalchemy import delete, insert, select, text
 
 from ledger.orm import tables as orm
 from ledger.queries.reads import engine_samples
-from ledger.queries.scope import HOUR_US, Scope
+from ledger.spans import HOUR_US, Scope
 from ledger.sums.samplehours import GRACE_US, hours_are_the_samples, pack_hours, packed_until_us
 
 START_US = 1_780_272_000_000_000  # an hour's begin

@@ -3,8 +3,8 @@
 from sqlalchemy import delete, func, select, update
 
 from ledger.orm import tables as orm
-from ledger.queries.scope import DAY_US, HOUR_US, Scope
 from ledger.queries.tags import tagged
+from ledger.spans import DAY_US, HOUR_US, Scope
 from ledger.sums.rollups import Rollups
 from ledger.sums.tagsums import EVERY, Tagging, tagging
 from ledger.verify.rollups import sums_are_the_rows

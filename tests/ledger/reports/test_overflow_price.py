@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from ledger.economics.bought import AS_BOUGHT, OverflowPrice, overflow_prices
 from ledger.economics.cost import TokenBasis, UnitPrice
-from ledger.economics.standing import Against
 from ledger.queries.reads import Comparison, Overflowed
+from ledger.reports.fleet_economics import Against
+from ledger.reports.overflow_price import AS_BOUGHT, OverflowPrice, overflow_prices
 
 BOTH, OUTPUT = TokenBasis
 SERVED = [

@@ -5,15 +5,10 @@ from fractions import Fraction
 
 from ledger.economics.breakeven import Lever
 from ledger.economics.cost import TokenBasis, Volume
-from ledger.economics.standing import (
-    Against,
-    chosen_comparisons,
-    rated_pools,
-    standing,
-)
 from ledger.fleet.bills import PoolBill
 from ledger.fleet.capability import Capability, Known
 from ledger.queries.reads import Comparison
+from ledger.reports.fleet_economics import Against, chosen_comparisons, rated_pools, standing
 
 USD = 10**12
 BOTH = TokenBasis.INPUT_OUTPUT

@@ -17,7 +17,6 @@ from ledger.fleet.hourshares import HourShare, hour_shares
 from ledger.invoices.adjusted import Adjustment, adjusted
 from ledger.orm.tables import Attempt, exact_sum
 from ledger.prices.stored import every_price
-from ledger.queries.scope import HOUR_US, Scope, rows, total
 from ledger.reports.charges import (
     PER_REQUEST,
     PROMPT,
@@ -29,6 +28,7 @@ from ledger.reports.charges import (
     groups,
     within,
 )
+from ledger.spans import HOUR_US, Scope, rows, total
 
 CELLS_LIMIT = 20_000
 TOKENS = "tokens"

@@ -13,12 +13,10 @@ from fractions import Fraction
 from math import ceil
 
 from ledger.economics.breakeven import BreakEven, Configuration, Position, assess, position
-from ledger.economics.cost import Exact, FixedCost, TokenBasis, UnitPrice, Volume
+from ledger.economics.cost import HOURS_OF_A_MONTH, Exact, FixedCost, TokenBasis, UnitPrice, Volume
 from ledger.fleet.bills import PoolBill
 from ledger.fleet.capability import Capability
 from ledger.queries.attempts import Comparison
-
-HOURS_OF_A_MONTH = 720
 
 
 class Against(StrEnum):

@@ -11,7 +11,7 @@ from ledger import database
 from ledger.database import make_engine, migrate
 from ledger.locks import is_locked
 from ledger.orm import tables as orm
-from ledger.writing.turns import turn, turns_of
+from ledger.write_lock import turn, turns_of
 
 ROUNDS = 20
 

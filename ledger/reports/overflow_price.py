@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ledger.economics.cost import TokenBasis, UnitPrice
-from ledger.economics.standing import Against, Verdict, chosen_comparisons
 from ledger.queries.attempts import Comparison, Overflowed
+from ledger.reports.fleet_economics import Against, Verdict, chosen_comparisons
 
 AS_BOUGHT = "as bought"
 

@@ -4,9 +4,9 @@ import pytest
 
 from ledger.database import snapshot
 from ledger.journals.records import Tokens
-from ledger.queries import usage as queries_usage
-from ledger.queries.scope import DAY_US, HOUR_US, Scope
-from ledger.queries.usage import Filters, TooManyCells, cost_cells, usage_cells
+from ledger.reports import usage as queries_usage
+from ledger.reports.usage import Filters, TooManyCells, cost_cells, usage_cells
+from ledger.spans import DAY_US, HOUR_US, Scope
 from ledger.writing.repository import Repository
 
 CHAT = {"chat", "completion"}

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import select
 
 from ledger.orm.tables import Attempt
-from ledger.queries.scope import DAY_US, HOUR_US, Scope, held, rows, total
+from ledger.spans import DAY_US, HOUR_US, Scope, held, rows, total
 from ledger.writing.repository import Repository
 
 NOON_US = 1_780_000_000_000_000

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.fleet.contracts import US_PER_HOUR, ContractError, GpuContract, gpu_bill_pusd
+from ledger.gpu_contracts import US_PER_HOUR, ContractError, GpuContract, gpu_bill_pusd
 
 HOUR = US_PER_HOUR
 RATE = 9_800_000_000_000  # $9.80: awkward per second

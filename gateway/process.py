@@ -1,0 +1,42 @@
+"""What each process that `serve` starts begins with: its words, the configuration, its log."""
+
+import argparse
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from gateway import logs
+from gateway.config.credentials import known_secrets
+from gateway.config.settings import Settings, load
+from gateway.runtime import Runtime
+
+WHERE_WORKERS_LISTEN = "where this host's workers listen"  # said of `--address`
+
+
+class ProcessStart(NamedTuple):
+    """`given`: the words of its command line."""
+
+    settings: Settings
+    runtime: Runtime
+    sink: logs.Sink
+    given: argparse.Namespace
+
+
+def start_process(
+    module: str, name: str, about: str | None, words: Sequence[str] | None, **further: str
+) -> ProcessStart:
+    """`name`: in the log; may hold words, as `worker-{worker}`. `further`: options with their help.
+
+    From here on all that the process logs and prints goes through the sink.
+    """
+    parser = argparse.ArgumentParser(prog=f"python -m {module}", description=about)
+    parser.add_argument("--config", type=Path, required=True)
+    parser.add_argument("--runtime", type=Path, required=True)
+    for option, told in further.items():
+        parser.add_argument(f"--{option}", required=True, help=told)
+    given = parser.parse_args(words)
+    settings, runtime = load(given.config), Runtime.load(given.runtime)
+    secrets = known_secrets(settings, os.environ)
+    sink = logs.start(name.format(**vars(given)), settings.logs, secrets)
+    return ProcessStart(settings, runtime, sink, given)

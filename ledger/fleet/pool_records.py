@@ -1,0 +1,96 @@
+"""A pool's records as the queries read them: contract version, closed hours, capacity, load.
+
+They stand beneath the queries, so that the fleet's arithmetic imports no query.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from ledger.fleet.capacity import Measured
+
+
+@dataclass(frozen=True, slots=True)
+class ContractVersion:
+    """A version of what a pool's hardware costs; `pusd_per_hour=None` is unknown, never free."""
+
+    pool: str
+    gpu_type: str
+    gpus: int  # of all replicas
+    replicas: int
+    billing: str
+    pusd_per_hour: int | None
+    source: str | None
+    since: date | None
+    until: date | None
+    ops_seconds_per_week: int
+    ops_pusd_per_hour: int
+    simulated: bool
+    recorded_us: int
+    machine: str | None = None
+    share_ppm: int = 1_000_000  # of the machine's GPUs and rate
+
+
+@dataclass(frozen=True, slots=True)
+class HourCell:
+    """Closed hours of one pool in one bucket, corrections added: used + idle + unavailable = bill.
+
+    `span_us` is what of the hours was billed: a pool's first may begin within the hour.
+    """
+
+    pool: str
+    start_us: int
+    hours: int
+    span_us: int
+    bill_pusd: int
+    used_pusd: int
+    idle_pusd: int
+    unavailable_pusd: int
+    busy_us: int
+    unavailable_us: int
+    replica_us: int
+    last_hour_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityRow:
+    """What was measured of one engine; `source` says how. Rates follow from it and the traffic."""
+
+    pool: str
+    engine: str
+    at_us: int
+    kv_capacity_tokens: int | None
+    slo_tpot_ms: float | None
+    step_a_s: float | None
+    step_b_s: float | None
+    step_c_s: float | None
+    step_d_s: float | None
+    step_t0_s: float | None
+    source: str
+    max_num_seqs: int | None = None
+
+    @property
+    def measured(self) -> Measured | None:
+        """`None` where the step-time model or its promise is not known."""
+        a, b, c = self.step_a_s, self.step_b_s, self.step_c_s
+        d, t0, tpot = self.step_d_s, self.step_t0_s, self.slo_tpot_ms
+        if a is None or b is None or c is None or d is None or t0 is None or tpot is None:
+            return None
+        return Measured(a, b, c, d, t0, tpot / 1e3, self.kv_capacity_tokens, self.max_num_seqs)
+
+
+@dataclass(frozen=True, slots=True)
+class PoolLoad:
+    """What was asked of a pool, by minute from `start_us` on, quiet ones as zeros.
+
+    `asked` is all that own engines answered and what spilled; `served` of it inside the SLO, or
+    where none was promised; `spilled` for lack of room. Tokens are of one basis. `seen` are the
+    minutes in which anything was asked; lists begin with the first of them and end with the last.
+    """
+
+    start_us: int
+    asked: Sequence[int]
+    served: Sequence[int]
+    spilled: Sequence[int]
+    spilled_requests: Sequence[int]
+    seen: int
