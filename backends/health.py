@@ -50,10 +50,6 @@ class Health:
     streak: int = 0
     reason: str = ""
 
-    @property
-    def routable(self) -> bool:
-        return self.state is State.HEALTHY
-
 
 def starting(now_s: float) -> Health:
     """An engine that we start: refusals are expected until it listens."""

@@ -12,7 +12,7 @@ import msgspec
 
 _NOT_SAID = frozenset(
     ("role", "type", "id", "data", "images", "image_url", "finish_reason", "logprobs")
-)  # fmt: skip
+)
 _PICTURES = (b'"images"', b'"image_url"', b";base64,")  # within a text, quotes are escaped
 _ENCODED = re.compile(r";base64,[A-Za-z0-9+/=_-]+")
 ENCODED_FROM = 256  # characters: shorter texts are not searched, nor would it matter

@@ -287,7 +287,7 @@ def break_even(
             alt.Tooltip("volume:Q", title="tokens a month", format=",.0f"),
             alt.Tooltip("shown:N", title="a month"),
         ],
-    )  # fmt: skip
+    )
     texts = [  # twice: an outline under the words keeps them readable on lines
         points.transform_filter(alt.datum.sort == sort)
         .mark_text(align="left", dx=9, dy=dy, fontSize=13, fontWeight=600, **outline)

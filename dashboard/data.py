@@ -118,6 +118,25 @@ def read(
     return guarded
 
 
+def query(
+    reach: Reach, *, ttl: float | None = TTL_S, entries: int = ENTRIES, teams: bool = True
+) -> Callable[[Callable[Concatenate[Connection, View, P], T]], Callable[Concatenate[View, P], T]]:
+    """A `read` with a connection that sees one state of the books."""
+
+    def opened(
+        work: Callable[Concatenate[Connection, View, P], T],
+    ) -> Callable[Concatenate[View, P], T]:
+        def asked(view: View, /, *args: P.args, **kwargs: P.kwargs) -> T:
+            with snapshot(engine(view.url)) as connection:
+                return work(connection, view, *args, **kwargs)
+
+        # What an answer is remembered by; `wraps` would have arguments taken for others.
+        asked.__module__, asked.__qualname__ = work.__module__, work.__qualname__
+        return read(reach, ttl=ttl, entries=entries, teams=teams)(asked)
+
+    return opened
+
+
 def _allow(view: View, reach: Reach) -> None:
     if not view.viewer.sees(reach, view.team):
         raise NotAllowed(f"Not for you to see: {reach.value}.")
@@ -183,78 +202,68 @@ def exported(view: View) -> Iterator[Connection]:
         yield connection
 
 
-@read(Reach.TEAM)
-def survey(view: View) -> Survey:
-    with snapshot(engine(view.url)) as connection:
-        width = _bars(connection, view)
-        return read_survey(connection, view.scope, bucket_us=width, basis=view.basis)
+@query(Reach.TEAM)
+def survey(connection: Connection, view: View) -> Survey:
+    width = _bars(connection, view)
+    return read_survey(connection, view.scope, bucket_us=width, basis=view.basis)
 
 
-@read(Reach.TEAM)
-def spending(view: View) -> Survey:
+@query(Reach.TEAM)
+def spending(connection: Connection, view: View) -> Survey:
     """Of what was spent and where it went; what a pool could carry is not in it."""
-    with snapshot(engine(view.url)) as connection:
-        bars_us = _bars(connection, view)
-        return read_spending(connection, view.scope, bucket_us=bars_us, basis=view.basis)
+    bars_us = _bars(connection, view)
+    return read_spending(connection, view.scope, bucket_us=bars_us, basis=view.basis)
 
 
-@read(Reach.HOUSE)
-def surveys(view: View) -> tuple[Survey, Survey]:
+@query(Reach.HOUSE)
+def surveys(connection: Connection, view: View) -> tuple[Survey, Survey]:
     """Of everyone, and of what the view's team spent, of one instant."""
-    with snapshot(engine(view.url)) as connection:
-        bars_us = _bars(connection, view)
-        return read_surveys(connection, view.scope, bucket_us=bars_us, basis=view.basis)
+    bars_us = _bars(connection, view)
+    return read_surveys(connection, view.scope, bucket_us=bars_us, basis=view.basis)
 
 
-@read(Reach.TEAM)
-def freshness(view: View) -> queries.Freshness:
+@query(Reach.TEAM)
+def freshness(connection: Connection, _view: View) -> queries.Freshness:
     """How far the books are, of all teams."""
-    with engine(view.url).connect() as connection:
-        return queries.freshness(connection)
+    return queries.freshness(connection)
 
 
-@read(Reach.TEAM)
-def recent(view: View, minutes: int) -> list[queries.Cell]:
+@query(Reach.TEAM)
+def recent(connection: Connection, view: View, minutes: int) -> list[queries.Cell]:
     """The last minutes, for what is happening at this moment."""
     end = view.now_us
     scope = Scope(end - minutes * MINUTE_US, end, view.team)
-    with snapshot(engine(view.url)) as connection:
-        return queries.cells(connection, scope, bucket_us=minutes * MINUTE_US)
+    return queries.cells(connection, scope, bucket_us=minutes * MINUTE_US)
 
 
-@read(Reach.TEAM)
-def spent(view: View, by: str, width_us: int) -> list[queries.Spent]:
+@query(Reach.TEAM)
+def spent(connection: Connection, view: View, by: str, width_us: int) -> list[queries.Spent]:
     """Over time, in buckets of `width_us`, by team, model or backend; by key: `data_tags`."""
-    with snapshot(engine(view.url)) as connection:
-        return queries.spent(connection, view.scope, by=by, bucket_us=width_us)
+    return queries.spent(connection, view.scope, by=by, bucket_us=width_us)
 
 
-@read(Reach.TEAM)
-def flagged(view: View) -> list[queries.Flagged]:
-    with snapshot(engine(view.url)) as connection:
-        return read_flagged(connection, view.scope)
+@query(Reach.TEAM)
+def flagged(connection: Connection, view: View) -> list[queries.Flagged]:
+    return read_flagged(connection, view.scope)
 
 
-@read(Reach.HOUSE, teams=False)
-def teams(view: View) -> list[str]:
+@query(Reach.HOUSE, teams=False)
+def teams(connection: Connection, view: View) -> list[str]:
     """Everyone's that asked for anything."""
-    with snapshot(engine(view.url)) as connection:
-        return queries.teams(connection, Scope(view.now_us - view.span_us, view.now_us))
+    return queries.teams(connection, Scope(view.now_us - view.span_us, view.now_us))
 
 
-@read(Reach.NAMES, teams=False)
-def hardware(view: View) -> words.Hardware:
+@query(Reach.NAMES, teams=False)
+def hardware(connection: Connection, _view: View) -> words.Hardware:
     """What is called by its name all over the pages."""
-    with engine(view.url).connect() as connection:
-        return words.hardware(one.gpu_type for one in queries.contracts(connection))
+    return words.hardware(one.gpu_type for one in queries.contracts(connection))
 
 
-@read(Reach.TEAM)
+@query(Reach.TEAM)
 def attempts(
-    view: View, where: tuple[tuple[str, str], ...], limit: int
+    connection: Connection, view: View, where: tuple[tuple[str, str], ...], limit: int
 ) -> list[queries.AttemptRow]:
-    with engine(view.url).connect() as connection:
-        return queries.attempts(connection, view.scope, where=dict(where), limit=limit)
+    return queries.attempts(connection, view.scope, where=dict(where), limit=limit)
 
 
 @read(Reach.TEAM)
@@ -284,29 +293,25 @@ def tries(view: View, request_id: str) -> list[Try]:
         return waterfall(connection, request_id)
 
 
-@read(Reach.TEAM)
-def refusals(view: View) -> list[queries.Refused]:
-    with engine(view.url).connect() as connection:
-        return queries.refusals(connection, view.scope)
+@query(Reach.TEAM)
+def refusals(connection: Connection, view: View) -> list[queries.Refused]:
+    return queries.refusals(connection, view.scope)
 
 
-@read(Reach.TEAM)
-def kept(view: View, limit: int) -> list[queries.Kept]:
-    with engine(view.url).connect() as connection:
-        return queries.kept(connection, view.scope, limit=limit)
+@query(Reach.TEAM)
+def kept(connection: Connection, view: View, limit: int) -> list[queries.Kept]:
+    return queries.kept(connection, view.scope, limit=limit)
 
 
-@read(Reach.TEAM)
-def ttft_pairs(view: View, limit: int) -> list[queries.Pair]:
-    with engine(view.url).connect() as connection:
-        return queries.ttft_pairs(connection, view.scope, limit=limit)
+@query(Reach.TEAM)
+def ttft_pairs(connection: Connection, view: View, limit: int) -> list[queries.Pair]:
+    return queries.ttft_pairs(connection, view.scope, limit=limit)
 
 
-@read(Reach.NAMES, entries=4, teams=False)
-def market(view: View) -> tuple[Hardware, ...]:
+@query(Reach.NAMES, entries=4, teams=False)
+def market(connection: Connection, _view: View) -> tuple[Hardware, ...]:
     """The catalogue of GPUs; empty before a gateway that keeps it has started."""
-    with engine(view.url).connect() as connection:
-        return read_market(connection)
+    return read_market(connection)
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,50 +323,44 @@ class Bill:
     booked: tuple[Booked, ...]
 
 
-@read(Reach.BOOKS, entries=4)
-def bills(view: View) -> list[invoices.Stored]:
+@query(Reach.BOOKS, entries=4)
+def bills(connection: Connection, _view: View) -> list[invoices.Stored]:
     """Every imported invoice, the latest first."""
-    with engine(view.url).connect() as connection:
-        return invoices.stored(connection)
+    return invoices.stored(connection)
 
 
-@read(Reach.BOOKS)
-def bill(view: View, number: int) -> Bill:
-    with snapshot(engine(view.url)) as connection:
-        found = invoices.find(connection, number)
-        provider = found.party.removeprefix(invoices.PROVIDER)
-        teams = project_teams(connection, provider, view.now_us + TTL_S * _US)
-        lines = mapped(invoices.lines_of(connection, number), teams)
-        booked = invoices.booked(connection, found.party, found.first_day, found.last_day)
+@query(Reach.BOOKS)
+def bill(connection: Connection, view: View, number: int) -> Bill:
+    found = invoices.find(connection, number)
+    provider = found.party.removeprefix(invoices.PROVIDER)
+    teams = project_teams(connection, provider, view.now_us + TTL_S * _US)
+    lines = mapped(invoices.lines_of(connection, number), teams)
+    booked = invoices.booked(connection, found.party, found.first_day, found.last_day)
     return Bill(found, tuple(lines), tuple(booked))
 
 
-@read(Reach.BOOKS)
-def adjustments(view: View) -> list[Adjustment]:
+@query(Reach.BOOKS)
+def adjustments(connection: Connection, view: View) -> list[Adjustment]:
     """By day and party; of everyone."""
     end_us = view.now_us - view.now_us % DAY_US + DAY_US  # today's stand at its last instant
     scope = Scope(view.scope.start_us, end_us)
-    with engine(view.url).connect() as connection:
-        return list(adjusted(connection, scope, bucket_us=DAY_US))
+    return list(adjusted(connection, scope, bucket_us=DAY_US))
 
 
-@read(Reach.BOOKS, entries=4)
-def verifications(view: View, limit: int) -> list[Verified]:
-    with engine(view.url).connect() as connection:
-        return read_verifications(connection, limit)
+@query(Reach.BOOKS, entries=4)
+def verifications(connection: Connection, _view: View, limit: int) -> list[Verified]:
+    return read_verifications(connection, limit)
 
 
-@read(Reach.BOOKS, ttl=None)
-def verify_now(view: View) -> Result:
+@query(Reach.BOOKS, ttl=None)
+def verify_now(connection: Connection, _view: View) -> Result:
     """Every check over all books, of one state of them: long where they are large."""
-    with snapshot(engine(view.url)) as connection:
-        return verify_books(connection)
+    return verify_books(connection)
 
 
-@read(Reach.BOOKS, entries=4)
-def changes(view: View, limit: int) -> list[Change]:
-    with engine(view.url).connect() as connection:
-        return read_changes(connection, limit)
+@query(Reach.BOOKS, entries=4)
+def changes(connection: Connection, _view: View, limit: int) -> list[Change]:
+    return read_changes(connection, limit)
 
 
 @read(Reach.NAMES, ttl=None)

@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
-from dashboard.data import View, argument, engine, read
+from sqlalchemy import Connection
+
+from dashboard.data import View, argument, engine, query, read
 from dashboard.viewer import Reach
 from ledger.fleet.driftnotes import DriftNote, read_drift
 from ledger.fleet.upkeepnotes import Note, read_notes
@@ -27,33 +29,32 @@ def drift() -> dict[str, DriftNote]:
     return {} if run_dir is None else read_drift(Path(run_dir))
 
 
-@read(Reach.HOUSE, teams=False)
-def engines(view: View) -> tuple[list[queries.EngineRow], list[queries.EngineRow], int]:
+@query(Reach.HOUSE, teams=False)
+def engines(
+    connection: Connection, view: View
+) -> tuple[list[queries.EngineRow], list[queries.EngineRow], int]:
     """The latest sample of every engine, a thinned history of the period, and by what it is."""
-    with engine(view.url).connect() as connection:
-        first = queries.first_sample_us(connection, view.scope)
-        length = view.span_us if first is None else view.now_us - first
-        bucket = queries.samples_bucket_us(length)
-        return (
-            queries.engines_now(connection),
-            queries.engine_samples(connection, view.scope, bucket_us=bucket),
-            bucket,
-        )
+    first = queries.first_sample_us(connection, view.scope)
+    length = view.span_us if first is None else view.now_us - first
+    bucket = queries.samples_bucket_us(length)
+    return (
+        queries.engines_now(connection),
+        queries.engine_samples(connection, view.scope, bucket_us=bucket),
+        bucket,
+    )
 
 
-@read(Reach.HOUSE, teams=False)
-def round_trips(view: View) -> dict[str, int]:
+@query(Reach.HOUSE, teams=False)
+def round_trips(connection: Connection, _view: View) -> dict[str, int]:
     """To each engine, in microseconds."""
-    with engine(view.url).connect() as connection:
-        return queries.round_trips(connection)
+    return queries.round_trips(connection)
 
 
-@read(Reach.HOUSE, teams=False)
-def streamed(view: View, limit: int) -> list[queries.Streamed]:
+@query(Reach.HOUSE, teams=False)
+def streamed(connection: Connection, view: View, limit: int) -> list[queries.Streamed]:
     """The latest streams of each own engine, the oldest of all first."""
-    with engine(view.url).connect() as connection:
-        names = [row.engine for row in queries.engines_now(connection)]
-        return queries.streamed(connection, view.scope, names, limit=limit)
+    names = [row.engine for row in queries.engines_now(connection)]
+    return queries.streamed(connection, view.scope, names, limit=limit)
 
 
 @read(Reach.HOUSE, teams=False)

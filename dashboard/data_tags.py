@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from dashboard.data import View, engine, read
+from sqlalchemy import Connection
+
+from dashboard.data import View, query
 from dashboard.viewer import Reach
-from ledger.database import snapshot
 from ledger.queries.reads import AttemptRow, Spent
 from ledger.queries.tags import Keyed, Tagged, key_names
 from ledger.queries.tags import attempts_of_key as read_attempts_of_key
@@ -16,58 +17,51 @@ from ledger.queries.tags import tagged as read_tagged
 from ledger.queries.tags import whole_from_us as read_whole_from_us
 
 
-@read(Reach.TEAM)
-def tagged(view: View) -> list[Tagged]:
-    with snapshot(engine(view.url)) as connection:
-        return read_tagged(connection, view.scope)
+@query(Reach.TEAM)
+def tagged(connection: Connection, view: View) -> list[Tagged]:
+    return read_tagged(connection, view.scope)
 
 
-@read(Reach.TEAM)
-def spent_by_hour(view: View) -> dict[int, int]:
+@query(Reach.TEAM)
+def spent_by_hour(connection: Connection, view: View) -> dict[int, int]:
     """pico-USD by the start of each hour in which anything was spent."""
-    with snapshot(engine(view.url)) as connection:
-        return read_spent_by_hour(connection, view.scope)
+    return read_spent_by_hour(connection, view.scope)
 
 
-@read(Reach.TEAM)
-def keyed(view: View) -> list[Keyed]:
+@query(Reach.TEAM)
+def keyed(connection: Connection, view: View) -> list[Keyed]:
     """By team, key and backend."""
-    with snapshot(engine(view.url)) as connection:
-        return read_keyed(connection, view.scope)
+    return read_keyed(connection, view.scope)
 
 
-@read(Reach.NAMES, entries=4, teams=False)
-def whole_from_us(view: View) -> int:
+@query(Reach.NAMES, entries=4, teams=False)
+def whole_from_us(connection: Connection, _view: View) -> int:
     """Since when sums by key have every attempt of the books."""
-    with snapshot(engine(view.url)) as connection:
-        return read_whole_from_us(connection)
+    return read_whole_from_us(connection)
 
 
-@read(Reach.TEAM)
-def labels(view: View) -> Mapping[str, str]:
+@query(Reach.TEAM)
+def labels(connection: Connection, view: View) -> Mapping[str, str]:
     """What each key is shown as, by its id: those with a name."""
-    with engine(view.url).connect() as connection:
-        names = key_names(connection, view.team)
+    names = key_names(connection, view.team)
     return {one: _label(one, names) for one in names}
 
 
-@read(Reach.TEAM)
+@query(Reach.TEAM)
 def attempts_of_key(
-    view: View, key_id: str, where: tuple[tuple[str, str], ...], limit: int
+    connection: Connection, view: View, key_id: str, where: tuple[tuple[str, str], ...], limit: int
 ) -> list[AttemptRow]:
-    with snapshot(engine(view.url)) as connection:
-        return read_attempts_of_key(connection, view.scope, key_id, where=dict(where), limit=limit)
+    return read_attempts_of_key(connection, view.scope, key_id, where=dict(where), limit=limit)
 
 
-@read(Reach.TEAM)
-def spent_by_key(view: View, width_us: int) -> list[Spent]:
+@query(Reach.TEAM)
+def spent_by_key(connection: Connection, view: View, width_us: int) -> list[Spent]:
     """Over time, in buckets of `width_us`, by the label of the key."""
-    with snapshot(engine(view.url)) as connection:
-        names = key_names(connection, view.team)
-        return [
-            replace(one, name=_label(one.name, names))
-            for one in read_spent_by_key(connection, view.scope, width_us)
-        ]
+    names = key_names(connection, view.team)
+    return [
+        replace(one, name=_label(one.name, names))
+        for one in read_spent_by_key(connection, view.scope, width_us)
+    ]
 
 
 def _label(key_id: str, names: Mapping[str, str]) -> str:

@@ -116,9 +116,10 @@ def style() -> None:
     st.html(f"<style>:root{{{values}}}</style>{_STYLE}")
 
 
-def label(text: str) -> None:
-    """A loud line: what is shown is not real traffic, or not what policies say."""
-    st.html(f'<div class="be-label">{escape(text)}</div>')
+def label(*texts: str) -> None:
+    """Loud lines: what is shown is not real traffic, or not what policies say."""
+    for text in texts:
+        st.html(f'<div class="be-label">{escape(text)}</div>')
 
 
 def answer(question: str, text: str, more: str, colour: str) -> None:

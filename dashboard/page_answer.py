@@ -45,8 +45,7 @@ MOST_USD = 1e6  # an hour
 
 def show(view: View) -> None:
     house, survey = _read(view)
-    for text in labels(survey):
-        look.label(text)
+    look.label(*labels(survey))
     if not survey.cells and not survey.contracts:
         _empty()
         return
@@ -289,17 +288,13 @@ def _spilling(view: View) -> None:
         look.shares((own, look.OWN), (total, look.API)),
         look.rows(
             *(
-                (_sentence(words.reason(code)), words.count(n), None)
+                (words.sentence(words.reason(code)), words.count(n), None)
                 for code, n in spills.most_common(4)
             ),
             ("Stayed on own engines", words.count(own), look.OWN),
         ),
         about="overflow",
     )
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _empty() -> None:

@@ -34,8 +34,7 @@ def show(view: View) -> None:
     )
     view = replace(view, basis=basis)
     survey = data.survey(view)
-    for text in labels(survey):
-        look.label(text)
+    look.label(*labels(survey))
     drawn = [
         pool
         for pool, one in survey.pools.items()

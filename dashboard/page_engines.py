@@ -38,8 +38,7 @@ HEALTH = {
 
 def show(view: View) -> None:
     survey = data.survey(view)
-    for text in labels(survey):
-        look.label(text)
+    look.label(*labels(survey))
     for one in data_fleet.overrides(view):
         look.label(words.held(one))
     now, history, bucket_us = data_fleet.engines(view)

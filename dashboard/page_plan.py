@@ -43,8 +43,7 @@ MOST_MIB = 16
 
 def show(view: View) -> None:
     survey = data.survey(view)
-    for text in labels(survey):
-        look.label(text)
+    look.label(*labels(survey))
     traffic = _traffic(view, survey)
     if traffic is None:
         return

@@ -25,7 +25,8 @@ from dashboard.asking import Desk
 from dashboard.data import View
 from dashboard.figures import dollars
 from ledger.entered import Entered, in_force, seen_us, to_come
-from ledger.fleet.paidrates import RateVersion, rate_of
+from ledger.fleet.paidrates import rate_of
+from ledger.fleet.pool_records import ContractVersion
 
 RATES = "rates"  # the change's name
 SECONDS = 3_600
@@ -67,7 +68,7 @@ def show(view: View) -> None:
     othermoney.show(view)
 
 
-def _picture(versions: Sequence[RateVersion], entered: Sequence[Entered], now_us: int) -> None:
+def _picture(versions: Sequence[ContractVersion], entered: Sequence[Entered], now_us: int) -> None:
     records = records_of(versions, to_come(entered, now_us), now_us)
     if not records:
         unknown = ", ".join(f"`{one}`" for one in sorted({one.pool for one in versions}))
@@ -88,7 +89,7 @@ def _picture(versions: Sequence[RateVersion], entered: Sequence[Entered], now_us
 
 
 def records_of(
-    versions: Sequence[RateVersion], later: Sequence[Entered], now_us: int
+    versions: Sequence[ContractVersion], later: Sequence[Entered], now_us: int
 ) -> list[dict[str, Any]]:
     """The steps of each pool up to a week from now, or to a month after the last one to come."""
     day_us = 86_400 * 10**6
@@ -115,7 +116,7 @@ def records_of(
     return records
 
 
-def _card(one: RateVersion, entry: Entered | None, later: Sequence[Entered]) -> None:
+def _card(one: ContractVersion, entry: Entered | None, later: Sequence[Entered]) -> None:
     said = "By the configuration file."
     if entry is not None and entry.says is not None:
         why = f": {entry.note}" if entry.note else ""
@@ -149,7 +150,7 @@ def _coming(one: Entered) -> str:
 
 
 def _form(
-    desk: Desk, latest: dict[str, RateVersion], standing: dict[str, Entered], now_us: int
+    desk: Desk, latest: dict[str, ContractVersion], standing: dict[str, Entered], now_us: int
 ) -> None:
     with st.container(border=True):
         st.markdown("**Enter a rate**")
@@ -177,7 +178,7 @@ def _form(
             _withdraw(desk, pool, given["note"])
 
 
-def _given(one: RateVersion, now_us: int) -> dict[str, Any]:
+def _given(one: ContractVersion, now_us: int) -> dict[str, Any]:
     """What is in the form; it begins with what counts now."""
     first, second, third = st.columns(3, vertical_alignment="bottom")
     now = None if one.pusd_per_hour is None else dollars(one.pusd_per_hour)
@@ -229,7 +230,7 @@ def faults(given: Mapping[str, Any]) -> list[str]:
     return [text for text, wrong in found.items() if wrong]
 
 
-def lines_of(one: RateVersion, given: Mapping[str, Any]) -> list[str]:
+def lines_of(one: ContractVersion, given: Mapping[str, Any]) -> list[str]:
     """What the form says otherwise than `one`, as a diff; nothing where it says the same."""
     rate = None if one.pusd_per_hour is None else f"{dollars(one.pusd_per_hour):.6f}"
     hours, ops = one.ops_seconds_per_week / SECONDS, f"{dollars(one.ops_pusd_per_hour):.6f}"
@@ -252,7 +253,7 @@ def _people(hours: str, usd: str) -> str:
     return f"{hours} h a week at ${float(usd):.2f}"
 
 
-def _enter(desk: Desk, one: RateVersion, given: dict[str, Any]) -> None:
+def _enter(desk: Desk, one: ContractVersion, given: dict[str, Any]) -> None:
     begins = "at once" if given["since"] is None else f"from {given['since']} on"
     shared = "" if one.machine is None else f" All pools on {one.machine} bear their parts of it."
     st.warning(

@@ -22,8 +22,7 @@ SECONDS_OF_AN_HOUR = 3_600
 
 def show(view: View) -> None:
     survey = data.spending(view)
-    for text in labels(survey):
-        look.label(text)
+    look.label(*labels(survey))
     for one in data_fleet.overrides(view) if view.viewer.sees_house else ():
         look.label(words.held(one))
     if not survey.cells:

@@ -58,8 +58,7 @@ NUMBER = st.column_config.NumberColumn
 
 def show(view: View) -> None:
     survey = data.spending(view)
-    for text in labels(survey):
-        look.label(text)
+    look.label(*labels(survey))
     if not survey.cells:
         st.info(
             "No requests in this period. Choose a longer one, or send a request.",

@@ -276,13 +276,9 @@ def verdict(found: Plan, gpu: str) -> tuple[str, str, bool]:
             f"costs {words.money(-others.saved_pusd)} more in today's money."
         )
         return text, more, False
-    text = f"{_sentence(best.option.name)}: {number_of(best.option.gpus)} x {gpu}."
+    text = f"{words.sentence(best.option.name)}: {number_of(best.option.gpus)} x {gpu}."
     back = "never pays back" if best.payback is None else f"pays back in month {best.payback}"
     more = (
         f"{words.money(best.saved_pusd)} less than staying over {months}, in today's money; {back}."
     )
     return text, more, True
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]

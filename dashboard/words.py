@@ -34,6 +34,11 @@ class Hardware(NamedTuple):
 GPU, MACHINE = Hardware("GPU", "GPUs"), Hardware("machine", "machines")
 
 
+def sentence(text: str) -> str:
+    """As one begins: with a capital letter."""
+    return text[:1].upper() + text[1:]
+
+
 def hardware(types: Iterable[str]) -> Hardware:
     """What the books' own hardware is called: machines where all of it is CPUs, else GPUs."""
     kinds = {kind.upper() for kind in types}

@@ -8,7 +8,6 @@ here: its torch comes from PyTorch's own index, see deploy/engine-cpu/README.md.
 
 import itertools
 import json
-import re
 import subprocess
 import sys
 import tempfile
@@ -202,11 +201,6 @@ def without_addresses(value: object) -> object:
     if isinstance(value, list):
         return [without_addresses(item) for item in value]
     return value
-
-
-def addresses(text: str) -> list[str]:
-    """Every address in a lock file: there must be none."""
-    return re.findall(r"https?://\S+", text)
 
 
 if __name__ == "__main__":

@@ -35,12 +35,20 @@ class Part:
     apt: tuple[str, ...] = ()
 
 
-def find_engine() -> Path | None:
-    """The engine environment's interpreter, once vLLM is in it."""
-    place = engine_folder()
+def python_with(package: str, place: Path) -> Path | None:
+    """An environment's interpreter, once the package is in it."""
     python = place / "bin" / "python"
-    installed = any(place.glob("lib/python3*/site-packages/vllm/__init__.py"))
+    installed = any(place.glob(f"lib/python3*/site-packages/{package}/__init__.py"))
     return python if installed and python.exists() else None
+
+
+def on_path(*names: str) -> Path | None:
+    """The first of these programs that PATH has."""
+    return next((Path(path) for name in names if (path := shutil.which(name))), None)
+
+
+def find_engine() -> Path | None:
+    return python_with("vllm", engine_folder())
 
 
 def engine_folder() -> Path:
@@ -54,8 +62,8 @@ def find_postgres() -> Path | None:
         key=lambda path: int(path.parent.name) if path.parent.name.isdigit() else 0,
         reverse=True,
     )
-    on_path = shutil.which("initdb")
-    places = [*system, *([Path(on_path).resolve().parent] if on_path else []), *_bundled()]
+    program = on_path("initdb")
+    places = [*system, *([program.resolve().parent] if program else []), *_bundled()]
     return next(
         (
             place
@@ -79,20 +87,11 @@ def _bundled() -> list[Path]:
 
 
 def find_chromium() -> Path | None:
-    for name in ("chromium", "chromium-browser", "google-chrome"):
-        path = shutil.which(name)
-        if path:
-            return Path(path)
-    return None
+    return on_path("chromium", "chromium-browser", "google-chrome")
 
 
 def find_sdk(name: str, package: str = "openai") -> Callable[[], Path | None]:
-    def find() -> Path | None:
-        python = SDK / name / "bin" / "python"
-        installed = any((SDK / name).glob(f"lib/python3*/site-packages/{package}/__init__.py"))
-        return python if installed and python.exists() else None
-
-    return find
+    return lambda: python_with(package, SDK / name)
 
 
 def find_node(name: str, *packages: str) -> Callable[[], Path | None]:
@@ -105,9 +104,7 @@ def find_node(name: str, *packages: str) -> Callable[[], Path | None]:
 
 
 def find_focus_validator() -> Path | None:
-    python = FOCUS / "bin" / "python"
-    package = FOCUS / "lib" / "python3.12" / "site-packages" / "focus_validator" / "__init__.py"
-    return python if package.exists() and python.exists() else None
+    return python_with("focus_validator", FOCUS)
 
 
 def find_guidellm() -> Path | None:
@@ -136,13 +133,7 @@ def find_python_312() -> Path | None:
 
 def find_promtool() -> Path | None:
     unpacked = ROOT / "build" / "promtool" / "usr" / "bin" / "promtool"
-    on_path = shutil.which("promtool")
-    return unpacked if unpacked.exists() else Path(on_path) if on_path else None
-
-
-def find_strace() -> Path | None:
-    path = shutil.which("strace")
-    return Path(path) if path else None
+    return unpacked if unpacked.exists() else on_path("promtool")
 
 
 def with_apt() -> bool:
@@ -234,7 +225,7 @@ PARTS: tuple[Part, ...] = (
         "breakeven engine install && make parts", with_engine,
     ),
     Part(
-        "strace", "strace, which counts flushes", find_strace,
+        "strace", "strace, which counts flushes", lambda: on_path("strace"),
         "sudo apt-get install strace", with_apt,
         apt=("strace",),
     ),

@@ -8,7 +8,7 @@ outside, is named, and the exit status is 1. Standard library only.
 import json
 import sys
 from collections.abc import Iterator
-from email.parser import HeaderParser
+from importlib.metadata import PackageMetadata, distributions
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,10 +23,10 @@ class Package(NamedTuple):
 
 def packages(site: Path) -> list[Package]:
     """By the metadata of each; a licence that is not stated is `unknown`."""
-    found = []
-    for metadata in site.glob("*.dist-info/METADATA"):
-        said = HeaderParser().parsestr(metadata.read_text(encoding="utf-8"), headersonly=True)
-        found.append(Package(said["Name"], said["Version"], _licence(said.items())))
+    found = (
+        Package(each.name, each.version, _licence(each.metadata))
+        for each in distributions(path=[str(site)])
+    )
     return sorted(found, key=lambda one: one.name.lower())
 
 
@@ -40,17 +40,17 @@ def unexpected(site: Path, own: Path) -> Iterator[str]:
                 yield f"{file.name}: leads to {line[:80]}"
 
 
-def _licence(said: list[tuple[str, str]]) -> str:
-    stated = dict(said)
-    if expression := stated.get("License-Expression"):
-        return expression
+def _licence(stated: PackageMetadata) -> str:
     classified = [
         value.rpartition(" :: ")[2]
-        for name, value in said
-        if name == "Classifier" and value.startswith("License :: ")
+        for value in stated.get_all("Classifier", [])
+        if value.startswith("License :: ")
     ]
-    short = stated.get("License", "").strip().split("\n")[0]
-    return " and ".join(classified) or short or "unknown"
+    expression, short = (
+        stated.get_all(name, [""])[0].strip().split("\n")[0]
+        for name in ("License-Expression", "License")
+    )
+    return expression or " and ".join(classified) or short or "unknown"
 
 
 def main() -> int:

@@ -9,7 +9,7 @@ is GET without its body, and Anthropic's clients are told errors in their own sh
 
 import logging
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from math import ceil
@@ -121,6 +121,12 @@ class Gateway(FastAPI):
     def take(self, router: APIRouter) -> None:
         """Its routes become the application's own, each to be guarded by itself."""
         self.router.routes.extend(router.routes)
+
+    def take_batches(self, routers: Iterable[APIRouter], entrance: Entrance | None) -> None:
+        """Serve the routes of batches, and let their lines in at `entrance`."""
+        for router in routers:
+            self.take(router)
+        self.entrance = entrance
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:

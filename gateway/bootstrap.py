@@ -165,9 +165,7 @@ def build(
     app = create_app(settings, operations, clock, lifespan, ledger.reader)
     app.hot = hot
     app.secrets = tuple(one for back in fleet.backends.values() for one in back.secrets)
-    for router in batches.routers:
-        app.take(router)
-    app.entrance = batches.entrance
+    app.take_batches(batches.routers, batches.entrance)
     return _administered(app, settings, runtime, ledger, board, clock)
 
 

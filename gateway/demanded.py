@@ -5,7 +5,8 @@ second of each pool's engines is worth (`router.market`). A pool that no engine 
 moment had no time to sell: its price is left at nothing.
 """
 
-from gateway.targets.slots import Board, Published
+from gateway.table_layout import EngineCell
+from gateway.targets.slots import Board
 from router.deadlines import deadline_bin
 from router.market import BINS, Market, Window, bin_of, demand_of
 from router.types import Decision, Policy, Request
@@ -55,16 +56,16 @@ class Markets:
         """Read and publish; `healthy` is the word of a healthy engine on the board."""
         board, found = self._board, []
         for place, (window, rows) in enumerate(zip(self._windows, self._rows, strict=True)):
-            serving = sum(board.published(row)[Published.HEALTH] == healthy for row in rows)
+            serving = sum(board.published(row)[EngineCell.HEALTH] == healthy for row in rows)
             market = window.read(board.demand(place), now_s, engines=serving)
             for row in rows:
                 board.publish(
                     row,
                     {
-                        Published.BID_PRICE_PUSD_PER_S: market.bid_price,
-                        Published.TOP_DENSITY_PUSD_PER_S: market.top_density,
-                        Published.DENSITY_SPREAD: market.density_spread,
-                        Published.TIGHTEST_TTFT_MS: market.tightest_ttft_ms or 0.0,
+                        EngineCell.BID_PRICE_PUSD_PER_S: market.bid_price,
+                        EngineCell.TOP_DENSITY_PUSD_PER_S: market.top_density,
+                        EngineCell.DENSITY_SPREAD: market.density_spread,
+                        EngineCell.TIGHTEST_TTFT_MS: market.tightest_ttft_ms or 0.0,
                     },
                 )
             found.append(market)

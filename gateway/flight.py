@@ -8,8 +8,9 @@ is followed: what it holds and what it may come to hold stand in a place of thei
 import msgspec
 
 from gateway.plan import Plan, Step
+from gateway.table_layout import RESIDENTS, LoadCell, SequenceCell
 from gateway.targets.prefixes import Prefixes
-from gateway.targets.slots import RESIDENTS, Board, Load, Resident
+from gateway.targets.slots import Board
 from router.deadlines import bearable_ms
 from router.feedback import predicted_s, pull
 from router.forecast import kv_longest_tokens, kv_rounded, work_of
@@ -18,14 +19,14 @@ from router.types import UNDECODED, Slo, StepModel
 PIECE_S = 0.5  # of a stream that runs: an engine that slows down is seen before its answers end
 COUNT_LIMIT = 2**31  # tokens; sums of more are not exact in a cell, and no engine holds them
 # Plain numbers: adding them costs half of adding members of an enumeration.
-_HELD, _FINAL = int(Resident.HELD_TOKENS), int(Resident.FINAL_TOKENS)
-_HEARD, _PACE = int(Resident.HEARD_S), int(Resident.TOKENS_PER_S)
-_SEQUENCES, _CONTEXT = int(Load.SEQUENCES), int(Load.CONTEXT_TOKENS)
-_QUEUED, _PROMISED = int(Load.QUEUED_PREFILL_TOKENS), int(Load.PROMISED_TOKENS)
-_WAITING, _MOVED = int(Load.QUEUED_SEQUENCES), int(Load.QUEUE_MOVED_S)
-_SQUARES = int(Load.QUEUED_SQUARES)
-_EXPECTED, _TIGHTEST = int(Load.PREFIX_EXPECTED_TOTAL), int(Load.TIGHTEST_TPOT_MS)
-_HEARD_S, _PREFILLED = int(Load.HEARD_S), int(Load.PREFILLED_TOKENS_TOTAL)
+_HELD, _FINAL = int(SequenceCell.HELD_TOKENS), int(SequenceCell.FINAL_TOKENS)
+_HEARD, _PACE = int(SequenceCell.HEARD_S), int(SequenceCell.TOKENS_PER_S)
+_SEQUENCES, _CONTEXT = int(LoadCell.SEQUENCES), int(LoadCell.CONTEXT_TOKENS)
+_QUEUED, _PROMISED = int(LoadCell.QUEUED_PREFILL_TOKENS), int(LoadCell.PROMISED_TOKENS)
+_WAITING, _MOVED = int(LoadCell.QUEUED_SEQUENCES), int(LoadCell.QUEUE_MOVED_S)
+_SQUARES = int(LoadCell.QUEUED_SQUARES)
+_EXPECTED, _TIGHTEST = int(LoadCell.PREFIX_EXPECTED_TOTAL), int(LoadCell.TIGHTEST_TPOT_MS)
+_HEARD_S, _PREFILLED = int(LoadCell.HEARD_S), int(LoadCell.PREFILLED_TOKENS_TOTAL)
 
 
 class Flights:
@@ -196,7 +197,7 @@ class Flight:
         slo = self._promise.slo
         if slo is not None:
             waited_s = now_s - self._promise.sent_s
-            self._judge(Load.TTFT_PULL_TOTAL, waited_s, slo.ttft_ms, slo.attainment)
+            self._judge(LoadCell.TTFT_PULL_TOTAL, waited_s, slo.ttft_ms, slo.attainment)
 
     def grew(self, tokens: int) -> None:
         """The sequence holds this many more tokens."""
@@ -242,7 +243,7 @@ class Flight:
         self._feel(model, observed_s, steps)
         slo = self._promise.slo
         if slo is not None:
-            self._judge(Load.TPOT_PULL_TOTAL, observed_s / steps, slo.tpot_ms, slo.attainment)
+            self._judge(LoadCell.TPOT_PULL_TOTAL, observed_s / steps, slo.tpot_ms, slo.attainment)
 
     def _feel(self, model: StepModel, until_s: float, until_steps: float) -> None:
         """Feed the step feedback: what the latest steps took, and what the model says of them.
@@ -255,24 +256,28 @@ class Flight:
             return
         self._felt_s, self._felt_steps = until_s, until_steps
         end = self._board.loads(self._engine)
-        sequences = (self._start[Load.SEQUENCES] + end[Load.SEQUENCES]) / 2
-        context = (self._start[Load.CONTEXT_TOKENS] + end[Load.CONTEXT_TOKENS]) / 2
-        prefilled = end[Load.PREFILLED_TOKENS_TOTAL] - self._start[Load.PREFILLED_TOKENS_TOTAL]
+        sequences = (self._start[LoadCell.SEQUENCES] + end[LoadCell.SEQUENCES]) / 2
+        context = (self._start[LoadCell.CONTEXT_TOKENS] + end[LoadCell.CONTEXT_TOKENS]) / 2
+        prefilled = (
+            end[LoadCell.PREFILLED_TOKENS_TOTAL] - self._start[LoadCell.PREFILLED_TOKENS_TOTAL]
+        )
         cells, self._start = self._board.cells, end
-        cells[self._row + Load.OBSERVED_STEP_S_TOTAL] += observed_s
-        cells[self._row + Load.PREDICTED_STEP_S_TOTAL] += predicted_s(
+        cells[self._row + LoadCell.OBSERVED_STEP_S_TOTAL] += observed_s
+        cells[self._row + LoadCell.PREDICTED_STEP_S_TOTAL] += predicted_s(
             model, steps=steps, sequences=sequences, context=context, prefilled=prefilled
         )
 
-    def _judge(self, cell: Load, took_s: float, limit_ms: float | None, attainment: float) -> None:
+    def _judge(
+        self, cell: LoadCell, took_s: float, limit_ms: float | None, attainment: float
+    ) -> None:
         """A promise came due: what it says to the engine's safety factor."""
         if limit_ms is None:
             return
         cells, row, kept = self._board.cells, self._row, 1000.0 * took_s <= limit_ms
         cells[row + cell] += pull(kept=kept, attainment=attainment)
-        cells[row + Load.JUDGED_TOTAL] += 1.0
+        cells[row + LoadCell.JUDGED_TOTAL] += 1.0
         if not kept:
-            cells[row + Load.MISSED_TOTAL] += 1.0
+            cells[row + LoadCell.MISSED_TOTAL] += 1.0
 
     def land(self) -> None:
         if self._landed:

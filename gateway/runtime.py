@@ -12,8 +12,8 @@ import msgspec
 from backends.engine.tuned import number, read, without
 from backends.engines import ENGINE_KINDS
 from gateway.config.settings import Engine, Settings
+from gateway.table_layout import TableLayout
 from gateway.targets.eventaddress import kv_events_address
-from gateway.targets.slots import Layout
 
 SEQUENCES, BUDGET = "--max-num-seqs", "--max-num-batched-tokens"
 METRICS_DIR = "metrics"  # in the run directory: what workers count, for any of them to tell
@@ -66,8 +66,8 @@ class Runtime(msgspec.Struct, frozen=True):
         return self.run_dir / "restart"
 
     @property
-    def layout(self) -> Layout:
-        return Layout(
+    def layout(self) -> TableLayout:
+        return TableLayout(
             workers=self.workers,
             engines=tuple(seat.name for seat in self.engines),
             apis=self.apis,

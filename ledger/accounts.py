@@ -33,7 +33,6 @@ __all__ = [
     "postings_for_attempt",
     "postings_for_invoice",
     "postings_for_suspense",
-    "postings_for_void",
     "provider_payable",
     "provisional_charge_pusd",
     "suspense",
@@ -132,11 +131,6 @@ def postings_for_attempt(
 def postings_for_suspense(opened: AttemptOpened) -> tuple[Posting, ...]:
     """The hold's full amount, kept until evidence comes. Own engines owe by contract: nothing."""
     return balanced(_suspense_lines(opened))
-
-
-def postings_for_void(opened: AttemptOpened) -> tuple[Posting, ...]:
-    """Evidence that nothing was billed: suspense is emptied again."""
-    return balanced((account, -amount) for account, amount in _suspense_lines(opened))
 
 
 def postings_for_invoice(

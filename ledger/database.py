@@ -9,14 +9,24 @@ What only reads is read-only on both, enforced by the database and not by good m
 
 import importlib
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, TypeVar, cast
 from urllib.parse import quote
 
-from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy import (
+    Connection,
+    Engine,
+    Row,
+    Select,
+    UpdateBase,
+    create_engine,
+    event,
+    inspect,
+    text,
+)
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 from sqlalchemy.pool import NullPool, QueuePool
@@ -35,6 +45,7 @@ _IN_THE_WAY = frozenset({"40001", "40P01"})  # a serialization failure, a deadlo
 _READING = "breakeven_reading"
 KEPT: dict[str, Any] = {"poolclass": QueuePool, "pool_use_lifo": True}
 _HERE = Path(__file__).resolve().parent
+T = TypeVar("T")
 
 
 class DatabaseError(Exception):
@@ -120,6 +131,30 @@ def open_readonly(url: str) -> Engine:
     return create_engine("sqlite://", creator=connect, poolclass=NullPool)
 
 
+def read_rows(engine: Engine, query: Select[*tuple[Any, ...]]) -> Sequence[Row[*tuple[Any, ...]]]:
+    """All rows of one query."""
+    with reading(engine) as connection:
+        return connection.execute(query).all()
+
+
+def read_row(engine: Engine, query: Select[*tuple[Any, ...]]) -> Row[*tuple[Any, ...]] | None:
+    """The one row of a query, if it has any."""
+    with reading(engine) as connection:
+        return connection.execute(query).one_or_none()
+
+
+def read_value(engine: Engine, query: Select[T]) -> T | None:
+    """The one value of a query, if it has any."""
+    with reading(engine) as connection:
+        return connection.execute(query).scalar_one_or_none()
+
+
+def write_alone(engine: Engine, statement: UpdateBase) -> int:
+    """One statement in a transaction of its own: how many rows it updated or deleted."""
+    with engine.begin() as connection:
+        return connection.execute(statement).rowcount
+
+
 @contextmanager
 def snapshot(engine: Engine) -> Iterator[Connection]:
     """A connection of `open_readonly` that sees one state of the books, however long it reads."""
@@ -169,7 +204,9 @@ def migrate(url: str, revision: str = "head") -> None:
     the version before work on it, and start on it again when they fall.
     """
     if not _is_of_later_version(url):
-        _alembic(url, "upgrade", revision)
+        # Only who migrates pays for the import, a ninth of what a worker takes to start.
+        command: Any = importlib.import_module("alembic.command")
+        command.upgrade(_alembic(url), revision)
 
 
 def schema_of(url: str) -> str | None:
@@ -183,10 +220,6 @@ def schema_of(url: str) -> str | None:
             return cast("str | None", found.scalar())
     finally:
         engine.dispose()
-
-
-def downgrade(url: str, revision: str) -> None:
-    _alembic(url, "downgrade", revision)
 
 
 def is_away(error: DBAPIError) -> bool:
@@ -203,13 +236,12 @@ def is_momentary(error: DBAPIError) -> bool:
     return not error.connection_invalidated and state in _IN_THE_WAY
 
 
-def _alembic(url: str, step: Literal["upgrade", "downgrade"], revision: str) -> None:
-    # Only who migrates pays for the import, a ninth of what a worker takes to start.
-    command: Any = importlib.import_module("alembic.command")
+def _alembic(url: str) -> Any:
+    """What its commands take."""
     config: Any = importlib.import_module("alembic.config").Config()
     config.set_main_option("script_location", str(_scripts()).replace("%", "%%"))
     config.attributes["url"] = _with_driver(url).render_as_string(hide_password=False)
-    getattr(command, step)(config, revision)
+    return config
 
 
 def _is_of_later_version(url: str) -> bool:

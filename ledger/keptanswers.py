@@ -4,12 +4,12 @@ A row is found only for the request that it answered, and only until it expires;
 writer deletes it.
 """
 
-from sqlalchemy import Engine, and_, delete, func, select, tuple_
+from sqlalchemy import Engine, and_, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from ledger.database import reading
+from ledger.database import read_value, reading, write_alone
 from ledger.orm.identity import KeptAnswer
-from ledger.submissions import Asking
+from ledger.submissions import Asking, forget_expired
 
 FORGOTTEN_AT_ONCE = 100  # an answer may be a megabyte
 
@@ -28,8 +28,7 @@ def keep(engine: Engine, asking: Asking, sealed: bytes, *, expires_us: int) -> N
         .values(key_id=asking.key_id, name=asking.name, **row)
         .on_conflict_do_update(index_elements=["key_id", "name"], set_=row)
     )
-    with engine.begin() as connection:
-        connection.execute(kept)
+    write_alone(engine, kept)
 
 
 def find(engine: Engine, first: Asking, *, now_us: int) -> bytes | None:
@@ -42,8 +41,7 @@ def find(engine: Engine, first: Asking, *, now_us: int) -> bytes | None:
             KeptAnswer.expires_us > now_us,
         )
     )
-    with reading(engine) as connection:
-        return connection.execute(query).scalar_one_or_none()
+    return read_value(engine, query)
 
 
 def kept_bytes(engine: Engine) -> int:
@@ -55,10 +53,4 @@ def kept_bytes(engine: Engine) -> int:
 
 def forget_answers(engine: Engine, now_us: int) -> bool:
     """Delete some that expired; whether there may be more."""
-    place = (KeptAnswer.key_id, KeptAnswer.name)
-    over = KeptAnswer.expires_us <= now_us
-    some = select(*place).where(over).order_by(*place).limit(FORGOTTEN_AT_ONCE)
-    # Asked again of each row: one that was kept anew meanwhile is not deleted.
-    old = delete(KeptAnswer).where(tuple_(*place).in_(some), over)
-    with engine.begin() as connection:
-        return connection.execute(old).rowcount >= FORGOTTEN_AT_ONCE
+    return forget_expired(engine, KeptAnswer, FORGOTTEN_AT_ONCE, now_us)

@@ -11,7 +11,7 @@ import msgspec
 from sqlalchemy import Connection, Engine, func, insert, select
 from sqlalchemy.exc import IntegrityError
 
-from ledger.database import reading
+from ledger.database import read_rows
 from ledger.orm import policies as orm
 
 NEWEST_OVERRIDE_FILE = "overrides.newest"  # in the run directory: the newest number
@@ -52,8 +52,7 @@ def overrides(engine: Engine) -> Sequence[Override]:
         .where(table.number.in_(newest))
         .order_by(table.number)
     )  # fmt: skip
-    with reading(engine) as connection:
-        return [Override(*row) for row in connection.execute(query)]
+    return [Override(*row) for row in read_rows(engine, query)]
 
 
 def store_override(engine: Engine, given: Override) -> Override:

@@ -10,7 +10,7 @@ import msgspec
 from sqlalchemy import Connection, Engine, func, insert, select
 from sqlalchemy.exc import IntegrityError
 
-from ledger.database import reading
+from ledger.database import read_row, read_rows
 from ledger.orm import policies as orm
 
 NEWEST_POLICY_FILE = "policies.newest"  # in the run directory: the newest number
@@ -49,8 +49,7 @@ def policy_sets(engine: Engine, most: int) -> Sequence[PolicySet]:
         .order_by(table.number.desc())
         .limit(most)
     )
-    with reading(engine) as connection:
-        return [PolicySet(*row) for row in connection.execute(query)]
+    return [PolicySet(*row) for row in read_rows(engine, query)]
 
 
 def policy_set(engine: Engine, number: int) -> PolicySet | None:
@@ -58,8 +57,7 @@ def policy_set(engine: Engine, number: int) -> PolicySet | None:
     query = select(table.number, table.document, table.recorded_us, table.actor, table.note).where(
         table.number == number
     )
-    with reading(engine) as connection:
-        row = connection.execute(query).one_or_none()
+    row = read_row(engine, query)
     return None if row is None else PolicySet(*row)
 
 

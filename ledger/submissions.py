@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, Engine, and_, delete, select, tuple_
 from sqlalchemy.dialects import postgresql, sqlite
 
-from ledger.database import reading
-from ledger.orm.identity import Submission
+from ledger.database import reading, write_alone
+from ledger.orm.identity import KeptAnswer, Submission
 
 FORGOTTEN_AT_ONCE = 1_000
 TRIES = 3  # what was taken may be freed between two looks at it
@@ -81,16 +81,21 @@ def free(engine: Engine, asking: Asking) -> None:
         Submission.name == asking.name,
         Submission.request_id == asking.request_id,
     )
-    with engine.begin() as connection:
-        connection.execute(delete(Submission).where(mine))
+    write_alone(engine, delete(Submission).where(mine))
 
 
 def forget(engine: Engine, now_us: int) -> bool:
     """Delete some that expired; whether there may be more."""
-    place = (Submission.key_id, Submission.name)
-    over = Submission.expires_us <= now_us
-    some = select(*place).where(over).order_by(*place).limit(FORGOTTEN_AT_ONCE)
+    return forget_expired(engine, Submission, FORGOTTEN_AT_ONCE, now_us)
+
+
+def forget_expired(
+    engine: Engine, table: type[Submission | KeptAnswer], at_once: int, now_us: int
+) -> bool:
+    """Delete so many rows at most that expired; whether there may be more."""
+    place = (table.key_id, table.name)
+    over = table.expires_us <= now_us
+    some = select(*place).where(over).order_by(*place).limit(at_once)
     # Asked again of each row: one that was taken anew meanwhile is not deleted.
-    old = delete(Submission).where(tuple_(*place).in_(some), over)
-    with engine.begin() as connection:
-        return connection.execute(old).rowcount >= FORGOTTEN_AT_ONCE
+    old = delete(table).where(tuple_(*place).in_(some), over)
+    return write_alone(engine, old) >= at_once

@@ -15,9 +15,7 @@ from ledger.prices.rates import AUDIO_MS_LIMIT, MS_PER_S, SEARCHES_LIMIT, TOKENS
 
 # vLLM: prompt tokens that filled new cache blocks. Telemetry, not a charge, so it may overlap.
 _CREATED = ("created_cache_tokens", "created_cached_tokens")
-_PLAIN = frozenset(
-    ("prompt_tokens", "completion_tokens", "total_tokens", "prompt_tokens_details")
-)  # fmt: skip
+_PLAIN = frozenset(("prompt_tokens", "completion_tokens", "total_tokens", "prompt_tokens_details"))
 _PLAIN_DETAILS = frozenset(("cached_tokens",))
 _NONE: Mapping[str, object] = {}
 

@@ -23,13 +23,12 @@ from backends.engine.environment import CpuOptions, Environment, Flavour
 from backends.engine.evalclient import Answer, NoAnswer, Side, only_model
 from backends.engine.evalfigures import Item, Told, forced, freely
 from backends.engine.evalprompts import Checker, CheckFailed, Prompt
-from backends.engine.flags import BadFlags, Launch, command, known_flags
-from backends.engine.trial import DidNotServe, Trial, serving
+from backends.engine.flags import BadFlags, Launch
+from backends.engine.trial import DRAIN_S, DidNotServe, file_name, serving, vllm_trial
 from backends.engine.worklog import WorkLog
 
 BASELINE = "baseline"
 NAME = "eval"
-DRAIN_S = 2.0
 TIMEOUT_S = 300.0
 _READ_WHOLE = 64 << 20  # bytes
 _FAULTS = (NoAnswer, CheckFailed, KeyError, ValueError, TypeError, LookupError)
@@ -183,12 +182,8 @@ async def _side(asked: Evaluation, one: Subject) -> AsyncIterator[Side]:
             asked.environment, Path(one.target), NAME, asked.flavour, flags=one.flags,
             drain_s=DRAIN_S,
         )  # fmt: skip
-        known = await asyncio.to_thread(known_flags, asked.environment)
-        file = "".join(letter if letter.isalnum() else "-" for letter in one.name).strip("-")
-        trial = Trial(
-            launch, lambda port: command(launch, known, port), asked.logs / f"{file}.log",
-            asked.start_limit_s, asked.cpu,
-        )  # fmt: skip
+        log = asked.logs / f"{file_name(one.name)}.log"
+        trial = await vllm_trial(launch, log, asked.start_limit_s, asked.cpu)
         async with serving(trial) as server:
             yield Side(client, server.base_url, server.model, asked.tokens)
 

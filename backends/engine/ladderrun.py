@@ -7,13 +7,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from backends.engine.benchfigures import Point, Promise
+from backends.engine.benchfigures import Promise
 from backends.engine.benchload import Shape, closed
-from backends.engine.benchreport import Run
 from backends.engine.environment import CpuOptions, Environment, Flavour
-from backends.engine.flags import BadFlags, Launch, command, known_flags
+from backends.engine.flags import BadFlags, Launch
 from backends.engine.ladder import Climb, Host, Rung
-from backends.engine.trial import DidNotServe, Meter, Serving, Trial, meter, serving
+from backends.engine.trial import (
+    DRAIN_S,
+    DidNotServe,
+    Meter,
+    Serving,
+    Trial,
+    file_name,
+    meter,
+    serving,
+    vllm_trial,
+)
 from backends.engine.worklog import WorkLog
 from backends.errors import BackendError
 
@@ -21,7 +30,6 @@ _NAIVE = Path(__file__).parent / "inside" / "naive.py"
 NAME = "ladder"
 ALONE = 6  # requests of one user that are counted, after two that are not
 ENOUGH_S = 30.0  # what the users' run of a slow server may take, in so far as each asks once
-DRAIN_S = 2.0
 MODULES = ("bitsandbytes", "flash_attn", "numba")
 
 
@@ -61,28 +69,25 @@ async def climb(
     for rung in wanted:
         say(rung.name)
         try:
-            async with serving(_trial(ladder, rung)) as server:
+            async with serving(await _trial(ladder, rung)) as server:
                 log.add(rung.name, await _measured(ladder.climb, server, rung))
         except (DidNotServe, BackendError, BadFlags, OSError) as error:
             log.add(rung.name, {"failed": str(error)[:600], "flags": rung.flags})
 
 
-def _trial(ladder: Ladder, rung: Rung) -> Trial:
+async def _trial(ladder: Ladder, rung: Rung) -> Trial:
     launch = Launch(
         ladder.environment, ladder.model, NAME, ladder.flavour, flags=rung.flags,
         eager=rung.eager, drain_s=DRAIN_S,
     )  # fmt: skip
-    file = "".join(letter if letter.isalnum() else "-" for letter in rung.name).strip("-")
-    log = ladder.logs / f"{file.lower()}.log"
-
-    def words(port: int) -> list[str]:
-        if rung.kind == "vllm":
-            return command(launch, known_flags(ladder.environment), port)
-        python = [str(ladder.environment.python), "-P", str(_NAIVE)]
-        named = ["--model", str(ladder.model), "--served-model-name", NAME, "--port", str(port)]
-        return [*python, *named, *rung.flags]
-
-    return Trial(launch, words, log, ladder.start_limit_s, ladder.cpu)
+    log = ladder.logs / f"{file_name(rung.name).lower()}.log"
+    if rung.kind == "vllm":
+        return await vllm_trial(launch, log, ladder.start_limit_s, ladder.cpu)
+    python = [str(ladder.environment.python), "-P", str(_NAIVE)]
+    named = ["--model", str(ladder.model), "--served-model-name", NAME, *rung.flags, "--port"]
+    return Trial(
+        launch, lambda port: [*python, *named, str(port)], log, ladder.start_limit_s, ladder.cpu
+    )
 
 
 async def _measured(asked: Climb, server: Serving, rung: Rung) -> dict[str, Any]:
@@ -90,12 +95,12 @@ async def _measured(asked: Climb, server: Serving, rung: Rung) -> dict[str, Any]
     shape = Shape(asked.prompt, asked.output, asked.shared)
     async with meter(server, shape, Promise()) as of:
         await of.run(closed(1, 2, shape))
-        alone = _point(await of.run(closed(1, ALONE, shape)))
+        alone = await of.point(closed(1, ALONE, shape))
         users = asked.users
         await _warm(of, users, shape)
         rate = alone.rates.output_tokens
         count = min(max(users, round(ENOUGH_S * rate / asked.output) * 2), 4 * users)
-        together = _point(await of.run(closed(users, count, shape)))
+        together = await of.point(closed(users, count, shape))
     return {
         "ttft_s": alone.ttft[0].value_s,
         "alone_tokens_s": rate,
@@ -111,10 +116,3 @@ async def _measured(asked: Climb, server: Serving, rung: Rung) -> dict[str, Any]
 async def _warm(of: Meter, users: int, shape: Shape) -> None:
     """A batch of this size may be compiled or captured when it first comes."""
     await of.run(closed(users, users, Shape(shape.prompt, 4, shape.shared)))
-
-
-def _point(run: Run) -> Point:
-    failed = [one.error for one in run.samples if one.error is not None]
-    if failed or run.point is None:
-        raise DidNotServe(f"{len(failed)} of {len(run.samples)} requests failed: {failed[:1]}")
-    return run.point

@@ -11,16 +11,17 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import httpx
 
 from backends.engine.benchclient import BenchClient, Target
-from backends.engine.benchfigures import Promise
+from backends.engine.benchfigures import Point, Promise
 from backends.engine.benchload import Loop, Prompts, Shape
 from backends.engine.benchreport import Run, run_of
 from backends.engine.environment import CpuOptions
-from backends.engine.flags import Launch
+from backends.engine.flags import Launch, command, known_flags
 from backends.engine.gpus import bytes_in_use
 from backends.engine.guard import descendants
 from backends.engine.process import EngineProcess, free_port
@@ -29,6 +30,7 @@ from backends.http import HttpClient, Limits
 from backends.openai import OpenAIBackend
 
 CONNECTIONS = 4096
+DRAIN_S = 2.0
 POLL_S = 0.25
 FREED_S = 30.0
 FREED_BYTES = 512 << 20
@@ -48,6 +50,17 @@ class Trial:
     log: Path
     start_limit_s: float = 900.0
     cpu: CpuOptions = field(default_factory=CpuOptions)
+
+
+async def vllm_trial(launch: Launch, log: Path, start_limit_s: float, cpu: CpuOptions) -> Trial:
+    """Of the vLLM in the launch's environment, with the flags that it knows."""
+    known = await asyncio.to_thread(known_flags, launch.environment)
+    return Trial(launch, partial(command, launch, known), log, start_limit_s, cpu)
+
+
+def file_name(name: str) -> str:
+    """A name of anything, as part of a file's."""
+    return "".join(letter if letter.isalnum() else "-" for letter in name).strip("-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +145,14 @@ class Meter:
 
     async def run(self, loop: Loop) -> Run:
         return run_of(loop, await self._client.run(loop, self._prompts), self._promise)
+
+    async def point(self, loop: Loop) -> Point:
+        """What a run came to whose every request was answered; raises `DidNotServe`."""
+        run = await self.run(loop)
+        failed = [sample.error for sample in run.samples if sample.error is not None]
+        if failed or run.point is None:
+            raise DidNotServe(f"{len(failed)} of {len(run.samples)} requests failed: {failed[:1]}")
+        return run.point
 
 
 @asynccontextmanager

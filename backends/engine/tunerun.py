@@ -4,7 +4,6 @@ The comparison is made of fresh servers in turn (defaults, best, defaults, best)
 that grew warmer or busier during a search would otherwise be taken for a better flag.
 """
 
-import asyncio
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -16,8 +15,8 @@ from typing import Any, Literal, Self
 from backends.engine.benchfigures import PUSD, Percentile, Point, Promise, cost_pusd_per_million
 from backends.engine.benchload import Shape, closed
 from backends.engine.environment import CpuOptions, Environment, Flavour
-from backends.engine.flags import BadFlags, Launch, command, known_flags
-from backends.engine.trial import DidNotServe, Meter, Serving, Trial, meter, serving
+from backends.engine.flags import BadFlags, Launch
+from backends.engine.trial import DRAIN_S, DidNotServe, Meter, Serving, meter, serving, vllm_trial
 from backends.engine.tune import (
     Arm,
     Ascent,
@@ -37,7 +36,6 @@ from backends.errors import BackendError
 
 Objective = Literal["ttft", "tpot", "throughput", "cost"]
 NAME = "tune"
-DRAIN_S = 2.0
 FINALS = 4
 _OF_LEVEL = (1.5, 3.0)  # requests of a load, in times of how many are at once
 _LEAST = 12
@@ -237,12 +235,12 @@ class _Servers:
         if self._arm == arm and self._server is not None:
             return self._server
         await self.end()
-        known = await asyncio.to_thread(known_flags, self._tuning.environment)
-        launch = _launch(self._tuning, arm)
-        trial = Trial(
-            launch, lambda port: command(launch, known, port), self._tuning.logs / "engine.log",
-            self._tuning.start_limit_s, CpuOptions(),
-        )  # fmt: skip
+        trial = await vllm_trial(
+            _launch(self._tuning, arm),
+            self._tuning.logs / "engine.log",
+            self._tuning.start_limit_s,
+            CpuOptions(),
+        )
         self._server = await self._open.enter_async_context(serving(trial))
         self._arm = arm
         return self._server
@@ -343,8 +341,4 @@ async def _at(of: Meter, tuning: Tuning, load: int, level: int) -> Point:
     times = _OF_LEVEL[min(level, len(_OF_LEVEL) - 1)]
     count = max(_LEAST * (1 + level), round(times * load))
     spread_s = min(_SPREAD_S, load / 64) if load > 1 else 0.0
-    run = await of.run(closed(load, count, tuning.shape, spread_s=spread_s))
-    failed = [one.error for one in run.samples if one.error is not None]
-    if failed or run.point is None:
-        raise DidNotServe(f"{len(failed)} of {len(run.samples)} requests failed: {failed[:1]}")
-    return run.point
+    return await of.point(closed(load, count, tuning.shape, spread_s=spread_s))

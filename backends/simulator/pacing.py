@@ -62,13 +62,6 @@ class Pacer:
     def now_s(self) -> float:
         return (self._loop.time() - self._origin_s) * self._speed
 
-    def change_speed(self, speed: float) -> None:
-        """From this moment on: an engine whose GPU got slow under it, or is well again."""
-        self.catch_up()
-        now_s = self.now_s
-        self._origin_s, self._speed = self._loop.time() - now_s / speed, speed
-        self._schedule()
-
     def submit(
         self,
         *,

@@ -12,8 +12,9 @@ from gateway.config.settings import Settings
 from gateway.config.statedir import is_held
 from gateway.policies.overrideverbs import Impossible
 from gateway.runtime import EngineSeat, Runtime
+from gateway.table_layout import EngineCell, LoadCell
 from gateway.targets.sightings import engine_state
-from gateway.targets.slots import Board, Load, Published
+from gateway.targets.slots import Board
 from router.types import EngineState, Health
 
 
@@ -40,7 +41,9 @@ class EngineHost:
         state = engine_state(board.published(row), loads, Clock().now_s(), self._stale_s, life=life)
         serves = state.health is Health.HEALTHY
         word = state.health.value if serves or not seat.managed else board.stage(row)
-        return Seen(row, seat, state, int(board.own_loads(row)[Load.SEQUENCES]), int(life), word)
+        return Seen(
+            row, seat, state, int(board.own_loads(row)[LoadCell.SEQUENCES]), int(life), word
+        )
 
     def every(self) -> list[Seen]:
         return [self.look(row) for row in range(len(self.runtime.engines))]
@@ -55,11 +58,11 @@ class EngineHost:
 
     def started_us(self, row: int) -> int:
         """When the process that serves was started, by the epoch; 0: it does not say."""
-        return int(self._board.published(row)[Published.STARTED_S] * 1e6)
+        return int(self._board.published(row)[EngineCell.STARTED_S] * 1e6)
 
     def round_trip_us(self, row: int) -> int | None:
         """Of a connection that telemetry opened within the last minute; `None`: not known."""
-        return round(self._board.published(row)[Published.ROUND_TRIP_S] * 1e6) or None
+        return round(self._board.published(row)[EngineCell.ROUND_TRIP_S] * 1e6) or None
 
     def order(self, row: int, verb: str = "") -> None:
         """Ask the host's parent process, which alone starts and ends engines, for its next life.

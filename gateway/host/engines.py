@@ -31,8 +31,9 @@ from gateway.config.settings import Engine, Settings
 from gateway.host.children import Child, Command
 from gateway.host.devices import assigned, memory
 from gateway.runtime import BUDGET, SEQUENCES, EngineSeat, Runtime
+from gateway.table_layout import LoadCell
 from gateway.targets.enginewords import PARENT, Words
-from gateway.targets.slots import Board, Load
+from gateway.targets.slots import Board
 
 QUICK_GRACE_S = 5.0
 START_LIMIT_S = 900.0
@@ -187,7 +188,7 @@ class EngineSupervision:
     def _waits(self, row: int) -> bool:
         """Whether a request is under way there, or was, and nothing was heard of it."""
         loads = self._board.own_loads(row)
-        return loads[Load.SEQUENCES] > 0 or loads[Load.SILENT_S] > loads[Load.HEARD_S]
+        return loads[LoadCell.SEQUENCES] > 0 or loads[LoadCell.SILENT_S] > loads[LoadCell.HEARD_S]
 
     def _spec(self, row: int, seat: EngineSeat) -> EngineSpec:
         engine = self._settings.pools[seat.pool].engine

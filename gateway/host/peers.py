@@ -24,7 +24,8 @@ from gateway.peers.shares import NOTHING, Share, added, share_of
 from gateway.peers.telling import Telling, split
 from gateway.process import start_process
 from gateway.runtime import EngineSeat, Runtime
-from gateway.targets.slots import Board, Load
+from gateway.table_layout import LoadCell
+from gateway.targets.slots import Board
 
 TICK_S = 0.05
 
@@ -65,7 +66,7 @@ class Exchange:
         """Tell, and write down what was told; the stamp goes last."""
         loads = [self._board.own_loads(row) for row in range(len(self._keys))]
         known: list[tuple[float, ...]] = [
-            (*share_of(each, 0.0)[:-1], each[Load.QUEUE_MOVED_S]) for each in loads
+            (*share_of(each, 0.0)[:-1], each[LoadCell.QUEUE_MOVED_S]) for each in loads
         ]
         changed, self._known = known != self._known, known
         self._telling.tell(self._own(loads, now_s), now_s, changed=changed)

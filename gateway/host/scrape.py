@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from backends.kvevents import PrefixMemory
 from backends.metrics import METRICS_PATH, EngineSample
 from backends.stepmodel import StepModel
-from gateway.targets.slots import HEALTHS, Board, Load, Published
+from gateway.table_layout import HEALTHS, EngineCell, LoadCell
+from gateway.targets.slots import Board
 from ledger.fleet.samples import PPM, Sample
 from router.feedback import HitTrust, Loops, Sums
 
@@ -79,20 +80,20 @@ class Watch:
         that was started since, it is forgotten. False: there is nothing to go on with.
         """
         said = board.published(self.row)
-        updated_s, life = said[Published.UPDATED_S], board.life(self.row)
-        model = StepModel(*said[Published.A_S : Published.T0_S + 1])
+        updated_s, life = said[EngineCell.UPDATED_S], board.life(self.row)
+        model = StepModel(*said[EngineCell.A_S : EngineCell.T0_S + 1])
         recent = updated_s and 0.0 <= now_s - updated_s <= TAKE_OVER_S
-        healthy = said[Published.HEALTH] == HEALTHS.index("healthy")
-        if not (recent and healthy and said[Published.LIFE] == life and model.a_s > 0.0):
+        healthy = said[EngineCell.HEALTH] == HEALTHS.index("healthy")
+        if not (recent and healthy and said[EngineCell.LIFE] == life and model.a_s > 0.0):
             return False
         self.life, self.step, self.read_s, self._taken_over = life, model, updated_s, True
-        self._started_s = said[Published.STARTED_S]
-        self.limits.context_tokens = int(said[Published.CONTEXT_TOKENS])
-        self.loops.step_feedback = said[Published.STEP_FEEDBACK]
-        self.loops.safety_ttft = said[Published.SAFETY_TTFT]
-        self.loops.safety_tpot = said[Published.SAFETY_TPOT]
-        self.loops.prefill_rate = said[Published.PREFILL_RATE]
-        self.memory.forgotten_s = said[Published.FORGOTTEN_S]
+        self._started_s = said[EngineCell.STARTED_S]
+        self.limits.context_tokens = int(said[EngineCell.CONTEXT_TOKENS])
+        self.loops.step_feedback = said[EngineCell.STEP_FEEDBACK]
+        self.loops.safety_ttft = said[EngineCell.SAFETY_TTFT]
+        self.loops.safety_tpot = said[EngineCell.SAFETY_TPOT]
+        self.loops.prefill_rate = said[EngineCell.PREFILL_RATE]
+        self.memory.forgotten_s = said[EngineCell.FORGOTTEN_S]
         return True
 
     def saw(self, sample: EngineSample, board: Board, now_s: float) -> None:
@@ -109,42 +110,42 @@ class Watch:
         self._started_s = max(started_s, self._started_s)
         loads = board.loads(self.row)
         if sample.load is not None:
-            self._excess.append(sample.load - loads[Load.SEQUENCES])
+            self._excess.append(sample.load - loads[LoadCell.SEQUENCES])
         if self.sample is not None and self.read_s is not None and sample.running:
             self._busy_s += now_s - self.read_s
         self.loops.fold(sums_of(board.own_loads(self.row)), now_s)
         if sample.prefix_hit_tokens_total is not None:
-            self.trust.fold(loads[Load.PREFIX_EXPECTED_TOTAL], sample.prefix_hit_tokens_total)
+            self.trust.fold(loads[LoadCell.PREFIX_EXPECTED_TOTAL], sample.prefix_hit_tokens_total)
         self.sample, self.read_s = sample, now_s
 
     def publish(self, board: Board) -> None:
         """Write this engine's row; the time stamp is that of the last good scrape."""
         step, sample = self.step, self.sample
         foreign = max(0.0, min(self._excess, default=0.0))
-        cells: dict[Published, float] = {
-            Published.LIFE: self.life,
-            Published.STARTED_S: self._started_s,
-            Published.UPDATED_S: self.read_s or 0.0,
-            Published.A_S: 0.0 if step is None else step.a_s,
-            Published.B_S: 0.0 if step is None else step.b_s,
-            Published.C_S: 0.0 if step is None else step.c_s,
-            Published.D_S: 0.0 if step is None else step.d_s,
-            Published.T0_S: 0.0 if step is None else step.t0_s,
-            Published.HEALTH: float(HEALTHS.index(self.health)),
-            Published.KV_CAPACITY_TOKENS: float((sample and sample.kv_capacity_tokens) or 0),
-            Published.KV_BLOCK_TOKENS: float((sample and sample.kv_block_tokens) or 0),
-            Published.FOREIGN_SEQUENCES: foreign,
-            Published.FOREIGN_KV_TOKENS: self._foreign_kv(board, foreign),
-            Published.STEP_FEEDBACK: self.loops.step_feedback,
-            Published.SAFETY_TTFT: self.loops.safety_ttft,
-            Published.SAFETY_TPOT: self.loops.safety_tpot,
-            Published.PREFILL_RATE: self.loops.prefill_rate,
-            Published.PREFIX_TRUST: self.trust.share,
-            Published.MAX_NUM_SEQS: float(self.limits.max_num_seqs),
-            Published.PREFILL_BUDGET_TOKENS: float(self.limits.prefill_budget_tokens),
-            Published.CONTEXT_TOKENS: float(self.limits.context_tokens),
-            Published.FORGOTTEN_S: self.memory.forgotten_s,
-            Published.ROUND_TRIP_S: self.round_trip_s or 0.0,
+        cells: dict[EngineCell, float] = {
+            EngineCell.LIFE: self.life,
+            EngineCell.STARTED_S: self._started_s,
+            EngineCell.UPDATED_S: self.read_s or 0.0,
+            EngineCell.A_S: 0.0 if step is None else step.a_s,
+            EngineCell.B_S: 0.0 if step is None else step.b_s,
+            EngineCell.C_S: 0.0 if step is None else step.c_s,
+            EngineCell.D_S: 0.0 if step is None else step.d_s,
+            EngineCell.T0_S: 0.0 if step is None else step.t0_s,
+            EngineCell.HEALTH: float(HEALTHS.index(self.health)),
+            EngineCell.KV_CAPACITY_TOKENS: float((sample and sample.kv_capacity_tokens) or 0),
+            EngineCell.KV_BLOCK_TOKENS: float((sample and sample.kv_block_tokens) or 0),
+            EngineCell.FOREIGN_SEQUENCES: foreign,
+            EngineCell.FOREIGN_KV_TOKENS: self._foreign_kv(board, foreign),
+            EngineCell.STEP_FEEDBACK: self.loops.step_feedback,
+            EngineCell.SAFETY_TTFT: self.loops.safety_ttft,
+            EngineCell.SAFETY_TPOT: self.loops.safety_tpot,
+            EngineCell.PREFILL_RATE: self.loops.prefill_rate,
+            EngineCell.PREFIX_TRUST: self.trust.share,
+            EngineCell.MAX_NUM_SEQS: float(self.limits.max_num_seqs),
+            EngineCell.PREFILL_BUDGET_TOKENS: float(self.limits.prefill_budget_tokens),
+            EngineCell.CONTEXT_TOKENS: float(self.limits.context_tokens),
+            EngineCell.FORGOTTEN_S: self.memory.forgotten_s,
+            EngineCell.ROUND_TRIP_S: self.round_trip_s or 0.0,
         }
         board.publish(self.row, cells)
 
@@ -166,7 +167,7 @@ class Watch:
             kv_usage_ppm=None
             if sample.kv_usage_ratio is None
             else round(sample.kv_usage_ratio * PPM),
-            kv_promised_ppm=round(loads[Load.PROMISED_TOKENS] / capacity * PPM)
+            kv_promised_ppm=round(loads[LoadCell.PROMISED_TOKENS] / capacity * PPM)
             if capacity
             else None,
             prompt_tokens_total=sample.prompt_tokens_total,
@@ -176,7 +177,7 @@ class Watch:
             busy_us=round(busy_s * 1e6),
             step_feedback_ppm=round(self.loops.step_feedback * PPM),
             bid_price_pusd_per_s=self.fixed_pusd_per_s
-            or round(board.published(self.row)[Published.BID_PRICE_PUSD_PER_S]),
+            or round(board.published(self.row)[EngineCell.BID_PRICE_PUSD_PER_S]),
             age_us=None if self.read_s is None else round((now_s - self.read_s) * 1e6),
             simulated=self.simulated,
         )
@@ -206,8 +207,8 @@ class Watch:
             most = self.limits.context_tokens or sample.kv_capacity_tokens
             return min(float(sample.kv_capacity_tokens), foreign * most)
         loads = board.loads(self.row)
-        own = loads[Load.CONTEXT_TOKENS] + loads[Load.QUEUED_PREFILL_TOKENS]
-        rounding = loads[Load.SEQUENCES] * (sample.kv_block_tokens or 0)
+        own = loads[LoadCell.CONTEXT_TOKENS] + loads[LoadCell.QUEUED_PREFILL_TOKENS]
+        rounding = loads[LoadCell.SEQUENCES] * (sample.kv_block_tokens or 0)
         return max(0.0, sample.kv_usage_ratio * sample.kv_capacity_tokens - own - rounding)
 
 
@@ -223,11 +224,11 @@ def _fell(before: EngineSample, after: EngineSample) -> bool:
 def sums_of(loads: Sequence[float]) -> Sums:
     """All workers' evidence on one engine, from their cells."""
     return Sums(
-        loads[Load.OBSERVED_STEP_S_TOTAL],
-        loads[Load.PREDICTED_STEP_S_TOTAL],
-        loads[Load.PREFILLED_TOKENS_TOTAL] + loads[Load.QUEUED_PREFILL_TOKENS],
-        loads[Load.TTFT_PULL_TOTAL],
-        loads[Load.TPOT_PULL_TOTAL],
-        loads[Load.JUDGED_TOTAL],
-        loads[Load.MISSED_TOTAL],
+        loads[LoadCell.OBSERVED_STEP_S_TOTAL],
+        loads[LoadCell.PREDICTED_STEP_S_TOTAL],
+        loads[LoadCell.PREFILLED_TOKENS_TOTAL] + loads[LoadCell.QUEUED_PREFILL_TOKENS],
+        loads[LoadCell.TTFT_PULL_TOTAL],
+        loads[LoadCell.TPOT_PULL_TOTAL],
+        loads[LoadCell.JUDGED_TOTAL],
+        loads[LoadCell.MISSED_TOTAL],
     )

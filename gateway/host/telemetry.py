@@ -44,9 +44,10 @@ from gateway.limits.ratelimits import are_shared
 from gateway.policies.overrides import is_disabled, standing
 from gateway.process import start_process
 from gateway.runtime import EngineSeat, Runtime
+from gateway.table_layout import HEALTHS
 from gateway.targets.enginewords import TELEMETRY, Words
 from gateway.targets.evictions import listen
-from gateway.targets.slots import HEALTHS, Board
+from gateway.targets.slots import Board
 from ledger.database import make_engine
 from ledger.fleet.samples import Sample, add_capacity, add_catalog, add_round_trips, add_samples
 from ledger.money import usd_to_pusd

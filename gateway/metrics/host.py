@@ -14,8 +14,9 @@ from prometheus_client.registry import Collector
 from gateway.batches.wake import read_progress
 from gateway.clock import Clock
 from gateway.peers.row import PeersRow
+from gateway.table_layout import EngineCell, LoadCell
 from gateway.targets.sightings import engine_state
-from gateway.targets.slots import Board, Load, Published
+from gateway.targets.slots import Board
 from ledger.fleet.driftnotes import read_drift
 from ledger.writing.lag import read_lag
 from router.types import Health
@@ -108,13 +109,13 @@ class HostMetrics(Collector):
                 continue  # on purpose: no alert is to come of it
             serves = state.health is Health.HEALTHY
             healthy.add_metric([name], float(serves))
-            expected.add_metric([name], loads[Load.PREFIX_EXPECTED_TOTAL])
+            expected.add_metric([name], loads[LoadCell.PREFIX_EXPECTED_TOTAL])
             if serves:
                 running.add_metric([name], state.running)
-                trust.add_metric([name], published[Published.PREFIX_TRUST])
-                bid.add_metric([name], published[Published.BID_PRICE_PUSD_PER_S] * _HOURLY)
-            if serves and published[Published.FORGOTTEN_S]:
-                reach.add_metric([name], now_s - published[Published.FORGOTTEN_S])
+                trust.add_metric([name], published[EngineCell.PREFIX_TRUST])
+                bid.add_metric([name], published[EngineCell.BID_PRICE_PUSD_PER_S] * _HOURLY)
+            if serves and published[EngineCell.FORGOTTEN_S]:
+                reach.add_metric([name], now_s - published[EngineCell.FORGOTTEN_S])
             if serves and state.kv_capacity_tokens > 0:
                 used.add_metric([name], state.kv_used_tokens / state.kv_capacity_tokens)
         yield from (healthy, running, used, expected, trust, reach, bid)

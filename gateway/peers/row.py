@@ -5,7 +5,8 @@ that nothing counts which nobody hears any more.
 """
 
 from gateway.peers.shares import CELLS, Share
-from gateway.targets.slots import Board, Load
+from gateway.table_layout import LoadCell
+from gateway.targets.slots import Board
 
 
 class PeersRow:
@@ -36,9 +37,9 @@ class PeersRow:
             cells[row + cell] = value
         queued, waiting = share.queued_prefill_tokens, share.queued_sequences
         moved_s = now_s - share.queue_moved_ago_s if waiting > 0.0 else 0.0
-        cells[row + Load.QUEUE_MOVED_S] = moved_s
+        cells[row + LoadCell.QUEUE_MOVED_S] = moved_s
         # Their prompts are taken to be alike: the spread of each host's is not told.
-        cells[row + Load.QUEUED_SQUARES] = queued * queued / waiting if waiting > 0.0 else 0.0
+        cells[row + LoadCell.QUEUED_SQUARES] = queued * queued / waiting if waiting > 0.0 else 0.0
 
     def clear(self) -> None:
         for cell in range(self._first, self._first + self._board.layout.peers_cells):

@@ -1,6 +1,6 @@
 """What one host has in flight on one engine, as it tells other hosts.
 
-Sums alone: no counter of `Load` that feeds a loop, for each host corrects itself by its own
+Sums alone: no counter of `LoadCell` that feeds a loop, for each host corrects itself by its own
 evidence, and no moment, for each machine's clock begins elsewhere. How long ago the head of the
 queue began is told instead, and becomes a moment of the clock of whoever hears it.
 """
@@ -8,13 +8,13 @@ queue began is told instead, and becomes a moment of the clock of whoever hears 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from gateway.targets.slots import Load
+from gateway.table_layout import LoadCell
 
 LONGEST_AGO_S = 1e6
 
 
 class Share(NamedTuple):
-    """Units as in `Load`; `tightest_tpot_ms` 0: none is promised."""
+    """Units as in `LoadCell`; `tightest_tpot_ms` 0: none is promised."""
 
     sequences: float = 0.0
     context_tokens: float = 0.0
@@ -28,9 +28,13 @@ class Share(NamedTuple):
 MOST = Share(1e6, 1e12, 1e12, 1e12, 1e6, 1e7, LONGEST_AGO_S)
 NOTHING = Share()
 CELLS = (
-    Load.SEQUENCES, Load.CONTEXT_TOKENS, Load.QUEUED_PREFILL_TOKENS, Load.PROMISED_TOKENS,
-    Load.QUEUED_SEQUENCES, Load.TIGHTEST_TPOT_MS,
-)  # fmt: skip
+    LoadCell.SEQUENCES,
+    LoadCell.CONTEXT_TOKENS,
+    LoadCell.QUEUED_PREFILL_TOKENS,
+    LoadCell.PROMISED_TOKENS,
+    LoadCell.QUEUED_SEQUENCES,
+    LoadCell.TIGHTEST_TPOT_MS,
+)
 
 
 def is_sound(share: Share) -> bool:
@@ -40,7 +44,7 @@ def is_sound(share: Share) -> bool:
 
 def share_of(loads: Sequence[float], now_s: float) -> Share:
     """From this host's own cells of one engine; kept within bounds, for sums of floats drift."""
-    queued, moved_s = loads[Load.QUEUED_SEQUENCES], loads[Load.QUEUE_MOVED_S]
+    queued, moved_s = loads[LoadCell.QUEUED_SEQUENCES], loads[LoadCell.QUEUE_MOVED_S]
     ago_s = now_s - moved_s if queued > 0.0 and moved_s else 0.0
     told = (*(loads[cell] for cell in CELLS), ago_s)
     return Share(*(min(max(0.0, value), most) for value, most in zip(told, MOST, strict=True)))

@@ -13,7 +13,7 @@ time, and how much they then get, their own load decides.
 from collections.abc import Sequence
 
 from gateway.clock import Clock
-from gateway.targets.slots import Load, Seen
+from gateway.table_layout import ApiStatsCell, LoadCell
 
 CIRCUIT_FAILURES = 5  # in a row, as Envoy's outlier detection ejects
 BACK_OFF_S = 5.0  # first silence after the circuit opened; doubles per further failure
@@ -22,9 +22,13 @@ DOUBLES_S = 0.5
 RAMP_S = 10.0  # by then a million: no limit
 
 # Plain numbers: members of an enumeration cost time as indices.
-_OPENED_S, _ANSWERED_S, _OUT = int(Seen.OPENED_S), int(Seen.ANSWERED_S), int(Seen.REQUESTS_OUT)
-_SEQUENCES, _WAITING = int(Load.SEQUENCES), int(Load.QUEUED_SEQUENCES)
-_HEARD, _SILENT, _ASK_AT = int(Load.HEARD_S), int(Load.SILENT_S), int(Load.ASK_AT_S)
+_OPENED_S, _ANSWERED_S, _OUT = (
+    int(ApiStatsCell.OPENED_S),
+    int(ApiStatsCell.ANSWERED_S),
+    int(ApiStatsCell.REQUESTS_OUT),
+)
+_SEQUENCES, _WAITING = int(LoadCell.SEQUENCES), int(LoadCell.QUEUED_SEQUENCES)
+_HEARD, _SILENT, _ASK_AT = int(LoadCell.HEARD_S), int(LoadCell.SILENT_S), int(LoadCell.ASK_AT_S)
 
 
 def back_off_s(failures: float) -> float:

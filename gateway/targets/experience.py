@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 from backends.ratelimit import Allowance, RateLimit
 from gateway.clock import Clock
+from gateway.table_layout import ApiStatsCell
 from gateway.targets.circuit import (
     BACK_OFF_LIMIT_S,
     CIRCUIT_FAILURES,
@@ -23,7 +24,7 @@ from gateway.targets.circuit import (
     is_warming,
 )
 from gateway.targets.heldoff import HeldOff
-from gateway.targets.slots import Board, Seen
+from gateway.targets.slots import Board
 from router.types import ApiState, Health
 
 GAIN = 0.05  # an observation's weight once a few have been seen
@@ -33,8 +34,8 @@ RESET_LIMIT_S = 60.0  # beyond it a request now and then asks again
 # A limit's cells, from `REQUESTS_LEFT` or `TOKENS_LEFT` on.
 _SAID_S, _REFILL_PER_S, _UNTIL_S, _OUT = range(1, 5)
 # Plain numbers: members of an enumeration cost time as indices.
-_REQUESTS, _TOKENS = int(Seen.REQUESTS_LEFT), int(Seen.TOKENS_LEFT)
-_RETRY_AT_S, MOMENTS = int(Seen.RETRY_AT_S), int(Seen.LN_TPOT_VAR) + 1
+_REQUESTS, _TOKENS = int(ApiStatsCell.REQUESTS_LEFT), int(ApiStatsCell.TOKENS_LEFT)
+_RETRY_AT_S, MOMENTS = int(ApiStatsCell.RETRY_AT_S), int(ApiStatsCell.LN_TPOT_VAR) + 1
 
 Latencies = tuple[float | None, float, float | None, float, int]
 """As `ApiState` has them: TTFT in ms and its sigma, TPOT and its sigma, observations."""
@@ -63,24 +64,26 @@ class Experience:
         if not ok:
             if suspect is not None and not _counts(self._suspects, row, suspect):
                 return
-            failures, now_s = cells[base + Seen.FAILURES_IN_A_ROW] + 1, self._clock.now_s()
-            if failures > CIRCUIT_FAILURES and now_s < cells[base + Seen.RETRY_AT_S]:
+            failures, now_s = cells[base + ApiStatsCell.FAILURES_IN_A_ROW] + 1, self._clock.now_s()
+            if failures > CIRCUIT_FAILURES and now_s < cells[base + ApiStatsCell.RETRY_AT_S]:
                 return  # it was on its way when the circuit opened, and says nothing new
-            cells[base + Seen.FAILURES_IN_A_ROW] = failures
+            cells[base + ApiStatsCell.FAILURES_IN_A_ROW] = failures
             if failures >= CIRCUIT_FAILURES:
-                cells[base + Seen.RETRY_AT_S] = now_s + back_off_s(failures)
-                cells[base + Seen.OPENED_S] = now_s
+                cells[base + ApiStatsCell.RETRY_AT_S] = now_s + back_off_s(failures)
+                cells[base + ApiStatsCell.OPENED_S] = now_s
             return
-        cells[base + Seen.FAILURES_IN_A_ROW] = 0.0
+        cells[base + ApiStatsCell.FAILURES_IN_A_ROW] = 0.0
         self._suspects.pop(row, None)
         if ttft_s is None:
             return
-        count = cells[base + Seen.OBSERVATIONS]
+        count = cells[base + ApiStatsCell.OBSERVATIONS]
         gain = max(GAIN, 1.0 / (count + 1))
-        self._fold(base + Seen.LN_TTFT_MEAN, base + Seen.LN_TTFT_VAR, ttft_s, gain)
+        self._fold(base + ApiStatsCell.LN_TTFT_MEAN, base + ApiStatsCell.LN_TTFT_VAR, ttft_s, gain)
         if tpot_s is not None:
-            self._fold(base + Seen.LN_TPOT_MEAN, base + Seen.LN_TPOT_VAR, tpot_s, gain)
-        cells[base + Seen.OBSERVATIONS] = count + 1
+            self._fold(
+                base + ApiStatsCell.LN_TPOT_MEAN, base + ApiStatsCell.LN_TPOT_VAR, tpot_s, gain
+            )
+        cells[base + ApiStatsCell.OBSERVATIONS] = count + 1
 
     def engine(self, row: int, *, ok: bool, suspect: str | None = None) -> None:
         """One attempt at an own engine ended; `suspect` as for APIs."""
@@ -97,8 +100,8 @@ class Experience:
     def answered(self, row: int) -> None:
         """The head of an answer came: from the first one after a silence on, more may follow."""
         board = self._board
-        opened_s = max([cells[Seen.OPENED_S] for cells in board.seen(row)])
-        cell = board.seen_row(self._worker, row) + Seen.ANSWERED_S
+        opened_s = max([cells[ApiStatsCell.OPENED_S] for cells in board.seen(row)])
+        cell = board.seen_row(self._worker, row) + ApiStatsCell.ANSWERED_S
         if opened_s and board.cells[cell] <= opened_s:
             board.cells[cell] = self._clock.now_s()
 
@@ -107,7 +110,7 @@ class Experience:
 
         Who was on the way meanwhile and heard of a shorter one does not end the longer.
         """
-        cell = self._board.seen_row(self._worker, row) + Seen.RETRY_AT_S
+        cell = self._board.seen_row(self._worker, row) + ApiStatsCell.RETRY_AT_S
         until_s = self._clock.now_s() + min(retry_after_s, BACK_OFF_LIMIT_S)
         self._board.cells[cell] = max(self._board.cells[cell], until_s)
 
@@ -123,8 +126,8 @@ class Experience:
         if self._board.layout.apis[row].endswith("/*"):
             return
         base = self._board.seen_row(self._worker, row)
-        self._said(base + Seen.REQUESTS_LEFT, said.requests)
-        self._said(base + Seen.TOKENS_LEFT, said.tokens)
+        self._said(base + ApiStatsCell.REQUESTS_LEFT, said.requests)
+        self._said(base + ApiStatsCell.TOKENS_LEFT, said.tokens)
 
     def _said(self, first: int, said: Allowance) -> None:
         """Answers overtake each other: until the limit starts over, the least that was told holds.
@@ -158,15 +161,15 @@ class Passage:
 
     def __init__(self, board: Board, row: int, tokens: int) -> None:
         self._board, self._row, self._tokens, self._landed = board, row, tokens, False
-        board.cells[row + Seen.REQUESTS_OUT] += 1.0
-        board.cells[row + Seen.TOKENS_OUT] += tokens
+        board.cells[row + ApiStatsCell.REQUESTS_OUT] += 1.0
+        board.cells[row + ApiStatsCell.TOKENS_OUT] += tokens
 
     def land(self) -> None:
         """The answer's head told what is left, or there is none; idempotent."""
         if not self._landed:
             self._landed = True
-            self._board.cells[self._row + Seen.REQUESTS_OUT] -= 1.0
-            self._board.cells[self._row + Seen.TOKENS_OUT] -= self._tokens
+            self._board.cells[self._row + ApiStatsCell.REQUESTS_OUT] -= 1.0
+            self._board.cells[self._row + ApiStatsCell.TOKENS_OUT] -= self._tokens
 
 
 def latencies_of(seen: Sequence[Sequence[float]]) -> Latencies:

@@ -15,12 +15,13 @@ from hashlib import blake2b
 from backends.errors import BackendError
 from backends.ratelimit import Allowance
 from gateway.clock import Clock
+from gateway.table_layout import HELD_OFF, BackoffCell
 from gateway.targets.circuit import BACK_OFF_LIMIT_S, CIRCUIT_FAILURES, back_off_s
-from gateway.targets.slots import HELD_OFF, Board, Held
+from gateway.targets.slots import Board
 from router.types import ApiState
 
 LIMITED = 429
-_CELLS, _UNTIL_S, _REFUSALS = len(Held), int(Held.UNTIL_S), int(Held.REFUSALS)
+_CELLS, _UNTIL_S, _REFUSALS = len(BackoffCell), int(BackoffCell.UNTIL_S), int(BackoffCell.REFUSALS)
 
 
 class HeldOff:

@@ -10,8 +10,9 @@ import asyncio
 
 from backends.errors import Overtaken
 from gateway.peers.row import PeersRow
+from gateway.table_layout import LoadCell
 from gateway.targets.silence import Wait
-from gateway.targets.slots import Board, Load
+from gateway.targets.slots import Board
 from router.hindsight import Others, stands
 
 LOOK_S = 0.05  # how long news takes in the middle: a tick of the host that tells, one of ours
@@ -49,8 +50,8 @@ class Hindsight:
     def _others(self, engine: int) -> Others:
         row, cells = self._board.peers_row(engine), self._board.cells
         return Others(
-            cells[row + Load.SEQUENCES],
-            cells[row + Load.CONTEXT_TOKENS],
-            cells[row + Load.QUEUED_PREFILL_TOKENS],
-            cells[row + Load.PROMISED_TOKENS],
+            cells[row + LoadCell.SEQUENCES],
+            cells[row + LoadCell.CONTEXT_TOKENS],
+            cells[row + LoadCell.QUEUED_PREFILL_TOKENS],
+            cells[row + LoadCell.PROMISED_TOKENS],
         )

@@ -21,7 +21,8 @@ from pathlib import Path
 from zlib import crc32
 
 from gateway.intake import Asked
-from gateway.targets.slots import Board, Owned, Published
+from gateway.table_layout import EngineCell, SupervisionCell
+from gateway.targets.slots import Board
 from router.prompts import Beginning
 from router.types import Kind, Request
 
@@ -37,8 +38,8 @@ _MASK = (1 << 32) - 1
 _TURN = 0x9E3779B1  # odd and far from any checksum's own structure: sets the lives apart
 _CELL_BYTES = 4
 TICKS_PER_S = 64  # of the times: two years of a machine fit in a cell
-_CAPACITY, _TRUST = int(Published.KV_CAPACITY_TOKENS), int(Published.PREFIX_TRUST)
-_FORGOTTEN, _LIFE = int(Published.FORGOTTEN_S), int(Owned.LIFE)
+_CAPACITY, _TRUST = int(EngineCell.KV_CAPACITY_TOKENS), int(EngineCell.PREFIX_TRUST)
+_FORGOTTEN, _LIFE = int(EngineCell.FORGOTTEN_S), int(SupervisionCell.LIFE)
 _READ = {Kind.CHAT: "messages", Kind.COMPLETION: "prompt"}
 
 

@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from gateway.table_layout import HEALTHS, SupervisionCell
 from gateway.targets.experience import MOMENTS, Latencies, latencies_of, state_of
 from gateway.targets.heldoff import held_off_s
-from gateway.targets.slots import HEALTHS, Board, Owned
+from gateway.targets.slots import Board
 from router.feedback import SAFETY_TPOT, SAFETY_TTFT
 from router.market import Market
 from router.types import ApiState, EngineState, Health, StepModel
@@ -22,7 +23,7 @@ AHEAD_S = 1.0  # metrics may be newer than the moment that a request goes by; no
 FRESH_S = 0.01  # ages are at most so much behind; scrapes come every half second
 _HEALTHS = tuple(Health(word) for word in HEALTHS)
 _HEALTHY = Health.HEALTHY
-_LIFE = int(Owned.LIFE)
+_LIFE = int(SupervisionCell.LIFE)
 
 Shunned = Callable[[int, Sequence[float], float], bool]
 """(row, loads, monotonic seconds) -> whether the engine is left alone for its failures."""

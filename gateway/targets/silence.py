@@ -21,7 +21,8 @@ from typing import Any
 from backends.errors import BackendError, Silent
 from gateway.attempt import Attempt
 from gateway.clock import Clock
-from gateway.targets.slots import Board, Load
+from gateway.table_layout import LoadCell
+from gateway.targets.slots import Board
 
 PATIENCE_S = 1.0  # beyond so many times what the forecast says
 FORECASTS = 3.0
@@ -32,7 +33,7 @@ LATE_S = 0.5  # a look that comes so late says that this process stood still: th
 ASK_AGAIN_S, ASK_AGAIN_LIMIT_S = 1.0, 8.0
 
 # Plain numbers: members of an enumeration cost time as indices.
-_HEARD, _SILENT, _ASK_AT = int(Load.HEARD_S), int(Load.SILENT_S), int(Load.ASK_AT_S)
+_HEARD, _SILENT, _ASK_AT = int(LoadCell.HEARD_S), int(LoadCell.SILENT_S), int(LoadCell.ASK_AT_S)
 
 
 class Wait:

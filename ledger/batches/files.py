@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 
 from sqlalchemy import Connection, Engine, Select, delete, func, insert, select, update
 
-from ledger.database import reading
+from ledger.database import read_row, read_rows, read_value, reading, write_alone
 from ledger.orm.batches import File, FileChunk
 from ledger.submissions import Asking, claimed
 
@@ -48,8 +48,7 @@ class FileStore:
         self._engine = engine
 
     def begin(self, record: FileRecord) -> None:
-        with self._engine.begin() as connection:
-            connection.execute(insert(File).values(**asdict(record)))
+        write_alone(self._engine, insert(File).values(**asdict(record)))
 
     def append(
         self, file_id: str, number: int, data: bytes, *, team_limit_bytes: int | None = None
@@ -100,8 +99,7 @@ class FileStore:
         query = select(*_COLUMNS).where(
             File.id == file_id, File.team_id == team_id, File.status == PROCESSED
         )
-        with reading(self._engine) as connection:
-            row = connection.execute(query).one_or_none()
+        row = read_row(self._engine, query)
         return None if row is None else FileRecord(*row)
 
     def listed(
@@ -120,20 +118,17 @@ class FileStore:
         if after is not None:
             query = query.where(File.id < after if newest_first else File.id > after)
         query = query.order_by(File.id.desc() if newest_first else File.id).limit(limit)
-        with reading(self._engine) as connection:
-            return [FileRecord(*row) for row in connection.execute(query)]
+        return [FileRecord(*row) for row in read_rows(self._engine, query)]
 
     def kept_bytes(self, team_id: str) -> int:
         """With what is arriving."""
-        with reading(self._engine) as connection:
-            return int(connection.execute(_kept(team_id)).scalar_one())
+        return int(read_value(self._engine, _kept(team_id)) or 0)
 
     def chunk(self, file_id: str, number: int) -> bytes | None:
         query = select(FileChunk.data).where(
             FileChunk.file_id == file_id, FileChunk.number == number
         )
-        with reading(self._engine) as connection:
-            return connection.execute(query).scalar_one_or_none()
+        return read_value(self._engine, query)
 
     def chunks(self, file_id: str) -> Iterator[bytes]:
         """All of it, a transaction a chunk."""

@@ -21,7 +21,7 @@ from ledger.batches.fairclaims import (
     fair_rows,
     goes_on,
 )
-from ledger.database import reading
+from ledger.database import read_rows, read_value, reading, write_alone
 from ledger.orm.batches import Batch, BatchLine
 
 READ = 50  # rows of one look at answers
@@ -79,8 +79,7 @@ class LineStore:
                 connection.execute(insert(BatchLine), rows)
 
     def forget(self, batch_id: str) -> None:
-        with self._engine.begin() as connection:
-            connection.execute(delete(BatchLine).where(BatchLine.batch_id == batch_id))
+        write_alone(self._engine, delete(BatchLine).where(BatchLine.batch_id == batch_id))
 
     def models(self) -> list[str]:
         """The models of lines that are not done."""
@@ -146,16 +145,14 @@ class LineStore:
             .where(BatchLine.state == WAITING, BatchLine.model == model)
             .group_by(BatchLine.batch_id)
         )
-        with reading(self._engine) as connection:
-            return {row[0]: row[1] for row in connection.execute(query)}
+        return {row[0]: row[1] for row in read_rows(self._engine, query)}
 
     def runners(self, model: str) -> int:
         """How many have lines of a model in hand."""
         query = select(func.count(BatchLine.owner.distinct())).where(
             BatchLine.state == RUNNING, BatchLine.model == model
         )
-        with reading(self._engine) as connection:
-            return int(connection.execute(query).scalar_one())
+        return int(read_value(self._engine, query) or 0)
 
     def renew(self, claims: Sequence[Claim], *, until_us: int) -> list[Claim]:
         """Those that are lost: another runner has them, or had."""
@@ -189,14 +186,12 @@ class LineStore:
             values["kept"] = True
         if failed:
             values["failures"] = BatchLine.failures + 1
-        with self._engine.begin() as connection:
-            connection.execute(self._mine(claim).values(**values))
+        write_alone(self._engine, self._mine(claim).values(**values))
 
     def release(self) -> None:
         """Everything in this owner's hands is free again."""
         left = update(BatchLine).where(BatchLine.state == RUNNING, BatchLine.owner == self._owner)
-        with self._engine.begin() as connection:
-            connection.execute(left.values(state=WAITING, owner=None))
+        write_alone(self._engine, left.values(state=WAITING, owner=None))
 
     def take_over(self, seat: str) -> None:
         """What an earlier life of this seat (`SEAT/life`) left is free at once: it is dead."""
@@ -225,14 +220,12 @@ class LineStore:
         query = select(func.count()).where(
             BatchLine.batch_id == batch_id, BatchLine.state == RUNNING, BatchLine.lease_us > now_us
         )
-        with reading(self._engine) as connection:
-            return int(connection.execute(query).scalar_one())
+        return int(read_value(self._engine, query) or 0)
 
     def out(self, batch_id: str) -> int:
         """Lines that are at a provider, as its batch."""
         query = select(func.count()).where(BatchLine.batch_id == batch_id, BatchLine.state == OUT)
-        with reading(self._engine) as connection:
-            return int(connection.execute(query).scalar_one())
+        return int(read_value(self._engine, query) or 0)
 
     def undone(self, batch_id: str, limit: int) -> list[tuple[int, str]]:
         """(number, custom id) of lines without an answer."""
@@ -242,8 +235,7 @@ class LineStore:
             .order_by(BatchLine.number)
             .limit(limit)
         )
-        with reading(self._engine) as connection:
-            return [(number, custom_id) for number, custom_id in connection.execute(query)]
+        return [(number, custom_id) for number, custom_id in read_rows(self._engine, query)]
 
     def close(self, batch_id: str, answers: Sequence[tuple[int, bytes]]) -> None:
         """End lines that nobody will answer any more, each with its line of the error file."""
@@ -267,8 +259,7 @@ class LineStore:
                 .order_by(BatchLine.number)
                 .limit(READ)
             )
-            with reading(self._engine) as connection:
-                rows = connection.execute(query).all()
+            rows = read_rows(self._engine, query)
             for number, answer in rows:
                 assert answer is not None, "a line that is done has its answer"
                 last = number

@@ -21,7 +21,7 @@ from ledger.batches.fairclaims import DONE, OUT, RUNNING, WAITING
 from ledger.batches.lines import Claim
 from ledger.budgets.grants import Account, budgets
 from ledger.budgets.outholds import AT_PROVIDERS, Purse, give_back, held
-from ledger.database import reading
+from ledger.database import read_row, read_rows, write_alone
 from ledger.journals.reader import Position
 from ledger.journals.records import AttemptOpened, AttemptSettled
 from ledger.orm.batches import Batch, BatchLine, Outgoing, OutgoingLine
@@ -157,8 +157,7 @@ class OutgoingStore:
 
     def begin(self, record: OutgoingRecord, *, until_us: int) -> None:
         values = {**asdict(record), "owner": self.owner, "lease_us": until_us}
-        with self.engine.begin() as connection:
-            connection.execute(insert(Outgoing).values(**values))
+        write_alone(self.engine, insert(Outgoing).values(**values))
 
     def leave(self, outgoing_id: str, leaving: Sequence[Leaving], *, at_us: int) -> Left:
         """Claimed lines go out: their attempts are open and held, in one transaction."""
@@ -191,13 +190,11 @@ class OutgoingStore:
 
     def unfinished(self) -> list[OutgoingRecord]:
         query = select(*_COLUMNS).where(Outgoing.state != State.DONE).order_by(Outgoing.id)
-        with reading(self.engine) as connection:
-            return [OutgoingRecord(*row) for row in connection.execute(query)]
+        return [OutgoingRecord(*row) for row in read_rows(self.engine, query)]
 
     def find(self, outgoing_id: str) -> OutgoingRecord | None:
         query = select(*_COLUMNS).where(Outgoing.id == outgoing_id)
-        with reading(self.engine) as connection:
-            row = connection.execute(query).one_or_none()
+        row = read_row(self.engine, query)
         return None if row is None else OutgoingRecord(*row)
 
     def take(self, outgoing_id: str, *, now_us: int, until_us: int) -> bool:
@@ -210,8 +207,7 @@ class OutgoingStore:
             )
             .values(owner=self.owner, lease_us=until_us)
         )
-        with self.engine.begin() as connection:
-            return connection.execute(change).rowcount == 1
+        return write_alone(self.engine, change) == 1
 
     def take_over(self, seat: str) -> None:
         """What an earlier life of this seat (`SEAT/life`) had in hand is free at once."""
@@ -223,8 +219,7 @@ class OutgoingStore:
             )
             .values(owner=None, lease_us=0)
         )
-        with self.engine.begin() as connection:
-            connection.execute(free)
+        write_alone(self.engine, free)
 
     def move(self, outgoing_id: str, since: State, **values: Any) -> bool:
         """Change one that is in this state and in this owner's hands."""
@@ -237,8 +232,7 @@ class OutgoingStore:
             )
             .values(**values)
         )
-        with self.engine.begin() as connection:
-            return connection.execute(change).rowcount == 1
+        return write_alone(self.engine, change) == 1
 
     def lines(self, outgoing_id: str) -> Iterator[OutLine]:
         """Those whose attempts are open, in the order of the client's file."""
@@ -250,8 +244,7 @@ class OutgoingStore:
                 .order_by(OutgoingLine.number)
                 .limit(READ)
             )
-            with reading(self.engine) as connection:
-                rows = connection.execute(query).all()
+            rows = read_rows(self.engine, query)
             for row in rows:
                 last = row.number
                 yield _line_of(row)
@@ -262,16 +255,14 @@ class OutgoingStore:
         query = select(*_LINE).where(
             OutgoingLine.outgoing_id == outgoing_id, OutgoingLine.number == number
         )
-        with reading(self.engine) as connection:
-            row = connection.execute(query).one_or_none()
+        row = read_row(self.engine, query)
         return None if row is None else _line_of(row)
 
     def opened(self, attempts: Sequence[str]) -> dict[str, Opening]:
         """What the books say of these attempts since they were opened."""
         columns = [getattr(Attempt, name) for name in Opening.__dataclass_fields__]
         query = select(Attempt.attempt_id, *columns).where(Attempt.attempt_id.in_(list(attempts)))
-        with reading(self.engine) as connection:
-            return {row[0]: Opening(*row[1:]) for row in connection.execute(query)}
+        return {row[0]: Opening(*row[1:]) for row in read_rows(self.engine, query)}
 
     def book(self, record: OutgoingRecord, ended: Sequence[Ended], *, at_us: int) -> int:
         """Settle attempts and answer their lines, all at once; how many lines were answered.

@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, delete, func, insert, null, select, update
 
 from ledger.batches.files import drop_file, lock_team
-from ledger.database import reading
+from ledger.database import read_rows, reading, write_alone
 from ledger.orm.batches import Batch, BatchLine, File, Outgoing
 
 VALIDATING, IN_PROGRESS, FINALIZING = "validating", "in_progress", "finalizing"
@@ -92,8 +92,7 @@ class BatchStore:
         if after is not None:
             query = query.where(Batch.id < after)
         query = query.order_by(Batch.id.desc()).limit(limit)
-        with reading(self._engine) as connection:
-            return [BatchRecord(*row) for row in connection.execute(query)]
+        return [BatchRecord(*row) for row in read_rows(self._engine, query)]
 
     def cancel(self, batch_id: str, team_id: str, now_us: int) -> bool:
         """False when it is not there or past cancelling; what runs is ended by the runners."""
@@ -102,8 +101,7 @@ class BatchStore:
             .where(Batch.id == batch_id, Batch.team_id == team_id, Batch.status.in_(CANCELLABLE))
             .values(status=CANCELLING, cancelling_us=now_us)
         )
-        with self._engine.begin() as connection:
-            return connection.execute(change).rowcount == 1
+        return write_alone(self._engine, change) == 1
 
     def delete_file(self, file_id: str, team_id: str) -> str | None:
         """Returns the batch that is about to read this file, which then stays, or `None`.
@@ -125,8 +123,7 @@ class BatchStore:
     def unfinished(self) -> list[BatchRecord]:
         """Everything that a runner has to look at, the oldest first."""
         query = select(*_COLUMNS).where(Batch.status.in_(OPEN)).order_by(Batch.id)
-        with reading(self._engine) as connection:
-            return [BatchRecord(*row) for row in connection.execute(query)]
+        return [BatchRecord(*row) for row in read_rows(self._engine, query)]
 
     def any_due(self, now_us: int) -> bool:
         """Whether a runner has anything to do: open batches, some at providers, due files."""
@@ -145,8 +142,7 @@ class BatchStore:
             .where(Batch.id == batch_id, (Batch.owner == owner) | (Batch.lease_us <= now_us))
             .values(owner=owner, lease_us=until_us)
         )
-        with self._engine.begin() as connection:
-            return connection.execute(change).rowcount == 1
+        return write_alone(self._engine, change) == 1
 
     def move(self, batch_id: str, owner: str, since: Sequence[str], **values: Any) -> bool:
         """Change a batch that is in one of these statuses and in this owner's hands."""
@@ -173,8 +169,7 @@ class BatchStore:
             .where(BatchLine.batch_id == batch_id)
             .group_by(BatchLine.ok)
         )
-        with reading(self._engine) as connection:
-            return {row[0]: row[1] for row in connection.execute(query)}
+        return {row[0]: row[1] for row in read_rows(self._engine, query)}
 
 
 def _moved(

@@ -14,7 +14,7 @@ from sqlalchemy.exc import IntegrityError
 
 from ledger.budgets.binding import BudgetLine, Budgets, is_default, pattern_of, scope_of
 from ledger.budgets.windows import Period, window_at
-from ledger.database import reading
+from ledger.database import reading, write_alone
 from ledger.money import PPM
 from ledger.orm.budgets import BudgetAlert, BudgetWindow
 
@@ -90,8 +90,7 @@ def take_due(engine: Engine, *, at_us: int) -> tuple[Alert, ...]:
 
 def told(engine: Engine, alert: Alert, *, at_us: int) -> None:
     """Somebody heard it: it is not told again."""
-    with engine.begin() as connection:
-        connection.execute(_one(alert).values(told_us=at_us))
+    write_alone(engine, _one(alert).values(told_us=at_us))
 
 
 def _reached(

@@ -175,11 +175,6 @@ class BudgetDesk:
         """What this host's workers were lent beyond what the books say they spent."""
         return self._book.lent_pusd(account)
 
-    @property
-    def undeclared(self) -> frozenset[str]:
-        """Journals of before a restart whose workers have yet to say what they were lent."""
-        return self._book.undeclared
-
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         worker = _Worker(writer)
         self._workers.add(worker)

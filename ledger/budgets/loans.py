@@ -43,10 +43,6 @@ class LoanBook:
             self._pots[account] = Pot(standing.mine_pusd, granted)
         self._all_declared()
 
-    @property
-    def undeclared(self) -> frozenset[str]:
-        return frozenset(self._undeclared)
-
     def room_pusd(self, account: Account) -> int:
         """What this host can lend without asking the database."""
         return self._pot(account).room_pusd

@@ -13,9 +13,8 @@ from sqlalchemy import Connection, select
 
 from ledger.budgets.binding import BudgetLine, binding
 from ledger.budgets.grants import Account, Standing, regrant, standing
-from ledger.budgets.holds import HoldState
 from ledger.budgets.windows import window_at
-from ledger.journals.records import Hold
+from ledger.journals.records import Hold, HoldState
 from ledger.orm.budgets import HoldRow
 
 AT_PROVIDERS = "at-providers"  # the holder, and the journal that its attempts name

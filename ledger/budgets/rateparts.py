@@ -213,9 +213,7 @@ class RateParts:
         held, kept, wanted = [], [], []
         for kind, limit in enumerate(need.limits):
             before, others = int(sums[kind] or 0), int(sums[2 + kind] or 0)
-            after = 0 if limit is None else grown(
-                limit, before, others, need.target[kind], hosts
-            )  # fmt: skip
+            after = 0 if limit is None else grown(limit, before, others, need.target[kind], hosts)
             held.append(after)
             kept.append(0 if limit is None else min(after, limit // hosts))
             wanted.append(0 if limit is None else max(0, need.target[kind] - after))

@@ -11,8 +11,8 @@ from sqlalchemy import Connection, select
 
 from ledger.budgets.binding import BudgetLine, Budgets, each_of, is_default, pattern_of, scope_of
 from ledger.budgets.escrow import budget_key
-from ledger.budgets.holds import HoldState
 from ledger.budgets.windows import Period, Window, window_at
+from ledger.journals.records import HoldState
 from ledger.orm.budgets import BudgetAlert, BudgetWindow, HoldRow
 from ledger.orm.types import exact_sum
 

@@ -115,13 +115,6 @@ def position(
     return Position(volume, ratio, volume.tokens * saved - fixed_pusd)
 
 
-def contribution_margin(
-    *, avoided_pusd: Exact, bid_price_pusd_per_s: Exact, engine_s: Exact
-) -> Exact:
-    """What one request on an own engine earns beyond the price of the engine time it takes."""
-    return avoided_pusd - bid_price_pusd_per_s * engine_s
-
-
 def gpus_to_break_even(
     configuration: Configuration, avoided: UnitPrice, variable: UnitPrice | None = None
 ) -> int | None:

@@ -116,14 +116,6 @@ def allocation_unit_cost(*, fixed_pusd: Exact, served: Volume) -> UnitPrice | No
     return UnitPrice(Fraction(fixed_pusd) / Fraction(served.tokens), served.basis)
 
 
-def usage_unit_cost(*, pusd_per_hour: Exact, busy_s: Exact, served: Volume) -> UnitPrice | None:
-    """Only the busy time over the tokens served. For tuning engines, never to compare with APIs."""
-    if served.tokens <= 0:
-        return None
-    busy_pusd = Fraction(pusd_per_hour) * Fraction(busy_s) / SECONDS_PER_HOUR
-    return UnitPrice(busy_pusd / Fraction(served.tokens), served.basis)
-
-
 def capacity(*, tokens_per_s: Exact, hours: Exact, duty: Exact, basis: TokenBasis) -> Volume:
     """What an engine can serve inside its SLO in a period, at the share of hours it can be used."""
     if not 0 <= duty <= 1:
@@ -136,15 +128,6 @@ def on_all_tokens(output: Volume, *, input_per_output: Exact) -> Volume:
     if output.basis is not TokenBasis.OUTPUT:
         raise BasisMismatchError(output.basis, TokenBasis.OUTPUT)
     return Volume(output.tokens * (1 + Fraction(input_per_output)), TokenBasis.INPUT_OUTPUT)
-
-
-def utilisation(*, served: Volume, capacity: Volume) -> Fraction:
-    """Tokens served over what could have been served inside the SLO.
-
-    The driver's "GPU utilisation" is not this: it is high on an almost idle engine.
-    """
-    same_basis(served, capacity)
-    return Fraction(served.tokens) / Fraction(capacity.tokens)
 
 
 def average_price(charges: Iterable[tuple[int, int]], *, basis: TokenBasis) -> UnitPrice | None:

@@ -33,8 +33,6 @@ class Crossing:
     day: date | None = None
     earliest: date | None = None
     latest: date | None = None
-    tokens_per_day: float | None = None  # the fitted line on the last day
-    growth_tokens_per_day: float | None = None  # per day, each day
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +67,14 @@ def crossing(
     last = line.days - 1
     found = {side: _first_day(line, side, needed_per_day) for side in (1, 0, -1)}
     if found[0] == last:
-        return Crossing(Outlook.ABOVE, None, None, None, line.at(last), line.slope)
+        return Crossing(Outlook.ABOVE)
     if found[0] is None:
-        return Crossing(Outlook.NOT_IN_SIGHT, None, None, None, line.at(last), line.slope)
+        return Crossing(Outlook.NOT_IN_SIGHT)
     days = {
         side: None if day is None else last_day + timedelta(days=day - last)
         for side, day in found.items()
     }
-    return Crossing(Outlook.CROSSES, days[0], days[1], days[-1], line.at(last), line.slope)
+    return Crossing(Outlook.CROSSES, days[0], days[1], days[-1])
 
 
 def _fit(tokens: Sequence[float], confidence: float) -> _Line:

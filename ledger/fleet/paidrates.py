@@ -15,7 +15,6 @@ from sqlalchemy import Connection, Engine, func, insert, select
 from ledger.database import reading
 from ledger.entered import RATE, Entered, entries, in_force
 from ledger.orm.fleet import GpuContract
-from ledger.spans import rows
 
 NEWEST_CONTRACT_FILE = "contracts.newest"  # in the run directory: the newest version's number
 
@@ -80,29 +79,3 @@ def _latest(connection: Connection) -> dict[str, dict[str, Any]]:
     newest = select(func.max(GpuContract.id)).group_by(GpuContract.pool)
     query = select(*GpuContract.__table__.columns).where(GpuContract.id.in_(newest))
     return {row["pool"]: dict(row) for row in connection.execute(query).mappings()}
-
-
-class RateVersion(msgspec.Struct, frozen=True):
-    """A version of a pool's contract, as far as it is about rates; `gpus`: all of the pool's."""
-
-    pool: str
-    gpu_type: str
-    gpus: int
-    pusd_per_hour: int | None
-    source: str | None
-    ops_seconds_per_week: int
-    ops_pusd_per_hour: int
-    recorded_us: int
-    machine: str | None
-    simulated: bool
-
-
-def rate_versions(connection: Connection) -> list[RateVersion]:
-    """Of every pool, the oldest first."""
-    table = GpuContract
-    query = select(
-        table.pool, table.gpu_type, table.gpus_per_replica * table.replicas, table.pusd_per_hour,
-        table.source, table.ops_seconds_per_week, table.ops_pusd_per_hour, table.recorded_us,
-        table.machine, table.simulated,
-    ).order_by(table.pool, table.id)  # fmt: skip
-    return [RateVersion(*row) for row in rows(connection, query)]

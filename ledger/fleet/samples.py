@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Engine, insert, select
 
-from ledger.database import reading
+from ledger.database import read_rows
 from ledger.orm import tables as orm
 
 PPM = 1_000_000
@@ -66,8 +66,7 @@ def readings(
         .where(table.engine == name, table.at_us >= from_us, table.at_us < until_us)
         .order_by(table.at_us)
     )
-    with reading(engine) as connection:
-        found = connection.execute(query).all()
+    found = read_rows(engine, query)
     return [
         (at_us, running, read, written)
         for at_us, running, read, written in found

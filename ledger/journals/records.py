@@ -6,6 +6,7 @@ only way from the request path into the books. Times are microseconds since the 
 durations are microseconds by the monotonic clock, money is integer pico-USD.
 """
 
+from enum import StrEnum
 from typing import Literal
 
 import msgspec
@@ -26,6 +27,15 @@ class Hold(msgspec.Struct, frozen=True, array_like=True):
     scope: str
     window: int
     amount_pusd: int
+
+
+class HoldState(StrEnum):
+    """A hold ends once: at its cost, at no cost, or in suspense, until evidence ends it there."""
+
+    HELD = "held"
+    POSTED = "posted"
+    VOIDED = "voided"
+    SUSPENSE = "suspense"  # its attempt is lost: it counts in full, for it may have been billed
 
 
 class Tokens(msgspec.Struct, frozen=True, array_like=True):

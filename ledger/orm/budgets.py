@@ -74,7 +74,7 @@ class Grant(Base):
 
 
 class HoldRow(Base):
-    """`state` is a `holds.HoldState` (held, then once posted, voided or suspense) or `BOOKED`."""
+    """`state` is a `records.HoldState` or `BOOKED`."""
 
     __tablename__ = "holds"
     __table_args__ = (

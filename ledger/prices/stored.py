@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection, Engine, func, insert, select, text
 
-from ledger.database import reading
+from ledger.database import read_rows, reading
 from ledger.orm.books import PriceImport, PriceVersion
 from ledger.prices.book import Price, PriceBook
 from ledger.prices.diff import Plan, approved
@@ -77,8 +77,7 @@ def prices_of(engine: Engine, versions: Iterable[int]) -> dict[int, Price]:
     query = select(PriceVersion.version, PriceVersion.price).where(
         PriceVersion.version.in_(sorted(set(versions)))
     )
-    with reading(engine) as connection:
-        return {number: _price(number, document) for number, document in connection.execute(query)}
+    return {number: _price(number, document) for number, document in read_rows(engine, query)}
 
 
 def newest_version(connection: Connection) -> int:
@@ -89,8 +88,7 @@ def newest_version(connection: Connection) -> int:
 def read_days(engine: Engine) -> dict[str, str]:
     """The ISO day, per book, on which its source was last read as a whole."""
     query = select(PriceImport.book, func.max(PriceImport.read_on)).group_by(PriceImport.book)
-    with reading(engine) as connection:
-        return {book: day for book, day in connection.execute(query) if day is not None}
+    return {book: day for book, day in read_rows(engine, query) if day is not None}
 
 
 def records_of(engine: Engine, name: str) -> list[Record]:

@@ -67,31 +67,35 @@ class EngineRow:
 _ENGINE_COLUMNS = tuple(getattr(EngineSample, name) for name in EngineRow.__dataclass_fields__)
 
 
+_CONTRACTS = select(
+    GpuContract.pool,
+    GpuContract.gpu_type,
+    GpuContract.gpus_per_replica * GpuContract.replicas,
+    GpuContract.replicas,
+    GpuContract.billing,
+    GpuContract.pusd_per_hour,
+    GpuContract.source,
+    GpuContract.since,
+    GpuContract.until,
+    GpuContract.ops_seconds_per_week,
+    GpuContract.ops_pusd_per_hour,
+    GpuContract.simulated,
+    GpuContract.recorded_us,
+    GpuContract.machine,
+    GpuContract.share_ppm,
+).order_by(GpuContract.pool, GpuContract.id)
+
+
 def contracts(connection: Connection) -> list[ContractVersion]:
     """The version in force of every pool: the latest recorded."""
     latest = select(func.max(GpuContract.id)).group_by(GpuContract.pool)
-    statement = (
-        select(
-            GpuContract.pool,
-            GpuContract.gpu_type,
-            GpuContract.gpus_per_replica * GpuContract.replicas,
-            GpuContract.replicas,
-            GpuContract.billing,
-            GpuContract.pusd_per_hour,
-            GpuContract.source,
-            GpuContract.since,
-            GpuContract.until,
-            GpuContract.ops_seconds_per_week,
-            GpuContract.ops_pusd_per_hour,
-            GpuContract.simulated,
-            GpuContract.recorded_us,
-            GpuContract.machine,
-            GpuContract.share_ppm,
-        )
-        .where(GpuContract.id.in_(latest))
-        .order_by(GpuContract.pool)
-    )
+    statement = _CONTRACTS.where(GpuContract.id.in_(latest))
     return [ContractVersion(*row) for row in rows(connection, statement)]
+
+
+def contract_versions(connection: Connection) -> list[ContractVersion]:
+    """Of every pool, the oldest first."""
+    return [ContractVersion(*row) for row in rows(connection, _CONTRACTS)]
 
 
 def hours(connection: Connection, scope: Scope, *, bucket_us: int) -> list[HourCell]:

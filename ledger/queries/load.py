@@ -88,9 +88,9 @@ def loads(connection: Connection, scope: Scope, here: Rolled | None, *, basis: T
     found = _Found(Loads(start_us, -(-(scope.end_us - start_us) // MINUTE_US), {}), basis)
     parts = parts_of(scope, here, HOUR_US)
     if here is None or parts is None:
-        _add_rows(connection, scope, found, inside(Attempt.opened_us, (
-            (scope.start_us, scope.end_us),
-        )))  # fmt: skip
+        _add_rows(
+            connection, scope, found, inside(Attempt.opened_us, ((scope.start_us, scope.end_us),))
+        )
         return found.trimmed()
     ((_, (whole,)),) = parts.tiers
     _add_sums(connection, scope, found, whole, here.packed_us)

@@ -36,8 +36,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
-from ledger.budgets.holds import HoldState
 from ledger.database import reading
+from ledger.journals.records import HoldState
 from ledger.orm.books import Attempt, AttemptDecision, ComparedCost
 from ledger.orm.budgets import HoldRow
 from ledger.orm.condensings import RetiredHolds
@@ -102,9 +102,9 @@ class Retirer:
         with reading(self._engine) as connection:
             number, part_number = _next(connection)
             found = _link(connection, number)
-            waits = "there is no later seal" if found is None else _waits(
-                connection, *found, before_us
-            )  # fmt: skip
+            waits = (
+                "there is no later seal" if found is None else _waits(connection, *found, before_us)
+            )
             if found is None or waits:
                 return Step(number, 0, waits)
             since, link = found
@@ -148,9 +148,7 @@ def prospect(connection: Connection, *, before_us: int) -> Prospect:
     links = attempts = until_us = 0
     while True:
         found = _link(connection, number)
-        waits = "there is no later seal" if found is None else _waits(
-            connection, *found, before_us
-        )  # fmt: skip
+        waits = "there is no later seal" if found is None else _waits(connection, *found, before_us)
         if found is None or waits:
             return Prospect(links, attempts, until_us, waits or "")
         since, link = found

@@ -13,8 +13,8 @@ from typing import NamedTuple, cast
 from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select
 
 from ledger.budgets.binding import Budgets, default_of
-from ledger.budgets.holds import HoldState
 from ledger.budgets.windows import Period, window_at
+from ledger.journals.records import HoldState
 from ledger.orm.books import Attempt, JournalPosition
 from ledger.orm.budgets import BOOKED, NO_HOST, Budget, BudgetVersion, BudgetWindow, Grant, HoldRow
 from ledger.orm.condensings import RetiredHolds

@@ -14,8 +14,7 @@ from sqlalchemy import ColumnElement, Connection, and_, func, literal_column, or
 from sqlalchemy.exc import InvalidRequestError
 from sqlalchemy.orm import aliased
 
-from ledger.budgets.holds import HoldState
-from ledger.journals.records import TOKEN_COLUMNS, Tokens
+from ledger.journals.records import TOKEN_COLUMNS, HoldState, Tokens
 from ledger.orm.books import Attempt, JournalPosition, Posting, PriceVersion, Quarantined
 from ledger.orm.budgets import HoldRow
 from ledger.orm.types import exact_sum

@@ -11,8 +11,7 @@ from enum import StrEnum
 
 import msgspec
 
-from ledger.budgets.holds import HoldState
-from ledger.journals.records import AttemptOpened, AttemptSettled, Hold, Record
+from ledger.journals.records import AttemptOpened, AttemptSettled, Hold, HoldState, Record
 from ledger.posting_rows import DatabaseRow
 from ledger.writing.rows import (
     LOST,

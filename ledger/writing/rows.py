@@ -14,12 +14,12 @@ import msgspec
 from msgspec.structs import astuple
 
 from ledger.accounts import postings_for_attempt, postings_for_suspense
-from ledger.budgets.holds import HoldState
 from ledger.journals.records import (
     TOKEN_COLUMNS,
     AttemptOpened,
     AttemptSettled,
     Hold,
+    HoldState,
     RequestRefused,
 )
 from ledger.posting_rows import DatabaseRow, Values, posting_values

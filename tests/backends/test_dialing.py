@@ -100,7 +100,7 @@ def made(monkeypatch):
 
 async def test_what_comes_too_late_is_closed(dead, made, monkeypatch) -> None:
     """Several answer at once; of whoever is not taken no socket is left."""
-    monkeypatch.setattr(dialing, "STAGGER_S", 0.0)
+    monkeypatch.setattr(dialing, "STAGGER_S", 1e-9)  # 0 is none: one after the other
     _, won = await dial(asyncio.get_running_loop(), [DEAD, DEAD, WELL, WELL, WELL], dead)
     await asyncio.sleep(0.05)
     assert [one for one in made if one.fileno() >= 0] == [won]

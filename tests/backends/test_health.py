@@ -86,7 +86,7 @@ def test_since_moves_only_with_the_state():
 @given(st.lists(st.sampled_from(list(Probe)), max_size=40))
 def test_only_an_engine_just_seen_alive_is_routable(probes):
     health = fold(starting(0.0), probes, step_s=0.5)
-    if health.routable:
+    if health.state is State.HEALTHY:
         assert health.seen_at_s is not None
         assert len(probes) * 0.5 - health.seen_at_s <= Limits().stale_s
         assert health.last not in (B, R)

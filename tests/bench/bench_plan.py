@@ -37,10 +37,11 @@ from gateway.metrics.requests import Metrics  # noqa: E402  (as above)
 from gateway.plan import Learned, Plan, Planner  # noqa: E402  (as above)
 from gateway.routes import Routes  # noqa: E402  (as above)
 from gateway.runtime import Ports, resolve  # noqa: E402  (as above)
+from gateway.table_layout import HEALTHS, EngineCell, LoadCell  # noqa: E402  (as above)
 from gateway.targets.candidates import Candidates  # noqa: E402  (as above)
 from gateway.targets.experience import Experience  # noqa: E402  (as above)
 from gateway.targets.fleet import Fleet  # noqa: E402  (as above)
-from gateway.targets.slots import HEALTHS, Board, Load, Published  # noqa: E402  (as above)
+from gateway.targets.slots import Board  # noqa: E402  (as above)
 from ledger.budgets import desk_wire as wire  # noqa: E402  (as above)
 from ledger.budgets.desk import DeskClient  # noqa: E402  (as above)
 from ledger.identity.keyring import Identity  # noqa: E402  (as above)
@@ -50,18 +51,18 @@ from router.estimates import OutputLengths, TokenRatio  # noqa: E402  (as above)
 BATCHES, ROUNDS = 200, 50
 WORKERS = 2
 ENGINE = {
-    Published.HEALTH: float(HEALTHS.index("healthy")),
-    Published.KV_CAPACITY_TOKENS: 480_000.0,
-    Published.KV_BLOCK_TOKENS: 16.0,
+    EngineCell.HEALTH: float(HEALTHS.index("healthy")),
+    EngineCell.KV_CAPACITY_TOKENS: 480_000.0,
+    EngineCell.KV_BLOCK_TOKENS: 16.0,
     # fit of published H100 measurements of an 8B model, 2026-11-20
-    Published.A_S: 4.79e-3,
-    Published.B_S: 28e-6,
-    Published.C_S: 46.8e-9,
-    Published.D_S: 27.8e-6,
-    Published.T0_S: 13.8e-3,
-    Published.MAX_NUM_SEQS: 256.0,
-    Published.PREFILL_BUDGET_TOKENS: 2048.0,
-    Published.CONTEXT_TOKENS: 32_768.0,
+    EngineCell.A_S: 4.79e-3,
+    EngineCell.B_S: 28e-6,
+    EngineCell.C_S: 46.8e-9,
+    EngineCell.D_S: 27.8e-6,
+    EngineCell.T0_S: 13.8e-3,
+    EngineCell.MAX_NUM_SEQS: 256.0,
+    EngineCell.PREFILL_BUDGET_TOKENS: 2048.0,
+    EngineCell.CONTEXT_TOKENS: 32_768.0,
 }
 SCOPES = ("org:bench", "team:bench", "key:bench")
 IDENTITY = Identity(
@@ -107,12 +108,12 @@ def board_of(folder: Path, settings: Settings, layout: object) -> Board:
     board = Board(folder / "board", layout)  # type: ignore[arg-type]  # the runtime's
     now_s = time.monotonic()
     for row in range(len(board.layout.engines)):
-        board.publish(row, {**ENGINE, Published.UPDATED_S: now_s + 3600.0})
+        board.publish(row, {**ENGINE, EngineCell.UPDATED_S: now_s + 3600.0})
         for worker in range(WORKERS):
             cells = board.load_row(worker, row)
-            board.cells[cells + Load.SEQUENCES] = 5.0 + row
-            board.cells[cells + Load.CONTEXT_TOKENS] = 9000.0 + 100 * row
-            board.cells[cells + Load.PROMISED_TOKENS] = 14_000.0
+            board.cells[cells + LoadCell.SEQUENCES] = 5.0 + row
+            board.cells[cells + LoadCell.CONTEXT_TOKENS] = 9000.0 + 100 * row
+            board.cells[cells + LoadCell.PROMISED_TOKENS] = 14_000.0
     for worker in range(WORKERS):
         experience = Experience(board, worker, Clock())
         for row in range(len(board.layout.apis)):

@@ -52,7 +52,8 @@ from uvicorn.server import ServerState  # noqa: E402  (as above)
 from gateway.clock import Clock  # noqa: E402  (as above)
 from gateway.config.settings import load  # noqa: E402  (as above)
 from gateway.host.prepare import prepare  # noqa: E402  (as above)
-from gateway.targets.slots import Board, Published  # noqa: E402  (as above)
+from gateway.table_layout import EngineCell  # noqa: E402  (as above)
+from gateway.targets.slots import Board  # noqa: E402  (as above)
 from gateway.worker import compose, server  # noqa: E402  (as above)
 from ledger.budgets import desk_wire as wire  # noqa: E402  (as above)
 from ledger.database import make_engine  # noqa: E402  (as above)
@@ -190,7 +191,7 @@ async def desk(
 
 def publish(board: Board) -> None:
     for row in range(len(board.layout.engines)):
-        board.publish(row, {**ENGINE, Published.UPDATED_S: time.monotonic() + 3600.0})
+        board.publish(row, {**ENGINE, EngineCell.UPDATED_S: time.monotonic() + 3600.0})
 
 
 def question(token: str, *, stream: bool) -> bytes:

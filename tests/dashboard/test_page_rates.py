@@ -10,10 +10,11 @@ from dashboard.viewer import Viewer
 from ledger.database import make_engine
 from ledger.entered import RATE, Entered
 from ledger.entered import enter as enter_row
-from ledger.fleet.paidrates import RateVersion, rate_versions
+from ledger.fleet.pool_records import ContractVersion
 from ledger.identity.people import Role
 from ledger.identity.vouched import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
 from ledger.orm import tables as orm
+from ledger.queries.fleet import contract_versions
 
 FAY, JOE = "fay@example.com", "joe@example.com"
 DAY_US = 86_400 * 10**6
@@ -37,9 +38,9 @@ def looking(gateway, page, monkeypatch):
     return look
 
 
-def newest(gateway) -> RateVersion:
+def newest(gateway) -> ContractVersion:
     with gateway.engine.connect() as connection:
-        return rate_versions(connection)[-1]
+        return contract_versions(connection)[-1]
 
 
 def enter(test, usd: float, source: str = "contract 2026-17"):
@@ -125,7 +126,9 @@ def test_without_a_rate_it_asks_and_never_says_nothing(books, page, text_of) -> 
 
 
 def test_what_is_to_come_is_drawn_to_a_month_after_it() -> None:
-    version = RateVersion("a", "L4", 1, 10**12, "s", 0, 0, 5, None, False)
+    version = ContractVersion(
+        "a", "L4", 1, 1, "owned", 10**12, "s", None, None, 0, 0, simulated=False, recorded_us=5
+    )
     says = {"pusd_per_hour": 2 * 10**12, "source": "t", "ops_seconds_per_week": 0,
             "ops_pusd_per_hour": 0}  # fmt: skip
     later = Entered(1, RATE + "a", says, 10 * DAY_US, 5, "ada")

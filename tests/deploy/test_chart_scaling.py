@@ -17,7 +17,8 @@ from deploy import parts
 from gateway.clock import Clock
 from gateway.metrics.host import HostMetrics
 from gateway.metrics.requests import Metrics
-from gateway.targets.slots import Board, Layout
+from gateway.table_layout import TableLayout
+from gateway.targets.slots import Board
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 SCRIPT = Path(__file__).with_name("validate_crds.mjs")
@@ -59,7 +60,7 @@ def gauges(tmp_path_factory) -> dict[str, set[str]]:
     place = tmp_path_factory.mktemp("run")
     registry = CollectorRegistry()
     Metrics(registry, models=(), targets=())
-    board = Board(place / "board", Layout(workers=1, engines=(), apis=()))
+    board = Board(place / "board", TableLayout(workers=1, engines=(), apis=()))
     registry.register(HostMetrics(place, board, stale_s=1.0, clock=Clock()))
     found = {
         family.name: set(getattr(family, "_labelnames", ()))

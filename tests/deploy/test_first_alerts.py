@@ -10,7 +10,8 @@ from prometheus_client import CollectorRegistry
 from gateway.failsafe import DECISION, TELEMETRY, FailSafe
 from gateway.metrics.requests import Metrics
 from gateway.otel.sending import Counted
-from gateway.targets.slots import Board, Layout
+from gateway.table_layout import TableLayout
+from gateway.targets.slots import Board
 
 RULES = Path(__file__).resolve().parents[2] / "deploy" / "prometheus" / "rules.yml"
 COUNTED = re.compile(r"(?:rate|increase)\((breakeven_\w+_total)(?:\{(\w+)=\"(\w+)\"\})?\[")
@@ -24,7 +25,7 @@ def begun(tmp_path: Path) -> CollectorRegistry:
     """What a worker shows that has just begun."""
     registry = CollectorRegistry()
     metrics = Metrics(registry, models=(), targets=())
-    board = Board(tmp_path / "board", Layout(workers=1, engines=(), apis=()))
+    board = Board(tmp_path / "board", TableLayout(workers=1, engines=(), apis=()))
     FailSafe(board, metrics)
     Counted(registry)
     metrics.flush()

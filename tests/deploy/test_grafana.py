@@ -17,7 +17,8 @@ from gateway.clock import Clock
 from gateway.metrics.host import HostMetrics
 from gateway.metrics.requests import Metrics
 from gateway.otel.sending import Counted
-from gateway.targets.slots import Board, Layout
+from gateway.table_layout import TableLayout
+from gateway.targets.slots import Board
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 BOARD = DEPLOY / "grafana" / "dashboards" / "breakeven.json"
@@ -46,7 +47,7 @@ def of_the_host() -> dict[str, set[str]]:
     """What is added to the workers' metrics when the page is rendered."""
     with TemporaryDirectory() as place:
         run_dir = Path(place)
-        board = Board(run_dir / "board", Layout(workers=1, engines=(), apis=()))
+        board = Board(run_dir / "board", TableLayout(workers=1, engines=(), apis=()))
         families = HostMetrics(run_dir, board, stale_s=1.0, clock=Clock()).collect()
         found = {
             family.name + ("_total" if family.type == "counter" else ""): set(family._labelnames)

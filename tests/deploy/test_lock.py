@@ -6,11 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from deploy.lock import SETS, addresses, without_addresses
+from deploy.lock import SETS, without_addresses
 
 ROOT = Path(__file__).resolve().parents[2]
 LOCKS = [ROOT / each.path for each in SETS]
 PINS = re.compile(r"^([a-z0-9][a-z0-9._-]*)(\[[a-z,]+\])?==(\S+)", re.MULTILINE)
+
+
+def addresses(text: str) -> list[str]:
+    return re.findall(r"https?://\S+", text)
 
 
 def pins(path: Path) -> set[tuple[str, str]]:

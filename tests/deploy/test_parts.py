@@ -115,9 +115,9 @@ def test_programs_are_found_on_path(elsewhere: Path) -> None:
     assert parts.find_chromium() == elsewhere / "bin/chromium"
     touch(elsewhere / "bin/promtool")
     assert parts.find_promtool() == elsewhere / "bin/promtool"
-    assert parts.find_strace() is None
+    assert parts.by_name("strace").find() is None
     touch(elsewhere / "bin/strace")
-    assert parts.find_strace() == elsewhere / "bin/strace"
+    assert parts.by_name("strace").find() == elsewhere / "bin/strace"
 
 
 def test_a_bundled_server_is_found_where_there_is_no_other(

@@ -44,7 +44,8 @@ from gateway.host.prepare import prepare
 from gateway.host.telemetry import Telemetry
 from gateway.news import Ledger
 from gateway.plan import Planner
-from gateway.targets.slots import Board, Load, Seen
+from gateway.table_layout import ApiStatsCell, LoadCell
+from gateway.targets.slots import Board
 from gateway.worker import server as http_server
 from ledger.database import make_engine, open_readonly
 from ledger.fleet.paidrates import read_rates
@@ -242,8 +243,8 @@ class Stack:
     def promises(self) -> list[float]:
         """What is in flight on the first engine, by the board."""
         loads = self.board.loads(0)
-        first = (Load.SEQUENCES, Load.CONTEXT_TOKENS, Load.QUEUED_PREFILL_TOKENS)
-        return [loads[cell] for cell in (*first, Load.PROMISED_TOKENS)]
+        first = (LoadCell.SEQUENCES, LoadCell.CONTEXT_TOKENS, LoadCell.QUEUED_PREFILL_TOKENS)
+        return [loads[cell] for cell in (*first, LoadCell.PROMISED_TOKENS)]
 
     def fault(self, provider: str, **fault: Any) -> None:
         url = f"http://127.0.0.1:{self.ports[provider]}/_faults"
@@ -254,7 +255,7 @@ class Stack:
         self.client.delete(f"http://127.0.0.1:{self.ports[provider]}/_faults")
         for row in range(len(self.runtime.apis)):
             base = self.board.seen_row(0, row)
-            for cell in range(base, base + len(Seen)):
+            for cell in range(base, base + len(ApiStatsCell)):
                 self.board.cells[cell] = 0.0
 
     # -- parts --------------------------------------------------------------------------------

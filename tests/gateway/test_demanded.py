@@ -6,21 +6,22 @@ from types import SimpleNamespace
 import pytest
 
 from gateway.demanded import Demanded, Markets
-from gateway.targets.slots import HEALTHS, Board, Layout, Published
+from gateway.table_layout import HEALTHS, EngineCell, TableLayout
+from gateway.targets.slots import Board
 from router.market import BINS, bin_of
 from router.types import Policy, Slo, StepModel
 
 HEALTHY = float(HEALTHS.index("healthy"))
 ENGINE = SimpleNamespace(step=StepModel(0.01, 0.0, 0.0, 1e-4, 0.02), step_feedback=1.0)
 ASKED, RULE = SimpleNamespace(prompt_tokens=100), Policy("p", Slo())
-LAYOUT = Layout(workers=2, engines=("pool:a/0", "pool:a/1", "pool:b/0"), apis=())
+LAYOUT = TableLayout(workers=2, engines=("pool:a/0", "pool:a/1", "pool:b/0"), apis=())
 
 
 @pytest.fixture
 def board(tmp_path: Path):
     board = Board(tmp_path / "board", LAYOUT)
     for row in range(3):
-        board.publish(row, {Published.HEALTH: HEALTHY})
+        board.publish(row, {EngineCell.HEALTH: HEALTHY})
     yield board
     board.close()
 
@@ -34,7 +35,7 @@ def decision(pool: str, seconds: float, density: float) -> SimpleNamespace:
 
 
 def prices(board: Board) -> list[float]:
-    return [board.published(row)[Published.BID_PRICE_PUSD_PER_S] for row in range(3)]
+    return [board.published(row)[EngineCell.BID_PRICE_PUSD_PER_S] for row in range(3)]
 
 
 def test_a_request_is_one_entry_of_its_pool(board: Board) -> None:
@@ -55,14 +56,14 @@ def test_the_price_is_the_pools_and_follows_its_engines(board: Board) -> None:
         worker.note(decision("a", 1.5, 2e9), ASKED, RULE)
         markets.tick(float(second), HEALTHY)
     assert prices(board) == [0.0, 0.0, 0.0]
-    board.publish(1, {Published.HEALTH: 0.0})
+    board.publish(1, {EngineCell.HEALTH: 0.0})
     markets.tick(5.5, HEALTHY)
     first, second, other = prices(board)
     assert first == second == pytest.approx(2e9, rel=0.05)
     assert other == 0.0
-    assert board.published(0)[Published.TOP_DENSITY_PUSD_PER_S] == pytest.approx(2e9, rel=0.05)
-    assert board.published(0)[Published.DENSITY_SPREAD] == pytest.approx(1.0, rel=0.05)
-    board.publish(0, {Published.HEALTH: 0.0})
+    assert board.published(0)[EngineCell.TOP_DENSITY_PUSD_PER_S] == pytest.approx(2e9, rel=0.05)
+    assert board.published(0)[EngineCell.DENSITY_SPREAD] == pytest.approx(1.0, rel=0.05)
+    board.publish(0, {EngineCell.HEALTH: 0.0})
     markets.tick(6.0, HEALTHY)
     assert prices(board) == [0.0, 0.0, 0.0]
 
@@ -80,7 +81,7 @@ def test_what_died_takes_its_demand_along_for_a_window_only(board: Board) -> Non
 
 
 def tightest(board: Board) -> list[float]:
-    return [board.published(row)[Published.TIGHTEST_TTFT_MS] for row in range(3)]
+    return [board.published(row)[EngineCell.TIGHTEST_TTFT_MS] for row in range(3)]
 
 
 def test_a_pool_is_measured_by_the_tightest_class_that_asks_for_it(board: Board) -> None:

@@ -10,7 +10,8 @@ from prometheus_client import CollectorRegistry
 from gateway.failsafe import FailSafe
 from gateway.host import watchdog
 from gateway.metrics.requests import Metrics
-from gateway.targets.slots import Board, Layout, Published
+from gateway.table_layout import EngineCell, TableLayout
+from gateway.targets.slots import Board
 from router.types import Candidate, EngineState, Health, Kind, OutputMoments, Policy, Request
 
 NOW_S = 100.0
@@ -28,7 +29,7 @@ def engine(health: Health = Health.UNKNOWN, age_s: float = 12.0) -> Candidate:
 
 class Told:
     def __init__(self, folder, decide) -> None:
-        self.board = Board(folder / "board", Layout(workers=1, engines=("pool:a/0",), apis=()))
+        self.board = Board(folder / "board", TableLayout(workers=1, engines=("pool:a/0",), apis=()))
         self.registry = CollectorRegistry()
         metrics = Metrics(self.registry, models=(), targets=())
         self.metrics, self.failsafe = metrics, FailSafe(self.board, metrics, decide)
@@ -95,7 +96,7 @@ def test_a_defect_in_deciding_costs_no_answer(told, caplog) -> None:
 
 def test_a_cell_that_is_no_number_is_an_engine_nobody_sees(stack) -> None:
     assert stack.chat("chat", max_tokens=2).headers["x-breakeven-backend"] == "pool:main/0"
-    cell = stack.board.published_row(0) + Published.KV_CAPACITY_TOKENS
+    cell = stack.board.published_row(0) + EngineCell.KV_CAPACITY_TOKENS
     stack.call(_held(stack))
     try:
         before, stack.board.cells[cell] = stack.board.cells[cell], float("nan")

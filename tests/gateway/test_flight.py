@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.flight import PIECE_S, Flight, Promise, Tightest
-from gateway.targets.slots import Board, Layout, Load
+from gateway.table_layout import LoadCell, TableLayout
+from gateway.targets.slots import Board
 from router.feedback import pull
 from router.types import Slo, StepModel
 
@@ -15,7 +16,7 @@ from router.types import Slo, StepModel
 @pytest.fixture(scope="module")
 def board(tmp_path_factory: pytest.TempPathFactory):
     path: Path = tmp_path_factory.mktemp("board") / "board"
-    board = Board(path, Layout(workers=1, engines=("pool:a/0",), apis=()))
+    board = Board(path, TableLayout(workers=1, engines=("pool:a/0",), apis=()))
     yield board
     board.close()
 
@@ -62,12 +63,12 @@ def test_the_pace_is_compared_with_the_model_at_the_mean_load(board: Board) -> N
     # Sequences: 4 at both ends; context: 100 at the first token of `one`, 200 at its end; the
     # other's 100 prompt tokens were prefilled between.
     predicted = 10 * (0.01 + 4 * 0.001 + 150 * 1e-5) + 100 * 1e-4
-    assert after[Load.OBSERVED_STEP_S_TOTAL] - before[Load.OBSERVED_STEP_S_TOTAL] == 0.5
-    assert after[Load.PREDICTED_STEP_S_TOTAL] - before[Load.PREDICTED_STEP_S_TOTAL] == (
+    assert after[LoadCell.OBSERVED_STEP_S_TOTAL] - before[LoadCell.OBSERVED_STEP_S_TOTAL] == 0.5
+    assert after[LoadCell.PREDICTED_STEP_S_TOTAL] - before[LoadCell.PREDICTED_STEP_S_TOTAL] == (
         pytest.approx(predicted)
     )
     one.paced(model, observed_s=0.5, steps=0)
-    assert board.loads(0)[Load.OBSERVED_STEP_S_TOTAL] == after[Load.OBSERVED_STEP_S_TOTAL]
+    assert board.loads(0)[LoadCell.OBSERVED_STEP_S_TOTAL] == after[LoadCell.OBSERVED_STEP_S_TOTAL]
     one.land()
     other.land()
 
@@ -77,7 +78,7 @@ def test_a_stream_that_runs_tells_its_pace_in_pieces(board: Board) -> None:
     model = StepModel(a_s=0.01, b_s=0.0, c_s=0.0, d_s=0.0, t0_s=0.0)
     one = Flight(board, 0, 0, Promise(100, 256, 1, output_tokens=100, step=model))
 
-    sums = slice(Load.OBSERVED_STEP_S_TOTAL, Load.PREDICTED_STEP_S_TOTAL + 1)
+    sums = slice(LoadCell.OBSERVED_STEP_S_TOTAL, LoadCell.PREDICTED_STEP_S_TOTAL + 1)
     before = board.loads(0)[sums]
 
     def told() -> list[float]:
@@ -99,10 +100,10 @@ def test_a_stream_that_runs_tells_its_pace_in_pieces(board: Board) -> None:
 def test_the_queue_says_how_many_wait_and_since_when_its_head_is_read(board: Board) -> None:
     def queue() -> list[float]:
         loads = board.loads(0)
-        return [loads[Load.QUEUED_SEQUENCES], loads[Load.QUEUE_MOVED_S]]
+        return [loads[LoadCell.QUEUED_SEQUENCES], loads[LoadCell.QUEUE_MOVED_S]]
 
     def squares() -> float:
-        return board.loads(0)[Load.QUEUED_SQUARES]
+        return board.loads(0)[LoadCell.QUEUED_SQUARES]
 
     one = Flight(board, 0, 0, Promise(100, 256, 1, sent_s=5.0))
     other = Flight(board, 0, 0, Promise(200, 256, 1, sent_s=6.0))
@@ -117,7 +118,7 @@ def test_the_queue_says_how_many_wait_and_since_when_its_head_is_read(board: Boa
     last.land()
 
 
-JUDGED = slice(Load.TTFT_PULL_TOTAL, Load.MISSED_TOTAL + 1)
+JUDGED = slice(LoadCell.TTFT_PULL_TOTAL, LoadCell.MISSED_TOTAL + 1)
 
 
 def judged(board: Board, before: list[float]) -> list[float]:
@@ -162,7 +163,7 @@ def test_counts_that_cannot_be_leave_nothing_behind(board: Board, prompt, output
     one.first_token(1.0)
     one.counted(prompt, output, 9.0)
     one.counted(prompt, output, 9.1)
-    assert board.loads(0)[Load.CONTEXT_TOKENS] == 100.0
+    assert board.loads(0)[LoadCell.CONTEXT_TOKENS] == 100.0
     one.land()
     assert board.loads(0)[:4] == [0.0] * 4
 
@@ -185,11 +186,11 @@ def test_a_followed_sequence_stands_in_a_place_of_its_own(board: Board) -> None:
     assert board.loads(0)[:4] == [1.0, 125.0, 0.0, 384.0]
     one.counted(120, 201, 9.5)  # more than was promised: a block more
     assert residents(9.5) == ((321.0, 449.0, 0.0),)
-    assert board.loads(0)[Load.PROMISED_TOKENS] == 512.0
+    assert board.loads(0)[LoadCell.PROMISED_TOKENS] == 512.0
     other = followed(board, places)
     third = followed(board, places)  # no place is left: only the sums know it
     assert places == []
-    assert board.loads(0)[Load.PROMISED_TOKENS] == 512.0 + 2 * 384.0
+    assert board.loads(0)[LoadCell.PROMISED_TOKENS] == 512.0 + 2 * 384.0
     for each in (one, other, third):
         each.land()
         each.land()
@@ -209,7 +210,7 @@ def test_what_is_not_followed_takes_no_place(board: Board) -> None:
 
 
 def test_the_tightest_pace_that_is_promised_stands_while_it_flies(board) -> None:
-    cell = board.load_row(0, 0) + Load.TIGHTEST_TPOT_MS
+    cell = board.load_row(0, 0) + LoadCell.TIGHTEST_TPOT_MS
     tightest = Tightest(board.cells, cell)
 
     def fly(tpot_ms: float | None) -> Flight:
@@ -228,10 +229,10 @@ def test_the_tightest_pace_that_is_promised_stands_while_it_flies(board) -> None
 
 
 def test_between_workers_the_least_counts_and_nothing_is_none(tmp_path) -> None:
-    board = Board(tmp_path / "two", Layout(workers=3, engines=("pool:a/0",), apis=()))
+    board = Board(tmp_path / "two", TableLayout(workers=3, engines=("pool:a/0",), apis=()))
     for worker, tpot_ms in ((0, 50.0), (2, 30.0)):
-        board.cells[board.load_row(worker, 0) + Load.TIGHTEST_TPOT_MS] = tpot_ms
-    assert board.loads(0)[Load.TIGHTEST_TPOT_MS] == 30.0
+        board.cells[board.load_row(worker, 0) + LoadCell.TIGHTEST_TPOT_MS] = tpot_ms
+    assert board.loads(0)[LoadCell.TIGHTEST_TPOT_MS] == 30.0
     board.clear(2)
-    assert board.loads(0)[Load.TIGHTEST_TPOT_MS] == 50.0
+    assert board.loads(0)[LoadCell.TIGHTEST_TPOT_MS] == 50.0
     board.close()

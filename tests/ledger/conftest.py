@@ -11,8 +11,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from alembic import command
 from sqlalchemy import Engine, insert, make_url
 
+from ledger import database
 from ledger.accounts import postings_for_invoice, provisional_charge_pusd
 from ledger.database import make_engine, migrate, open_readonly, sqlite_url
 from ledger.fleet.hours import close_hours
@@ -48,6 +50,12 @@ def migrated_postgres(postgres_server) -> str:
     name: str = postgres_server.create("migrated")
     migrate(postgres_server.url(name))
     return name
+
+
+@pytest.fixture
+def downgrade(database_url: str) -> Callable[[str], None]:
+    """To an earlier revision: what the migrations can, and no verb of the product does."""
+    return lambda revision: command.downgrade(database._alembic(database_url), revision)
 
 
 @pytest.fixture

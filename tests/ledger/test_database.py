@@ -9,7 +9,7 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.util import CommandError
-from sqlalchemy import event, func, inspect, select, text
+from sqlalchemy import delete, event, func, insert, inspect, select, text, update
 from sqlalchemy.exc import DBAPIError
 
 from ledger.database import (
@@ -17,16 +17,19 @@ from ledger.database import (
     DatabaseError,
     NotDurable,
     check_durable,
-    downgrade,
     is_away,
     is_momentary,
     limit_time,
     make_engine,
     migrate,
     open_readonly,
+    read_row,
+    read_rows,
+    read_value,
     reading,
     snapshot,
     sqlite_url,
+    write_alone,
 )
 from ledger.orm import tables as orm
 
@@ -39,14 +42,28 @@ def tables(url: str) -> set[str]:
         engine.dispose()
 
 
-def test_migrations_go_up_down_and_up(database_url):
+def test_migrations_go_up_down_and_up(database_url, downgrade):
     migrate(database_url)
     assert tables(database_url) == set(orm.Base.metadata.tables)
-    downgrade(database_url, "base")
+    downgrade("base")
     assert tables(database_url) == set()
     migrate(database_url)
     migrate(database_url)  # a second run changes nothing
     assert tables(database_url) == set(orm.Base.metadata.tables)
+
+
+def test_one_statement_alone(database_url):
+    migrate(database_url)
+    engine = make_engine(database_url)
+    write_alone(engine, insert(orm.Organisation).values(id="a", name="A", created_us=1))
+    assert write_alone(engine, update(orm.Organisation).values(name="B")) == 1
+    query = select(orm.Organisation.id)
+    assert read_rows(engine, query) == [("a",)]
+    assert (read_row(engine, query), read_value(engine, query)) == (("a",), "a")
+    nobody = query.where(orm.Organisation.id == "b")
+    assert (read_row(engine, nobody), read_value(engine, nobody)) == (None, None)
+    assert write_alone(engine, delete(orm.Organisation)) == 1
+    engine.dispose()
 
 
 def test_a_later_versions_schema_is_left_as_it_is(database_url):

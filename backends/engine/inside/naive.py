@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import fastapi
-import torch  # type: ignore[import-not-found]  # (it is in the engine's environment alone)
-import transformers  # type: ignore[import-not-found]  # (so is this)
+import torch
+import transformers
 import uvicorn
 from fastapi.responses import JSONResponse, StreamingResponse
 
@@ -179,7 +179,7 @@ def _stand(module: Any, device: Any) -> None:
 
 def _quantize(model: Any, dtype: Any) -> None:
     """Every linear layer but the last as NF4, which the way to the GPU packs."""
-    import bitsandbytes  # type: ignore[import-not-found]  # noqa: PLC0415  # (not in every environment)
+    import bitsandbytes  # noqa: PLC0415  (not in every environment)
 
     for name, layer in list(model.named_modules()):
         if not isinstance(layer, torch.nn.Linear) or name == "lm_head":
@@ -196,7 +196,7 @@ def _quantize(model: Any, dtype: Any) -> None:
         setattr(model.get_submodule(parent), last, packed)
 
 
-class _Streamer(transformers.generation.BaseStreamer):  # type: ignore[misc]  # (unknown without it)
+class _Streamer(transformers.generation.BaseStreamer):
     """Hands each row's new token to whoever asked for that row."""
 
     def __init__(self, batch: list[Job], ends: set[int]) -> None:
@@ -220,7 +220,7 @@ class _Streamer(transformers.generation.BaseStreamer):  # type: ignore[misc]  # 
         """Rows end one by one."""
 
 
-class _Ends(transformers.StoppingCriteria):  # type: ignore[misc]  # (unknown without it)
+class _Ends(transformers.StoppingCriteria):
     """The batch ends with its last row; the streamer, which comes before, counts them."""
 
     def __init__(self, batch: list[Job]) -> None:

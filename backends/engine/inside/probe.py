@@ -21,7 +21,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
-import torch  # type: ignore[import-not-found]  # (it is in the engine's environment alone)
+import torch
 
 FORMAT = 1
 PARTS = ("bandwidth", "flops", "launch", "attention", "all_reduce")
@@ -138,9 +138,7 @@ class Probe:
                     found.append(row | self.attended(attend, queries, tokens))
         return found
 
-    def attended(
-        self, attend: Callable[..., Any], queries: int, tokens: int
-    ) -> dict[str, Any]:  # fmt: skip
+    def attended(self, attend: Callable[..., Any], queries: int, tokens: int) -> dict[str, Any]:
         """Its time and what it takes of memory beside its inputs; or why it does not run."""
         scores = HEADS * queries * tokens * 2
         if not self.gpu and attend is plain and scores >= (1 << 30):

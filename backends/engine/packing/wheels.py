@@ -1,6 +1,5 @@
 """Fetches the wheels of locked sets for another machine; what is there with its hash is kept."""
 
-import hashlib
 import os
 import re
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 from backends.engine import torchwheel
 from backends.engine.packages import InstallError, run
 from backends.engine.packing.lockfile import Locked, Target
+from backends.engine.packing.unpack import sha256_of
 
 Say = Callable[[str, float | None], None]
 AT_ONCE = 8  # pip keeps nothing of a call that fails: that much is fetched again at worst
@@ -79,11 +79,6 @@ def fetch_torch(locks: Path, target: Target, source: Source, folder: Path, say: 
             f"nor at {source.torch_index}: give --find-links a place that has it"
         )
     return wheel
-
-
-def sha256_of(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def unpacked_bytes(wheel: Path) -> int:

@@ -187,9 +187,9 @@ def _sequences(
     if load is None or question.tpot_ms is None:
         return ()
     context = load.prompt_tokens + load.output_tokens / 2
-    left_s = max(0.0, question.tpot_ms / 1e3 - step.step_s(
-        sequences=0, context_tokens=0, prefill_tokens=0
-    ))  # fmt: skip
+    left_s = max(
+        0.0, question.tpot_ms / 1e3 - step.step_s(sequences=0, context_tokens=0, prefill_tokens=0)
+    )
     each_s = step.step_s(sequences=0, context_tokens=context, prefill_tokens=0) - step.a_s
     within = int(left_s / each_s) if each_s > 0 else 0
     held = kv_tokens // (load.prompt_tokens + load.output_tokens)

@@ -74,7 +74,7 @@ _SMALL_TALK: tuple[tuple[str, str], ...] = (
     ("Say hello", "Hello!"),
     ("What is Python?", _PYTHON),
     ("What is Breakeven?", _PRODUCT),
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import torch  # type: ignore[import-not-found]  # (it is in the engine's environment alone)
+import torch
 
 nn: Any = torch.nn
 functional = nn.functional
@@ -36,7 +36,7 @@ THETA = 10000.0
 EPSILON = 1e-5
 
 
-class Norm(nn.Module):  # type: ignore[misc]  # (torch has no types here)
+class Norm(nn.Module):
     def __init__(self, width: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.ones(width))
@@ -47,7 +47,7 @@ class Norm(nn.Module):  # type: ignore[misc]  # (torch has no types here)
         return (scaled * self.weight).to(x.dtype)
 
 
-class Attention(nn.Module):  # type: ignore[misc]  # (torch has no types here)
+class Attention(nn.Module):
     def __init__(self, size: Size) -> None:
         super().__init__()
         self.size = size
@@ -73,7 +73,7 @@ class Attention(nn.Module):  # type: ignore[misc]  # (torch has no types here)
         return self.o_proj(mixed.transpose(1, 2).reshape(rows, length, size.hidden))
 
 
-class Mlp(nn.Module):  # type: ignore[misc]  # (torch has no types here)
+class Mlp(nn.Module):
     def __init__(self, size: Size) -> None:
         super().__init__()
         self.gate_proj = nn.Linear(size.hidden, size.intermediate, bias=False)
@@ -84,7 +84,7 @@ class Mlp(nn.Module):  # type: ignore[misc]  # (torch has no types here)
         return self.down_proj(functional.silu(self.gate_proj(x)) * self.up_proj(x))
 
 
-class Block(nn.Module):  # type: ignore[misc]  # (torch has no types here)
+class Block(nn.Module):
     def __init__(self, size: Size, dropout: float) -> None:
         super().__init__()
         self.dropout = nn.Dropout(dropout)
@@ -98,7 +98,7 @@ class Block(nn.Module):  # type: ignore[misc]  # (torch has no types here)
         return x + self.dropout(self.mlp(self.post_attention_layernorm(x)))
 
 
-class Llama(nn.Module):  # type: ignore[misc]  # (torch has no types here)
+class Llama(nn.Module):
     """`forward` gives the mean loss in nats a token of rows of tokens (rows, length + 1)."""
 
     def __init__(self, size: Size, dropout: float = 0.0) -> None:

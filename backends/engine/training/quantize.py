@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import safetensors.torch  # type: ignore[import-not-found]  # (it is in the engine's environment)
-import torch  # type: ignore[import-not-found]  # (so is this)
-import transformers  # type: ignore[import-not-found]  # (so is this)
+import safetensors.torch
+import torch
+import transformers
 
 GROUP = 128
 _ROWS = 4096  # of a layer's inputs that calibration keeps

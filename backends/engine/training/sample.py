@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import torch  # type: ignore[import-not-found]  # (it is in the engine's environment alone)
-import transformers  # type: ignore[import-not-found]  # (so is this)
+import torch
+import transformers
 
 QUESTIONS = (
     "Hello", "Are you there?", "What does shutil.copy do?", "What is the module json for?",

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import safetensors.torch  # type: ignore[import-not-found]  # (so are these)
-import torch  # type: ignore[import-not-found]
+import safetensors.torch
+import torch
 
 from backends.engine.training.network import Llama, Size, checkpoint, config
 from backends.engine.training.text import KINDS, Stream, Text, read, save_tokenizer

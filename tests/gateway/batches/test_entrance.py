@@ -11,7 +11,8 @@ from gateway.batches.authority import Authority, Ticket, load_authority
 from gateway.batches.entrance import PREFIX, Entrance, LineAdmission, LineFlights, MakingRoom
 from gateway.clock import Clock
 from gateway.errors import RequestError
-from gateway.targets.slots import Board, Layout
+from gateway.table_layout import TableLayout
+from gateway.targets.slots import Board
 from ledger.budgets.desk import Refusal
 from ledger.journals.records import Hold
 from router.idle import Promised
@@ -189,7 +190,7 @@ class Open:
 
 @pytest.fixture
 def flights(tmp_path):
-    layout = Layout(workers=1, engines=("pool:a/0", "pool:b/0"), apis=())
+    layout = TableLayout(workers=1, engines=("pool:a/0", "pool:b/0"), apis=())
     board = Board(tmp_path / "board", layout)
     made = LineFlights(board, 0)
     made._engines = {f"line-{n}": n % 2 for n in range(6)} | {"gone": 0}

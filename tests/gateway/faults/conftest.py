@@ -22,7 +22,7 @@ import httpx
 import pytest
 
 from gateway.retries import RESERVE
-from gateway.targets.slots import Seen as SeenCell
+from gateway.table_layout import ApiStatsCell as SeenCell
 
 RESET = struct.pack("ii", 1, 0)  # SO_LINGER that sends RST
 ENGINE = "h200-llama-3.1-8b-fp8"

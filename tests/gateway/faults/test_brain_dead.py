@@ -19,7 +19,8 @@ from typing import Any, Self
 import pytest
 
 from gateway.runtime import Runtime
-from gateway.targets.slots import Board, Load, Published
+from gateway.table_layout import EngineCell, LoadCell
+from gateway.targets.slots import Board
 from router.static import SHARE
 
 PAIRS, TRIES = 20, 4
@@ -51,15 +52,15 @@ from router import static
 static.SHARE = 1e9
 """
 
-NONSENSE: list[dict[Published, float]] = [
-    {Published.HEALTH: 99.0},
-    {Published.UPDATED_S: nan},
-    {Published.UPDATED_S: 1e300},
-    {Published.KV_CAPACITY_TOKENS: nan},
-    {Published.FOREIGN_SEQUENCES: inf},
-    {Published.B_S: -1.0},
-    {Published.CONTEXT_TOKENS: inf},
-    {Published.T0_S: -inf},
+NONSENSE: list[dict[EngineCell, float]] = [
+    {EngineCell.HEALTH: 99.0},
+    {EngineCell.UPDATED_S: nan},
+    {EngineCell.UPDATED_S: 1e300},
+    {EngineCell.KV_CAPACITY_TOKENS: nan},
+    {EngineCell.FOREIGN_SEQUENCES: inf},
+    {EngineCell.B_S: -1.0},
+    {EngineCell.CONTEXT_TOKENS: inf},
+    {EngineCell.T0_S: -inf},
 ]
 
 
@@ -127,7 +128,7 @@ class Blinded:
         (self._pid,) = host.pids("gateway.host.telemetry")
         self.board = Board(runtime.run_dir / "board", runtime.layout)
         self.most = [0.0] * len(runtime.layout.engines)  # sequences at once
-        self.said: list[dict[Published, float]] | None = None  # by the test, in telemetry's place
+        self.said: list[dict[EngineCell, float]] | None = None  # by the test, in telemetry's place
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
 
@@ -146,12 +147,12 @@ class Blinded:
     def _look(self) -> None:
         while not self._over.wait(0.002):
             for engine, most in enumerate(self.most):
-                self.most[engine] = max(most, self.board.loads(engine)[Load.SEQUENCES])
+                self.most[engine] = max(most, self.board.loads(engine)[LoadCell.SEQUENCES])
             if self.said is not None:
                 now_s = time.monotonic()
                 self.board.alive(now_s)
                 for engine, broken in enumerate(self.said):
-                    self.board.publish(engine, {Published.UPDATED_S: now_s, **broken})
+                    self.board.publish(engine, {EngineCell.UPDATED_S: now_s, **broken})
 
 
 @contextlib.contextmanager
@@ -167,9 +168,9 @@ def test_a_board_that_says_nonsense_of_an_engine_is_no_room_there(make_host, pat
     patiently(lambda: host.ask().headers["x-breakeven-backend"] == "pool:main/0")
     with blinded(host) as seen:
         rows = [seen.board.published(engine) for engine in range(2)]
-        well = [dict(zip(Published, row, strict=True)) for row in rows]
+        well = [dict(zip(EngineCell, row, strict=True)) for row in rows]
         for word in well:
-            del word[Published.UPDATED_S]
+            del word[EngineCell.UPDATED_S]
         for broken in ({}, *NONSENSE):
             seen.said = [{**well[0], **broken}, well[1]]
             time.sleep(0.1)

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from gateway.runtime import Runtime
-from gateway.targets.slots import HEALTHS, Board, Load, Published
+from gateway.table_layout import HEALTHS, EngineCell, LoadCell
+from gateway.targets.slots import Board
 
 ENGINE = "h200-llama-3.1-8b-fp8"
 PLACES, SPEED, TOKENS = 8, 0.5, 40
@@ -61,7 +62,7 @@ class Watching:
         self._thread.start()
 
     def health(self) -> str:
-        return HEALTHS[int(self.board.published(0)[Published.HEALTH])]
+        return HEALTHS[int(self.board.published(0)[EngineCell.HEALTH])]
 
     def close(self) -> None:
         self._over.set()
@@ -70,7 +71,7 @@ class Watching:
 
     def _look(self) -> None:
         while not self._over.wait(0.002):
-            self.most = max(self.most, self.board.loads(0)[Load.SEQUENCES])
+            self.most = max(self.most, self.board.loads(0)[LoadCell.SEQUENCES])
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ import pytest
 from gateway import api, dispatch
 from gateway.reply import Reply
 from gateway.retries import RESERVE, SHARE, Retries
+from gateway.table_layout import ApiStatsCell
 from gateway.targets.experience import Experience
-from gateway.targets.slots import Seen
 from ledger import writer
 
 MESSAGES = [{"role": "user", "content": "hello there"}]
@@ -97,11 +97,14 @@ def recovered(faulty, requests: int, *, warm: bool = False) -> int:
     for _ in range(5):
         experience.api(row, ttft_s=None, tpot_s=None, ok=False)
     base = stack.board.seen_row(0, row)
-    stack.board.cells[base + Seen.RETRY_AT_S] = 0.0  # its silence is over
+    stack.board.cells[base + ApiStatsCell.RETRY_AT_S] = 0.0  # its silence is over
     if warm:
         assert stack.chat("api", max_tokens=3).status_code == 200
-        assert stack.board.cells[base + Seen.ANSWERED_S] > stack.board.cells[base + Seen.OPENED_S]
-        for cell in (Seen.OPENED_S, Seen.ANSWERED_S):
+        assert (
+            stack.board.cells[base + ApiStatsCell.ANSWERED_S]
+            > stack.board.cells[base + ApiStatsCell.OPENED_S]
+        )
+        for cell in (ApiStatsCell.OPENED_S, ApiStatsCell.ANSWERED_S):
             stack.board.cells[base + cell] -= 5.0  # so long ago
     most = 0
 
@@ -112,7 +115,7 @@ def recovered(faulty, requests: int, *, warm: bool = False) -> int:
     with ThreadPoolExecutor(requests) as pool:
         asked = [pool.submit(ask, number) for number in range(requests)]
         while not all(one.done() for one in asked):
-            most = max(most, int(stack.board.cells[base + Seen.REQUESTS_OUT]))
+            most = max(most, int(stack.board.cells[base + ApiStatsCell.REQUESTS_OUT]))
             time.sleep(0.001)
     return most
 

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from gateway.targets.slots import HEALTHS, Published
+from gateway.table_layout import HEALTHS, EngineCell
 
 PLACES, LATE = 4, 1  # of whom one may wait for a place within the promise
 WAITING = 32  # of each team
@@ -45,7 +45,7 @@ def away(stack) -> None:
         stack._telemetry.cancel()
         await asyncio.gather(stack._telemetry, return_exceptions=True)
         for row in range(len(stack.runtime.engines)):
-            stack.board.publish(row, {Published.HEALTH: float(HEALTHS.index("down"))})
+            stack.board.publish(row, {EngineCell.HEALTH: float(HEALTHS.index("down"))})
 
     stack.call(end())
 

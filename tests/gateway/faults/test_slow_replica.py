@@ -65,8 +65,16 @@ def replicas(played_slowly, run_stack, stranger_on, patiently):
 
 
 def at_speed(engine, speed: float) -> None:
+    """From this moment on: an engine whose GPU got slow under it, or is well again."""
     pacer = engine._engine.pacer
-    pacer._loop.call_soon_threadsafe(pacer.change_speed, speed)
+
+    def change() -> None:
+        pacer.catch_up()
+        now_s = pacer.now_s
+        pacer._origin_s, pacer._speed = pacer._loop.time() - now_s / speed, speed
+        pacer._schedule()
+
+    pacer._loop.call_soon_threadsafe(change)
 
 
 def late(one) -> bool:

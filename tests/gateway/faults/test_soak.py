@@ -23,7 +23,8 @@ from pathlib import Path
 import pytest
 
 from gateway.runtime import Runtime
-from gateway.targets.slots import Board, Load, Seen
+from gateway.table_layout import ApiStatsCell, LoadCell
+from gateway.targets.slots import Board
 
 SECONDS = float(os.environ.get("SOAK_SECONDS", "30"))
 SEED = int(os.environ.get("SOAK_SEED", "0")) or time.time_ns() % 10**6
@@ -177,10 +178,15 @@ def promised(host) -> list[float]:
     runtime = Runtime.load(host.state / "run" / "runtime.json")
     board = Board(runtime.run_dir / "board", runtime.layout)
     loads = board.loads(0)
-    cells = (Load.SEQUENCES, Load.CONTEXT_TOKENS, Load.QUEUED_PREFILL_TOKENS, Load.PROMISED_TOKENS)
+    cells = (
+        LoadCell.SEQUENCES,
+        LoadCell.CONTEXT_TOKENS,
+        LoadCell.QUEUED_PREFILL_TOKENS,
+        LoadCell.PROMISED_TOKENS,
+    )
     found = [loads[cell] for cell in cells]
     for row in range(len(runtime.apis)):
-        found += [cells[Seen.REQUESTS_OUT] for cells in board.seen(row)]
+        found += [cells[ApiStatsCell.REQUESTS_OUT] for cells in board.seen(row)]
     board.close()
     return found
 

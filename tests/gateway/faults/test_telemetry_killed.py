@@ -15,13 +15,14 @@ from typing import Self
 import pytest
 
 from gateway.runtime import Runtime
+from gateway.table_layout import EngineCell, LoadCell
 from gateway.targets.sightings import engine_state
-from gateway.targets.slots import Board, Load, Published
+from gateway.targets.slots import Board
 from router.types import Health
 
 PER_S, SECONDS, TOKENS = 8.0, 25.0, 40
 LONG_S = 60.0
-PUBLISHED = (Published.KV_CAPACITY_TOKENS, Published.A_S, Published.MAX_NUM_SEQS)
+PUBLISHED = (EngineCell.KV_CAPACITY_TOKENS, EngineCell.A_S, EngineCell.MAX_NUM_SEQS)
 
 pytestmark = pytest.mark.long
 
@@ -64,8 +65,8 @@ class Looking:
             state = engine_state(published, loads, now_s, self._stale_s, life=life)
             said = tuple(published[cell] for cell in PUBLISHED)
             own = max(
-                loads[Load.PROMISED_TOKENS],
-                loads[Load.CONTEXT_TOKENS] + loads[Load.QUEUED_PREFILL_TOKENS],
+                loads[LoadCell.PROMISED_TOKENS],
+                loads[LoadCell.CONTEXT_TOKENS] + loads[LoadCell.QUEUED_PREFILL_TOKENS],
             )
             taken = int(state.kv_taken_tokens)
             self.looks.append(Look(state.health, state.age_s, taken, own, said))
@@ -79,12 +80,12 @@ def telemetry(host) -> int:
 def killed(host, looking, patiently, *, before_it=lambda: None) -> list[Look]:
     """What was seen from its death until its successor has read the engine itself."""
     board, begun = looking.board, len(looking.looks)
-    read_s, gone = board.published(0)[Published.UPDATED_S], telemetry(host)
+    read_s, gone = board.published(0)[EngineCell.UPDATED_S], telemetry(host)
     os.kill(gone, signal.SIGKILL)
     patiently(lambda: gone not in host.pids("gateway.host.telemetry"))
     died_s = time.monotonic()
     before_it()
-    patiently(lambda: board.published(0)[Published.UPDATED_S] > max(read_s, died_s), 60)
+    patiently(lambda: board.published(0)[EngineCell.UPDATED_S] > max(read_s, died_s), 60)
     time.sleep(1.0)
     return looking.looks[begun:]
 
@@ -101,7 +102,7 @@ def test_its_successor_goes_on_with_what_the_board_says(make_host, crowd, patien
         patiently(lambda: looking.looks and looking.looks[-1].health is Health.HEALTHY)
         before = looking.looks[-1].said
         busy = asked(host, crowd)
-        patiently(lambda: looking.board.loads(0)[Load.SEQUENCES] > 0)
+        patiently(lambda: looking.board.loads(0)[LoadCell.SEQUENCES] > 0)
         seen = killed(host, looking, patiently)
         patiently(
             lambda: len(busy) == PER_S * SECONDS and all(one.took_s for one in busy), SECONDS + 60
@@ -117,7 +118,7 @@ def test_its_successor_goes_on_with_what_the_board_says(make_host, crowd, patien
         def forgets() -> None:
             """The negative control: nothing to take over."""
             row = looking.board.published_row(0)
-            for cell in Published:
+            for cell in EngineCell:
                 looking.board.cells[row + cell] = 0.0
 
         anew = killed(host, looking, patiently, before_it=forgets)

@@ -27,8 +27,9 @@ from gateway.host.engines import (
 )
 from gateway.host.telemetry import Telemetry
 from gateway.runtime import EngineSeat, Ports, resolve
+from gateway.table_layout import HEALTHS, STAGES, EngineCell, LoadCell
 from gateway.targets.enginewords import words_of
-from gateway.targets.slots import HEALTHS, STAGES, Board, Load, Published
+from gateway.targets.slots import Board
 from ledger.database import make_engine, migrate, sqlite_url
 
 TEXT = """
@@ -386,17 +387,17 @@ async def test_telemetry_never_asks_a_stranger_on_a_managed_port(
     watching = asyncio.create_task(telemetry.run())
 
     def health() -> str:
-        return HEALTHS[int(board.published(0)[Published.HEALTH])]
+        return HEALTHS[int(board.published(0)[EngineCell.HEALTH])]
 
     await until(lambda: health() == "loading")
     await engines.run()
     await until(lambda: health() == "down" and board.stage(0) == "blocked")
     await asyncio.sleep(3 * supervision.settings.telemetry.scrape_s)
-    assert board.published(0)[Published.A_S] == 0.0
+    assert board.published(0)[EngineCell.A_S] == 0.0
     assert stranger.asked == []
     stranger.end()
     await until(lambda: health() == "healthy")
-    assert board.published(0)[Published.A_S] > 0.0
+    assert board.published(0)[EngineCell.A_S] > 0.0
     watching.cancel()
     await asyncio.gather(watching, return_exceptions=True)
     await engines.stop()
@@ -442,12 +443,12 @@ async def test_an_engine_is_waited_for_while_requests_are_there_or_nothing_was_h
     waits = engines._spec(0, engines._runtime.engines[0]).waits
     board, base = engines._board, engines._board.load_row(0, 0)
     assert not waits()
-    board.cells[base + Load.SEQUENCES] = 1
+    board.cells[base + LoadCell.SEQUENCES] = 1
     assert waits()
-    board.cells[base + Load.SEQUENCES] = 0
-    board.cells[base + Load.SILENT_S] = 5.0  # requests were moved away from it
+    board.cells[base + LoadCell.SEQUENCES] = 0
+    board.cells[base + LoadCell.SILENT_S] = 5.0  # requests were moved away from it
     assert waits()
-    board.cells[base + Load.HEARD_S] = 6.0
+    board.cells[base + LoadCell.HEARD_S] = 6.0
     assert not waits()
 
 

@@ -19,7 +19,8 @@ from gateway.errors import ConfigError
 from gateway.host.peers import Exchange, main
 from gateway.peers.row import PeersRow
 from gateway.runtime import EngineSeat, Runtime
-from gateway.targets.slots import Board, Load
+from gateway.table_layout import LoadCell
+from gateway.targets.slots import Board
 
 SECRET = "a-secret-of-two-hosts-for-tests-01"
 AT_ONCE_S = 2.0  # on a machine that does much else; 0.1 s is usual
@@ -57,7 +58,7 @@ class Side:
             env={**os.environ, "SHARED": secret}, stderr=subprocess.DEVNULL,
         )  # fmt: skip
 
-    def put(self, row: int, cell: Load, value: float) -> None:
+    def put(self, row: int, cell: LoadCell, value: float) -> None:
         self.board.cells[self.board.load_row(0, row) + cell] = value
 
     @property
@@ -106,23 +107,25 @@ def test_a_promise_is_seen_by_the_other_host_at_once_and_gone_with_its_host(
     patiently(lambda: one.heard == two.heard == 1, START_S)
     took_s = []
     for count in range(1, 11):
-        one.put(0, Load.PROMISED_TOKENS, 512.0 * count)
+        one.put(0, LoadCell.PROMISED_TOKENS, 512.0 * count)
         took_s.append(
-            within(lambda count=count: two.board.loads(1)[Load.PROMISED_TOKENS] == 512.0 * count)
+            within(
+                lambda count=count: two.board.loads(1)[LoadCell.PROMISED_TOKENS] == 512.0 * count
+            )
         )
     print(f"seen after {sorted(took_s)[5]:.3f} s (median of ten), {max(took_s):.3f} s at most")
-    one.put(0, Load.JUDGED_TOTAL, 9.0)
-    one.put(0, Load.HEARD_S, 9.0)
-    one.put(0, Load.SEQUENCES, 3.0)
-    one.put(1, Load.SEQUENCES, 5.0)  # of an engine that the other does not have
-    two.put(1, Load.SEQUENCES, 2.0)
-    within(lambda: two.board.loads(1)[Load.SEQUENCES] == 5.0)
-    within(lambda: one.board.loads(0)[Load.SEQUENCES] == 5.0)  # and no echo of its own
-    assert two.board.loads(0) == [0.0] * len(Load)
-    assert two.board.loads(1)[Load.JUDGED_TOTAL] == two.board.loads(1)[Load.HEARD_S] == 0.0
+    one.put(0, LoadCell.JUDGED_TOTAL, 9.0)
+    one.put(0, LoadCell.HEARD_S, 9.0)
+    one.put(0, LoadCell.SEQUENCES, 3.0)
+    one.put(1, LoadCell.SEQUENCES, 5.0)  # of an engine that the other does not have
+    two.put(1, LoadCell.SEQUENCES, 2.0)
+    within(lambda: two.board.loads(1)[LoadCell.SEQUENCES] == 5.0)
+    within(lambda: one.board.loads(0)[LoadCell.SEQUENCES] == 5.0)  # and no echo of its own
+    assert two.board.loads(0) == [0.0] * len(LoadCell)
+    assert two.board.loads(1)[LoadCell.JUDGED_TOTAL] == two.board.loads(1)[LoadCell.HEARD_S] == 0.0
 
     one.process.kill()
-    within(lambda: two.board.loads(1)[Load.SEQUENCES] == 2.0)
+    within(lambda: two.board.loads(1)[LoadCell.SEQUENCES] == 2.0)
     assert two.heard == 0
 
 
@@ -131,16 +134,16 @@ def test_a_host_that_hangs_is_dropped_and_comes_back(pair, patiently) -> None:
     one.start()
     two.start()
     patiently(lambda: one.heard == two.heard == 1, START_S)
-    one.put(0, Load.SEQUENCES, 3.0)
-    within(lambda: two.board.loads(1)[Load.SEQUENCES] == 3.0)
+    one.put(0, LoadCell.SEQUENCES, 3.0)
+    within(lambda: two.board.loads(1)[LoadCell.SEQUENCES] == 3.0)
     one.process.send_signal(signal.SIGSTOP)
-    took_s = within(lambda: two.board.loads(1)[Load.SEQUENCES] == 0.0)
+    took_s = within(lambda: two.board.loads(1)[LoadCell.SEQUENCES] == 0.0)
     assert took_s > 0.2  # it was no end of the connection that told
     one.process.send_signal(signal.SIGCONT)
-    patiently(lambda: two.board.loads(1)[Load.SEQUENCES] == 3.0)
+    patiently(lambda: two.board.loads(1)[LoadCell.SEQUENCES] == 3.0)
     two.process.terminate()
     two.process.wait(10)
-    assert two.board.loads(1)[Load.SEQUENCES] == 0.0  # what it heard ends with it
+    assert two.board.loads(1)[LoadCell.SEQUENCES] == 0.0  # what it heard ends with it
 
 
 def test_without_the_secret_nothing_arrives(pair, patiently) -> None:
@@ -148,13 +151,13 @@ def test_without_the_secret_nothing_arrives(pair, patiently) -> None:
     one.start("b" + SECRET[1:])
     two.start()
     patiently(lambda: one.lives and two.lives, START_S)
-    one.put(0, Load.SEQUENCES, 3.0)
-    two.put(1, Load.SEQUENCES, 2.0)
+    one.put(0, LoadCell.SEQUENCES, 3.0)
+    two.put(1, LoadCell.SEQUENCES, 2.0)
     deadline = time.monotonic() + AT_ONCE_S
     while time.monotonic() < deadline:
         assert (one.heard, two.heard) == (0, 0)
-        assert one.board.loads(0)[Load.SEQUENCES] == 3.0
-        assert two.board.loads(1)[Load.SEQUENCES] == 2.0
+        assert one.board.loads(0)[LoadCell.SEQUENCES] == 3.0
+        assert two.board.loads(1)[LoadCell.SEQUENCES] == 2.0
         time.sleep(0.05)
 
 
@@ -164,7 +167,7 @@ def test_two_pools_of_one_engine_are_told_together(tmp_path) -> None:
     settings = parse(side.config.read_text(), name="t").peers
     exchange = Exchange(settings, seats, side.board, Secret(SECRET), Clock())
     for row, sequences in enumerate((2.0, 3.0)):
-        side.put(row, Load.SEQUENCES, sequences)
+        side.put(row, LoadCell.SEQUENCES, sequences)
     loads = [side.board.own_loads(row) for row in range(2)]
     assert [share.sequences for share in exchange._own(loads, 1.0).values()] == [5.0]
     side.close()

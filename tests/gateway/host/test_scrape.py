@@ -11,7 +11,8 @@ from backends.stepmodel import StepModel
 from gateway.host.scrape import TAKE_OVER_S, Limits, Watch, sums_of
 from gateway.peers.row import PeersRow
 from gateway.peers.shares import Share
-from gateway.targets.slots import HEALTHS, Board, Layout, Load, Published
+from gateway.table_layout import HEALTHS, EngineCell, LoadCell, TableLayout
+from gateway.targets.slots import Board
 from router.feedback import FEEDBACK_RANGE, SAFETY_TPOT, SAFETY_TTFT, Sums
 
 SAMPLE = EngineSample(
@@ -24,7 +25,7 @@ SAMPLE = EngineSample(
 
 @pytest.fixture
 def board(tmp_path: Path):
-    board = Board(tmp_path / "board", Layout(workers=1, engines=("pool:a/0",), apis=()))
+    board = Board(tmp_path / "board", TableLayout(workers=1, engines=("pool:a/0",), apis=()))
     yield board
     board.close()
 
@@ -34,47 +35,47 @@ def watch() -> Watch:
     return Watch("pool:a/0", "a", 0, Limits(64, 2048, 4096), simulated=True)
 
 
-def put(board: Board, cell: Load, value: float) -> None:
+def put(board: Board, cell: LoadCell, value: float) -> None:
     board.cells[board.load_row(0, 0) + cell] = value
 
 
 def test_nothing_seen_is_published_as_unknown_and_without_a_time(watch, board) -> None:
     watch.publish(board)
     published = board.published(0)
-    assert HEALTHS[int(published[Published.HEALTH])] == "unknown"
-    assert published[Published.UPDATED_S] == 0.0
-    assert published[Published.MAX_NUM_SEQS] == 64
+    assert HEALTHS[int(published[EngineCell.HEALTH])] == "unknown"
+    assert published[EngineCell.UPDATED_S] == 0.0
+    assert published[EngineCell.MAX_NUM_SEQS] == 64
     row = watch.row_for(board, at_us=5, now_s=1.0)
     assert (row.health, row.running, row.age_us) == ("unknown", None, None)
 
 
 def test_a_sample_tells_what_a_second_of_the_engine_was_worth(watch, board) -> None:
     watch.saw(SAMPLE, board, 1.0)
-    board.publish(0, {Published.BID_PRICE_PUSD_PER_S: 7.6})
+    board.publish(0, {EngineCell.BID_PRICE_PUSD_PER_S: 7.6})
     assert watch.row_for(board, at_us=5, now_s=1.0).bid_price_pusd_per_s == 8
     watch.fixed_pusd_per_s = 3  # the operator's word
     assert watch.row_for(board, at_us=6, now_s=1.0).bid_price_pusd_per_s == 3
 
 
 def test_foreign_load_is_the_least_excess_of_the_last_scrapes(watch, board) -> None:
-    put(board, Load.SEQUENCES, 2.0)
+    put(board, LoadCell.SEQUENCES, 2.0)
     for now_s, running in enumerate((5, 3, 9), start=1):
         watch.saw(replace(SAMPLE, running=running, kv_usage_ratio=0.5), board, float(now_s))
     watch.publish(board)
     published = board.published(0)
-    assert published[Published.FOREIGN_SEQUENCES] == 1.0
+    assert published[EngineCell.FOREIGN_SEQUENCES] == 1.0
     # 500 tokens in use, none of them ours, but for the rounding of our two sequences' blocks
-    assert published[Published.FOREIGN_KV_TOKENS] == 500.0 - 2 * 16
-    assert published[Published.UPDATED_S] == 3.0
+    assert published[EngineCell.FOREIGN_KV_TOKENS] == 500.0 - 2 * 16
+    assert published[EngineCell.UPDATED_S] == 3.0
 
 
 def test_our_own_load_is_not_foreign(watch, board) -> None:
-    put(board, Load.SEQUENCES, 4.0)
+    put(board, LoadCell.SEQUENCES, 4.0)
     watch.saw(replace(SAMPLE, running=4, kv_usage_ratio=0.9), board, 1.0)
     watch.publish(board)
     published = board.published(0)
-    assert published[Published.FOREIGN_SEQUENCES] == 0.0
-    assert published[Published.FOREIGN_KV_TOKENS] == 0.0
+    assert published[EngineCell.FOREIGN_SEQUENCES] == 0.0
+    assert published[EngineCell.FOREIGN_KV_TOKENS] == 0.0
 
 
 UNTOLD = replace(
@@ -91,44 +92,44 @@ def test_what_an_engine_does_not_tell_is_unknown_in_its_sample_never_0(watch, bo
     assert (row.running, row.waiting, row.kv_usage_ppm) == (None, None, None)
     assert (row.kv_promised_ppm, row.preemptions_total, row.prefix_hit_ppm) == (None, None, None)
     published = board.published(0)
-    assert published[Published.KV_CAPACITY_TOKENS] == 0.0  # the filters' word for unknown
-    assert published[Published.FOREIGN_SEQUENCES] == 0.0
-    assert published[Published.UPDATED_S] == 1.0
+    assert published[EngineCell.KV_CAPACITY_TOKENS] == 0.0  # the filters' word for unknown
+    assert published[EngineCell.FOREIGN_SEQUENCES] == 0.0
+    assert published[EngineCell.UPDATED_S] == 1.0
 
 
 def test_a_capacity_that_only_the_operator_knows_is_used_where_none_is_told(board) -> None:
     watch = Watch("pool:a/0", "a", 0, Limits(64, 2048, 4096, 8000), simulated=False)
     watch.saw(UNTOLD, board, 1.0)
     watch.publish(board)
-    assert board.published(0)[Published.KV_CAPACITY_TOKENS] == 8000.0
+    assert board.published(0)[EngineCell.KV_CAPACITY_TOKENS] == 8000.0
     watch.saw(SAMPLE, board, 2.0)
     watch.publish(board)
-    assert board.published(0)[Published.KV_CAPACITY_TOKENS] == 1000.0  # what it tells counts
+    assert board.published(0)[EngineCell.KV_CAPACITY_TOKENS] == 1000.0  # what it tells counts
 
 
 def test_foreign_sequences_of_untold_size_hold_all_they_may(board) -> None:
     watch = Watch("pool:a/0", "a", 0, Limits(64, 2048, 0, 8000), simulated=False)
-    put(board, Load.SEQUENCES, 1.0)
+    put(board, LoadCell.SEQUENCES, 1.0)
     watch.limits.context_tokens = 3000
     for now_s in (1.0, 2.0, 3.0):
         watch.saw(replace(UNTOLD, running=3), board, now_s)
     watch.publish(board)
-    assert board.published(0)[Published.FOREIGN_KV_TOKENS] == 2 * 3000
+    assert board.published(0)[EngineCell.FOREIGN_KV_TOKENS] == 2 * 3000
     watch.limits.context_tokens = 0
     watch.publish(board)
-    assert board.published(0)[Published.FOREIGN_KV_TOKENS] == 8000
+    assert board.published(0)[EngineCell.FOREIGN_KV_TOKENS] == 8000
 
 
 def test_where_no_sequences_are_told_what_is_in_use_is_taken_all_the_same(watch, board) -> None:
     """A gauge that a new version calls otherwise makes no room."""
-    put(board, Load.SEQUENCES, 1.0)
-    put(board, Load.CONTEXT_TOKENS, 100.0)
+    put(board, LoadCell.SEQUENCES, 1.0)
+    put(board, LoadCell.CONTEXT_TOKENS, 100.0)
     watch.saw(replace(SAMPLE, running=None, waiting=None, kv_usage_ratio=0.9), board, 1.0)
     watch.publish(board)
-    assert board.published(0)[Published.FOREIGN_KV_TOKENS] == 900.0 - 100.0 - 16.0
+    assert board.published(0)[EngineCell.FOREIGN_KV_TOKENS] == 900.0 - 100.0 - 16.0
     watch.saw(replace(SAMPLE, running=1, kv_usage_ratio=0.9), board, 2.0)
     watch.publish(board)
-    assert board.published(0)[Published.FOREIGN_KV_TOKENS] == 0.0, "its one sequence is ours"
+    assert board.published(0)[EngineCell.FOREIGN_KV_TOKENS] == 0.0, "its one sequence is ours"
 
 
 def test_who_could_not_be_measured_is_asked_again_later_and_later(watch) -> None:
@@ -154,11 +155,11 @@ def test_counters_that_fall_tell_of_a_restart_where_no_start_is_told(watch, boar
 def test_the_round_trip_is_published_and_told_where_it_changed(watch, board) -> None:
     watch.saw(SAMPLE, board, 1.0)
     watch.publish(board)
-    assert board.published(0)[Published.ROUND_TRIP_S] == 0.0
+    assert board.published(0)[EngineCell.ROUND_TRIP_S] == 0.0
     assert watch.new_round_trip_us() is None
     watch.round_trip_s = 0.00042
     watch.publish(board)
-    assert board.published(0)[Published.ROUND_TRIP_S] == 0.00042
+    assert board.published(0)[EngineCell.ROUND_TRIP_S] == 0.00042
     told = []
     for seconds in (0.00042, 0.0008, 0.02, 0.024, 0.026, 0.0004):
         watch.round_trip_s = seconds
@@ -171,8 +172,8 @@ def test_a_failed_scrape_keeps_the_old_time(watch, board) -> None:
     watch.publish(board)
     watch.health = "down"
     watch.publish(board)
-    assert board.published(0)[Published.UPDATED_S] == 1.0
-    assert HEALTHS[int(board.published(0)[Published.HEALTH])] == "down"
+    assert board.published(0)[EngineCell.UPDATED_S] == 1.0
+    assert HEALTHS[int(board.published(0)[EngineCell.HEALTH])] == "down"
 
 
 @pytest.fixture
@@ -188,19 +189,19 @@ def learned(watch, board) -> Watch:
 
 
 FORGOTTEN = (
-    Published.A_S, Published.B_S, Published.C_S, Published.D_S, Published.T0_S,
-    Published.KV_CAPACITY_TOKENS, Published.KV_BLOCK_TOKENS, Published.CONTEXT_TOKENS,
-    Published.FOREIGN_SEQUENCES, Published.UPDATED_S,
+    EngineCell.A_S, EngineCell.B_S, EngineCell.C_S, EngineCell.D_S, EngineCell.T0_S,
+    EngineCell.KV_CAPACITY_TOKENS, EngineCell.KV_BLOCK_TOKENS, EngineCell.CONTEXT_TOKENS,
+    EngineCell.FOREIGN_SEQUENCES, EngineCell.UPDATED_S,
 )  # fmt: skip
 
 
 def test_a_life_leaves_nothing_to_the_next(learned, board) -> None:
-    assert board.published(0)[Published.FOREIGN_SEQUENCES] == 3.0
+    assert board.published(0)[EngineCell.FOREIGN_SEQUENCES] == 3.0
     learned.begin(2.0)
     learned.publish(board)
     published = board.published(0)
     assert [published[cell] for cell in FORGOTTEN] == [0.0] * len(FORGOTTEN)
-    assert (published[Published.LIFE], published[Published.STEP_FEEDBACK]) == (2.0, 1.0)
+    assert (published[EngineCell.LIFE], published[EngineCell.STEP_FEEDBACK]) == (2.0, 1.0)
 
 
 @pytest.mark.parametrize(("started_s", "kept"), [(100.4, True), (90.0, True), (102.0, False)])
@@ -217,62 +218,67 @@ def test_step_feedback_follows_the_ratio_within_its_range(watch, board) -> None:
     observed = predicted = 0.0
     for now_s in range(1, 600):
         observed, predicted = observed + 2.0, predicted + 1.0
-        put(board, Load.OBSERVED_STEP_S_TOTAL, observed)
-        put(board, Load.PREDICTED_STEP_S_TOTAL, predicted)
+        put(board, LoadCell.OBSERVED_STEP_S_TOTAL, observed)
+        put(board, LoadCell.PREDICTED_STEP_S_TOTAL, predicted)
         watch.saw(SAMPLE, board, float(now_s))
     assert watch.loops.step_feedback == pytest.approx(2.0, rel=0.01)
-    put(board, Load.OBSERVED_STEP_S_TOTAL, 0.0)  # a worker died: its counters went with it
-    put(board, Load.PREDICTED_STEP_S_TOTAL, 0.0)
+    put(board, LoadCell.OBSERVED_STEP_S_TOTAL, 0.0)  # a worker died: its counters went with it
+    put(board, LoadCell.PREDICTED_STEP_S_TOTAL, 0.0)
     watch.saw(SAMPLE, board, 700.0)
     assert watch.loops.step_feedback == pytest.approx(2.0, rel=0.01)
     for now_s in range(700, 2000):
-        put(board, Load.OBSERVED_STEP_S_TOTAL, 100.0 * now_s)
-        put(board, Load.PREDICTED_STEP_S_TOTAL, float(now_s))
+        put(board, LoadCell.OBSERVED_STEP_S_TOTAL, 100.0 * now_s)
+        put(board, LoadCell.PREDICTED_STEP_S_TOTAL, float(now_s))
         watch.saw(SAMPLE, board, float(now_s))
     assert watch.loops.step_feedback == FEEDBACK_RANGE[1]
     watch.publish(board)
-    assert board.published(0)[Published.STEP_FEEDBACK] == FEEDBACK_RANGE[1]
-    assert board.published(0)[Published.A_S] == 0.01
+    assert board.published(0)[EngineCell.STEP_FEEDBACK] == FEEDBACK_RANGE[1]
+    assert board.published(0)[EngineCell.A_S] == 0.01
 
 
 def test_prefill_rate_is_a_running_mean(watch, board) -> None:
     for now_s in range(1, 100):
-        put(board, Load.PREFILLED_TOKENS_TOTAL, 300.0 * now_s)
+        put(board, LoadCell.PREFILLED_TOKENS_TOTAL, 300.0 * now_s)
         watch.saw(SAMPLE, board, float(now_s))
     watch.publish(board)
-    assert board.published(0)[Published.PREFILL_RATE] == pytest.approx(300.0, rel=0.01)
+    assert board.published(0)[EngineCell.PREFILL_RATE] == pytest.approx(300.0, rel=0.01)
 
 
 def test_the_loops_factors_are_published(watch, board) -> None:
     watch.publish(board)
     published = board.published(0)
-    assert (published[Published.SAFETY_TTFT], published[Published.SAFETY_TPOT]) == (
+    assert (published[EngineCell.SAFETY_TTFT], published[EngineCell.SAFETY_TPOT]) == (
         SAFETY_TTFT, SAFETY_TPOT,
     )  # fmt: skip
     watch.saw(SAMPLE, board, 1.0)
-    put(board, Load.TTFT_PULL_TOTAL, -1.0)
-    put(board, Load.TPOT_PULL_TOTAL, 0.5)
-    put(board, Load.JUDGED_TOTAL, 2.0)
-    put(board, Load.MISSED_TOTAL, 1.0)
+    put(board, LoadCell.TTFT_PULL_TOTAL, -1.0)
+    put(board, LoadCell.TPOT_PULL_TOTAL, 0.5)
+    put(board, LoadCell.JUDGED_TOTAL, 2.0)
+    put(board, LoadCell.MISSED_TOTAL, 1.0)
     watch.saw(SAMPLE, board, 2.0)
     watch.publish(board)
     published = board.published(0)
-    assert published[Published.SAFETY_TTFT] == pytest.approx(SAFETY_TTFT - 0.02)
-    assert published[Published.SAFETY_TPOT] == pytest.approx(SAFETY_TPOT + 0.01)
+    assert published[EngineCell.SAFETY_TTFT] == pytest.approx(SAFETY_TTFT - 0.02)
+    assert published[EngineCell.SAFETY_TPOT] == pytest.approx(SAFETY_TPOT + 0.01)
 
 
 def test_the_sums_are_the_cells_of_their_names(board) -> None:
     names = (
-        Load.OBSERVED_STEP_S_TOTAL, Load.PREDICTED_STEP_S_TOTAL, Load.PREFILLED_TOKENS_TOTAL,
-        Load.TTFT_PULL_TOTAL, Load.TPOT_PULL_TOTAL, Load.JUDGED_TOTAL, Load.MISSED_TOTAL,
-    )  # fmt: skip
+        LoadCell.OBSERVED_STEP_S_TOTAL,
+        LoadCell.PREDICTED_STEP_S_TOTAL,
+        LoadCell.PREFILLED_TOKENS_TOTAL,
+        LoadCell.TTFT_PULL_TOTAL,
+        LoadCell.TPOT_PULL_TOTAL,
+        LoadCell.JUDGED_TOTAL,
+        LoadCell.MISSED_TOTAL,
+    )
     for value, cell in enumerate(names, start=1):
         put(board, cell, float(value))
     assert sums_of(board.loads(0)) == Sums(1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0)
 
 
 def test_a_row_has_ratios_in_ppm_and_busy_time_once(watch, board) -> None:
-    put(board, Load.PROMISED_TOKENS, 250.0)
+    put(board, LoadCell.PROMISED_TOKENS, 250.0)
     busy = replace(
         SAMPLE, running=1, kv_usage_ratio=0.5, prefix_query_tokens_total=200,
         prefix_hit_tokens_total=50, generation_tokens_total=77,
@@ -292,13 +298,13 @@ def test_of_what_was_expected_in_the_prefix_cache_the_share_found_there_is_publi
     watch, board
 ) -> None:
     watch.saw(SAMPLE, board, 1.0)
-    put(board, Load.PREFIX_EXPECTED_TOTAL, 8000.0)
+    put(board, LoadCell.PREFIX_EXPECTED_TOTAL, 8000.0)
     watch.saw(replace(SAMPLE, prefix_hit_tokens_total=6000), board, 1.5)
     watch.publish(board)
-    assert board.published(0)[Published.PREFIX_TRUST] == pytest.approx(0.75)
+    assert board.published(0)[EngineCell.PREFIX_TRUST] == pytest.approx(0.75)
     watch.begin(2.0)  # another process, with an empty cache
     watch.publish(board)
-    assert board.published(0)[Published.PREFIX_TRUST] == 0.0
+    assert board.published(0)[EngineCell.PREFIX_TRUST] == 0.0
 
 
 STEP = StepModel(a_s=0.005, b_s=1e-5, c_s=1e-8, d_s=1e-5, t0_s=0.01)
@@ -338,43 +344,43 @@ def test_what_is_old_sick_unmet_or_of_another_life_is_not_gone_on_with(published
     for changes, now_s in (
         ({}, 100.0 + TAKE_OVER_S + 1.0),
         ({}, 99.0),
-        ({Published.HEALTH: float(HEALTHS.index("down"))}, 101.0),
-        ({Published.A_S: 0.0}, 101.0),
-        ({Published.UPDATED_S: 0.0}, 101.0),
-        ({Published.LIFE: 3.0}, 101.0),
+        ({EngineCell.HEALTH: float(HEALTHS.index("down"))}, 101.0),
+        ({EngineCell.A_S: 0.0}, 101.0),
+        ({EngineCell.UPDATED_S: 0.0}, 101.0),
+        ({EngineCell.LIFE: 3.0}, 101.0),
     ):
         board.publish(0, changes)
         assert not next_one().take_over(board, now_s), changes
-        board.publish(0, {cell: said[cell] for cell in Published})
+        board.publish(0, {cell: said[cell] for cell in EngineCell})
     assert next_one().take_over(board, 101.0)
 
 
 def test_what_other_hosts_tell_is_not_foreign_too(watch, tmp_path: Path) -> None:
     """Seen by the scrape and told by its host: counted once."""
-    layout = Layout(workers=1, engines=("pool:a/0",), apis=(), peers=True)
+    layout = TableLayout(workers=1, engines=("pool:a/0",), apis=(), peers=True)
     with closing(Board(tmp_path / "shared", layout)) as board:
-        put(board, Load.SEQUENCES, 2.0)
-        put(board, Load.CONTEXT_TOKENS, 100.0)
+        put(board, LoadCell.SEQUENCES, 2.0)
+        put(board, LoadCell.CONTEXT_TOKENS, 100.0)
         PeersRow(board).write(0, Share(3, 300, 0, 512), 0.5)
         watch.saw(replace(SAMPLE, running=6, kv_usage_ratio=0.6), board, 1.0)
         watch.publish(board)
         published = board.published(0)
-        assert published[Published.FOREIGN_SEQUENCES] == 1.0  # of neither
-        assert published[Published.FOREIGN_KV_TOKENS] == 600.0 - 400.0 - 5 * 16
+        assert published[EngineCell.FOREIGN_SEQUENCES] == 1.0  # of neither
+        assert published[EngineCell.FOREIGN_KV_TOKENS] == 600.0 - 400.0 - 5 * 16
         PeersRow(board).clear()  # as without an exchange: the scrapes show it
         for now_s in (2.0, 3.0, 4.0):
             watch.saw(replace(SAMPLE, running=6, kv_usage_ratio=0.6), board, now_s)
         watch.publish(board)
-        assert board.published(0)[Published.FOREIGN_SEQUENCES] == 4.0
+        assert board.published(0)[EngineCell.FOREIGN_SEQUENCES] == 4.0
 
 
 def test_what_other_hosts_queue_is_no_prefill_of_ours(watch, tmp_path: Path) -> None:
-    layout = Layout(workers=1, engines=("pool:a/0",), apis=(), peers=True)
+    layout = TableLayout(workers=1, engines=("pool:a/0",), apis=(), peers=True)
     with closing(Board(tmp_path / "shared", layout)) as board:
         for now_s in range(1, 40):
             PeersRow(board).write(0, Share(1, 0, 1000.0 * now_s, 0, 1), float(now_s))
             watch.saw(SAMPLE, board, float(now_s))
         assert watch.loops.prefill_rate == 0.0
-        put(board, Load.QUEUED_PREFILL_TOKENS, 50_000.0)
+        put(board, LoadCell.QUEUED_PREFILL_TOKENS, 50_000.0)
         watch.saw(SAMPLE, board, 41.0)
         assert watch.loops.prefill_rate > 0.0

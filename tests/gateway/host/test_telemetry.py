@@ -22,8 +22,9 @@ from gateway.host import scrape
 from gateway.host import telemetry as telemetry_module
 from gateway.host.scrape import Watch
 from gateway.host.telemetry import Telemetry, _why, main
+from gateway.table_layout import HEALTHS, EngineCell
 from gateway.targets.sightings import engine_state
-from gateway.targets.slots import HEALTHS, Board, Published
+from gateway.targets.slots import Board
 from ledger.fleet.samples import Sample
 from ledger.fleet.use import DOWN
 from ledger.overrides import DISABLED, Override
@@ -36,13 +37,13 @@ def published(stack, row: int = 0) -> list[float]:
 
 def test_a_healthy_engine_is_published_with_its_step_model(stack) -> None:
     cells = published(stack)
-    assert HEALTHS[int(cells[Published.HEALTH])] == "healthy"
-    assert cells[Published.KV_CAPACITY_TOKENS] > 900_000
-    assert cells[Published.A_S] == pytest.approx(3.347e-3)
-    assert cells[Published.CONTEXT_TOKENS] == 131_072
-    assert cells[Published.DENSITY_SPREAD] == 1.0  # nothing was asked, so nothing has a price
-    assert cells[Published.BID_PRICE_PUSD_PER_S] == 0.0
-    assert abs(Clock().now_s() - cells[Published.UPDATED_S]) < 10
+    assert HEALTHS[int(cells[EngineCell.HEALTH])] == "healthy"
+    assert cells[EngineCell.KV_CAPACITY_TOKENS] > 900_000
+    assert cells[EngineCell.A_S] == pytest.approx(3.347e-3)
+    assert cells[EngineCell.CONTEXT_TOKENS] == 131_072
+    assert cells[EngineCell.DENSITY_SPREAD] == 1.0  # nothing was asked, so nothing has a price
+    assert cells[EngineCell.BID_PRICE_PUSD_PER_S] == 0.0
+    assert abs(Clock().now_s() - cells[EngineCell.UPDATED_S]) < 10
 
 
 def test_capacity_and_catalog_are_stored_once_per_engine(stack, patiently) -> None:
@@ -220,8 +221,8 @@ def test_a_way_that_hangs_delays_no_news(stack, watched, monkeypatch) -> None:
         board = watched._board
         await until(lambda: asked)
         since_s = Clock().now_s()
-        await until(lambda: board.published(0)[Published.UPDATED_S] > since_s)
-        assert HEALTHS[int(board.published(0)[Published.HEALTH])] == "healthy"
+        await until(lambda: board.published(0)[EngineCell.UPDATED_S] > since_s)
+        assert HEALTHS[int(board.published(0)[EngineCell.HEALTH])] == "healthy"
         follows.cancel()
         await asyncio.gather(follows, return_exceptions=True)
 
@@ -271,7 +272,7 @@ def test_an_engine_that_asks_for_a_key_is_met_with_it(stack, tmp_path, locked, k
 
     async def run() -> None:
         follows = asyncio.create_task(telemetry.run())
-        await until(lambda: HEALTHS[int(board.published(0)[Published.HEALTH])] == health)
+        await until(lambda: HEALTHS[int(board.published(0)[EngineCell.HEALTH])] == health)
         follows.cancel()
         await asyncio.gather(follows, return_exceptions=True)
 
@@ -292,7 +293,7 @@ def test_an_engine_that_cannot_be_measured_is_loading_and_not_asked_all_the_time
         follows = asyncio.create_task(watched.run())
         await until(lambda: len(asked) >= 2 * len(watched._seats))
         await asyncio.sleep(1.0)
-        assert HEALTHS[int(watched._board.published(0)[Published.HEALTH])] == "loading"
+        assert HEALTHS[int(watched._board.published(0)[EngineCell.HEALTH])] == "loading"
         follows.cancel()
         await asyncio.gather(follows, return_exceptions=True)
 
@@ -336,13 +337,13 @@ def test_whatever_answers_on_a_managed_port_counts_for_nothing(managed, stage, s
         async with httpx.AsyncClient(transport=transport) as client:
             seat, watch = telemetry._seats[0], telemetry._watches[0]
             task = asyncio.create_task(telemetry._follow(seat, watch, client))
-            await until(lambda: HEALTHS[int(board.published(0)[Published.HEALTH])] == said)
+            await until(lambda: HEALTHS[int(board.published(0)[EngineCell.HEALTH])] == said)
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
     asyncio.run(follow())
     assert asked == []
-    assert board.published(0)[Published.A_S] == 0.0
+    assert board.published(0)[EngineCell.A_S] == 0.0
 
 
 def test_each_life_of_a_managed_engine_is_met_anew(managed, monkeypatch) -> None:
@@ -361,9 +362,9 @@ def test_each_life_of_a_managed_engine_is_met_anew(managed, monkeypatch) -> None
     def healthy(life: float) -> bool:
         cells = board.published(0)
         return (
-            HEALTHS[int(cells[Published.HEALTH])] == "healthy"
-            and cells[Published.LIFE] == life
-            and cells[Published.A_S] > 0.0
+            HEALTHS[int(cells[EngineCell.HEALTH])] == "healthy"
+            and cells[EngineCell.LIFE] == life
+            and cells[EngineCell.A_S] > 0.0
         )
 
     async def lives() -> None:
@@ -371,9 +372,9 @@ def test_each_life_of_a_managed_engine_is_met_anew(managed, monkeypatch) -> None
         board.own(0, "serving", life=1)
         await until(lambda: healthy(1.0))
         board.own(0, "backing_off")
-        await until(lambda: board.published(0)[Published.LIFE] == 0.0)
-        assert board.published(0)[Published.A_S] == 0.0
-        assert HEALTHS[int(board.published(0)[Published.HEALTH])] == "down"
+        await until(lambda: board.published(0)[EngineCell.LIFE] == 0.0)
+        assert board.published(0)[EngineCell.A_S] == 0.0
+        assert HEALTHS[int(board.published(0)[EngineCell.HEALTH])] == "down"
         board.own(0, "serving", life=2)
         await until(lambda: healthy(3.0))
         task.cancel()

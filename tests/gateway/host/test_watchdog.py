@@ -9,7 +9,8 @@ from gateway.host import watchdog
 from gateway.host.watchdog import HUNG_S, watch, watch_peers
 from gateway.peers.row import PeersRow
 from gateway.peers.shares import Share
-from gateway.targets.slots import Board, Layout, Load
+from gateway.table_layout import LoadCell, TableLayout
+from gateway.targets.slots import Board
 
 
 class Life:
@@ -27,7 +28,7 @@ class Life:
 def watched(tmp_path, monkeypatch):
     """Runs the watchdog over moments of a clock of its own; `speaks`: when telemetry is heard."""
     monkeypatch.setattr(watchdog, "LOOK_S", 0)
-    board = Board(tmp_path / "board", Layout(workers=1, engines=(), apis=()))
+    board = Board(tmp_path / "board", TableLayout(workers=1, engines=(), apis=()))
 
     async def run(moments: int, speaks) -> tuple[int, list[str]]:
         life, said, now = Life(), [], [1.0]
@@ -69,7 +70,7 @@ async def test_one_that_has_not_spoken_yet_is_still_being_started(watched) -> No
 def exchanging(tmp_path, monkeypatch):
     """Likewise for the exchange with other hosts, a quarter of a second a moment."""
     monkeypatch.setattr(watchdog, "PEERS_LOOK_S", 0)
-    layout = Layout(workers=1, engines=("pool:a/0",), apis=(), peers=True)
+    layout = TableLayout(workers=1, engines=("pool:a/0",), apis=(), peers=True)
     board = Board(tmp_path / "shared", layout)
     row = PeersRow(board)
 
@@ -78,7 +79,7 @@ def exchanging(tmp_path, monkeypatch):
 
         def now_s() -> float:
             if now[0] < moments:
-                counted.append(board.loads(0)[Load.SEQUENCES])
+                counted.append(board.loads(0)[LoadCell.SEQUENCES])
                 now[0] += 0.25
                 if speaks(now[0]):
                     row.write(0, Share(2), now[0])

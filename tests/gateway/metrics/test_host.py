@@ -10,23 +10,24 @@ from gateway.batches.wake import Progress, write_progress
 from gateway.clock import Clock
 from gateway.metrics.host import HostMetrics
 from gateway.peers.row import PeersRow
-from gateway.targets.slots import HEALTHS, Board, Layout, Load, Published
+from gateway.table_layout import HEALTHS, EngineCell, LoadCell, TableLayout
+from gateway.targets.slots import Board
 from ledger.fleet.driftnotes import DriftNote, write_drift
 from ledger.writing.lag import Lag, write_lag
 
 NOW_S, NOW_US = 50.0, 1_780_000_000_000_000
 SERVING = {
-    Published.HEALTH: float(HEALTHS.index("healthy")),
-    Published.UPDATED_S: NOW_S - 1.0,
-    Published.KV_CAPACITY_TOKENS: 1000.0,
-    Published.FOREIGN_SEQUENCES: 2.0,
-    Published.FOREIGN_KV_TOKENS: 100.0,
+    EngineCell.HEALTH: float(HEALTHS.index("healthy")),
+    EngineCell.UPDATED_S: NOW_S - 1.0,
+    EngineCell.KV_CAPACITY_TOKENS: 1000.0,
+    EngineCell.FOREIGN_SEQUENCES: 2.0,
+    EngineCell.FOREIGN_KV_TOKENS: 100.0,
 }
 
 
 @pytest.fixture
 def board(tmp_path: Path):
-    board = Board(tmp_path / "board", Layout(workers=2, engines=("pool:a/0",), apis=()))
+    board = Board(tmp_path / "board", TableLayout(workers=2, engines=("pool:a/0",), apis=()))
     yield board
     board.close()
 
@@ -54,13 +55,13 @@ def test_the_writers_lag_grows_by_itself(tmp_path: Path, sample) -> None:
 def test_an_engine_is_shown_as_routing_sees_it(board: Board, sample) -> None:
     where = {"engine": "pool:a/0"}
     board.publish(0, SERVING)
-    board.cells[board.load_row(1, 0) + Load.SEQUENCES] = 3.0
-    board.cells[board.load_row(1, 0) + Load.CONTEXT_TOKENS] = 150.0
+    board.cells[board.load_row(1, 0) + LoadCell.SEQUENCES] = 3.0
+    board.cells[board.load_row(1, 0) + LoadCell.CONTEXT_TOKENS] = 150.0
     names = ("healthy", "running", "kv_usage_ratio")
     assert [sample(f"engine_{name}", **where) for name in names] == [1.0, 5.0, 0.25]
-    board.publish(0, {Published.KV_CAPACITY_TOKENS: 0.0})
+    board.publish(0, {EngineCell.KV_CAPACITY_TOKENS: 0.0})
     assert [sample(f"engine_{name}", **where) for name in names] == [1.0, 5.0, None]
-    board.publish(0, {Published.UPDATED_S: NOW_S - 11.0})
+    board.publish(0, {EngineCell.UPDATED_S: NOW_S - 11.0})
     assert [sample(f"engine_{name}", **where) for name in names] == [0.0, None, None]
 
 
@@ -68,9 +69,9 @@ def test_what_an_engine_s_hour_is_worth_is_told_in_dollars(board: Board, sample)
     name, where = "engine_bid_price_usd_per_hour", {"engine": "pool:a/0"}
     board.publish(0, SERVING)
     assert sample(name, **where) == 0.0
-    board.publish(0, {Published.BID_PRICE_PUSD_PER_S: 1e9})
+    board.publish(0, {EngineCell.BID_PRICE_PUSD_PER_S: 1e9})
     assert sample(name, **where) == pytest.approx(3.6)
-    board.publish(0, {Published.UPDATED_S: NOW_S - 11.0})
+    board.publish(0, {EngineCell.UPDATED_S: NOW_S - 11.0})
     assert sample(name, **where) is None
 
 
@@ -78,7 +79,7 @@ def test_an_engine_that_is_off_on_purpose_is_not_shown_so_that_no_alert_comes(
     board: Board, sample
 ) -> None:
     for word, shown in (("down", 0.0), ("off", None)):
-        board.publish(0, {Published.HEALTH: float(HEALTHS.index(word))})
+        board.publish(0, {EngineCell.HEALTH: float(HEALTHS.index(word))})
         assert sample("engine_healthy", engine="pool:a/0") == shown
 
 
@@ -106,7 +107,7 @@ def test_drift_is_what_sampling_told_of(tmp_path: Path, sample) -> None:
 
 def test_how_many_other_hosts_are_heard_is_told_where_any_are_named(tmp_path: Path) -> None:
     for peers, shown in ((False, []), (True, [2.0])):
-        layout = Layout(workers=1, engines=(), apis=(), peers=peers)
+        layout = TableLayout(workers=1, engines=(), apis=(), peers=peers)
         with closing(Board(tmp_path / f"board-{peers}", layout)) as board:
             if peers:
                 PeersRow(board).alive(1.0, 2)

@@ -5,11 +5,11 @@ import math
 import pytest
 
 from gateway.peers.shares import MOST, NOTHING, Share, added, is_sound, share_of
-from gateway.targets.slots import Load
+from gateway.table_layout import LoadCell
 
 
 def loads(**cells: float) -> list[float]:
-    return [cells.get(name, 0.0) for name in Load.__members__]
+    return [cells.get(name, 0.0) for name in LoadCell.__members__]
 
 
 def test_what_is_in_flight_is_told_and_no_counter_is() -> None:
@@ -18,7 +18,7 @@ def test_what_is_in_flight_is_told_and_no_counter_is() -> None:
         QUEUED_SEQUENCES=1, TIGHTEST_TPOT_MS=30, QUEUE_MOVED_S=98.5,
     )  # fmt: skip
     assert share_of(told, 100.0) == Share(3, 900, 80, 1536, 1, 30, 1.5)
-    counters = {name: 7.0 for name in Load.__members__ if name.endswith("_TOTAL")}
+    counters = {name: 7.0 for name in LoadCell.__members__ if name.endswith("_TOTAL")}
     assert share_of(loads(**counters, HEARD_S=9, SILENT_S=9, ASK_AT_S=9), 10.0) == NOTHING
 
 

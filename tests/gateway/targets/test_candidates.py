@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from gateway.clock import Clock
 from gateway.openended import LEAST_TOKENS
+from gateway.table_layout import HEALTHS, EngineCell, LoadCell, SequenceCell, TableLayout
 from gateway.targets.candidates import (
     OUTPUT_BOUND_TOKENS,
     Candidates,
@@ -20,7 +21,7 @@ from gateway.targets.candidates import (
 from gateway.targets.fleet import Target
 from gateway.targets.prefixes import Prefixes
 from gateway.targets.sightings import HEARD_LIMIT_S, engine_state
-from gateway.targets.slots import HEALTHS, Board, Layout, Load, Published, Resident
+from gateway.targets.slots import Board
 from ledger.prices.book import Price, PriceBook, Terms, rates_from
 from ledger.prices.modellimits import ModelLimits
 from router.decide import decide
@@ -30,21 +31,21 @@ from router.types import Health, Kind, OutputMoments, Policy, Request
 
 NOW_S = 50.0
 PUBLISHED = {
-    Published.HEALTH: float(HEALTHS.index("healthy")),
-    Published.KV_CAPACITY_TOKENS: 2944.0,
-    Published.KV_BLOCK_TOKENS: 128.0,
-    Published.A_S: 0.01,
-    Published.B_S: 0.001,
-    Published.C_S: 1e-6,
-    Published.D_S: 1e-4,
-    Published.CONTEXT_TOKENS: 2048.0,
-    Published.UPDATED_S: NOW_S - 1.0,
+    EngineCell.HEALTH: float(HEALTHS.index("healthy")),
+    EngineCell.KV_CAPACITY_TOKENS: 2944.0,
+    EngineCell.KV_BLOCK_TOKENS: 128.0,
+    EngineCell.A_S: 0.01,
+    EngineCell.B_S: 0.001,
+    EngineCell.C_S: 1e-6,
+    EngineCell.D_S: 1e-4,
+    EngineCell.CONTEXT_TOKENS: 2048.0,
+    EngineCell.UPDATED_S: NOW_S - 1.0,
 }
 
 
 @pytest.fixture
 def board(tmp_path: Path):
-    board = Board(tmp_path / "board", Layout(workers=2, engines=("pool:a/0",), apis=("x/m",)))
+    board = Board(tmp_path / "board", TableLayout(workers=2, engines=("pool:a/0",), apis=("x/m",)))
     board.publish(0, PUBLISHED)
     yield board
     board.close()
@@ -100,19 +101,19 @@ def test_an_engine_that_is_left_alone_counts_as_down(board: Board) -> None:
         return own.candidate.engine.health
 
     assert [health(), health()] == [Health.DOWN, Health.HEALTHY]
-    assert asked == [(0, len(Load), NOW_S)] * 2
+    assert asked == [(0, len(LoadCell), NOW_S)] * 2
 
 
 def test_residents_are_looked_at_when_it_is_crowded(board: Board) -> None:
     candidates = Candidates(board, PriceBook([]), stale_s=10.0)
     clock = Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15)
     row, place = board.load_row(0, 0), board.resident_row(0, 0, 0)
-    board.cells[place + Resident.HELD_TOKENS] = 200.0
-    board.cells[place + Resident.FINAL_TOKENS] = 1400.0
-    board.cells[place + Resident.HEARD_S] = NOW_S
+    board.cells[place + SequenceCell.HELD_TOKENS] = 200.0
+    board.cells[place + SequenceCell.FINAL_TOKENS] = 1400.0
+    board.cells[place + SequenceCell.HEARD_S] = NOW_S
 
     def residents(promised: float):
-        board.cells[row + Load.PROMISED_TOKENS] = promised
+        board.cells[row + LoadCell.PROMISED_TOKENS] = promised
         (own,) = candidates.freeze(
             [target(own=True)], request(), [], rooms_pusd=[None], ceiling_pusd=None, clock=clock
         )
@@ -120,7 +121,7 @@ def test_residents_are_looked_at_when_it_is_crowded(board: Board) -> None:
 
     assert residents(1472.0) == ()
     assert residents(1480.0) == ((200.0, 1400.0, 0.0),)  # more than half of 2944
-    board.cells[place + Resident.HEARD_S] = NOW_S - HEARD_LIMIT_S - 0.01
+    board.cells[place + SequenceCell.HEARD_S] = NOW_S - HEARD_LIMIT_S - 0.01
     assert residents(1480.0) == ()  # not heard of lately: all of its promise counts
 
 
@@ -138,12 +139,12 @@ def test_the_context_of_an_engine_that_was_never_met_refuses_nothing(board: Boar
         return decide(asked, Policy("p"), [own.candidate]).reason
 
     assert reason() is Reason.CONTEXT  # 2048 tokens, as it says itself
-    board.publish(0, {Published.HEALTH: float(HEALTHS.index("down"))})
+    board.publish(0, {EngineCell.HEALTH: float(HEALTHS.index("down"))})
     assert reason() is Reason.CONTEXT  # and as it said
-    board.publish(0, {Published.CONTEXT_TOKENS: 0.0})
+    board.publish(0, {EngineCell.CONTEXT_TOKENS: 0.0})
     assert reason() is Reason.UNHEALTHY
     assert reason(context_tokens=4096) is Reason.CONTEXT  # the configuration knows
-    board.publish(0, {Published.HEALTH: float(HEALTHS.index("healthy"))})
+    board.publish(0, {EngineCell.HEALTH: float(HEALTHS.index("healthy"))})
     assert reason() is Reason.CONTEXT
 
 
@@ -357,7 +358,7 @@ def test_of_a_beginning_that_was_sent_there_as_much_counts_as_is_found(tmp_path,
     asked = replace(request(), beginning=beginning)
 
     def hit(trust: float) -> tuple[int, int]:
-        board.publish(0, {Published.PREFIX_TRUST: trust})
+        board.publish(0, {EngineCell.PREFIX_TRUST: trust})
         (own,) = candidates.freeze(
             [target(own=True)], asked, [], rooms_pusd=[None], ceiling_pusd=None, clock=clock
         )

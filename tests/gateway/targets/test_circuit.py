@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from gateway.clock import Clock
+from gateway.table_layout import LoadCell, TableLayout
 from gateway.targets.circuit import (
     BACK_OFF_LIMIT_S,
     BACK_OFF_S,
@@ -14,7 +15,7 @@ from gateway.targets.circuit import (
 )
 from gateway.targets.experience import Experience
 from gateway.targets.sightings import ApiSight
-from gateway.targets.slots import Board, Layout, Load
+from gateway.targets.slots import Board
 
 
 class Time:
@@ -28,7 +29,7 @@ def time() -> Time:
 
 @pytest.fixture
 def board(tmp_path: Path):
-    board = Board(tmp_path / "board", Layout(workers=2, engines=(), apis=("x/m",)))
+    board = Board(tmp_path / "board", TableLayout(workers=2, engines=(), apis=("x/m",)))
     yield board
     board.close()
 
@@ -102,12 +103,12 @@ def test_those_on_their_way_when_it_opened_do_not_prolong_the_silence(board, wor
         engines.ended(0, ok=False)
     time.now_s += BACK_OFF_S + 0.1
     assert len(taken(board, workers, time)) == 1
-    assert not engines.is_shunned(0, [0.0] * len(Load), time.now_s)
+    assert not engines.is_shunned(0, [0.0] * len(LoadCell), time.now_s)
     workers[0].api(0, ttft_s=None, tpot_s=None, ok=False)  # who asked, and still it fails
     engines.ended(0, ok=False)
     time.now_s += BACK_OFF_S + 0.1
     assert ApiSight(board, 0).look(time.now_s, 0).circuit_open
-    assert engines.is_shunned(0, [0.0] * len(Load), time.now_s)
+    assert engines.is_shunned(0, [0.0] * len(LoadCell), time.now_s)
 
 
 def test_who_never_failed_has_no_limit(board, workers, time) -> None:
@@ -126,7 +127,7 @@ def test_without_the_slow_start_all_that_waited_comes_at_once(
 
 def test_an_engine_that_fails_is_left_alone_and_asked_by_one(time) -> None:
     engines = Engines(Clock(now_s=lambda: time.now_s))
-    idle, busy = [0.0] * len(Load), [1.0] + [0.0] * (len(Load) - 1)
+    idle, busy = [0.0] * len(LoadCell), [1.0] + [0.0] * (len(LoadCell) - 1)
     for _ in range(CIRCUIT_FAILURES - 1):
         engines.ended(0, ok=False)
     assert not engines.is_shunned(0, busy, time.now_s)

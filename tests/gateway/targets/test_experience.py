@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from backends.ratelimit import Allowance, RateLimit
 from gateway.clock import Clock
+from gateway.table_layout import ApiStatsCell, LoadCell, TableLayout
 from gateway.targets.circuit import CIRCUIT_FAILURES
 from gateway.targets.experience import RESET_LIMIT_S, RESET_S, Experience
 from gateway.targets.sightings import ApiSight
-from gateway.targets.slots import Board, Layout, Load, Seen
+from gateway.targets.slots import Board
 
 
 class Time:
@@ -22,7 +23,7 @@ class Time:
 
 @pytest.fixture
 def board(tmp_path: Path):
-    board = Board(tmp_path / "board", Layout(workers=2, engines=(), apis=("x/m", "x/*")))
+    board = Board(tmp_path / "board", TableLayout(workers=2, engines=(), apis=("x/m", "x/*")))
     yield board
     board.close()
 
@@ -44,9 +45,9 @@ def state(board: Board, time: Time):
 def test_experience_is_weighted_by_observations(board: Board, time: Time) -> None:
     for worker, (count, mean) in enumerate(((1.0, 2.0), (3.0, 6.0))):
         row = board.seen_row(worker, 0)
-        board.cells[row + Seen.OBSERVATIONS] = count
-        board.cells[row + Seen.LN_TTFT_MEAN] = mean
-        board.cells[row + Seen.RETRY_AT_S] = time.now_s + 1.0 + worker
+        board.cells[row + ApiStatsCell.OBSERVATIONS] = count
+        board.cells[row + ApiStatsCell.LN_TTFT_MEAN] = mean
+        board.cells[row + ApiStatsCell.RETRY_AT_S] = time.now_s + 1.0 + worker
     known = state(board, time)
     assert known.observations == 4
     assert known.ttft_median_ms == pytest.approx(1000 * math.exp(5.0))
@@ -230,7 +231,7 @@ def test_models_that_share_a_row_share_no_limit(
 def test_room_is_never_negative_and_always_comes_back(tmp_path_factory, steps) -> None:
     time, out = Time(), []
     path = tmp_path_factory.mktemp("board") / "board"
-    board = Board(path, Layout(workers=2, engines=(), apis=("x/m",)))
+    board = Board(path, TableLayout(workers=2, engines=(), apis=("x/m",)))
     workers = [Experience(board, n, Clock(now_s=lambda: time.now_s)) for n in range(2)]
     for what, worker, number, seconds in steps:
         if what == "said":
@@ -273,10 +274,10 @@ def test_a_success_forgives_every_key(board: Board, time: Time, experience: Expe
             experience.api(0, ttft_s=None, tpot_s=None, ok=False, suspect=f"key-{number}")
         experience.api(0, ttft_s=0.1, tpot_s=None, ok=True)
     assert not state(board, time).circuit_open
-    assert board.cells[board.seen_row(0, 0) + Seen.FAILURES_IN_A_ROW] == 0.0
+    assert board.cells[board.seen_row(0, 0) + ApiStatsCell.FAILURES_IN_A_ROW] == 0.0
 
 
-IDLE = [0.0] * len(Load)
+IDLE = [0.0] * len(LoadCell)
 
 
 def test_a_key_whose_failures_its_like_answers_is_no_suspect(

@@ -7,9 +7,10 @@ import pytest
 from backends.errors import Overloaded
 from backends.ratelimit import Allowance, RateLimit
 from gateway.clock import Clock
+from gateway.table_layout import HELD_OFF, TableLayout
 from gateway.targets.circuit import BACK_OFF_LIMIT_S, BACK_OFF_S, CIRCUIT_FAILURES
 from gateway.targets.heldoff import HeldOff, held_off_s, number_of, told_s, with_held_off
-from gateway.targets.slots import HELD_OFF, Board, Layout
+from gateway.targets.slots import Board
 from router.types import ApiState
 
 NAMED, SHARED, OTHERS = 0, 1, 3
@@ -23,7 +24,7 @@ class Time:
 
 @pytest.fixture
 def board(tmp_path: Path):
-    board = Board(tmp_path / "board", Layout(workers=2, engines=("pool:a/0",), apis=APIS))
+    board = Board(tmp_path / "board", TableLayout(workers=2, engines=("pool:a/0",), apis=APIS))
     yield board
     board.close()
 

@@ -12,10 +12,11 @@ from backends.errors import Overtaken
 from gateway.clock import Clock
 from gateway.peers.row import PeersRow
 from gateway.peers.shares import NOTHING, Share
+from gateway.table_layout import LoadCell, TableLayout
 from gateway.targets import hindsight
 from gateway.targets.hindsight import Hindsight
 from gateway.targets.silence import Silences
-from gateway.targets.slots import Board, Layout, Load
+from gateway.targets.slots import Board
 from router.types import (
     ApiState,
     Candidate,
@@ -59,7 +60,7 @@ def attempt(**changes: object) -> SimpleNamespace:
 
 @pytest.fixture
 def board(tmp_path: Path):
-    layout = Layout(workers=2, engines=("pool:a/0",), apis=(), peers=True)
+    layout = TableLayout(workers=2, engines=("pool:a/0",), apis=(), peers=True)
     board = Board(tmp_path / "board", layout)
     PeersRow(board).alive(1.0, 1)
     yield board
@@ -154,7 +155,7 @@ def test_a_request_goes_to_the_next_target_and_the_engines_part_costs_nothing(
             target=lambda: answers.append(stack.post("/v1/chat/completions", body))
         )
         asking.start()
-        patiently(lambda: stack.board.own_loads(0)[Load.SEQUENCES] == 1.0)
+        patiently(lambda: stack.board.own_loads(0)[LoadCell.SEQUENCES] == 1.0)
         peers.write(0, Share(3, 0, 60_000, 61_000, 3, 0, 0.0), time.monotonic())
         asking.join(60)
         assert answers[0].headers["x-breakeven-backend"] == "alpha/m"
@@ -162,4 +163,4 @@ def test_a_request_goes_to_the_next_target_and_the_engines_part_costs_nothing(
         assert (first["target"], first["status"]) == ("pool:main/0", "rejected")
         assert (first["error"], first["cost_pusd"]) == ("overtaken", 0)
         assert (second["target"], second["status"]) == ("alpha/m", "finished")
-        assert stack.board.own_loads(0)[Load.SEQUENCES] == 0.0
+        assert stack.board.own_loads(0)[LoadCell.SEQUENCES] == 0.0

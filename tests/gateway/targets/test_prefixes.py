@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from gateway.intake import read
+from gateway.table_layout import EngineCell, TableLayout
 from gateway.targets.prefixes import (
     ENDS,
     LONGEST_BYTES,
@@ -18,7 +19,7 @@ from gateway.targets.prefixes import (
     beginning_of,
     tokens_of,
 )
-from gateway.targets.slots import Board, Layout, Published
+from gateway.targets.slots import Board
 
 ENGINES = ("pool:a/0", "pool:a/1")
 
@@ -35,9 +36,9 @@ def chat(*contents: str, **members: object):
 
 @pytest.fixture
 def board(tmp_path: Path):
-    board = Board(tmp_path / "board", Layout(workers=1, engines=ENGINES, apis=()))
+    board = Board(tmp_path / "board", TableLayout(workers=1, engines=ENGINES, apis=()))
     for row in range(len(ENGINES)):
-        board.publish(row, {Published.KV_CAPACITY_TOKENS: 1000.0 * PIECE_TOKENS})
+        board.publish(row, {EngineCell.KV_CAPACITY_TOKENS: 1000.0 * PIECE_TOKENS})
     yield board
     board.close()
 
@@ -127,7 +128,7 @@ def test_a_cache_that_is_full_of_others_has_forgotten(prefixes: Prefixes, board:
     for place in range(1400):
         prefixes.sent(0, beginning_of(chat(f"{place} " * 400), None).marks[:7], 1.0)
     assert prefixes.known(0, mine) == 0
-    board.publish(0, {Published.KV_CAPACITY_TOKENS: 0.0})  # nothing is known of it
+    board.publish(0, {EngineCell.KV_CAPACITY_TOKENS: 0.0})  # nothing is known of it
     prefixes.sent(0, mine, 1.0)
     assert prefixes.known(0, mine) == 0
 
@@ -153,7 +154,7 @@ def test_what_was_sent_before_the_engine_forgot_is_not_there(prefixes, board) ->
     prefixes.sent(0, new, 200.0)
     prefixes.sent(1, old, 100.0)
     assert (prefixes.known(0, old), prefixes.known(0, new)) == (7, 7)
-    board.publish(0, {Published.FORGOTTEN_S: 150.0})
+    board.publish(0, {EngineCell.FORGOTTEN_S: 150.0})
     assert (prefixes.known(0, old), prefixes.known(0, new)) == (0, 7)
     assert prefixes.known(1, old) == 7, "another engine's cache is another one"
     prefixes.sent(0, old, 151.0)

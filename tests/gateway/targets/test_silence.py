@@ -9,6 +9,7 @@ import pytest
 
 from backends.errors import Silent
 from gateway.clock import Clock
+from gateway.table_layout import LoadCell, TableLayout
 from gateway.targets.circuit import is_silent
 from gateway.targets.silence import (
     ASK_AGAIN_LIMIT_S,
@@ -20,7 +21,7 @@ from gateway.targets.silence import (
     Silences,
     patience_s,
 )
-from gateway.targets.slots import Board, Layout, Load
+from gateway.targets.slots import Board
 
 
 @dataclass
@@ -61,7 +62,9 @@ def time() -> Time:
 
 @pytest.fixture
 def board(tmp_path: Path):
-    board = Board(tmp_path / "board", Layout(workers=2, engines=("pool:a/0", "pool:a/1"), apis=()))
+    board = Board(
+        tmp_path / "board", TableLayout(workers=2, engines=("pool:a/0", "pool:a/1"), apis=())
+    )
     yield board
     board.close()
 
@@ -89,7 +92,7 @@ async def passes(silences: Silences, time: Time, seconds: float) -> None:
 
 
 def hears(board: Board, time: Time, worker: int = 1) -> None:
-    board.cells[board.load_row(worker, 0) + Load.HEARD_S] = time.now_s
+    board.cells[board.load_row(worker, 0) + LoadCell.HEARD_S] = time.now_s
 
 
 def run(work) -> None:
@@ -108,7 +111,7 @@ def test_who_hears_nothing_in_time_is_moved_and_everybody_stays_away(board, sile
         assert not is_silent(board.loads(1), time.now_s)
         time.now_s += ASK_AGAIN_S
         assert not is_silent(board.loads(0), time.now_s), "somebody asks"
-        board.cells[board.load_row(1, 0) + Load.QUEUED_SEQUENCES] = 1.0
+        board.cells[board.load_row(1, 0) + LoadCell.QUEUED_SEQUENCES] = 1.0
         assert is_silent(board.loads(0), time.now_s), "and the others wait for what comes of it"
         hears(board, time)
         assert not is_silent(board.loads(0), time.now_s)
@@ -173,8 +176,8 @@ def test_whoever_asks_in_vain_makes_the_next_wait_longer(board, silences, time) 
             one = asyncio.create_task(waits(silences, Asked(time.now_s)))
             await passes(silences, time, PATIENCE_S + 0.5)
             assert await one == "moved"
-            pauses.append(board.loads(0)[Load.ASK_AT_S] - board.loads(0)[Load.SILENT_S])
-            time.now_s = board.loads(0)[Load.ASK_AT_S] + LOOK_S
+            pauses.append(board.loads(0)[LoadCell.ASK_AT_S] - board.loads(0)[LoadCell.SILENT_S])
+            time.now_s = board.loads(0)[LoadCell.ASK_AT_S] + LOOK_S
             silences.look()
         assert pauses == pytest.approx([1.0, 2.0, 4.0, 8.0, 8.0, ASK_AGAIN_LIMIT_S])
         hears(board, time)
@@ -184,7 +187,7 @@ def test_whoever_asks_in_vain_makes_the_next_wait_longer(board, silences, time) 
         await passes(silences, time, PATIENCE_S + 0.5)
         assert await one == "moved"
         loads = board.loads(0)
-        assert loads[Load.ASK_AT_S] - loads[Load.SILENT_S] == pytest.approx(ASK_AGAIN_S)
+        assert loads[LoadCell.ASK_AT_S] - loads[LoadCell.SILENT_S] == pytest.approx(ASK_AGAIN_S)
 
     run(play())
 

@@ -4,10 +4,19 @@ from pathlib import Path
 
 import pytest
 
-from gateway.targets.slots import RESIDENTS, Board, Layout, Load, Owned, Published, Resident, Seen
+from gateway.table_layout import (
+    RESIDENTS,
+    ApiStatsCell,
+    EngineCell,
+    LoadCell,
+    SequenceCell,
+    SupervisionCell,
+    TableLayout,
+)
+from gateway.targets.slots import Board
 from router.market import CELLS
 
-LAYOUT = Layout(workers=2, engines=("pool:a/0", "pool:a/1"), apis=("x/m", "x/*"))
+LAYOUT = TableLayout(workers=2, engines=("pool:a/0", "pool:a/1"), apis=("x/m", "x/*"))
 
 
 @pytest.fixture
@@ -23,14 +32,14 @@ def test_every_cell_belongs_to_one_row(board: Board) -> None:
             board.load_row(worker, engine) + field
             for worker in range(2)
             for engine in range(2)
-            for field in Load
+            for field in LoadCell
         ),
         *(board.seen_row(worker, api) + field for worker in range(2) for api in range(2)
-          for field in Seen),
-        *(board.published_row(engine) + field for engine in range(2) for field in Published),
-        *(board.owned_row(engine) + field for engine in range(2) for field in Owned),
+          for field in ApiStatsCell),
+        *(board.published_row(engine) + field for engine in range(2) for field in EngineCell),
+        *(board.owned_row(engine) + field for engine in range(2) for field in SupervisionCell),
         *(board.resident_row(worker, engine, place) + field for worker in range(2)
-          for engine in range(2) for place in range(RESIDENTS) for field in Resident),
+          for engine in range(2) for place in range(RESIDENTS) for field in SequenceCell),
         *(board.market_row(worker, 0) + cell for worker in range(2) for cell in range(CELLS)),
     ]  # fmt: skip
     assert len(rows) == len(set(rows))
@@ -39,16 +48,16 @@ def test_every_cell_belongs_to_one_row(board: Board) -> None:
 
 def test_loads_are_summed_over_workers_and_seen_by_others(board: Board, tmp_path: Path) -> None:
     other = Board(tmp_path / "board", LAYOUT)
-    board.cells[board.load_row(0, 1) + Load.SEQUENCES] = 2.0
-    other.cells[other.load_row(1, 1) + Load.SEQUENCES] = 3.0
-    assert board.loads(1)[Load.SEQUENCES] == other.loads(1)[Load.SEQUENCES] == 5.0
-    assert board.loads(0)[Load.SEQUENCES] == 0.0
+    board.cells[board.load_row(0, 1) + LoadCell.SEQUENCES] = 2.0
+    other.cells[other.load_row(1, 1) + LoadCell.SEQUENCES] = 3.0
+    assert board.loads(1)[LoadCell.SEQUENCES] == other.loads(1)[LoadCell.SEQUENCES] == 5.0
+    assert board.loads(0)[LoadCell.SEQUENCES] == 0.0
     other.close()
 
 
 def test_pools_are_those_of_the_engines_and_their_demand_adds_up(board: Board) -> None:
     names = ("pool:a/0", "pool:b/c/0", "pool:a/1", "pool:b/c/1")
-    assert Layout(workers=1, engines=names, apis=()).pools == ("a", "b/c")
+    assert TableLayout(workers=1, engines=names, apis=()).pools == ("a", "b/c")
     board.cells[board.market_row(0, 0) + 7] = 1.0
     board.cells[board.market_row(1, 0) + 7] = 2.0
     assert (board.demand(0)[7], len(board.demand(0))) == (3.0, CELLS)
@@ -58,16 +67,16 @@ def test_pools_are_those_of_the_engines_and_their_demand_adds_up(board: Board) -
 
 def test_of_moments_the_latest_counts(board: Board) -> None:
     for worker, moved_s in ((0, 7.0), (1, 5.0)):
-        board.cells[board.load_row(worker, 0) + Load.QUEUE_MOVED_S] = moved_s
-    assert board.loads(0)[Load.QUEUE_MOVED_S] == 7.0
+        board.cells[board.load_row(worker, 0) + LoadCell.QUEUE_MOVED_S] = moved_s
+    assert board.loads(0)[LoadCell.QUEUE_MOVED_S] == 7.0
 
 
 def test_a_cleared_worker_leaves_no_promise(board: Board) -> None:
     board.enter(0, 123, 1.0)
-    board.cells[board.load_row(0, 0) + Load.PROMISED_TOKENS] = 640.0
-    board.cells[board.load_row(1, 0) + Load.PROMISED_TOKENS] = 64.0
+    board.cells[board.load_row(0, 0) + LoadCell.PROMISED_TOKENS] = 640.0
+    board.cells[board.load_row(1, 0) + LoadCell.PROMISED_TOKENS] = 64.0
     board.clear(0)
-    assert board.loads(0)[Load.PROMISED_TOKENS] == 64.0
+    assert board.loads(0)[LoadCell.PROMISED_TOKENS] == 64.0
 
 
 def test_residents_of_all_workers_are_listed(board: Board) -> None:
@@ -80,7 +89,7 @@ def test_residents_of_all_workers_are_listed(board: Board) -> None:
         (1, 0, (7.0, 9.0, 9.0, 3.0)),  # heard of too long ago
     ):
         row = board.resident_row(worker, 1, place)
-        for field, value in zip(Resident, values, strict=True):
+        for field, value in zip(SequenceCell, values, strict=True):
             board.cells[row + field] = value
     assert residents(0) == ()
     assert residents(1) == ((100.0, 300.0, 50.0), (7.0, 9.0, 0.0))
@@ -91,20 +100,20 @@ def test_residents_of_all_workers_are_listed(board: Board) -> None:
 def test_every_workers_experience_is_seen(board: Board) -> None:
     for worker in range(2):
         row = board.seen_row(worker, 0)
-        board.cells[row + Seen.OBSERVATIONS] = 1.0 + worker
-        board.cells[row + Seen.ANSWERED_S] = 10.0 + worker
+        board.cells[row + ApiStatsCell.OBSERVATIONS] = 1.0 + worker
+        board.cells[row + ApiStatsCell.ANSWERED_S] = 10.0 + worker
     assert [(cells[0], cells[-1], len(cells)) for cells in board.seen(0)] == [
-        (1.0, 10.0, len(Seen)),
-        (2.0, 11.0, len(Seen)),
+        (1.0, 10.0, len(ApiStatsCell)),
+        (2.0, 11.0, len(ApiStatsCell)),
     ]
-    assert board.seen(1) == [[0.0] * len(Seen)] * 2
+    assert board.seen(1) == [[0.0] * len(ApiStatsCell)] * 2
 
 
 def test_published_values_come_back(board: Board) -> None:
-    board.publish(1, {Published.A_S: 0.5, Published.UPDATED_S: 9.0})
-    assert board.published(1)[Published.A_S] == 0.5
-    assert board.published(1)[Published.UPDATED_S] == 9.0
-    assert board.published(0)[Published.UPDATED_S] == 0.0
+    board.publish(1, {EngineCell.A_S: 0.5, EngineCell.UPDATED_S: 9.0})
+    assert board.published(1)[EngineCell.A_S] == 0.5
+    assert board.published(1)[EngineCell.UPDATED_S] == 9.0
+    assert board.published(0)[EngineCell.UPDATED_S] == 0.0
 
 
 def test_the_parents_word_on_its_engines_is_read_by_all(board: Board, tmp_path: Path) -> None:
@@ -119,23 +128,23 @@ def test_the_parents_word_on_its_engines_is_read_by_all(board: Board, tmp_path: 
 
 
 def test_a_file_of_another_layout_is_started_over(board: Board, tmp_path: Path) -> None:
-    board.publish(0, {Published.A_S: 0.5})
-    wider = Board(tmp_path / "board", Layout(workers=3, engines=("e",), apis=()))
-    assert wider.published(0)[Published.A_S] == 0.0
+    board.publish(0, {EngineCell.A_S: 0.5})
+    wider = Board(tmp_path / "board", TableLayout(workers=3, engines=("e",), apis=()))
+    assert wider.published(0)[EngineCell.A_S] == 0.0
     wider.close()
 
 
 def test_other_hosts_have_a_row_of_their_own_beside_the_workers(tmp_path: Path) -> None:
-    layout = Layout(workers=2, engines=LAYOUT.engines, apis=LAYOUT.apis, peers=True)
+    layout = TableLayout(workers=2, engines=LAYOUT.engines, apis=LAYOUT.apis, peers=True)
     shared = Board(tmp_path / "board", layout)
     for cell in range(layout.cells - layout.peers_cells, layout.cells):
         shared.cells[cell] = 1.0
-    assert [shared.loads(row) for row in range(2)] == [[1.0] * len(Load)] * 2
-    assert [shared.own_loads(row) for row in range(2)] == [[0.0] * len(Load)] * 2
-    assert shared.published(1) == [0.0] * len(Published)
-    assert shared.engine_views(1)[-1].tolist() == [1.0] * len(Load)
+    assert [shared.loads(row) for row in range(2)] == [[1.0] * len(LoadCell)] * 2
+    assert [shared.own_loads(row) for row in range(2)] == [[0.0] * len(LoadCell)] * 2
+    assert shared.published(1) == [0.0] * len(EngineCell)
+    assert shared.engine_views(1)[-1].tolist() == [1.0] * len(LoadCell)
     shared.clear(0)
-    assert shared.loads(1)[Load.SEQUENCES] == 1.0  # no worker's end takes them away
+    assert shared.loads(1)[LoadCell.SEQUENCES] == 1.0  # no worker's end takes them away
     shared.close()
 
 

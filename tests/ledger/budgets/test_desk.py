@@ -333,7 +333,7 @@ async def test_a_desk_that_restarts_knows_what_is_lent(engine, tmp_path):
     await again.start()
     for client in host.clients:
         await until(lambda client=client: client.connected)
-    await until(lambda: not again.undeclared)
+    await until(lambda: not again._book._undeclared)
     assert isinstance(await second.hold("r2.1", ["team:a"], 401), Refusal)
     assert isinstance(await second.hold("r3.1", ["team:a"], 400), tuple)
     await host.close()

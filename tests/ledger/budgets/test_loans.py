@@ -84,9 +84,9 @@ def test_no_order_of_events_lends_more_than_the_limit(steps):
     workers = Workers()
     for action, name, amount in steps:
         if action in ("borrow", "give_back", "spend"):
-            if action == "borrow" and name in workers.book.undeclared:
+            if action == "borrow" and name in workers.book._undeclared:
                 workers.declare(name)  # a worker's first words
-            if action == "give_back" and name in workers.book.undeclared:
+            if action == "give_back" and name in workers.book._undeclared:
                 continue
             getattr(workers, action)(name, amount)
         elif action == "restart":
@@ -101,7 +101,7 @@ def test_once_everyone_ended_all_that_was_not_spent_is_free(steps):
     workers = Workers()
     for action, name, amount in steps:
         if action in ("borrow", "spend"):
-            if name in workers.book.undeclared:
+            if name in workers.book._undeclared:
                 workers.declare(name)
             getattr(workers, action)(name, amount)
         elif action == "restart":

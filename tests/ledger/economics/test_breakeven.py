@@ -13,7 +13,6 @@ from ledger.economics.breakeven import (
     Lever,
     assess,
     break_even_volume,
-    contribution_margin,
     gpus_to_break_even,
     position,
 )
@@ -126,10 +125,6 @@ def test_bases_never_mix() -> None:
         position(volume=Volume(1, BOTH), fixed_pusd=1, avoided=output)
     with pytest.raises(BasisMismatchError):
         break_even_volume(fixed_pusd=1, avoided=DOLLAR_PER_MILLION, variable=output)
-
-
-def test_contribution_margin_charges_engine_time_at_the_bid_price() -> None:
-    assert contribution_margin(avoided_pusd=500, bid_price_pusd_per_s=200, engine_s=2) == 100
 
 
 @given(

@@ -25,21 +25,17 @@ def test_a_month_of_a_gpu_with_ops_is_their_sum() -> None:
     assert cost.total_pusd == gpu + ops + 100 * USD
 
 
-def test_an_idle_gpu_makes_every_token_dearer_on_allocation_and_not_on_usage() -> None:
+def test_an_idle_gpu_makes_every_token_dearer() -> None:
     """A calculator that multiplies the bill by utilisation makes idle GPUs look cheap."""
     served = Volume(1_000_000_000, BOTH)
-    hour, hours, busy_s = usd_to_pusd(4), 720, 72 * 3600
-    fixed = economics.gpu_cost(gpus=1, pusd_per_hour=hour, hours=hours)
+    fixed = economics.gpu_cost(gpus=1, pusd_per_hour=usd_to_pusd(4), hours=720)
     allocation = economics.allocation_unit_cost(fixed_pusd=fixed, served=served)
-    usage = economics.usage_unit_cost(pusd_per_hour=hour, busy_s=busy_s, served=served)
     assert allocation.usd_per_million == Fraction(288, 100)
-    assert usage.usd_per_million == Fraction(288, 1000)
 
 
 def test_nothing_served_has_no_unit_cost() -> None:
     nothing = Volume(0, BOTH)
     assert economics.allocation_unit_cost(fixed_pusd=USD, served=nothing) is None
-    assert economics.usage_unit_cost(pusd_per_hour=USD, busy_s=1, served=nothing) is None
     assert economics.average_price([], basis=BOTH) is None
 
 
@@ -62,7 +58,7 @@ def test_bases_never_mix() -> None:
     with pytest.raises(BasisMismatchError, match="input \\+ output token cannot meet one per outp"):
         economics.same_basis(Volume(1, BOTH), UnitPrice(1, OUTPUT))
     with pytest.raises(BasisMismatchError):
-        economics.utilisation(served=Volume(1, OUTPUT), capacity=Volume(2, BOTH))
+        economics.same_basis(Volume(1, OUTPUT), Volume(2, BOTH))
     with pytest.raises(BasisMismatchError):
         economics.on_all_tokens(Volume(1, BOTH), input_per_output=2)
 
@@ -71,11 +67,6 @@ def test_output_capacity_restated_on_all_tokens_is_threefold_at_512_in_256_out()
     output = economics.capacity(tokens_per_s=215, hours=720, duty=1, basis=OUTPUT)
     assert output == Volume(557_280_000, OUTPUT)
     assert economics.on_all_tokens(output, input_per_output=2) == Volume(1_671_840_000, BOTH)
-
-
-def test_utilisation_is_tokens_over_tokens() -> None:
-    capacity = economics.capacity(tokens_per_s=1000, hours=1, duty=Fraction(1, 2), basis=BOTH)
-    assert economics.utilisation(served=Volume(450_000, BOTH), capacity=capacity) == Fraction(1, 4)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from sqlalchemy import delete, insert, select
 
 from ledger.budgets.windows import window_at
-from ledger.database import downgrade
 from ledger.fleet.hours import GRACE_US, HOUR_US, close_hours, gpu_entry
 from ledger.journals.records import Hold
 from ledger.orm import tables as orm
@@ -384,7 +383,7 @@ def test_however_late_settles_come_the_hour_ends_up_the_same(engine, own, work):
     assert results[0] == results[1] == results[2]
 
 
-def test_corrections_survive_a_downgrade_as_sums(engine, own, database_url):
+def test_corrections_survive_a_downgrade_as_sums(engine, own, downgrade):
     contract(engine)
     repository = Repository(engine, host="h")
     close_after(engine, 1)
@@ -392,7 +391,7 @@ def test_corrections_survive_a_downgrade_as_sums(engine, own, database_url):
         late = own(number, team=team, engine_us=HOUR_US // 8, cost=1)
         repository.import_records(late, journal="j", at_us=DAY_US + 3 * HOUR_US)
     wanted = sums(engine)[0][DAY_US][:6]
-    downgrade(database_url, "0004")
+    downgrade("0004")
     with engine.connect() as connection:
         found = connection.exec_driver_sql(
             "SELECT bill_pusd, used_pusd, idle_pusd, unavailable_pusd, busy_us, unavailable_us"

@@ -17,6 +17,26 @@ class WindowRow:
     highest: int = 0
 
 
+@dataclass
+class Life:
+    """What one hold counts, by its own rules: in full until it ends, which it does once."""
+
+    counted_pusd: int
+    lost: bool = False
+    ended: bool = False
+    late: bool = False
+
+    def lose(self):
+        assert not self.lost
+        assert not self.ended
+        self.lost = True
+
+    def end(self, cost):
+        assert not self.ended or cost == self.counted_pusd, "a second, different answer"
+        self.late |= self.lost and not self.ended
+        self.counted_pusd, self.ended = cost, True
+
+
 class Books:
     """What `grants` and `repository` promise, in memory; each method is one transaction."""
 
@@ -87,8 +107,7 @@ class Books:
                     known = fold.Known(record, fold.Stage.OPEN, record.holds)
                     self.known[record.attempt_id] = known
                     for one in record.holds:
-                        life = self.code.holds.HoldLife(record.attempt_id, record.bound_pusd, 9)
-                        self.lives[record.attempt_id, one] = life
+                        self.lives[record.attempt_id, one] = Life(record.bound_pusd)
             else:
                 self.known[record.attempt_id].stage = fold.Stage.SETTLED
                 self._end(record.attempt_id, record.cost_pusd)
@@ -98,12 +117,8 @@ class Books:
         return folded.spent
 
     def _end(self, attempt_id, cost):
-        holds = self.code.holds
         for one in self.known[attempt_id].holds:
-            life = self.lives[attempt_id, one]
-            step = holds.post(life, cost) if cost else holds.void(life)
-            assert step.applied is not life.resolved
-            self.lives[attempt_id, one] = step.life
+            self.lives[attempt_id, one].end(cost)
 
     def settle_lost(self, host, journal, open_ids):
         fold = self.code.fold
@@ -112,11 +127,7 @@ class Books:
         for one in lost:
             one.stage = fold.Stage.LOST
             for hold in one.holds:
-                key = one.opened.attempt_id, hold
-                assert not self.code.holds.expire(self.lives[key], 8).applied
-                step = self.code.holds.expire(self.lives[key], 9)
-                assert step.applied
-                self.lives[key] = step.life
+                self.lives[one.opened.attempt_id, hold].lose()
         self._spend(host, folded)
         return folded.spent
 

@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 
 MODULES = (
-    "budgets.windows", "budgets.escrow", "budgets.holds", "budgets.loans", "writing.fold",
+    "budgets.windows", "budgets.escrow", "budgets.loans", "writing.fold",
     "budgets.desk", "budgets.desk_server",
 )  # fmt: skip
 OF_ASYNCIO = ("Event", "Future", "Lock", "Task", "create_task", "current_task", "gather",

@@ -427,7 +427,7 @@ class World:
         return (
             host.desk is not None
             and not self.away
-            and not host.desk.undeclared
+            and not host.desk._book._undeclared
             and all(one.client.connected and one.client._budgets for one in host.living)
             and not any(one.state == "asking" for w in host.living for one in w.attempts)
         )
@@ -537,11 +537,8 @@ class World:
                 if name == host.name:
                     assert host.desk.lent_pusd(account) == 0, ("leaked", account)
                     assert host.desk._book.room_pusd(account) == granted - spent, account
-        flag = self.code.holds.HoldFlag
         for (name, _), life in self.books.lives.items():
             attempt = self.named[name]
             assert life.counted_pusd == attempt.counts
-            assert life.resolved == (attempt.state == "settled")
-            assert (flag.OVER_HELD in life.flags) == (attempt.counts > attempt.bound)
-            assert (flag.LATE in life.flags) == attempt.late
-            assert flag.CONFLICT not in life.flags
+            assert life.ended == (attempt.state == "settled")
+            assert life.late == attempt.late

@@ -66,17 +66,6 @@ MUTANTS = {
     "the date is UTC's": (
         "windows", "datetime.fromtimestamp(at_s, tz=zone)", "datetime.fromtimestamp(at_s, tz=UTC)"),
     "a month begins today": ("windows", "first = today.replace(day=1)", "first = today"),
-    # holds
-    "suspense counts nothing": (
-        "holds", "(HoldState.HELD, HoldState.SUSPENSE):", "(HoldState.HELD,):"),
-    "the bound itself is over the bound": (
-        "holds", "if actual_pusd > life.held_pusd:", "if actual_pusd >= life.held_pusd:"),
-    "late is not flagged": ("holds", "flags.add(HoldFlag.LATE)", "flags.discard(HoldFlag.LATE)"),
-    "a hold outlives its expiry": (
-        "holds", "if at_us >= life.expires_us else", "if at_us > life.expires_us else"),
-    "the second void conflicts": (
-        "holds", "if life.state is HoldState.VOIDED else _conflict",
-        "if life.state is HoldState.POSTED else _conflict"),
     # fold
     "settles count again": ("fold", "elif attempt.stage is not Stage.SETTLED:", "elif attempt:"),
     "late costs come on top": ("fold", "_spend(folded, journal, hold, cost - counted)",
