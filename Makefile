@@ -64,10 +64,11 @@ format:  ## rewrite the code in the house format
 	@$(VENV)/ruff format .
 	@$(VENV)/ruff check --fix .
 
-settings:  ## write every setting into deploy/SETTINGS.md and into the schema of the chart's values
+settings:  ## write what is generated: deploy/SETTINGS.md, the schema of the chart's values, ledger/reasons.json
 	@$(BOOTSTRAP) install
 	@$(VENV)/python -m gateway.config.settings_table deploy/SETTINGS.md
 	@$(VENV)/python -m deploy.valuesschema
+	@$(VENV)/python -m deploy.reasons_json
 
 sbom:  ## what each locked environment may hold, with hashes and licences: build/sbom/*.cdx.json (CycloneDX)
 	@$(BOOTSTRAP) tools

@@ -1,46 +1,38 @@
 """Reads an engine's metrics page (Prometheus text) into one frozen sample.
 
-vLLM's is read here, the others' in `otherengines`; whose page it is, is found in its names.
-
-The page is 80 KB and read up to four times a second per engine, so only lines that start with a
-wanted name are parsed. Data-parallel ranks appear as `engine` labels: counts add up, KV usage is
-weighted by each rank's blocks. vLLM reserves one block per rank; it holds no request's tokens.
-
-A page without the KV usage gauge (`kv_cache_usage_perc`, in old releases `gpu_cache_usage_perc`)
-is a failed probe: read as zero it would say "empty" of an engine nobody can see into. So is one
-with a figure that is none (NaN, infinite) or below nothing.
+`backends.engines` has the reader of each engine; the names in a page tell whose page it is.
 """
 
-import math
-import re
-from collections import defaultdict
 from dataclasses import fields
 from typing import Final
 
+from backends.engines import ENGINE_KINDS, VLLM
 from backends.enginesample import EngineSample, Histogram, ProbeFailed
-from backends.otherengines import DIALECTS
+from backends.otherengines import METRICS_PATH, Dialect
 
 __all__ = [
-    "METRICS_PATH", "VLLM", "EngineSample", "Histogram", "ProbeFailed", "is_json", "parse",
-    "path_of",
+    "METRICS_PATH", "OTHER_PATHS", "VLLM", "EngineSample", "Histogram", "ProbeFailed", "is_json",
+    "parse", "path_of",
 ]  # fmt: skip
 
-VLLM: Final = "vllm"
-METRICS_PATH: Final = "/metrics"
+_DIALECTS: Final[dict[str, Dialect]] = {
+    name: kind.dialect for name, kind in ENGINE_KINDS.items() if kind.dialect is not None
+}
+# Where a page is that is not where most have it.
+OTHER_PATHS: Final = tuple(
+    dict.fromkeys(known.path for known in _DIALECTS.values() if known.path != METRICS_PATH)
+)
 _MOST: Final = 2**53  # above it the board's numbers are no longer exact
 _FULL: Final = 1.01
-KV_USAGE: Final = "vllm:kv_cache_usage_perc"
-KV_USAGE_OLD: Final = "vllm:gpu_cache_usage_perc"
 
 
 def parse(page: str, dialect: str | None = None) -> EngineSample:
     """Read the page; raise `ProbeFailed` when what routing depends on is missing.
 
-    `dialect` is `vllm` or one of `otherengines.DIALECTS`; without one the page's names tell.
+    `dialect` names an engine kind that has one; without it the page's names tell.
     """
-    found = dialect or _spoken(page)
     try:
-        sample = _vllm(page) if found == VLLM else DIALECTS[found].read(page)
+        sample = _DIALECTS[dialect or _spoken(page)].read(page)
         _judge(sample)
     except (OverflowError, ValueError) as error:
         raise ProbeFailed(f"the metrics page has figures that cannot be: {error}") from error
@@ -60,7 +52,7 @@ def _judge(sample: EngineSample) -> None:
 
 def path_of(dialect: str | None) -> str:
     """Where an engine of the dialect has its page; of `None` where most have it."""
-    return METRICS_PATH if dialect in (None, VLLM) else DIALECTS[dialect].path
+    return METRICS_PATH if dialect is None else _DIALECTS[dialect].path
 
 
 def is_json(page: str) -> bool:
@@ -70,120 +62,4 @@ def is_json(page: str) -> bool:
 
 def _spoken(page: str) -> str:
     """VLLM's also where nothing is known, and where Triton passes vLLM's gauges on."""
-    if KV_USAGE not in page and KV_USAGE_OLD not in page:
-        for name, other in DIALECTS.items():
-            if other.mark.search(page):
-                return name
-    return VLLM
-
-
-def _vllm(page: str) -> EngineSample:
-    sums, by_engine, cache, asleep = _collect(page)
-    usage = by_engine.get(KV_USAGE) or by_engine.get(KV_USAGE_OLD)
-    if not usage:
-        raise ProbeFailed(f"the metrics page has neither {KV_USAGE} nor {KV_USAGE_OLD}")
-    missing = [name for name in _REQUIRED if name not in sums]
-    if missing:
-        raise ProbeFailed(f"the metrics page has no {', '.join(missing)}")
-    blocks, block_tokens = _blocks(cache)
-    return EngineSample(
-        running=int(sums["vllm:num_requests_running"]),
-        waiting=int(sums["vllm:num_requests_waiting"]),
-        kv_usage_ratio=_weighted(usage, blocks),
-        kv_capacity_tokens=sum(blocks.values()) * block_tokens if block_tokens else None,
-        kv_block_tokens=block_tokens,
-        preemptions_total=int(sums["vllm:num_preemptions_total"]),
-        prompt_tokens_total=int(sums["vllm:prompt_tokens_total"]),
-        generation_tokens_total=int(sums["vllm:generation_tokens_total"]),
-        prefix_query_tokens_total=int(sums.get("vllm:prefix_cache_queries_total", 0)),
-        prefix_hit_tokens_total=int(sums.get("vllm:prefix_cache_hits_total", 0)),
-        requests_finished_total=int(sums.get("vllm:request_success_total", 0)),
-        ttft=_histogram(sums, "vllm:time_to_first_token_seconds"),
-        itl=_histogram(sums, "vllm:inter_token_latency_seconds"),
-        queue_time=_histogram(sums, "vllm:request_queue_time_seconds"),
-        asleep=asleep,
-        started_at_s=sums.get("process_start_time_seconds"),
-    )
-
-
-_REQUIRED = (
-    "vllm:num_requests_running", "vllm:num_requests_waiting", "vllm:num_preemptions_total",
-    "vllm:prompt_tokens_total", "vllm:generation_tokens_total",
-)  # fmt: skip
-_CACHE_CONFIG = "vllm:cache_config_info"
-_SLEEP_STATE = "vllm:engine_sleep_state"
-_WANTED = (
-    *_REQUIRED, KV_USAGE, KV_USAGE_OLD, _CACHE_CONFIG, _SLEEP_STATE,
-    "vllm:prefix_cache_queries_total", "vllm:prefix_cache_hits_total",
-    "vllm:request_success_total",
-    "vllm:time_to_first_token_seconds_sum", "vllm:time_to_first_token_seconds_count",
-    "vllm:inter_token_latency_seconds_sum", "vllm:inter_token_latency_seconds_count",
-    "vllm:request_queue_time_seconds_sum", "vllm:request_queue_time_seconds_count",
-    "process_start_time_seconds",
-)  # fmt: skip
-# One pass in C over the whole page; a name must be followed by its labels or its value.
-_LINE = re.compile(
-    rf"^({'|'.join(map(re.escape, _WANTED))})(?:\{{(.*)\}})?[ \t]+(\S+)", re.MULTILINE
-)
-_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
-_ENGINE = re.compile(r'(?:^|,)engine="([^"]*)"')
-
-
-def _collect(
-    page: str,
-) -> tuple[dict[str, float], dict[str, dict[str, float]], dict[str, dict[str, str]], bool]:
-    """Sums by name, KV usage by engine, cache configuration by engine, and whether any sleeps."""
-    sums: defaultdict[str, float] = defaultdict(float)
-    usage: dict[str, dict[str, float]] = {}
-    cache: dict[str, dict[str, str]] = {}
-    asleep = False
-    for name, labels, text in _LINE.findall(page):
-        value = _number(text)
-        if not 0.0 <= value < math.inf:
-            raise ProbeFailed(f"{name} has the value {text!r}")
-        if name in (KV_USAGE, KV_USAGE_OLD):
-            usage.setdefault(name, {})[_engine(labels)] = value
-        elif name == _CACHE_CONFIG:
-            cache[_engine(labels)] = dict(_LABEL.findall(labels))
-        elif name == _SLEEP_STATE:
-            asleep = asleep or ('sleep_state="awake"' in labels and value == 0.0)
-        else:
-            sums[name] += value
-    return sums, usage, cache, asleep
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
-
-
-def _engine(labels: str) -> str:
-    found = _ENGINE.search(labels)
-    return found.group(1) if found else "0"
-
-
-def _blocks(cache: dict[str, dict[str, str]]) -> tuple[dict[str, int], int | None]:
-    """Usable blocks per engine and tokens per block; nothing where a page does not say."""
-    blocks: dict[str, int] = {}
-    block_tokens: int | None = None
-    for engine, labels in cache.items():
-        count, size = labels.get("num_gpu_blocks", ""), labels.get("block_size", "")
-        if count.isdecimal() and size.isdecimal():
-            blocks[engine] = max(int(count) - 1, 0)
-            block_tokens = int(size)
-    return blocks, block_tokens
-
-
-def _weighted(usage: dict[str, float], blocks: dict[str, int]) -> float:
-    weights = {engine: float(blocks.get(engine, 0)) for engine in usage}
-    total = sum(weights.values())
-    if total == 0.0:
-        # The emptiest view would be the dangerous one where the sizes are unknown.
-        return max(usage.values())
-    return sum(value * weights[engine] for engine, value in usage.items()) / total
-
-
-def _histogram(sums: dict[str, float], name: str) -> Histogram:
-    return Histogram(sums.get(f"{name}_sum", 0.0), int(sums.get(f"{name}_count", 0.0)))
+    return next((name for name, known in _DIALECTS.items() if known.mark.search(page)), VLLM)

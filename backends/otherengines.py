@@ -8,11 +8,13 @@ Of several ranks counts add up, ratios are the highest: the fullest rank is the 
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from backends.enginesample import EngineSample, Histogram, ProbeFailed
+
+METRICS_PATH: Final = "/metrics"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,7 @@ class Dialect:
 
     mark: re.Pattern[str]
     read: Callable[[str], EngineSample]
-    path: str = "/metrics"
+    path: str = METRICS_PATH
 
 
 class Rows:
@@ -204,14 +206,12 @@ def _mark(prefix: str) -> re.Pattern[str]:
     return re.compile(rf"^{prefix}\w", re.MULTILINE)
 
 
-DIALECTS: Final[Mapping[str, Dialect]] = {
-    "sglang": Dialect(_mark("sglang:"), _sglang),
-    "tgi": Dialect(_mark("tgi_"), _tgi),
-    # At /metrics `trtllm-serve` gives JSON, and what was read there is gone for other readers.
-    "tensorrt-llm": Dialect(_mark("trtllm_"), _tensorrt_llm, path="/prometheus/metrics"),
-    "triton": Dialect(_mark("nv_(?:trt_llm|inference)_"), _triton),
-    "llama.cpp": Dialect(_mark("llamacpp:"), _llama_cpp),
-}
+SGLANG: Final = Dialect(_mark("sglang:"), _sglang)
+TGI: Final = Dialect(_mark("tgi_"), _tgi)
+# At /metrics `trtllm-serve` gives JSON, and what was read there is gone for other readers.
+TENSORRT_LLM: Final = Dialect(_mark("trtllm_"), _tensorrt_llm, path="/prometheus/metrics")
+TRITON: Final = Dialect(_mark("nv_(?:trt_llm|inference)_"), _triton)
+LLAMA_CPP: Final = Dialect(_mark("llamacpp:"), _llama_cpp)
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 

@@ -11,45 +11,16 @@ from fractions import Fraction
 from typing import NamedTuple, Self
 
 from dashboard import reading
+from ledger import reasons
 from ledger.economics.cost import Exact
 from ledger.money import format_usd
 from ledger.overrides import API, DISABLED, EVERY, OWN, Override
 
-REASONS = {
-    "cheapest": "cheapest that meets the SLO",
-    "sticky": "same target as the session",
-    "only": "the only feasible target",
-    "best_effort": "nothing was feasible, policy tries anyway",
-    "costlier": "own engine was the costlier choice",
-    "bid_price": "engine time was worth more to other requests",
-    "busier": "another replica was less busy",
-    "model": "model is not served",
-    "feature": "engine lacks a feature that was asked for",
-    "unhealthy": "engine down",
-    "loading": "engine still loading",
-    "draining": "engine draining",
-    "unknown_state": "engine state unknown",
-    "context": "prompt and longest answer exceed the context",
-    "residency": "data may not leave the network",
-    "unpriced": "no price known",
-    "batch": "a batch's line waits for idle engines",
-    "price_cap": "above the policy's price cap",
-    "kv_headroom": "engine memory (KV cache) full",
-    "circuit_open": "target failing, circuit open",
-    "rate_limit": "rate limit reached",
-    "budget": "budget spent",
-    "ttft": "first token would come too late",
-    "tpot": "tokens would come too slowly",
-    "salt": "cache cannot be isolated for this team",
+REASONS = {word: text.sentence for word, text in reasons.REASONS.items()} | {
+    # words of the books alone, not of a decision
     "rate": "too many requests at once",
     "over_rate": "over the limit of requests or tokens a minute",
     "fallback": "another target failed first",
-    "weight": "its share of the policy's weights",
-    "canary": "the canary's share",
-    "candidates": "the policy names other targets",
-    "quality": "quality below what the policy allows",
-    "static": "nothing could be predicted: the configured order",
-    "disabled": "kept away by an operator",
 }
 _MARKS = re.compile(r"[\\`*_{}\[\]()<>#+.!|~:$-]")  # what markdown may read as more than itself
 _THOUSANDS: tuple[tuple[int, str], ...] = ((10**12, "T"), (10**9, "B"), (10**6, "M"), (10**3, "k"))

@@ -1,5 +1,7 @@
 """Who may call what, in one table: a route without a line in it is not served at all.
 
+The lines of operations are in `gateway.control.operations`, those of all other routes here.
+
 `guard` puts each line onto its route object, in front of it, and refuses to start where a route has
 no line or a line has no route. So what is asked for hangs on the route that answers, not on a path
 that was read once more: both can never differ. Whom the guard let in is the request's `caller`.
@@ -16,25 +18,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gateway.api import HOT
-from gateway.auth import (
-    APPLY,
-    APPLY_POLICIES,
-    BUDGETS,
-    CHANGES,
-    CONTRACTS,
-    EVERY_TEAM,
-    INFERENCE,
-    INVOICES,
-    KEYS,
-    OPERATIONS,
-    POLICIES,
-    PRICES,
-    USAGE,
-    Keys,
-    identified,
-    permit,
-    token_of,
-)
+from gateway.auth import INFERENCE, USAGE, Keys, identified, permit, token_of
 from gateway.clock import Clock
 from gateway.people import PERSON, People, whole
 from ledger.identity.keys import Identity
@@ -43,7 +27,7 @@ PUBLIC = "public"
 CALLER = "breakeven.caller"
 _FOR = "/v1/organization"
 
-ROUTES: dict[str, str] = {
+OTHER_ROUTES: dict[str, str] = {
     "GET /": PUBLIC,
     "GET /health": PUBLIC,
     "GET /healthz": PUBLIC,
@@ -66,52 +50,6 @@ ROUTES: dict[str, str] = {
     f"GET {_FOR}/usage/completions": USAGE,
     f"GET {_FOR}/usage/embeddings": USAGE,
     f"GET {_FOR}/costs": USAGE,
-    f"GET {_FOR}/policies": POLICIES,
-    f"POST {_FOR}/policies/check": POLICIES,
-    f"POST {_FOR}/policies/diff": POLICIES,
-    f"GET {_FOR}/policies/history": POLICIES,
-    f"GET {_FOR}/decisions": USAGE,
-    f"POST {_FOR}/policies/apply": APPLY_POLICIES,
-    f"POST {_FOR}/policies/rollback": APPLY_POLICIES,
-    f"POST {_FOR}/policies/simulate": USAGE + EVERY_TEAM,
-    f"GET {_FOR}/policies/simulate": USAGE + EVERY_TEAM,
-    f"DELETE {_FOR}/policies/simulate": USAGE + EVERY_TEAM,
-    f"GET {_FOR}/targets": OPERATIONS,
-    f"POST {_FOR}/targets/disable": OPERATIONS + APPLY,
-    f"POST {_FOR}/targets/enable": OPERATIONS + APPLY,
-    f"GET {_FOR}/routes": OPERATIONS,
-    f"POST {_FOR}/routes/force": OPERATIONS + APPLY,
-    f"POST {_FOR}/routes/release": OPERATIONS + APPLY,
-    f"GET {_FOR}/engines": OPERATIONS,
-    f"POST {_FOR}/engines/drain": OPERATIONS + APPLY,
-    f"POST {_FOR}/engines/resume": OPERATIONS + APPLY,
-    f"POST {_FOR}/engines/restart": OPERATIONS + APPLY,
-    f"GET {_FOR}/keys": KEYS,
-    f"POST {_FOR}/keys": KEYS,
-    f"POST {_FOR}/keys/any": KEYS + EVERY_TEAM,
-    f"POST {_FOR}/keys/rotate": KEYS,
-    f"POST {_FOR}/keys/revoke": KEYS,
-    f"GET {_FOR}/prices": PRICES,
-    f"GET {_FOR}/prices/check": PRICES,
-    f"POST {_FOR}/prices/diff": PRICES,
-    f"POST {_FOR}/prices/import": PRICES + APPLY,
-    f"GET {_FOR}/invoices": INVOICES,
-    f"POST {_FOR}/invoices/compare": INVOICES,
-    f"POST {_FOR}/invoices/import": INVOICES + APPLY,
-    f"POST {_FOR}/invoices/post": INVOICES + APPLY,
-    f"GET {_FOR}/rates": CONTRACTS,
-    f"POST {_FOR}/rates": CONTRACTS + APPLY,
-    f"POST {_FOR}/rates/withdraw": CONTRACTS + APPLY,
-    f"GET {_FOR}/projects": INVOICES,
-    f"POST {_FOR}/projects": INVOICES + APPLY,
-    f"GET {_FOR}/scenarios": USAGE + EVERY_TEAM,
-    f"POST {_FOR}/scenarios": CONTRACTS + APPLY,
-    f"POST {_FOR}/scenarios/drop": CONTRACTS + APPLY,
-    f"GET {_FOR}/currencies": PRICES,
-    f"POST {_FOR}/currencies": PRICES + APPLY,
-    f"GET {_FOR}/budgets": BUDGETS,
-    f"GET {_FOR}/contracts": CONTRACTS,
-    f"GET {_FOR}/changes": CHANGES,
 }
 _OPTIONAL = ("/v1/files", "/v1/batches")  # there where batches are switched on
 
@@ -158,24 +96,24 @@ def guard(
     app: FastAPI,
     keys: Keys,
     clock: Clock,
-    table: Mapping[str, str] | None = None,
+    table: Mapping[str, str],
     people: People | None = None,
 ) -> None:
     """Once, when all routes are there. Raises `AccessError` for every line and route at fault."""
-    said, found = ROUTES if table is None else table, dict(operations(app))
-    faults = [f"{name} does not say who may call it" for name in found if name not in said]
+    found = dict(operations(app))
+    faults = [f"{name} does not say who may call it" for name in found if name not in table]
     faults += [
         f"{name} is no route"
-        for name in said
+        for name in table
         if name not in found and not name.partition(" ")[2].startswith(_OPTIONAL)
     ]
     hot = {f"POST {path}" for path in HOT}
-    faults += [f"{name} is for `{INFERENCE}`" for name in hot if said.get(name) != INFERENCE]
+    faults += [f"{name} is for `{INFERENCE}`" for name in hot if table.get(name) != INFERENCE]
     if faults:
         raise AccessError("\n".join(sorted(faults)))
     for name, route in found.items():
-        if isinstance(route, Route) and said[name] != PUBLIC:
-            route.app = Guarded(route.app, said[name], Known(keys, people), clock)
+        if isinstance(route, Route) and table[name] != PUBLIC:
+            route.app = Guarded(route.app, table[name], Known(keys, people), clock)
 
 
 def operations(app: FastAPI) -> Iterator[tuple[str, Any]]:

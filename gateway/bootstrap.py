@@ -25,7 +25,8 @@ from prometheus_client import CollectorRegistry
 
 from backends.base import Backend, Deadlines
 from backends.http import HttpClient, Limits
-from backends.openai import BASE_URLS, Credentials, OpenAIBackend
+from backends.openai import Credentials, OpenAIBackend
+from backends.providers import PROVIDER_KINDS, ProviderSite
 from backends.reach import INSIDE, Reach
 from backends.secret import Secret
 from gateway.access import guard
@@ -39,6 +40,7 @@ from gateway.batches.serving import Host, serve_batches
 from gateway.clock import Clock
 from gateway.config.credentials import engine_key, provider_keys
 from gateway.config.settings import Pool, Provider, Settings
+from gateway.control.operations import ROUTES
 from gateway.delivery import Delivery
 from gateway.demanded import Demanded
 from gateway.dispatch import Dispatcher
@@ -179,7 +181,7 @@ def _administered(
     opened = partial(make_engine, runtime.ledger_url)
     desk = AdminDesk(settings, opened, EngineHost(settings, runtime, board), clock)
     app.take(admin_router(desk))
-    guard(app, ledger.keys, clock, people=people_of(settings, clock))
+    guard(app, ledger.keys, clock, ROUTES, people_of(settings, clock))
     return app
 
 
@@ -343,16 +345,11 @@ def _backends(
             proof = Credentials(engine_key(what.engine, name, environ))
             return OpenAIBackend(base_url, proof, client=clients.engines, reach=INSIDE)
         key, reach = keys[name], Reach(what.networks)
-        if what.kind == "litellm":
-            # With httpx, which a worker without such a provider does not need: 6 MB.
-            from backends.litellm import LiteLLMBackend  # noqa: PLC0415  (as above)
-
-            prefix = what.litellm_prefix or name
-            return LiteLLMBackend(prefix, Credentials(key), base_url=base_url, reach=reach)
-        address = base_url or BASE_URLS.get(name)
-        if address is None:
+        kind, prefix = PROVIDER_KINDS[what.kind], what.litellm_prefix or name
+        address = base_url or kind.addresses.get(name)
+        if address is None and not kind.finds_address:
             raise ConfigError([f"providers.{name}.base_url: needed, `{name}` is not a known name"])
-        return OpenAIBackend(address, Credentials(key), client=clients.apis, reach=reach)
+        return kind.client(ProviderSite(prefix, address, Credentials(key), reach, clients.apis))
 
     return make
 

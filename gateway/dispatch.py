@@ -43,8 +43,9 @@ from ledger.budgets.desk import Refusal
 from ledger.identity.keys import Identity
 from ledger.journals.journal import JournalError
 from ledger.journals.records import Status
-from router.filters import PERMANENT, counted_tokens
-from router.types import Kind, Otherwise, Reason
+from router.filters import counted_tokens
+from router.reasons import PERMANENT, Reason
+from router.types import Kind, Otherwise
 
 MAX_ATTEMPTS = 3  # as the SRE book advises: more tries multiply an outage
 CLIENT_GONE = "client_gone"  # any other ending was our own doing

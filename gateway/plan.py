@@ -25,7 +25,8 @@ from ledger.identity.keys import Identity
 from ledger.prices.book import Price
 from router.estimates import OutputLengths, TokenRatio
 from router.explain import packed_within
-from router.types import Decision, Policy, Reason, Request, Verdict
+from router.reasons import Reason
+from router.types import Decision, Policy, Request, Verdict
 
 DECISION_LIMIT_BYTES = 800
 

@@ -20,45 +20,17 @@ from gateway.plan import Plan
 from ledger.budgets.desk import Refusal
 from ledger.journals.records import Status
 from router.explain import short
-from router.types import Feature, Kind, Reason, Verdict
+from router.reasons import REASONS, Outlook, Reason, with_outlook
+from router.types import Feature, Kind, Verdict
 
 RETRY_AFTER_S = 1.0
 _MEND = "This cannot pass by itself: name another model, and tell the gateway's operator"
 _BASE_URL = "that its `base_url` (or `endpoints`) in the gateway's configuration is wrong."
-_INSIDE = (
-    "The key, the model or its policy is internal-only: name a model with targets inside the "
-    "network, or ask for a key or a policy with `residency: any`."
-)
-_ISOLATED = (
-    "The key isolates its prefix cache: name a model whose targets do, or ask for a key with "
-    "`isolation: none`."
-)
-_DEAR = "Shorten the prompt, lower `max_tokens` or `n`, or ask for a higher `max_usd_per_request`."
-_UNPRICED = "Name a model whose price is known, or ask for a price to be set."
-_LEFT_OUT = "Its policy leaves them out: name another model, or ask for another policy."
-_FIXES = {  # where no wait helps: the kind of the answer, the member to change, and the fix
-    Reason.MODEL: ("bad_request", "model", "Name a model that serves this path."),
-    Reason.FEATURE: ("unsupported", None, ""),  # in its own words below
-    Reason.CONTEXT: ("context", None, "Shorten the prompt or lower `max_tokens`."),
-    Reason.RESIDENCY: ("residency", "model", _INSIDE),
-    Reason.UNPRICED: ("bad_request", "model", _UNPRICED),
-    Reason.PRICE_CAP: ("bad_request", "max_tokens", _DEAR),
-    Reason.SALT: ("isolation", "model", _ISOLATED),
-    Reason.CANDIDATES: ("bad_request", "model", _LEFT_OUT),
-    Reason.CANARY: ("bad_request", "model", _LEFT_OUT),
-    Reason.QUALITY: ("bad_request", "model", _LEFT_OUT),
-}
-_SMALLER = {  # in place of the above: what makes such a request smaller
+_SMALLER = {  # in place of the reason's own remedy: what makes such a request smaller
     Kind.RERANK: ("documents", "Send fewer or shorter documents."),
     Kind.TRANSCRIPTION: ("file", "Send less sound; how long a WAV lasts is known exactly."),
 }
-_FULL = frozenset({Reason.RATE_LIMIT, Reason.KV_HEADROOM, Reason.TTFT, Reason.TPOT})
-_AWAY = frozenset(
-    {
-        Reason.CIRCUIT_OPEN, Reason.UNHEALTHY, Reason.LOADING, Reason.DRAINING,
-        Reason.UNKNOWN_STATE, Reason.DISABLED,
-    }
-)  # fmt: skip
+_FULL, _AWAY = with_outlook(Outlook.FULL), with_outlook(Outlook.AWAY)
 _ASKED_BY = {  # the member that asks for a feature
     Feature.TOOLS: "tools",
     Feature.JSON_SCHEMA: "response_format",
@@ -148,12 +120,13 @@ def infeasible(plan: Plan) -> RequestError:
     detail = short(decision)
     if decision.reason is Reason.FEATURE:
         return _lacking(plan)
-    if decision.reason in _FIXES:
-        kind, param, fix = _FIXES[decision.reason]
+    remedy = REASONS[decision.reason].remedy
+    if remedy is not None:
+        param, fix = remedy.member, remedy.advice
         if decision.reason in (Reason.CONTEXT, Reason.PRICE_CAP):
             param, fix = _SMALLER.get(plan.request.kind, (param, fix))
         message = f"No target of `{plan.model}` can serve this: {detail}. {fix}"
-        return RequestError(kind, message, param=param, retry=False)
+        return RequestError(remedy.error, message, param=param, retry=False)
     wait_s = _room_in_s(decision.verdicts)
     shown = f"{wait_s:.1f}".removesuffix(".0")
     when = f"; there is room in {shown} s" if wait_s > RETRY_AFTER_S else ""

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from backends.engine.tuned import number, read, without
-from backends.simulator.shapefile import profile_of
+from backends.engines import ENGINE_KINDS
 from gateway.config.settings import Engine, Settings
 from gateway.table_layout import TableLayout
 from gateway.targets.eventaddress import kv_events_address
@@ -112,7 +112,7 @@ def resolve(
                 pool=pool_name,
                 base_url=url,
                 managed=managed,
-                simulated=engine.kind == "simulated",
+                simulated=ENGINE_KINDS[engine.kind].simulated,
                 served_name=engine.served_name or pool_name,
                 max_num_seqs=limits[0],
                 prefill_budget_tokens=limits[1],
@@ -146,7 +146,7 @@ def resolve(
 
 def tuned_flags(engine: Engine) -> tuple[str, ...]:
     """Those of its profile that the settings do not overrule; raises `ProfileError`."""
-    if engine.profile is None or engine.kind != "vllm":
+    if engine.profile is None or not ENGINE_KINDS[engine.kind].takes_profile:
         return ()
     stated = [*engine.flags]
     stated += [SEQUENCES] if engine.max_num_seqs else []
@@ -158,7 +158,7 @@ def batch_limits(engine: Engine, tuned: tuple[str, ...] = ()) -> tuple[int, int]
     """(sequences, tokens) of one batch: as configured, else a simulated profile's, else vLLM's."""
     seqs, budget = VLLM_LIMITS
     seqs, budget = number(tuned, SEQUENCES) or seqs, number(tuned, BUDGET) or budget
-    known = profile_of(engine.model) if engine.kind == "simulated" else None
+    known = ENGINE_KINDS[engine.kind].profile(engine.model)
     if known is not None:
         seqs, budget = known.shape.max_num_seqs, known.shape.prefill_budget_tokens
     return engine.max_num_seqs or seqs, engine.prefill_budget_tokens or budget

@@ -8,7 +8,6 @@ host's other processes leave (the ledger's lag, engines) is added when it is ren
 import asyncio
 import fcntl
 import gc
-import importlib
 import math
 import os
 import resource
@@ -24,6 +23,7 @@ import uvicorn
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
+from backends.providers import PROVIDER_KINDS
 from gateway.app import Gateway
 from gateway.bootstrap import Exposition, build
 from gateway.clock import Clock
@@ -99,8 +99,10 @@ def load_ahead(settings: Settings) -> None:
 
     Loaded now, it is frozen, too: the collector would walk it for a third of a second each time.
     """
-    if any(provider.kind == "litellm" for provider in settings.providers.values()):
-        importlib.import_module("backends.litellm").load()
+    for kind in sorted({provider.kind for provider in settings.providers.values()}):
+        load_kind = PROVIDER_KINDS[kind].load
+        if load_kind is not None:
+            load_kind()
 
 
 def serve(app: Gateway, listener: socket.socket, settings: Server) -> None:

@@ -18,26 +18,13 @@ from math import inf
 from operator import itemgetter
 
 from router.bidprice import bend
-from router.filters import FILTERS, PERMANENT, first_rejection, forecast_rejection
+from router.filters import FILTERS, first_rejection, forecast_rejection
 from router.forecast import TOLD, UNKNOWN, Forecast, forecast_engine, work_of
 from router.objective import api_objective, density, forecast_api, prefill_saved
-from router.types import (
-    Candidate,
-    Decision,
-    EngineState,
-    Otherwise,
-    Policy,
-    Reason,
-    Rejection,
-    Request,
-    Slo,
-    Verdict,
-)
+from router.reasons import PERMANENT, REASONS, Reason, Rejection
+from router.types import Candidate, Decision, EngineState, Otherwise, Policy, Request, Slo, Verdict
 
-# what a best effort may disregard: promises and likely refusals; never rules, money or blindness
-DISREGARDED = frozenset(
-    {Reason.KV_HEADROOM, Reason.TTFT, Reason.TPOT, Reason.CIRCUIT_OPEN, Reason.RATE_LIMIT}
-)
+DISREGARDED = frozenset(reason for reason, traits in REASONS.items() if traits.best_effort)
 
 Row = tuple[float, str, Candidate, Forecast]  # place or objective, name
 # density, objective, and why it loses to whoever is chosen (`None`: depends on the chosen)

@@ -6,8 +6,8 @@ metric (also NaN, hence the comparisons written so that NaN fails) is never good
 What no wait changes (`PERMANENT`) is judged first, then money, then what passes by itself: a target
 that may never take a request is not called down.
 
-To add a filter: write the function, add its word to `Reason` (and to `PERMANENT`), put it into its
-tuple and into the condition that sees who passes all (a test holds the two together).
+To add a filter: write the function, add its reason to `router/reasons.py`, put it into its tuple
+and into the condition that sees who passes all (a test holds the two together).
 """
 
 from collections.abc import Callable
@@ -15,28 +15,13 @@ from math import isinf
 
 from router.forecast import Forecast
 from router.objective import miss_probability
-from router.types import (
-    UNDECODED,
-    Candidate,
-    EngineState,
-    Health,
-    Policy,
-    Reason,
-    Rejection,
-    Request,
-    Residency,
-)
+from router.reasons import Reason, Rejection
+from router.types import UNDECODED, Candidate, EngineState, Health, Policy, Request, Residency
 
 Filter = Callable[[Request, Policy, Candidate], Rejection | None]
 ForecastFilter = Callable[[Policy, Candidate, Forecast], Rejection | None]
 
 _HEALTHY = Health.HEALTHY
-PERMANENT = frozenset(
-    {
-        Reason.MODEL, Reason.FEATURE, Reason.CONTEXT, Reason.RESIDENCY, Reason.SALT,
-        Reason.UNPRICED, Reason.PRICE_CAP, Reason.CANARY, Reason.CANDIDATES, Reason.QUALITY,
-    }
-)  # fmt: skip
 _INTERNAL_ONLY = Residency.INTERNAL_ONLY
 CONTEXT_MARGIN = 1.1  # over the estimated prompt: tokenizers differ by content
 _HEALTH_REASONS = {

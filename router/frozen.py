@@ -14,6 +14,7 @@ from operator import attrgetter
 from typing import Any
 
 from router.prompts import Beginning, Extent
+from router.reasons import Reason, Rejection
 from router.types import (
     ApiState,
     Candidate,
@@ -25,8 +26,6 @@ from router.types import (
     OutputMoments,
     Policy,
     Preference,
-    Reason,
-    Rejection,
     Request,
     Residency,
     Slo,

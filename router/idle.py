@@ -9,8 +9,8 @@ Half of every limit is left to live traffic: what arrives while a line runs find
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from router.filters import PERMANENT
-from router.types import Decision, EngineState, Otherwise, Reason, Verdict
+from router.reasons import PERMANENT, Reason
+from router.types import Decision, EngineState, Otherwise, Verdict
 
 SHARE = 0.5  # of each limit that lines of batches may fill
 STRAINED = 0.85  # of a limit at which lines that run make room

@@ -17,7 +17,8 @@ from math import isfinite, nan
 from struct import Struct, error
 from typing import Any
 
-from router.types import Decision, Feature, Policy, Reason, Request, Verdict
+from router.reasons import REASONS
+from router.types import Decision, Feature, Policy, Request, Verdict
 
 PACK_VERSION = 4
 PACK_CANDIDATES = 8  # in the order of the decision; how many more there were is kept as a number
@@ -65,9 +66,8 @@ _ENGINE_FORM = Struct(f"<{len(_OF_ENGINES)}f")
 _pack_api, _pack_engine = _API_FORM.pack, _ENGINE_FORM.pack
 _FEATURES = tuple(Feature)
 _BITS = {feature: 1 << place for place, feature in enumerate(_FEATURES)}
-# A reason is kept as its place: one that is added in between makes another version of the form.
-_REASONS = tuple(Reason)
-_PLACES = {reason: place for place, reason in enumerate(_REASONS)}
+_PLACES = {reason: traits.place for reason, traits in REASONS.items()}  # kept instead of the word
+_REASONS = {place: reason for reason, place in _PLACES.items()}
 _WIDEST_FLOAT = 3.4e38
 _WIDEST_INTEGER = 2.0**63
 

@@ -10,7 +10,8 @@ from hashlib import blake2b
 from types import MappingProxyType
 from typing import NamedTuple
 
-from router.types import Preference, Reason, Rejection
+from router.reasons import Reason, Rejection
+from router.types import Preference
 
 _WHOLE = 2.0**64
 NOBODY: Mapping[str, Rejection] = MappingProxyType({})

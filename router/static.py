@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from router.decide import most_hopeful
 from router.filters import FILTERS, health
+from router.reasons import Reason, Rejection
 from router.types import (
     UNDECODED,
     Candidate,
@@ -18,8 +19,6 @@ from router.types import (
     EngineState,
     Health,
     Policy,
-    Reason,
-    Rejection,
     Request,
     Verdict,
 )

@@ -14,6 +14,7 @@ from math import inf
 from typing import NamedTuple
 
 from router.prompts import Beginning, Extent
+from router.reasons import Reason, Rejection
 from router.value import value
 
 
@@ -72,52 +73,6 @@ class Otherwise(StrEnum):
     QUEUE = "queue"
     BEST_EFFORT = "best_effort"
     REJECT = "reject"
-
-
-class Reason(StrEnum):
-    """The closed set of answers to "why this one, why not that one?".
-
-    Response header, metric label, ledger column and `policy explain` all carry these words.
-    Records keep a word as its place, so new ones come last.
-    """
-
-    # chosen because
-    CHEAPEST = "cheapest"  # least expected dollars + SLO penalty among the feasible
-    STICKY = "sticky"  # the session's target is feasible
-    ONLY = "only"  # the only feasible candidate
-    BEST_EFFORT = "best_effort"  # nothing feasible, the policy said to try
-    # feasible but not chosen because (or `sticky`: the session holds on to another target)
-    COSTLIER = "costlier"  # a candidate with a better objective exists
-    BID_PRICE = "bid_price"  # value density below the pool's bid price
-    BUSIER = "busier"  # no dearer, but higher predicted load
-    # filtered because
-    MODEL = "model"
-    FEATURE = "feature"
-    UNHEALTHY = "unhealthy"
-    LOADING = "loading"
-    DRAINING = "draining"
-    UNKNOWN_STATE = "unknown_state"
-    CONTEXT = "context"
-    RESIDENCY = "residency"
-    UNPRICED = "unpriced"
-    PRICE_CAP = "price_cap"
-    KV_HEADROOM = "kv_headroom"
-    CIRCUIT_OPEN = "circuit_open"
-    RATE_LIMIT = "rate_limit"
-    BUDGET = "budget"
-    TTFT = "ttft"
-    TPOT = "tpot"
-    SALT = "salt"
-    BATCH = "batch"  # a line of a batch waits for an engine that is idle
-    WEIGHT = "weight"  # chosen: the request falls into this target's share (lost: into another's)
-    CANARY = "canary"  # chosen: it is the canary's (filtered: it is not)
-    CANDIDATES = "candidates"  # filtered: the policy names others
-    QUALITY = "quality"  # filtered: it loses too much, or nobody stated how much
-    STATIC = "static"  # nothing could be predicted: the operator's own order holds
-    DISABLED = "disabled"  # filtered: an operator keeps it away, over any policy
-
-
-Rejection = tuple[Reason, str]
 
 
 class Preference(NamedTuple):

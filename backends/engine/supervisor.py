@@ -21,11 +21,12 @@ import httpx
 
 from backends.engine import adapters, ports
 from backends.engine.environment import CpuOptions
-from backends.engine.flags import BadFlags, Launch, command, known_flags
+from backends.engine.flags import BadFlags, Launch
 from backends.engine.process import EngineProcess, free_port, log_tail
 from backends.engine.stall import stalled
 from backends.engine.turns import Turns
 from backends.engine.warmup import WarmUpFailed, answers_health, warm_up
+from backends.engines import VLLM_PROGRAM, EngineProgram
 
 
 class Phase(StrEnum):
@@ -89,6 +90,7 @@ class EngineSpec:
     gpus: frozenset[str] = frozenset()
     turns: Turns = field(default_factory=Turns)
     waits: Callable[[], bool] = nobody
+    program: EngineProgram = VLLM_PROGRAM
 
 
 class Supervisor:
@@ -114,7 +116,9 @@ class Supervisor:
     async def run(self) -> None:
         """Live and restart until `stop`; raises `BadFlags` when no start can ever succeed."""
         try:
-            known = await asyncio.to_thread(known_flags, self._spec.launch.environment)
+            known = await asyncio.to_thread(
+                self._spec.program.known_flags, self._spec.launch.environment
+            )
             async with httpx.AsyncClient(trust_env=False) as client:
                 while not self._stop.is_set():
                     if not self._awake.is_set():
@@ -219,7 +223,7 @@ class Supervisor:
         self._set(Phase.STARTING, reason="", retry_in_s=None)
         launch = await self._launch()
         process = await EngineProcess.start(
-            command(launch, known, port), launch, log=spec.log, cpu=spec.cpu
+            spec.program.command(launch, known, port), launch, log=spec.log, cpu=spec.cpu
         )
         exited = asyncio.ensure_future(process.wait())
         base_url = f"http://127.0.0.1:{port}/v1"
@@ -267,7 +271,7 @@ class Supervisor:
 
     def _at_an_adapter(self, process: EngineProcess, launch: Launch) -> str | None:
         """Why a start ended that ended for an adapter, which the next one leaves out."""
-        name = adapters.refused_in(process.said(), launch.adapters)
+        name = self._spec.program.refused_adapter(process.said(), launch.adapters)
         if name is None:
             return None
         why = log_tail(self._spec.log, lines=1)

@@ -7,7 +7,7 @@ import msgspec
 from sqlalchemy import and_, func, select
 
 from gateway.admin.verb import Nothing, Place, listed, verb
-from gateway.auth import BUDGETS, EVERY_TEAM
+from gateway.auth import BUDGETS, CHANGES, CONTRACTS, EVERY_TEAM
 from ledger.budgets.scopes import TEAM
 from ledger.budgets.states import BudgetState, budget_states
 from ledger.money import usd_exact
@@ -22,8 +22,9 @@ class Newest(msgspec.Struct, forbid_unknown_fields=True):
 
 
 @verb(
-    "GET",
-    "/budgets",
+    "GET /budgets",
+    BUDGETS,
+    None,
     "The team's budgets and what was spent, or with `budgets:all` everybody's",
     Nothing,
 )
@@ -57,7 +58,7 @@ def _line(one: BudgetState) -> dict[str, Any]:
     }
 
 
-@verb("GET", "/contracts", "What own GPUs cost, by pool", Nothing)
+@verb("GET /contracts", CONTRACTS, None, "What own GPUs cost, by pool", Nothing)
 def contracts_list(place: Place, _: Nothing) -> dict[str, Any]:
     """The newest of each pool."""
     table = GpuContract
@@ -78,8 +79,9 @@ def contracts_list(place: Place, _: Nothing) -> dict[str, Any]:
 
 
 @verb(
-    "GET",
-    "/changes",
+    "GET /changes",
+    CHANGES,
+    "ledger changes",
     "Who changed contracts, prices, policies and keys, from what to what; never a secret",
     Newest,
 )

@@ -15,6 +15,7 @@ from gateway.admin.enginehost import Seen
 from gateway.admin.overrides import author
 from gateway.admin.policies import Note
 from gateway.admin.verb import Nothing, Place, Refused, listed, verb
+from gateway.auth import APPLY, OPERATIONS
 from gateway.config.settings import Settings
 from gateway.following import FOLLOW_S
 from gateway.policies import overrideverbs as verbs
@@ -46,8 +47,9 @@ class Restarting(msgspec.Struct, forbid_unknown_fields=True):
 
 
 @verb(
-    "GET",
-    "/engines",
+    "GET /engines",
+    OPERATIONS,
+    "engine status",
     "Every engine of the host that answers: state, what runs, what is held over it",
     Nothing,
 )
@@ -71,8 +73,9 @@ def engines_status(place: Place, _: Nothing) -> dict[str, Any]:
 
 
 @verb(
-    "POST",
-    "/engines/drain",
+    "POST /engines/drain",
+    OPERATIONS + APPLY,
+    "engine drain",
     f"Send engines no new request; they are empty when nothing is in flight, {FOLLOW_S:g} s on",
     Named,
 )
@@ -84,13 +87,25 @@ def engines_drain(place: Place, given: Named) -> dict[str, Any]:
         return listed([_seen(one, stands) for one in host.named(given.engine)])
 
 
-@verb("POST", "/engines/resume", "Let requests go to engines again", Named)
+@verb(
+    "POST /engines/resume",
+    OPERATIONS + APPLY,
+    "engine resume",
+    "Let requests go to engines again",
+    Named,
+)
 def engines_resume(place: Place, given: Named) -> dict[str, Any]:
     verbs.enable(place.ledger, given.engine, author(place, given.note))
     return {"engine": given.engine, "drained": False}
 
 
-@verb("POST", "/engines/restart", "Start drained engines anew", Restarting)
+@verb(
+    "POST /engines/restart",
+    OPERATIONS + APPLY,
+    "engine restart",
+    "Start drained engines anew",
+    Restarting,
+)
 def engines_restart(place: Place, given: Restarting) -> dict[str, Any]:
     with place.engines() as host:
         stands = verbs.in_force(place.ledger, place.now_us)

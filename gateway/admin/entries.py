@@ -9,6 +9,7 @@ import msgspec
 
 from gateway.admin.policies import Note
 from gateway.admin.verb import Nothing, Place, Refused, listed, verb
+from gateway.auth import APPLY, CONTRACTS, EVERY_TEAM, INVOICES, PRICES, USAGE
 from ledger.currencies import Quoted, standing, unknown
 from ledger.entered import (
     CURRENCY,
@@ -61,12 +62,12 @@ class Quoting(msgspec.Struct, forbid_unknown_fields=True):
     note: Note | None = None
 
 
-@verb("GET", "/projects", "Whose the projects on providers' bills are", Nothing)
+@verb("GET /projects", INVOICES, None, "Whose the projects on providers' bills are", Nothing)
 def projects_list(place: Place, _: Nothing) -> dict[str, Any]:
     return listed([_told(one) for one in _standing(place, PROJECT)])
 
 
-@verb("POST", "/projects", "Say whose a project is", Mapping)
+@verb("POST /projects", INVOICES + APPLY, "invoices project", "Say whose a project is", Mapping)
 def projects_map(place: Place, given: Mapping) -> dict[str, Any]:
     if given.provider not in place.settings.providers:
         words = f"there is no provider `{given.provider}` in the configuration"
@@ -76,12 +77,12 @@ def projects_map(place: Place, given: Mapping) -> dict[str, Any]:
     return _entered(place, subject, says, given.note)
 
 
-@verb("GET", "/scenarios", "Scenarios that were saved by name", Nothing)
+@verb("GET /scenarios", USAGE + EVERY_TEAM, None, "Scenarios that were saved by name", Nothing)
 def scenarios_list(place: Place, _: Nothing) -> dict[str, Any]:
     return listed([_told(one) for one in _standing(place, SCENARIO)])
 
 
-@verb("POST", "/scenarios", "Save a scenario by its name", Saving)
+@verb("POST /scenarios", CONTRACTS + APPLY, None, "Save a scenario by its name", Saving)
 def scenarios_save(place: Place, given: Saving) -> dict[str, Any]:
     if not _NAME.fullmatch(given.name):
         words = "a scenario's name begins with a letter or digit and is letters, digits, .,()%+-"
@@ -92,19 +93,31 @@ def scenarios_save(place: Place, given: Saving) -> dict[str, Any]:
     return _entered(place, SCENARIO + given.name, says, given.note)
 
 
-@verb("POST", "/scenarios/drop", "Take a scenario off the list", Dropping)
+@verb("POST /scenarios/drop", CONTRACTS + APPLY, None, "Take a scenario off the list", Dropping)
 def scenarios_drop(place: Place, given: Dropping) -> dict[str, Any]:
     if given.name not in {one.name for one in _standing(place, SCENARIO)}:
         raise Refused(f"there is no scenario named `{given.name}`", param="name")
     return _entered(place, SCENARIO + given.name, None, given.note)
 
 
-@verb("GET", "/currencies", "What a dollar is in other currencies, of which day", Nothing)
+@verb(
+    "GET /currencies",
+    PRICES,
+    None,
+    "What a dollar is in other currencies, of which day",
+    Nothing,
+)
 def currencies_list(place: Place, _: Nothing) -> dict[str, Any]:
     return listed([_told(one) for one in _quoted(place).values()])
 
 
-@verb("POST", "/currencies", "Enter what a dollar is in another currency", Quoting)
+@verb(
+    "POST /currencies",
+    PRICES + APPLY,
+    "rates currency",
+    "Enter what a dollar is in another currency",
+    Quoting,
+)
 def currencies_quote(place: Place, given: Quoting) -> dict[str, Any]:
     fault = unknown(given.currency)
     if fault is not None and given.currency not in _quoted(place):

@@ -40,8 +40,9 @@ def told(decision: Decision) -> dict[str, Any]:
 
 
 @verb(
-    "GET",
-    "/decisions",
+    "GET /decisions",
+    USAGE,
+    "policy explain",
     "Why a past request went where it went, or where a supposed one would go, with every number",
     Explained,
 )

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from gateway.admin.verb import NUMBER_LIMIT, Nothing, Place, Refused, listed, verb
+from gateway.auth import APPLY, INVOICES
 from gateway.config.settings import Settings
 from ledger.entered import project_teams
 from ledger.invoices import books as invoices
@@ -51,15 +52,22 @@ class Posting(msgspec.Struct, forbid_unknown_fields=True):
     look: Annotated[bool, msgspec.Meta(description="only say what it would add, by day")] = False
 
 
-@verb("GET", "/invoices", "Every imported invoice, the latest first", Nothing)
+@verb(
+    "GET /invoices",
+    INVOICES,
+    "invoices list",
+    "Every imported invoice, the latest first",
+    Nothing,
+)
 def invoices_list(place: Place, _: Nothing) -> dict[str, Any]:
     with place.ledger.connect() as connection:
         return listed(msgspec.to_builtins([asdict(one) for one in invoices.stored(connection)]))
 
 
 @verb(
-    "POST",
-    "/invoices/import",
+    "POST /invoices/import",
+    INVOICES + APPLY,
+    "invoices import",
     "Read an invoice; it is beside the books until it is posted",
     Importing,
     largest=LARGEST,
@@ -81,8 +89,9 @@ def invoices_import(place: Place, given: Importing) -> dict[str, Any]:
 
 
 @verb(
-    "POST",
-    "/invoices/compare",
+    "POST /invoices/compare",
+    INVOICES,
+    "invoices show",
     "What differs from the books, where, and what explains it",
     Comparing,
 )
@@ -102,7 +111,13 @@ def invoices_compare(place: Place, given: Comparing) -> dict[str, Any]:
     return found
 
 
-@verb("POST", "/invoices/post", "Bring the books to an invoice by adjustments, one a day", Posting)
+@verb(
+    "POST /invoices/post",
+    INVOICES + APPLY,
+    "invoices post",
+    "Bring the books to an invoice by adjustments, one a day",
+    Posting,
+)
 def invoices_post(place: Place, given: Posting) -> dict[str, Any]:
     manner, number = Manner(given.manner), given.invoice
     if given.look:

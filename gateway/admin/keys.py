@@ -92,7 +92,13 @@ class Revoking(msgspec.Struct, forbid_unknown_fields=True):
     note: Note | None = None
 
 
-@verb("GET", "/keys", "The team's keys, or with `keys:all` everybody's; never a token", Listing)
+@verb(
+    "GET /keys",
+    KEYS,
+    "keys list",
+    "The team's keys, or with `keys:all` everybody's; never a token",
+    Listing,
+)
 def keys_list(place: Place, given: Listing) -> dict[str, Any]:
     whose = place.identity
     team = None if whose is None or _acts_for_all(whose) else whose.team_id
@@ -110,7 +116,13 @@ def keys_list(place: Place, given: Listing) -> dict[str, Any]:
     }
 
 
-@verb("POST", "/keys", "Make a key of one's own team; its token is shown once", TeamsKey)
+@verb(
+    "POST /keys",
+    KEYS,
+    "keys create",
+    "Make a key of one's own team; its token is shown once",
+    TeamsKey,
+)
 def keys_create(place: Place, given: TeamsKey) -> dict[str, Any]:
     """For one's own team: what the key at hand has beside its scopes is inherited."""
     whose = place.identity
@@ -129,7 +141,13 @@ def keys_create(place: Place, given: TeamsKey) -> dict[str, Any]:
     return keys_create_any.work(place, wide)
 
 
-@verb("POST", "/keys/any", "Make a key of any team; its token is shown once", AnyKey)
+@verb(
+    "POST /keys/any",
+    KEYS + EVERY_TEAM,
+    "keys create",
+    "Make a key of any team; its token is shown once",
+    AnyKey,
+)
 def keys_create_any(place: Place, given: AnyKey) -> dict[str, Any]:
     spec = KeySpec(
         name=given.name,
@@ -157,8 +175,9 @@ def keys_create_any(place: Place, given: AnyKey) -> dict[str, Any]:
 
 
 @verb(
-    "POST",
-    "/keys/rotate",
+    "POST /keys/rotate",
+    KEYS,
+    "keys rotate",
     "Make a key that may do the same; the old one goes on for a while",
     Rotating,
 )
@@ -181,7 +200,13 @@ def keys_rotate(place: Place, given: Rotating) -> dict[str, Any]:
     return {**told, "replaces": given.key_id, "until": _moment(after.over_us or ends_us)}
 
 
-@verb("POST", "/keys/revoke", "Revoke a key: every worker refuses it within a second", Revoking)
+@verb(
+    "POST /keys/revoke",
+    KEYS,
+    "keys revoke",
+    "Revoke a key: every worker refuses it within a second",
+    Revoking,
+)
 def keys_revoke(place: Place, given: Revoking) -> dict[str, Any]:
     whose = place.identity
     with Session(place.ledger) as session, session.begin():

@@ -6,6 +6,7 @@ import msgspec
 
 from gateway.admin.policies import Note
 from gateway.admin.verb import Nothing, Place, listed, verb
+from gateway.auth import APPLY, OPERATIONS
 from gateway.following import FOLLOW_S
 from gateway.policies import overrideverbs as verbs
 from gateway.policies.overrides import until
@@ -61,8 +62,9 @@ def document(one: Override) -> dict[str, Any]:
 
 
 @verb(
-    "GET",
-    "/targets",
+    "GET /targets",
+    OPERATIONS,
+    "target list",
     "Every name that can be disabled, and what operators hold over policies",
     Nothing,
 )
@@ -75,14 +77,21 @@ def targets_list(place: Place, _: Nothing) -> dict[str, Any]:
     }
 
 
-@verb("GET", "/routes", "What operators hold over policies at this moment", Nothing)
+@verb(
+    "GET /routes",
+    OPERATIONS,
+    "route list",
+    "What operators hold over policies at this moment",
+    Nothing,
+)
 def routes_list(place: Place, _: Nothing) -> dict[str, Any]:
     return listed([document(one) for one in verbs.in_force(place.ledger, place.now_us)])
 
 
 @verb(
-    "POST",
-    "/targets/disable",
+    "POST /targets/disable",
+    OPERATIONS + APPLY,
+    "target disable",
     f"Send no new request to a target; gateways follow within {FOLLOW_S:g} s",
     Disabling,
 )
@@ -91,18 +100,36 @@ def targets_disable(place: Place, given: Disabling) -> dict[str, Any]:
     return _said(place, [verbs.disable(place.ledger, place.settings, given.target, by)])
 
 
-@verb("POST", "/targets/enable", "Let requests go to a target again", Enabling)
+@verb(
+    "POST /targets/enable",
+    OPERATIONS + APPLY,
+    "target enable",
+    "Let requests go to a target again",
+    Enabling,
+)
 def targets_enable(place: Place, given: Enabling) -> dict[str, Any]:
     return _said(place, verbs.enable(place.ledger, given.target, author(place, given.note)))
 
 
-@verb("POST", "/routes/force", "Send requests to own engines alone, or to APIs alone", Forcing)
+@verb(
+    "POST /routes/force",
+    OPERATIONS + APPLY,
+    "route force",
+    "Send requests to own engines alone, or to APIs alone",
+    Forcing,
+)
 def routes_force(place: Place, given: Forcing) -> dict[str, Any]:
     by = author(place, given.note, given.lasts)
     return _said(place, [verbs.force(place.ledger, place.settings, given.to, given.model, by)])
 
 
-@verb("POST", "/routes/release", "Let policies decide again", Releasing)
+@verb(
+    "POST /routes/release",
+    OPERATIONS + APPLY,
+    "route release",
+    "Let policies decide again",
+    Releasing,
+)
 def routes_release(place: Place, given: Releasing) -> dict[str, Any]:
     by = author(place, given.note)
     return _said(place, [verbs.release(place.ledger, place.settings, given.model, by)])

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import msgspec
 
 from gateway.admin.verb import NOTE_LIMIT, NUMBER_LIMIT, Nothing, Place, listed, verb
+from gateway.auth import APPLY_POLICIES, POLICIES
 from gateway.config.settings import version
 from gateway.config.surroundings import names_of_keys
 from gateway.following import FOLLOW_S
@@ -61,7 +62,7 @@ class Past(msgspec.Struct, forbid_unknown_fields=True):
     limit: Annotated[int, msgspec.Meta(ge=1, le=LISTED_MOST)] = LISTED
 
 
-@verb("GET", "/policies", "The policies in force, and since when", Nothing)
+@verb("GET /policies", POLICIES, "policy show", "The policies in force, and since when", Nothing)
 def policies_show(place: Place, _: Nothing) -> dict[str, Any]:
     document, stored, rules = verbs.shown(place.ledger, place.settings)
     stands = stored is not None and stored.document is not None and rules.fault is None
@@ -74,21 +75,34 @@ def policies_show(place: Place, _: Nothing) -> dict[str, Any]:
     return {**document, "fault": rules.fault, "source": source, "promises": promises}
 
 
-@verb("POST", "/policies/check", "Every fault of a set; puts nothing in force", Judged)
+@verb(
+    "POST /policies/check",
+    POLICIES,
+    "policy check",
+    "Every fault of a set; puts nothing in force",
+    Judged,
+)
 def policies_check(place: Place, given: Judged) -> dict[str, Any]:
     known = names_of_keys(place.settings, os.environ)
     return verbs.checked(examine_set(given.policies, place.settings, given.name, known))
 
 
-@verb("POST", "/policies/diff", "What a set would change, line by line", Judged)
+@verb(
+    "POST /policies/diff",
+    POLICIES,
+    "policy diff",
+    "What a set would change, line by line",
+    Judged,
+)
 def policies_diff(place: Place, given: Judged) -> dict[str, Any]:
     change = verbs.fitting(given.policies, place.settings, given.name)
     return {"changes": verbs.changes(place.ledger, place.settings, change.new)}
 
 
 @verb(
-    "GET",
-    "/policies/history",
+    "GET /policies/history",
+    POLICIES,
+    "policy history",
     "Which sets were put in force, when and by whom, the newest first",
     Past,
 )
@@ -97,8 +111,9 @@ def policies_history(place: Place, given: Past) -> dict[str, Any]:
 
 
 @verb(
-    "POST",
-    "/policies/apply",
+    "POST /policies/apply",
+    APPLY_POLICIES,
+    "policy apply",
     f"Put a set in force; gateways follow within {FOLLOW_S:g} s",
     GivenSet,
 )
@@ -108,8 +123,9 @@ def policies_apply(place: Place, given: GivenSet) -> dict[str, Any]:
 
 
 @verb(
-    "POST",
-    "/policies/rollback",
+    "POST /policies/rollback",
+    APPLY_POLICIES,
+    "policy rollback",
     "Put an earlier set in force again, as a new entry of the history",
     GoingBack,
 )

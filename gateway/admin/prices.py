@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import msgspec
 
 from gateway.admin.verb import Place, Refused, listed, verb
+from gateway.auth import APPLY, PRICES
 from gateway.config.settings import Settings
 from gateway.following import FOLLOW_S
 from gateway.pricing.configured import names_in_use, price_aliases
@@ -64,7 +65,11 @@ class Approved(Stated):
 
 
 @verb(
-    "GET", "/prices", "The prices in force with their doubts; of one name also its versions", Shown
+    "GET /prices",
+    PRICES,
+    "prices show",
+    "The prices in force with their doubts; of one name also its versions",
+    Shown,
 )
 def prices_show(place: Place, given: Shown) -> dict[str, Any]:
     settings, name = place.settings, given.name
@@ -84,8 +89,9 @@ def prices_show(place: Place, given: Shown) -> dict[str, Any]:
 
 
 @verb(
-    "GET",
-    "/prices/check",
+    "GET /prices/check",
+    PRICES,
+    "prices check",
     "Prices that are stale, expired, without a source, implausible, missing or unapproved",
     Checked,
 )
@@ -97,7 +103,12 @@ def prices_check(place: Place, given: Checked) -> dict[str, Any]:
 
 
 @verb(
-    "POST", "/prices/diff", "What an import would change; stores nothing", Stated, largest=LARGEST
+    "POST /prices/diff",
+    PRICES,
+    "prices diff",
+    "What an import would change; stores nothing",
+    Stated,
+    largest=LARGEST,
 )
 def prices_diff(place: Place, given: Stated) -> dict[str, Any]:
     found, plan = _look(place, given)
@@ -110,8 +121,9 @@ def prices_diff(place: Place, given: Stated) -> dict[str, Any]:
 
 
 @verb(
-    "POST",
-    "/prices/import",
+    "POST /prices/import",
+    PRICES + APPLY,
+    "prices import",
     f"Store an approved difference as new versions; gateways follow within {FOLLOW_S:g} s",
     Approved,
     largest=LARGEST,

@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 
 from gateway.admin.policies import Note
 from gateway.admin.verb import Nothing, Place, Refused, verb
+from gateway.auth import APPLY, CONTRACTS
 from gateway.config.declarations import contracts
 from gateway.config.settings import Settings
 from gateway.following import FOLLOW_S
@@ -50,8 +51,9 @@ class Withdrawing(msgspec.Struct, forbid_unknown_fields=True):
 
 
 @verb(
-    "GET",
-    "/rates",
+    "GET /rates",
+    CONTRACTS,
+    "rates list",
     "What GPUs and ops hours cost by pool, as configured and as entered, and who entered what",
     Nothing,
 )
@@ -78,8 +80,9 @@ def rates_list(place: Place, _: Nothing) -> dict[str, Any]:
 
 
 @verb(
-    "POST",
-    "/rates",
+    "POST /rates",
+    CONTRACTS + APPLY,
+    "rates enter",
     f"Enter a pool's rates, at once or from a day on; gateways follow within {FOLLOW_S:g} s",
     Entering,
 )
@@ -99,8 +102,9 @@ def rates_enter(place: Place, given: Entering) -> dict[str, Any]:
 
 
 @verb(
-    "POST",
-    "/rates/withdraw",
+    "POST /rates/withdraw",
+    CONTRACTS + APPLY,
+    "rates withdraw",
     "Take what was entered for a pool back: the configuration's rates count again",
     Withdrawing,
 )

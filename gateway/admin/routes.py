@@ -6,41 +6,16 @@ from typing import Any
 import msgspec
 from fastapi import APIRouter, Request, Response
 
-from gateway.admin import (
-    books,
-    engines,
-    entries,
-    explaining,
-    invoices,
-    keys,
-    overrides,
-    policies,
-    prices,
-    rates,
-    whatifs,
-)
 from gateway.admin.desk import AdminDesk
 from gateway.admin.verb import PREFIX, Verb
+from gateway.control.operations import OPERATIONS
 
-VERBS: tuple[Verb[Any], ...] = (
-    *policies.VERBS,
-    *whatifs.VERBS,
-    *explaining.VERBS,
-    *overrides.VERBS,
-    *engines.VERBS,
-    *keys.VERBS,
-    *prices.VERBS,
-    *invoices.VERBS,
-    *rates.VERBS,
-    *entries.VERBS,
-    *books.VERBS,
-)
 _UNKEPT = {"cache-control": "no-store"}  # a new key's token is among the answers
 
 
 def admin_router(desk: AdminDesk) -> APIRouter:
     router = APIRouter(prefix=PREFIX, tags=["organization"])
-    for verb in VERBS:
+    for verb in OPERATIONS:
         router.add_api_route(
             verb.path,
             _endpoint(desk, verb),

@@ -8,7 +8,7 @@ why: the command line prints them, HTTP answers with their kind and names the me
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 from sqlalchemy import Engine
@@ -63,11 +63,17 @@ class Place:
 
 @dataclass(frozen=True, eq=False)
 class Verb(Generic[G]):
-    """`path`: below `/v1/organization`. `name`: the operation's, in the OpenAPI document."""
+    """`path`: below `/v1/organization`. `name`: the operation's, in the OpenAPI document.
+
+    `scope`: what a caller over HTTP must hold. `command`: the words of the command line that do the
+    same on this host; `None` where only HTTP has it.
+    """
 
     name: str
-    method: Literal["GET", "POST", "DELETE"]
+    method: str
     path: str
+    scope: str
+    command: str | None
     summary: str
     given: type[G]
     work: Callable[[Place, G], dict[str, Any]]
@@ -80,14 +86,18 @@ class Verb(Generic[G]):
 
 
 def verb(
-    method: Literal["GET", "POST", "DELETE"],
-    path: str,
+    asked: str,
+    scope: str,
+    command: str | None,
     summary: str,
     given: type[G],
     largest: int = LARGEST,
 ) -> Callable[[Callable[[Place, G], dict[str, Any]]], Verb[G]]:
-    """Makes a function a verb of its name."""
-    return lambda work: Verb(work.__name__, method, path, summary, given, work, largest)
+    """Makes a function a verb of its name. `asked`: method and path, as `GET /targets`."""
+    method, _, path = asked.partition(" ")
+    return lambda work: Verb(
+        work.__name__, method, path, scope, command, summary, given, work, largest
+    )
 
 
 class Nothing(msgspec.Struct, forbid_unknown_fields=True):

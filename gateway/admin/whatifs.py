@@ -14,6 +14,7 @@ import msgspec
 
 from gateway.admin.policies import Name
 from gateway.admin.verb import NUMBER_LIMIT, Place, Refused, verb
+from gateway.auth import EVERY_TEAM, USAGE
 from gateway.config.environ import ledger_reader
 from gateway.policies import verbs as policyverbs
 from gateway.supposed import (
@@ -74,8 +75,9 @@ class Cancelling(msgspec.Struct, forbid_unknown_fields=True):
 
 
 @verb(
-    "POST",
-    "/policies/simulate",
+    "POST /policies/simulate",
+    USAGE + EVERY_TEAM,
+    "policy simulate",
     "Begin to play recorded traffic under one or two sets; one at a time on a host",
     Supposing,
 )
@@ -106,8 +108,9 @@ def policies_simulate(place: Place, given: Supposing) -> dict[str, Any]:
 
 
 @verb(
-    "GET",
-    "/policies/simulate",
+    "GET /policies/simulate",
+    USAGE + EVERY_TEAM,
+    "policy simulate",
     "How far a what-if is, and what came out: dollars, promises kept, spill, load, differences",
     Job,
 )
@@ -121,8 +124,9 @@ def policies_simulated(place: Place, given: Job) -> dict[str, Any]:
 
 
 @verb(
-    "DELETE",
-    "/policies/simulate",
+    "DELETE /policies/simulate",
+    USAGE + EVERY_TEAM,
+    None,
     "Cancel a what-if: its process ends, and the next one may be asked for",
     Cancelling,
 )

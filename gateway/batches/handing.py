@@ -24,7 +24,8 @@ from ledger.batches.outgoing import Terms
 from ledger.identity.keys import Identity
 from ledger.journals.records import AttemptOpened
 from ledger.prices.book import Price, bound_pusd
-from router.types import Decision, Otherwise, Reason, Request, Verdict
+from router.reasons import Reason
+from router.types import Decision, Otherwise, Request, Verdict
 
 BATCH_TIER = "batch"
 PACKED = (b"content-type", b"application/msgpack")

@@ -20,9 +20,9 @@ from gateway.intake import Asked
 from gateway.plan import Plan, Plans
 from gateway.targets.fleet import serves_by_priority
 from ledger.identity.keys import Identity
-from router.filters import PERMANENT
 from router.idle import Promised, spare
-from router.types import Kind, Reason
+from router.reasons import PERMANENT, Reason
+from router.types import Kind
 
 RETRY_AFTER_S = 1.0
 PRIORITY = 1

@@ -12,8 +12,8 @@ from typing import Any
 import httpx
 import msgspec
 
-from backends.openai import BASE_URLS
 from backends.pinned import PinnedTransport
+from backends.providers import PROVIDER_KINDS
 from backends.reach import Reach
 from backends.secret import Secret
 from gateway.batches.onward import batch_providers
@@ -215,7 +215,7 @@ def taking_batches(
     taking = {name: settings.providers[name] for name in sorted(batch_providers(settings))}
     for name, key in provider_keys(taking, environ).items():
         provider = taking[name]
-        address = runtime.providers[name] or BASE_URLS.get(name)
+        address = runtime.providers[name] or PROVIDER_KINDS[provider.kind].addresses.get(name)
         if address is None:
             raise ConfigError([f"providers.{name}.base_url: needed, `{name}` is not a known name"])
         transport = PinnedTransport(Reach(provider.networks))

@@ -12,7 +12,8 @@ from itertools import count
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from backends.openai import BASE_URLS
+from backends.engines import VLLM
+from backends.providers import DEFAULT_KIND, PROVIDER_KINDS
 from gateway.config.deployments import (
     COSTS,
     CREDENTIAL,
@@ -141,7 +142,7 @@ def _pool(
 ) -> Deployment:
     """With others of the same model; under a name of its own beside a namesake."""
     for name in _names(found.name):
-        engine: dict[str, Any] = {"kind": "vllm", "served_name": found.model, "endpoints": []}
+        engine: dict[str, Any] = {"kind": VLLM, "served_name": found.model, "endpoints": []}
         engine = pools.setdefault(name, {"engine": engine, "gpu": dict(gpu)})["engine"]
         if engine["served_name"] == found.model:
             break
@@ -160,10 +161,11 @@ def _provider(providers: dict[str, dict[str, Any]], found: Deployment) -> Deploy
         price_name, base_url, prefix = found.price_name, found.base_url, found.litellm_prefix
         if name != found.name:  # under another name neither its address nor its prices are known
             price_name = price_name or found.target
-            base_url = base_url or (BASE_URLS.get(found.name) if found.kind == "openai" else None)
-            prefix = prefix or (found.name if found.kind == "litellm" else None)
+            kind = PROVIDER_KINDS[found.kind]
+            base_url = base_url or kind.addresses.get(found.name)
+            prefix = prefix or (found.name if kind.finds_address else None)
         stated = {
-            "kind": None if found.kind == "openai" else found.kind,
+            "kind": None if found.kind == DEFAULT_KIND else found.kind,
             "base_url": base_url,
             "api_key_env": found.key,
             "prices_as": price_name,

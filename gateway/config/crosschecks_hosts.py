@@ -11,8 +11,9 @@ from typing import NamedTuple
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
+from backends.engines import ENGINE_KINDS
 from backends.http import Origin
-from backends.openai import BASE_URLS
+from backends.providers import ADAPTER_KIND, DEFAULT_KIND, PROVIDER_KINDS
 from backends.reach import Reach, stated
 from gateway.config.crosschecks_oidc import oidc
 from gateway.config.crosschecks_peers import peers
@@ -49,7 +50,8 @@ def engines(settings: Settings) -> Iterator[Fault]:
             yield Fault(here, words)
         if engine.replicas and engine.model is None:
             yield Fault((*here, "model"), "is needed to start replicas")
-        if engine.profile is not None and (engine.kind != "vllm" or not engine.replicas):
+        tunable = ENGINE_KINDS[engine.kind].takes_profile and engine.replicas
+        if engine.profile is not None and not tunable:
             words = "is for vLLM engines that are started here (`replicas`): leave it out"
             yield Fault((*here, "profile"), words)
         for key, default in (("metrics", "auto"), ("kv_capacity_tokens", None)):
@@ -62,7 +64,7 @@ def _kv_events(settings: Settings, pool: str, here: Place) -> Iterator[Fault]:
     engine = settings.pools[pool].engine
     if engine.kv_events is False:
         return
-    if engine.kind != "vllm":
+    if not ENGINE_KINDS[engine.kind].tells_cache:
         yield Fault(here, "only vLLM tells of its prefix cache")
     elif isinstance(engine.kv_events, tuple):
         if len(engine.kv_events) != len(engine.endpoints):
@@ -100,10 +102,11 @@ def features(settings: Settings) -> Iterator[Fault]:
 def dialects(settings: Settings) -> Iterator[Fault]:
     for name, provider in settings.providers.items():
         for index, kind in enumerate(provider.kinds):
-            if provider.kind == "litellm" and kind in ("rerank", "transcription"):
+            client = PROVIDER_KINDS[provider.kind]
+            if not client.can_serve(kind):
                 words = (
-                    f"LiteLLM's adapter does not serve `{kind}` here: add a provider of "
-                    "`kind: openai` with the `base_url` under which its own path stands"
+                    f"{client.title} does not serve `{kind}` here: add a provider of "
+                    f"`kind: {DEFAULT_KIND}` with the `base_url` under which its own path stands"
                 )
                 yield Fault(("providers", name, "kinds", index), words)
 
@@ -121,8 +124,9 @@ def providers(settings: Settings) -> Iterator[Fault]:
         named = [one for one in _KEYS if getattr(provider, one)]
         for other in named[1:]:
             yield Fault((*here, other), f"set either `{named[0]}` or `{other}`")
-        if provider.batch and provider.kind != "openai":
-            words = "only providers of `kind: openai` are given batches here"
+        if provider.batch and not PROVIDER_KINDS[provider.kind].takes_batches:
+            taking = [kind for kind, client in PROVIDER_KINDS.items() if client.takes_batches]
+            words = f"only providers of `kind: {', '.join(taking)}` are given batches here"
             yield Fault((*here, "batch"), words)
         if _needs_address(name, provider):
             words = f"is needed: `{name}` is not one of the providers whose address is known"
@@ -293,17 +297,18 @@ def _is_network(text: str) -> bool:
 
 def _needs_address(name: str, provider: Provider) -> bool:
     here = provider.base_url is None and not provider.start
-    return here and provider.kind == "openai" and name not in BASE_URLS
+    kind = PROVIDER_KINDS[provider.kind]
+    return here and not kind.finds_address and name not in kind.addresses
 
 
 def _known_otherwise(name: str) -> str:
-    hint = nearest(name, BASE_URLS)
-    return hint or "; for one that LiteLLM speaks set `kind: litellm`"
+    hint = nearest(name, [each for kind in PROVIDER_KINDS.values() for each in kind.addresses])
+    return hint or f"; for one that LiteLLM speaks set `kind: {ADAPTER_KIND}`"
 
 
 def _lacks_key(name: str, provider: Provider) -> bool:
     stands_in = provider.simulated or provider.start
-    at_home = provider.base_url is None and name in BASE_URLS and provider.kind == "openai"
+    at_home = provider.base_url is None and name in PROVIDER_KINDS[provider.kind].addresses
     return at_home and not stands_in and not provider.names_a_key
 
 

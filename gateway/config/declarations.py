@@ -1,5 +1,6 @@
 """What a configuration declares to the books: GPU contracts and budgets, in the books' words."""
 
+from backends.engines import ENGINE_KINDS
 from gateway.config.machines import parts
 from gateway.config.settings import Settings
 from ledger.declared import BudgetSpec, Contract
@@ -21,7 +22,7 @@ def contracts(settings: Settings) -> list[Contract]:
             until=pool.gpu.until,
             ops_seconds_per_week=round(pool.ops.hours_per_week * 3600),
             ops_pusd_per_hour=usd_to_pusd(pool.ops.usd_per_hour),
-            simulated=pool.engine.kind == "simulated",
+            simulated=ENGINE_KINDS[pool.engine.kind].simulated,
             machine=paid[name].machine,
             share_ppm=paid[name].share_ppm,
         )

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from backends.openai import BASE_URLS
+from backends.providers import DEFAULT_KIND, PROVIDER_KINDS, kind_for
 from gateway.config.starter import PROVIDERS
 from ledger.journals.token_kinds import PER_TOKEN
 
@@ -32,7 +32,6 @@ RERANKERS = {
 }
 # Where a file names no key, LiteLLM takes it from the vendor's own variable.
 _USUAL_KEYS = {one.name: one.variable for one in PROVIDERS}
-_NOT_BY_ADAPTER = frozenset({"rerank", "transcription"})
 # By the kinds that prices have here, what LiteLLM calls its dollars a token.
 COSTS = {
     kind.field: kind.map_terms[0]
@@ -49,7 +48,7 @@ class Deployment(NamedTuple):
     model: str  # as the target calls it
     name: str  # of its provider, or its pool
     own: bool
-    kind: str  # of the provider: openai | litellm
+    kind: str  # of the provider, as `PROVIDER_KINDS` has it
     base_url: str | None
     key: str | None  # the variable with it
     key_in_file: bool
@@ -111,27 +110,27 @@ def deployment(
     own = prefix in VLLM or (prefix in ANY_OPENAI and base_url is not None and _is_own(base_url))
     ours = SAME_AS.get(prefix, prefix)
     serves = KINDS.get(str(info.get("mode") or given.get("mode")))
-    speaks = own or ours in BASE_URLS or prefix in ANY_OPENAI
-    if serves in _NOT_BY_ADAPTER and not speaks:
-        base_url, speaks = base_url or RERANKERS.get(prefix), True
+    kind = DEFAULT_KIND if own or prefix in ANY_OPENAI else kind_for(ours)
+    if serves is not None and not PROVIDER_KINDS[kind].can_serve(serves):
+        base_url, kind = base_url or RERANKERS.get(prefix), DEFAULT_KIND
         if base_url is None or serves != "rerank":
             return None
     name = ours if base_url is None else _name_of(ours, base_url, model, own=own)
     key, in_file = _key(given.get("api_key"), name)
-    if key is None and not own and base_url in (None, BASE_URLS.get(ours)):
+    if key is None and not own and base_url in (None, _home(ours)):
         key = _USUAL_KEYS.get(ours) if given.get("api_key") is None else None
     base_model = _text(info.get("base_model"))
     return Deployment(
         model=model,
         name=name,
         own=own,
-        kind="openai" if speaks else "litellm",
+        kind=kind,
         base_url=base_url,
         key=key,
         key_in_file=in_file,
         serves=serves,
         price_name=base_model or (f"{ours}/{model}" if name != ours and not own else None),
-        litellm_prefix=prefix if not speaks and name != prefix else None,
+        litellm_prefix=prefix if PROVIDER_KINDS[kind].finds_address and name != prefix else None,
     )
 
 
@@ -157,11 +156,16 @@ def _base_url(given: Mapping[str, Any]) -> str | None:
     return _text(given.get("api_base") or given.get("base_url"))
 
 
+def _home(name: str) -> str | None:
+    """Return the public address of a provider, `None` where no kind knows one."""
+    return PROVIDER_KINDS[kind_for(name)].addresses.get(name)
+
+
 def _name_of(ours: str, base_url: str, model: str, *, own: bool) -> str:
     """Of a pool: its model. Of a provider at an address of its own: with the address's name."""
     if own:
         return model.rpartition("/")[2]
-    if base_url.rstrip("/") == BASE_URLS.get(ours):
+    if base_url.rstrip("/") == _home(ours):
         return ours
     host = urlsplit(base_url).hostname or base_url
     return f"{ours}-{host}" if ours != "openai" else host

@@ -12,14 +12,12 @@ What installs the engine fetches packages: it gets what names the index and the 
 from collections.abc import Iterable, Mapping
 
 from backends.environ import plain
+from backends.providers import PROVIDER_KINDS
 from gateway.config.credentials import peers_secret
 from gateway.config.settings import Provider, Settings
 from gateway.errors import ConfigError
 from ledger.database import URL_VARIABLE
 
-_BESIDE_A_KEY = {
-    "AWS_REGION", "AWS_REGION_NAME", "AZURE_API_VERSION", "VERTEXAI_LOCATION", "VERTEXAI_PROJECT",
-}  # fmt: skip
 # A proxy's address may hold a password: for those only who call other hosts.
 _OUTWARD = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 _TRUST = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
@@ -86,23 +84,25 @@ def dashboard(base: Mapping[str, str], url: str, settings: Settings) -> dict[str
 def worker(base: Mapping[str, str], url: str, settings: Settings) -> dict[str, str]:
     """With the keys that the configuration names.
 
-    Of a `litellm` provider without a named key, LiteLLM itself finds the credentials by the
-    vendor's own variables (`AWS_...`, `AZURE_...`): with one, nothing can be left out. Beside a
-    named key it still finds there what is no secret: version, region, project.
+    Some clients find the credentials of a provider without a named key by the vendor's own
+    variables (`AWS_...`, `AZURE_...`): with one, nothing can be left out. Beside a named key they
+    still find there what is no secret: version, region, project.
     """
     providers = settings.providers.values()
-    if any(p.kind == "litellm" and not p.names_a_key for p in providers):
+    variables = [PROVIDER_KINDS[provider.kind].variables for provider in providers]
+    pairs = zip(providers, variables, strict=True)
+    if any(read.finds_keys and not provider.names_a_key for provider, read in pairs):
         return {**base, URL_VARIABLE: url}
     named = {provider.api_key_env for provider in providers}
     named |= _of_engines(settings)
     named |= {settings.server.idempotency.replay.key_env, settings.opentelemetry.headers_env}
     named |= _of_commands(providers)
-    if any(provider.kind == "litellm" for provider in providers):
-        named |= _BESIDE_A_KEY
+    named = named.union(*(read.beside for read in variables))
+    prefixes = tuple(prefix for read in variables for prefix in read.prefixes)
     kept = {
         name: value
         for name, value in base.items()
-        if name in named or name.upper() in _OUTWARD or name.startswith("LITELLM_LO")
+        if name in named or name.upper() in _OUTWARD or name.startswith(prefixes)
     }
     return ledger_reader(base, url) | kept | _tracing(base, settings)
 

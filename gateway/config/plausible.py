@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from backends.engine.catalog import GPUS, UnknownGpu, find
+from backends.engines import ENGINE_KINDS
 from backends.simulator.profiles import PROFILES
-from backends.simulator.shapefile import ShapeFileError, profile_of
+from backends.simulator.shapefile import ShapeFileError
 from gateway.config.aliases import logical
 from gateway.config.checks.known_names import Known, unknown_names
 from gateway.config.checks.private_hosts import private_hosts
@@ -82,9 +83,10 @@ def gpu_types(settings: Settings, _: Facts) -> Iterator[Fault]:
 def simulated_profiles(settings: Settings, _: Facts) -> Iterator[Fault]:
     for name, pool in settings.pools.items():
         engine = pool.engine
-        if engine.kind == "simulated" and engine.model:
+        kind = ENGINE_KINDS[engine.kind]
+        if kind.simulated and engine.model:
             try:  # one that runs elsewhere may be of any name, and is measured then
-                if profile_of(engine.model) is not None or not engine.replicas:
+                if kind.profile(engine.model) is not None or not engine.replicas:
                     continue
             except ShapeFileError as error:
                 words = str(error)

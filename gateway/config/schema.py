@@ -11,6 +11,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
+from backends.engines import VLLM
+from backends.providers import DEFAULT_KIND
+from gateway.config.choices import EngineKindName, MetricsPageName, ProviderKindName
 from gateway.config.schema_dashboard import Dashboard
 from gateway.config.schema_oidc import Oidc
 from gateway.config.schema_otel import OpenTelemetry
@@ -203,7 +206,7 @@ class Ops(Section):
 class Engine(Section):
     """A pool's engines: started by us (`replicas`) or attached (`endpoints`)."""
 
-    kind: Literal["vllm", "simulated"] = Field("vllm", description="what serves the model")
+    kind: EngineKindName = VLLM
     model: str | None = Field(
         None,
         description="model directory; of a simulated engine a profile, or a file of `engine fit`",
@@ -226,9 +229,7 @@ class Engine(Section):
         description="LoRA adapters by name, each a folder; apps ask for one as for a model",
     )
     api_key_env: Variable | None = Field(None, description="environment variable with its key")
-    metrics: Literal["auto", "vllm", "sglang", "tgi", "tensorrt-llm", "triton", "llama.cpp"] = (
-        Field("auto", description="whose metrics page `endpoints` have; `auto`: found by its names")
-    )
+    metrics: MetricsPageName = "auto"
     measure: Literal["off", "idle", "always"] = Field(
         "idle", description="requests of ours that time `endpoints`: few and only while nothing"
         " runs there; `always`: more, at once; `off`: none, speed is assumed by the GPU's type",
@@ -268,9 +269,7 @@ class Pool(Section):
 
 
 class Provider(Section):
-    kind: Literal["openai", "litellm"] = Field(
-        "openai", description="wire format: OpenAI-compatible, or LiteLLM's adapter"
-    )
+    kind: ProviderKindName = DEFAULT_KIND
     base_url: str | None = Field(None, description="default: the provider's public address")
     api_key_env: Variable | None = Field(None, description="environment variable with the key")
     api_key_file: str | None = Field(None, description="file with the key")

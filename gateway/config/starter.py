@@ -12,6 +12,8 @@ from pathlib import Path
 import yaml
 
 from backends.engine import shipped
+from backends.engines import ENGINE_KINDS
+from backends.providers import PROVIDER_KINDS
 
 DAILY_BUDGET_USD = 1
 SUBSTITUTE = "openai/gpt-4o-mini"
@@ -39,21 +41,13 @@ USUAL_PORTS = Ports(8080, 8501)
 class KnownProvider:
     variable: str
     name: str
-    kind: str = "openai"
+    kind: str
 
 
-PROVIDERS = (
-    KnownProvider("OPENAI_API_KEY", "openai"),
-    KnownProvider("ANTHROPIC_API_KEY", "anthropic", "litellm"),
-    KnownProvider("GEMINI_API_KEY", "gemini", "litellm"),
-    KnownProvider("GROQ_API_KEY", "groq"),
-    KnownProvider("MISTRAL_API_KEY", "mistral"),
-    KnownProvider("DEEPSEEK_API_KEY", "deepseek"),
-    KnownProvider("DEEPINFRA_API_KEY", "deepinfra"),
-    KnownProvider("TOGETHER_API_KEY", "together"),
-    KnownProvider("FIREWORKS_API_KEY", "fireworks"),
-    KnownProvider("OPENROUTER_API_KEY", "openrouter"),
-    KnownProvider("XAI_API_KEY", "xai"),
+PROVIDERS = tuple(
+    KnownProvider(variable, name, kind)
+    for kind, entry in PROVIDER_KINDS.items()
+    for name, variable in entry.variables.usual.items()
 )
 
 
@@ -119,7 +113,7 @@ _HEAD = """\
 
 
 def _pool(place: Path, engine: str, gpu: str | None, model: str, port: int) -> dict[str, object]:
-    simulated = engine == "simulated"
+    simulated = ENGINE_KINDS[engine].simulated
     return {
         "engine": {
             "kind": engine,

@@ -13,6 +13,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from backends.engine import tuned
 from backends.engine.adapters import BadAdapter, check_fits
+from backends.engines import ENGINE_KINDS
 from gateway.config.checks.engine_flags import FlagVerdict, judge_flags
 from gateway.config.checks.private_hosts import named_hosts
 from gateway.config.faults import Place
@@ -55,7 +56,7 @@ def _wrong_paths(settings: Settings) -> Iterator[tuple[Place, str]]:
         yield ("state_dir",), words
     for name, pool in settings.pools.items():
         engine, here = pool.engine, ("pools", name, "engine")
-        if engine.kind == "vllm" and engine.replicas:
+        if ENGINE_KINDS[engine.kind].program is not None and engine.replicas:
             yield from _wrong_engine(engine, here)
     for name, provider in settings.providers.items():
         if provider.api_key_file is not None and not Path(provider.api_key_file).is_file():

@@ -9,7 +9,7 @@ from sqlalchemy import Row
 from ledger.money import usd_exact, usd_text
 from ledger.orm.books import Attempt, token_column
 from ledger.spans import INPUT_TOKENS, OUTPUT_TOKENS
-from router.types import Reason
+from router.reasons import REASONS
 
 BATCH_TAG = "batch"
 COLUMNS = (
@@ -19,21 +19,8 @@ COLUMNS = (
     Attempt.basis, INPUT_TOKENS.label("read_tokens"), token_column("cached"),
     OUTPUT_TOKENS.label("written_tokens"),
 )  # fmt: skip
-MEANING: Mapping[str, str] = {
-    Reason.CHEAPEST: "least dollars and SLO penalty of what was feasible",
-    Reason.STICKY: "its session goes on where it was",
-    Reason.ONLY: "nothing else was feasible",
-    Reason.BEST_EFFORT: "nothing was feasible, and the policy says to try",
-    Reason.WEIGHT: "it falls into this target's share",
-    Reason.CANARY: "it falls into the canary's share",
-    Reason.STATIC: "nothing could be predicted: the configuration's own order",
-    Reason.BID_PRICE: "its time was worth more to other requests",
-    Reason.TTFT: "the first token would have come too late",
-    Reason.TPOT: "tokens would have come too slowly",
-    Reason.KV_HEADROOM: "no room in its KV cache",
-    Reason.UNHEALTHY: "it is down",
-    Reason.UNKNOWN_STATE: "nobody knows how it is",
-    Reason.DISABLED: "an operator keeps it away",
+_EXPLAINED: Mapping[str, str] = {
+    reason: traits.explained for reason, traits in REASONS.items() if traits.explained is not None
 }
 
 
@@ -89,7 +76,7 @@ def _went(row: Row[*tuple[Any, ...]], before: Row[*tuple[Any, ...]] | None) -> s
 
 
 def _meant(reason: str) -> str:
-    meaning = MEANING.get(reason)
+    meaning = _EXPLAINED.get(reason)
     return reason if meaning is None else f"{reason} ({meaning})"
 
 

@@ -11,7 +11,6 @@ import asyncio
 import json
 import os
 import shutil
-import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
@@ -22,6 +21,7 @@ from backends.engine.environment import Environment, flavour_here
 from backends.engine.flags import BadFlags, Launch, kind_of
 from backends.engine.supervisor import EngineSpec, Phase, Status, Supervisor
 from backends.engine.turns import Turns
+from backends.engines import ENGINE_KINDS, ChildLaunch, EngineKind
 from backends.environ import plain
 from gateway.clock import Clock
 from gateway.config.machines import parts
@@ -81,13 +81,13 @@ class EngineSupervision:
         self._words.say()
         seats = [(row, seat) for row, seat in enumerate(self._runtime.engines) if seat.managed]
         for row, seat in seats:
-            if seat.simulated:
-                child = self._simulated(row, seat)
+            if self._kind(seat).child is not None:
+                child = self._child(row, seat)
                 self._children.append(child)
                 self._begin(row, child)
                 self._keep(child.run())
                 self._keep(self._follow(row, seat, child))
-        real = [(row, seat) for row, seat in seats if not seat.simulated]
+        real = [(row, seat) for row, seat in seats if self._kind(seat).program is not None]
         if not real:
             return
         await self._ready()
@@ -192,7 +192,9 @@ class EngineSupervision:
 
     def _spec(self, row: int, seat: EngineSeat) -> EngineSpec:
         engine = self._settings.pools[seat.pool].engine
+        program = self._kind(seat).program
         assert engine.model is not None  # checked with the configuration
+        assert program is not None  # the caller looked
         own_gpus = self._gpus.get(seat.name, ())
         place = engine.environment or str(Path(self._runtime.state_dir) / "engine")
         return EngineSpec(
@@ -215,6 +217,7 @@ class EngineSupervision:
             gpus=frozenset(own_gpus or self._visible),
             turns=self._turns,
             waits=partial(self._waits, row),
+            program=program,
         )
 
     def _flags(self, seat: EngineSeat, engine: Engine) -> tuple[str, ...]:
@@ -223,15 +226,22 @@ class EngineSupervision:
             return flags
         return (*memory(parts(self._settings)[seat.pool], flags), *flags)
 
-    def _simulated(self, row: int, seat: EngineSeat) -> Child:
-        engine = self._settings.pools[seat.pool].engine
-        argv = [
-            *(sys.executable, "-m", "backends.simulator.server"),
-            *("--profile", engine.model or "", "--model", seat.served_name),
-            *("--port", str(port_of(seat)), *limits(seat, engine.flags), *engine.flags),
-            *(["--lora-modules", *engine.adapters] if engine.adapters else []),
-        ]
-        command = Command(seat.name, argv, log_of(self._runtime, seat), plain(os.environ))
+    def _kind(self, seat: EngineSeat) -> EngineKind:
+        return ENGINE_KINDS[self._settings.pools[seat.pool].engine.kind]
+
+    def _child(self, row: int, seat: EngineSeat) -> Child:
+        engine, started_as = self._settings.pools[seat.pool].engine, self._kind(seat).child
+        assert started_as is not None  # the caller looked
+        launch = ChildLaunch(
+            model=engine.model or "",
+            served_name=seat.served_name,
+            port=port_of(seat),
+            flags=(*limits(seat, engine.flags), *engine.flags),
+            adapters=tuple(engine.adapters),
+        )
+        command = Command(
+            seat.name, started_as(launch), log_of(self._runtime, seat), plain(os.environ)
+        )
         return Child(command, clock=Clock(), on_exit=partial(self._ended, row, seat))
 
     def _ended(self, row: int, seat: EngineSeat, name: str, code: int) -> None:

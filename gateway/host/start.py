@@ -21,6 +21,7 @@ from backends.engine.environment import Environment, flavour_here
 from backends.engine.install import Progress
 from backends.engine.profiles import hardware
 from backends.engine.tinymodel import EMBEDDING, is_complete, make
+from backends.engines import ENGINE_KINDS, SIMULATED, VLLM
 from gateway.clock import Clock
 from gateway.config.settings import Settings, load
 from gateway.config.starter import Ports, configuration, found
@@ -111,7 +112,9 @@ class Start:
                 return other
             with plainly(settings):
                 token = development_key(settings, serving.runtime.ledger_url)
-            self._say(banner(settings, serving.address, token, simulated=kind == "simulated"))
+            self._say(
+                banner(settings, serving.address, token, simulated=ENGINE_KINDS[kind].simulated)
+            )
             self._say(keys_line(found(self._environ), used=self._use_keys))
             watch = asyncio.create_task(self._first_token(settings, serving.address, token))
             stopped = asyncio.create_task(self._stop.wait())
@@ -153,7 +156,7 @@ class Start:
                 f"{instead} Add the real one with:\n"
                 f"    {missing.command}"
             )
-        fits = "vllm" if missing is None else "simulated"
+        fits = VLLM if missing is None else SIMULATED
         return None if own or fits == kind else fits
 
     async def _install(self, installing: Installing) -> None:
@@ -231,17 +234,19 @@ class Start:
 def likely_engine(state: Path) -> str:
     """What the last start here came to, for nothing about engines may hold up the gateway."""
     if Environment(state.resolve() / "engine").stamp() is not None:
-        return "vllm"
+        return VLLM
     try:
         return load(state / CONFIG_NAME).pools["tiny"].engine.kind
     except (ConfigError, KeyError):
-        return "vllm"
+        return VLLM
 
 
 def needs_engine(settings: Settings) -> bool:
-    """Whether any pool starts vLLM here."""
+    """Whether any pool starts an engine here that has to be installed."""
     return any(
-        pool.engine.kind == "vllm" and pool.engine.replicas and pool.engine.environment is None
+        ENGINE_KINDS[pool.engine.kind].program is not None
+        and pool.engine.replicas
+        and pool.engine.environment is None
         for pool in settings.pools.values()
     )
 

@@ -28,7 +28,7 @@ from backends import health
 from backends.engine.bounded import PAGE_BYTES, PAGE_S
 from backends.engine.probes import ProbeError, Workload, context_limit
 from backends.health import Health, Probe, State
-from backends.metrics import VLLM, ProbeFailed, is_json, parse, path_of
+from backends.metrics import OTHER_PATHS, VLLM, ProbeFailed, is_json, parse, path_of
 from backends.pinned import PinnedTransport
 from backends.reach import INSIDE
 from backends.roundtrip import round_trip_s
@@ -57,7 +57,6 @@ from router.market import TICK_S
 
 SAMPLE_S = 10.0
 SCRAPE_TIMEOUT_S = 5.0
-PROMETHEUS_PATH = path_of("tensorrt-llm")
 LIVE_S = 0.25
 WAY_S, WAY_LOOK_S = 60.0, 1.0
 NOT_SERVING = {  # the stages of a managed engine that are not just a start under way
@@ -224,10 +223,11 @@ class Telemetry:
         """The metrics, from where this engine has them."""
         origin = seat.base_url.removesuffix("/v1")
         answer, page = await _read(client, origin + watch.page)
-        if watch.page != PROMETHEUS_PATH and is_json(page):
-            answer, page = await _read(client, origin + PROMETHEUS_PATH)
-            if answer.is_success:
-                watch.page = PROMETHEUS_PATH
+        for path in OTHER_PATHS:
+            if watch.page != path and is_json(page):
+                answer, page = await _read(client, origin + path)
+                if answer.is_success:
+                    watch.page = path
         answer.raise_for_status()
         return page
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from ledger.overrides import API, DISABLED, EVERY, OWN, Override
-from router.types import Reason, Rejection
+from router.reasons import Reason, Rejection
 
 TARGET, MODEL = "target:", "model:"
 

@@ -13,8 +13,9 @@ from gateway.config.settings import Model, PolicyRule
 from gateway.policies.rules import Entry, Matched
 from gateway.targets.fleet import Target
 from router.policy import Rule, closed, rule_upon
+from router.reasons import Reason, Rejection
 from router.shares import NOBODY, Canary, Part, Split
-from router.types import Preference, Reason, Rejection
+from router.types import Preference
 
 _log = logging.getLogger(__name__)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from backends.base import Backend
 from backends.http import Origin
+from backends.providers import PROVIDER_KINDS
 from backends.reach import LOCALHOST, stated
 from gateway.config.machines import parts
 from gateway.config.settings import Model, Pool, Provider, Settings
@@ -15,7 +16,6 @@ from gateway.runtime import Runtime
 from ledger.money import usd_to_pusd
 from router.types import Feature, Kind
 
-CACHE_MARKED = frozenset({"anthropic", "bedrock", "vertex_ai"})
 PASSTHROUGH_LIMIT = 1024  # distinct pass-through models remembered per worker
 
 
@@ -184,8 +184,8 @@ def _told(adapter: str | None, target: Target) -> Target:
 
 
 def _stands_outside(provider: Provider, base_url: str | None) -> bool:
-    """LiteLLM fetches some providers' media itself, from this process."""
-    if provider.kind == "litellm" or provider.networks:
+    """Whether the provider fetches media itself, from outside the network."""
+    if not PROVIDER_KINDS[provider.kind].fetches_media or provider.networks:
         return False
     if base_url is None:
         return True
@@ -195,8 +195,7 @@ def _stands_outside(provider: Provider, base_url: str | None) -> bool:
 
 
 def _takes_marks(provider: Provider, name: str) -> bool:
-    """What LiteLLM translates for these it translates with `cache_control`."""
-    return provider.kind == "litellm" and (provider.litellm_prefix or name) in CACHE_MARKED
+    return PROVIDER_KINDS[provider.kind].marks_cache(provider.litellm_prefix or name)
 
 
 def _features(names: tuple[str, ...]) -> frozenset[Feature]:

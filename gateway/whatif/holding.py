@@ -11,7 +11,8 @@ from typing import Any
 from gateway.sessions import Sessions
 from gateway.whatif.traffic import Arrival
 from ledger.money import PUSD_PER_USD
-from router.types import Candidate, Reason, Verdict
+from router.reasons import Reason
+from router.types import Candidate, Verdict
 
 
 class Holding:

@@ -8,10 +8,10 @@ own engines, or one that the caller names for the pool.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from backends.engines import ENGINE_KINDS
 from backends.simulator.latency import Latency
 from backends.simulator.profiles import PROFILES
 from backends.simulator.shape import Shape
-from backends.simulator.shapefile import profile_of
 from backends.stepmodel import StepModel
 from gateway.config.aliases import resolve_model
 from gateway.config.machines import parts
@@ -147,7 +147,7 @@ def _model(
     if not DECODES & set(engine.kinds):
         raise HouseError(f"pools.{name} serves no conversations; a what-if has no model of it")
     found = named.get(name)
-    profile = profile_of(engine.model) if engine.kind == "simulated" else None
+    profile = ENGINE_KINDS[engine.kind].profile(engine.model)
     if found is None and profile is not None:
         found = Modelled(profile.shape, f"profile {profile.name}")
     if found is None:

@@ -32,9 +32,10 @@ from ledger.prices.book import Price, cost_pusd
 from ledger.prices.modellimits import model_limits
 from router.decide import decide
 from router.estimates import LatencyTracker, OutputLengths
-from router.filters import CONTEXT_MARGIN, PERMANENT
+from router.filters import CONTEXT_MARGIN
 from router.forecast import kv_longest_tokens, work_of
 from router.market import UNKNOWN_MARKET, Demand, Market, Window, demand_of
+from router.reasons import PERMANENT, Reason
 from router.types import (
     ApiState,
     Decision,
@@ -42,7 +43,6 @@ from router.types import (
     Kind,
     Otherwise,
     Policy,
-    Reason,
     Request,
     Residency,
     Slo,

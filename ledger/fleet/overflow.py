@@ -4,31 +4,8 @@ A spilled attempt names why no own engine took it, in the router's words. Only a
 says anything about capacity; everything else is neither load of the engines nor their overflow.
 """
 
+from ledger.reasons import REASONS
+
 LACK_OF_CAPACITY = frozenset(
-    {
-        "kv_headroom",  # the cache had no room for it
-        "ttft",  # its first token would have come too late behind the others
-        "tpot",  # one sequence too many for the promised pace
-        "bid_price",  # a loaded engine kept its time for work that is worth more
-        "busier",  # held against another replica's load
-    }
+    word for word, text in REASONS.items() if text.overflow == "lack_of_capacity"
 )
-
-AWAY = frozenset(
-    # More of the same engines would have been as much away; the bill's hours show it.
-    {"unhealthy", "loading", "draining", "unknown_state", "circuit_open"}
-)
-
-CANNOT_SERVE = frozenset(
-    # No number of engines would have kept it.
-    {"model", "feature", "context", "residency", "salt", "quality"}
-)
-
-BY_CHOICE = frozenset(
-    # Money or order decided, it could wait, the engine was chosen and failed, or there was none.
-    {
-        "costlier", "unpriced", "price_cap", "budget", "rate_limit",
-        "cheapest", "sticky", "only", "best_effort", "batch", "weight", "canary", "candidates",
-        "static", "disabled",
-    }
-)  # fmt: skip

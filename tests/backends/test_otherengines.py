@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from backends.engines import METERED, VLLM
 from backends.metrics import ProbeFailed, is_json, parse, path_of
-from backends.otherengines import DIALECTS
 
+OTHERS = set(METERED) - {VLLM}
 PAGES = Path(__file__).parent / "pages"
 SAID = {
     "sglang-0.5.23": {
@@ -94,7 +95,7 @@ def test_every_page_says_where_it_is_from():
         head = "".join(line for line in file.read_text().splitlines(True) if line[0] == "#")[:600]
         assert re.search(r"^# Repository: [\w.-]+/[\w.-]+\.", head), file
         assert re.search(r"\b[0-9a-f]{40}\b", head), file
-    assert {str(said["dialect"]) for said in SAID.values()} == set(DIALECTS)
+    assert {str(said["dialect"]) for said in SAID.values()} == OTHERS
 
 
 def test_behind_triton_vllm_is_read_as_vllm_and_its_cache_has_no_known_size():
@@ -127,7 +128,7 @@ def test_a_server_of_tgi_that_answered_nothing_has_an_empty_page():
         parse("")
 
 
-@pytest.mark.parametrize("dialect", sorted(set(DIALECTS) - {"tgi"}))
+@pytest.mark.parametrize("dialect", sorted(OTHERS - {"tgi"}))
 def test_a_page_of_somebody_else_is_refused_by_a_named_dialect(dialect):
     with pytest.raises(ProbeFailed, match="nothing that begins with"):
         parse("vllm:num_requests_running 3\n", dialect)

@@ -32,12 +32,13 @@ from dashboard import asking
 from dashboard.asking import Refused
 from dashboard.viewer import Viewer
 from deploy import once
-from gateway.access import ROUTES, guard, operations
+from gateway.access import guard, operations
 from gateway.admin.desk import AdminDesk
 from gateway.admin.enginehost import EngineHost
 from gateway.admin.routes import admin_router
 from gateway.clock import Clock
 from gateway.config.settings import parse
+from gateway.control.operations import ROUTES
 from gateway.errors import RequestError, body
 from gateway.host.prepare import prepare
 from gateway.people import people_of

@@ -6,7 +6,7 @@ import pytest
 
 from dashboard import words
 from ledger.overrides import API, DISABLED, OWN, Override
-from router.types import Reason
+from router.reasons import Reason
 
 USD = 10**12
 

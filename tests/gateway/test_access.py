@@ -9,9 +9,10 @@ import pytest
 from fastapi import FastAPI
 from sqlalchemy.orm import Session
 
-from gateway.access import PUBLIC, ROUTES, AccessError, Guarded, caller, guard, operations
+from gateway.access import PUBLIC, AccessError, Guarded, caller, guard, operations
 from gateway.auth import INFERENCE
 from gateway.clock import Clock
+from gateway.control.operations import ROUTES
 from gateway.roles import ROLES, Role, reach
 from ledger.identity.keychanges import Author, revoke, rotate
 from ledger.identity.keys import load_pepper

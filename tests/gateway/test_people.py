@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from gateway.access import ROUTES
 from gateway.auth import APPLY_POLICIES, INFERENCE, permit
 from gateway.clock import Clock
 from gateway.config.settings import Settings
+from gateway.control.operations import ROUTES
 from gateway.errors import RequestError
 from gateway.people import MAY, OPEN, People, may, people_of, whole
 from gateway.roles import Scope, reach

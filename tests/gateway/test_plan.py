@@ -13,7 +13,7 @@ from gateway.intake import read
 from gateway.plan import session_key
 from gateway.routes import cache_salt
 from router.explain import unpack
-from router.types import Reason
+from router.reasons import Reason
 
 
 @pytest.fixture(scope="module")

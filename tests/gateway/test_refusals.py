@@ -20,8 +20,8 @@ from backends.errors import (
 from gateway.errors import RequestError
 from gateway.refusals import FAILURES, failed, infeasible, over_budget, status_of
 from ledger.budgets.desk import Refusal
-from router.filters import PERMANENT
-from router.types import Decision, Feature, Kind, Otherwise, Reason
+from router.reasons import PERMANENT, Reason
+from router.types import Decision, Feature, Kind, Otherwise
 
 SECRET = "sk-live-1234"
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from router.decide import decide
-from router.types import Health, Kind, Otherwise, Policy, Preference, Reason, Residency, Slo
+from router.reasons import Reason
+from router.types import Health, Kind, Otherwise, Policy, Preference, Residency, Slo
 
 FULL = {"kv_used_tokens": 98_000.0}
 DEAR = 1e15  # a bid price no request reaches

@@ -9,26 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from router.decide import decide
-from router.filters import (
-    FILTERS,
-    FORECAST_FILTERS,
-    PERMANENT,
-    first_rejection,
-    forecast_rejection,
-)
+from router.filters import FILTERS, FORECAST_FILTERS, first_rejection, forecast_rejection
 from router.forecast import forecast_engine, work_of
 from router.objective import forecast_api
-from router.types import (
-    Feature,
-    Health,
-    Kind,
-    Otherwise,
-    OutputMoments,
-    Preference,
-    Reason,
-    Residency,
-    Slo,
-)
+from router.reasons import PERMANENT, Reason
+from router.types import Feature, Health, Kind, Otherwise, OutputMoments, Preference, Residency, Slo
 
 BROKEN = {
     Reason.UNKNOWN_STATE, Reason.UNHEALTHY, Reason.LOADING, Reason.DRAINING,

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from router.decide import decide
 from router.frozen import freeze, names_of, thaw
 from router.prompts import Beginning, Extent
+from router.reasons import Reason
 from router.types import (
     ApiState,
     Candidate,
@@ -20,7 +21,6 @@ from router.types import (
     OutputMoments,
     Policy,
     Preference,
-    Reason,
     Request,
     Residency,
     Slo,

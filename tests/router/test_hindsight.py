@@ -2,7 +2,8 @@
 
 from router.decide import decide
 from router.hindsight import Others, stands
-from router.types import Preference, Reason
+from router.reasons import Reason
+from router.types import Preference
 
 PROMPT = Others(1.0, 0.0, 9000.0, 9600.0)  # read in a quarter of a second
 

@@ -4,7 +4,8 @@ import pytest
 
 from router.decide import decide
 from router.idle import Promised, spare, strained, taken
-from router.types import Feature, Otherwise, Policy, Reason
+from router.reasons import Reason
+from router.types import Feature, Otherwise, Policy
 
 LINE = Policy(name="p")  # promises nothing
 TIGHT = {"llama": Promised(200.0, 30.0)}

@@ -7,7 +7,8 @@ import pytest
 
 from router.decide import decide
 from router.packed import NUMBERS, PACK_CANDIDATES, pack, packed_within, unpack
-from router.types import Feature, Health, Otherwise, OutputMoments, Preference, Reason, Slo
+from router.reasons import Reason
+from router.types import Feature, Health, Otherwise, OutputMoments, Preference, Slo
 
 
 def encoded(request, policy, fleet):
@@ -187,3 +188,53 @@ def test_another_version_is_refused(ask, rule, own):
     for version in (3, 99):
         with pytest.raises(ValueError, match=f"version {version}"):
             unpack((version, *packed[1:]))
+
+
+# Packed on 2026-11-26, before reasons had a table: eight reasons and two features in each.
+BEFORE = (
+    (
+        "98049ca4636861740a141e0103a3616e79c201079100dc00100000010102020303040405050606070793a170"
+        "00a672656a656374c4180000004000008040000000410000c07f0000c07fcdcccc3d0000009894a56170692f"
+        "3000c2c40094a56170692f3101c2c40094a56170692f3202c2c40094a56170692f3303c2c40094a56170692f"
+        "3404c2c40094a56170692f3505c2c40094a56170692f3606c2c40094a56170692f3707c2c400"
+    ),
+    (
+        "98049ca4636861740a141e010ca3616e79c2010f9100dc001000080109020a030b040c050d060e070f93a170"
+        "00a672656a656374c4180000004000008040000000410000c07f0000c07fcdcccc3d0800009894a56170692f"
+        "3008c2c40094a56170692f3109c2c40094a56170692f320ac2c40094a56170692f330bc2c40094a56170692f"
+        "340cc2c40094a56170692f350dc2c40094a56170692f360ec2c40094a56170692f370fc2c400"
+    ),
+    (
+        "98049ca4636861740a141e0130a3616e79c201179100dc00100010011102120313041405150616071793a170"
+        "00a672656a656374c4180000004000008040000000410000c07f0000c07fcdcccc3d1000009894a56170692f"
+        "3010c2c40094a56170692f3111c2c40094a56170692f3212c2c40094a56170692f3313c2c40094a56170692f"
+        "3414c2c40094a56170692f3515c2c40094a56170692f3616c2c40094a56170692f3717c2c400"
+    ),
+    (
+        "98049ca4636861740a141e01ccc0a3616e79c2011e91009e00180119021a031b041c051d061e93a17000a672"
+        "656a656374c4180000004000008040000000410000c07f0000c07fcdcccc3d1800009794a56170692f3018c2"
+        "c40094a56170692f3119c2c40094a56170692f321ac2c40094a56170692f331bc2c40094a56170692f341cc2"
+        "c40094a56170692f351dc2c40094a56170692f361ec2c400"
+    ),
+)
+
+
+def test_decisions_that_were_packed_before_are_read_as_they_were():
+    words, features = [], []
+    for text in BEFORE:
+        told = unpack(msgspec.msgpack.decode(bytes.fromhex(text)))
+        reasons = [each["reason"] for each in told["candidates"]]
+        assert told["reason"] == reasons[0]
+        assert list(told["request"]["barred"].values()) == reasons
+        assert told["request"]["preferred"] == [["api/0"], reasons[-1]]
+        words += reasons
+        features += told["request"]["features"]
+    assert words == [
+        "cheapest", "sticky", "only", "best_effort", "costlier", "bid_price", "busier", "model",
+        "feature", "unhealthy", "loading", "draining", "unknown_state", "context", "residency",
+        "unpriced", "price_cap", "kv_headroom", "circuit_open", "rate_limit", "budget", "ttft",
+        "tpot", "salt", "batch", "weight", "canary", "candidates", "quality", "static", "disabled",
+    ]  # fmt: skip
+    assert features == [
+        "tools", "json_schema", "images", "logprobs", "n", "reasoning", "store", "media_urls",
+    ]  # fmt: skip

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
+from router.reasons import Reason
 from router.shares import NOBODY, Canary, Part, Split, place_of
-from router.types import Reason
 
 A, B, C = (frozenset({name}) for name in ("a", "b", "c"))
 KEYS = [f"req-{number:06}" for number in range(40_000)]

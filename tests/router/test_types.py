@@ -3,7 +3,8 @@
 import dataclasses
 
 from router import types
-from router.types import Decision, Otherwise, Reason
+from router.reasons import Reason
+from router.types import Decision, Otherwise
 
 
 def test_reasons_are_distinct_words():

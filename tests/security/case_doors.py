@@ -21,7 +21,7 @@ from parts import ROOT, Stack
 from sqlalchemy import text as sql
 
 from gateway import errors
-from gateway.access import ROUTES
+from gateway.control.operations import ROUTES
 from gateway.roles import ROLES, Role
 
 MARK = "injected"

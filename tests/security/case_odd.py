@@ -15,7 +15,8 @@ from case_doors import raw_answer
 from parts import Stack
 
 import gateway.app
-from gateway.access import PUBLIC, ROUTES
+from gateway.access import PUBLIC
+from gateway.control.operations import ROUTES
 from gateway.roles import ROLES, Role
 
 NAMES = (

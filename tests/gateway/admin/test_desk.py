@@ -9,7 +9,7 @@ import pytest
 from gateway.access import caller
 from gateway.admin import desk, overrides
 from gateway.admin.desk import AT_ONCE, EACH, actor
-from gateway.admin.routes import VERBS
+from gateway.control.operations import OPERATIONS
 from gateway.roles import ROLES, Role
 
 FOR = "/v1/organization"
@@ -49,7 +49,7 @@ LEAST = {
 
 
 @pytest.mark.parametrize(
-    "verb", [one for one in VERBS if one.method == "POST"], ids=lambda one: one.name
+    "verb", [one for one in OPERATIONS if one.method == "POST"], ids=lambda one: one.name
 )
 def test_no_value_of_a_member_is_an_error_of_ours(stack, admin, verb) -> None:
     """Numbers that no ledger has, texts that PostgreSQL does not store."""

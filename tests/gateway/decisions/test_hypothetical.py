@@ -12,7 +12,8 @@ from gateway.cli.books import prices_of
 from gateway.config.settings import parse
 from gateway.decisions.hypothetical import Nobody, Question, explain
 from ledger.overrides import DISABLED, NOTHING, Override, store_override
-from router.types import Decision, Reason
+from router.reasons import Reason
+from router.types import Decision
 
 
 def test_beside_a_running_host_it_sees_what_a_request_would(stack) -> None:

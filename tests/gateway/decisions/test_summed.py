@@ -4,8 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gateway.decisions.summed import COLUMNS, MEANING, document, sentences
-from router.types import Reason
+from gateway.decisions.summed import COLUMNS, document, sentences
 
 ROW = {
     "attempt_id": "req_1.1", "target": "pool:a/0", "status": "finished", "attempt_no": 1,
@@ -73,4 +72,3 @@ def test_programs_get_the_same() -> None:
     told = document(row())
     assert (told["cost_usd"], told["input_tokens"], told["tags"]) == ("0.001230000000", 800, {})
     assert {column.key for column in COLUMNS} - {"attempt_no"} <= ROW.keys()
-    assert set(MEANING) <= set(Reason)

@@ -7,8 +7,9 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
-from gateway.access import PUBLIC, ROUTES, operations
+from gateway.access import PUBLIC, operations
 from gateway.cli.app import app
+from gateway.control.operations import ROUTES
 from gateway.people import MAY
 from gateway.roles import reach
 from ledger.identity.people import Role

@@ -6,7 +6,7 @@ import pytest
 
 from gateway.policies.overrides import barred, covers, is_disabled, standing, until
 from ledger.overrides import API, DISABLED, NOTHING, OWN, Override
-from router.types import Reason
+from router.reasons import Reason
 
 
 class Place(NamedTuple):

@@ -9,7 +9,8 @@ from gateway.config.conditions import Asking
 from gateway.config.settings import Model, parse
 from gateway.policies.rules import Rules
 from gateway.policies.rulings import Chain
-from router.types import Reason, Residency
+from router.reasons import Reason
+from router.types import Residency
 
 BASE = """
 models:

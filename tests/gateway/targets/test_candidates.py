@@ -26,7 +26,8 @@ from ledger.prices.book import Price, PriceBook, Terms, rates_from
 from ledger.prices.modellimits import ModelLimits
 from router.decide import decide
 from router.prompts import Beginning
-from router.types import Health, Kind, OutputMoments, Policy, Reason, Request
+from router.reasons import Reason
+from router.types import Health, Kind, OutputMoments, Policy, Request
 
 NOW_S = 50.0
 PUBLISHED = {

@@ -11,7 +11,7 @@ from gateway.whatif.planned import Planned, charged_pusd
 from gateway.whatif.purses import Purses
 from gateway.whatif.replay import Replay
 from gateway.whatif.report import told_of
-from router.types import Reason
+from router.reasons import Reason
 
 DAY_US = 86_400_000_000
 

@@ -1,14 +1,16 @@
-"""Every word of the router says exactly one thing about capacity."""
+"""Which of the router's words say something about capacity."""
 
-from ledger.fleet.overflow import AWAY, BY_CHOICE, CANNOT_SERVE, LACK_OF_CAPACITY
-from router.types import Reason
-
-GROUPS = (LACK_OF_CAPACITY, AWAY, CANNOT_SERVE, BY_CHOICE)
+from ledger.fleet.overflow import LACK_OF_CAPACITY
+from router.reasons import REASONS, Overflow
 
 
-def test_each_reason_of_the_router_is_in_one_group() -> None:
-    words = [word for group in GROUPS for word in group]
-    assert sorted(words) == sorted(reason.value for reason in Reason)
+def test_it_is_what_the_router_says_of_each_reason() -> None:
+    lacking = {
+        reason.value
+        for reason, traits in REASONS.items()
+        if traits.overflow is Overflow.LACK_OF_CAPACITY
+    }
+    assert lacking == LACK_OF_CAPACITY
 
 
 def test_an_engine_that_is_away_lacks_no_capacity() -> None:

@@ -1,0 +1,137 @@
+"""Engine kinds: the servers of own models, and all that anybody asks of each.
+
+`ENGINE_KINDS` is the one table. `pools.NAME.engine.kind` of the configuration chooses among those
+that `serve` can start, `engine.metrics` among those with a metrics page of their own. A new
+attached engine is the reader of its page and an entry here; one that `serve` starts has also the
+program that writes its command line.
+"""
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from backends.engine import adapters, flags
+from backends.engine.environment import Environment
+from backends.engine.flags import Launch
+from backends.otherengines import (
+    LLAMA_CPP,
+    METRICS_PATH,
+    SGLANG,
+    TENSORRT_LLM,
+    TGI,
+    TRITON,
+    Dialect,
+)
+from backends.simulator.profiles import Profile
+from backends.simulator.shapefile import profile_of
+from backends.vllm_metrics import MARK, read_vllm
+
+VLLM: Final = "vllm"
+SIMULATED: Final = "simulated"
+
+
+@dataclass(frozen=True, slots=True)
+class EngineProgram:
+    """How a supervised engine is started from an environment of its own.
+
+    `known_flags` asks the installation which flags it has; it blocks. `command` returns the whole
+    command line for a port. `refused_adapter` finds in the output of a start that ended the
+    adapter that ended it.
+    """
+
+    known_flags: Callable[[Environment], frozenset[str]]
+    command: Callable[[Launch, frozenset[str], int], list[str]]
+    refused_adapter: Callable[[str, Iterable[str]], str | None]
+
+
+VLLM_PROGRAM: Final = EngineProgram(flags.known_flags, flags.command, adapters.refused_in)
+
+
+class ChildLaunch(NamedTuple):
+    """One engine that runs as a child without supervision. `adapters`: names, no folders."""
+
+    model: str
+    served_name: str
+    port: int
+    flags: tuple[str, ...]
+    adapters: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineKind:
+    """All that anybody asks of an engine. An entry that lacks a field is a type error.
+
+    `dialect`: how its metrics page is read, `None` where the page is vLLM's. `program` or `child`:
+    how `serve` starts it; with neither it is only attached. `takes_profile`: flags that `engine
+    tune` found. `tells_cache`: it publishes what its prefix cache holds (`kv_events`).
+    `profile`: the parameters of a simulated engine, by the name of its model.
+    """
+
+    dialect: Dialect | None
+    program: EngineProgram | None
+    child: Callable[[ChildLaunch], list[str]] | None
+    simulated: bool
+    takes_profile: bool
+    tells_cache: bool
+    profile: Callable[[str | None], Profile | None]
+
+    @property
+    def starts(self) -> bool:
+        return self.program is not None or self.child is not None
+
+
+def _no_profile(_model: str | None) -> Profile | None:
+    return None
+
+
+def _simulated(launch: ChildLaunch) -> list[str]:
+    return [
+        *(sys.executable, "-m", "backends.simulator.server"),
+        *("--profile", launch.model, "--model", launch.served_name),
+        *("--port", str(launch.port), *launch.flags),
+        *(["--lora-modules", *launch.adapters] if launch.adapters else []),
+    ]
+
+
+def _attached(dialect: Dialect) -> EngineKind:
+    """Return the entry of an engine that is only attached and known by its metrics page."""
+    return EngineKind(
+        dialect=dialect,
+        program=None,
+        child=None,
+        simulated=False,
+        takes_profile=False,
+        tells_cache=False,
+        profile=_no_profile,
+    )
+
+
+ENGINE_KINDS: Final[Mapping[str, EngineKind]] = {
+    VLLM: EngineKind(
+        # First: where Triton passes vLLM's gauges on, the page is read as vLLM's.
+        dialect=Dialect(MARK, read_vllm, METRICS_PATH),
+        program=VLLM_PROGRAM,
+        child=None,
+        simulated=False,
+        takes_profile=True,
+        tells_cache=True,
+        profile=_no_profile,
+    ),
+    SIMULATED: EngineKind(
+        dialect=None,
+        program=None,
+        child=_simulated,
+        simulated=True,
+        takes_profile=False,
+        tells_cache=False,
+        profile=profile_of,
+    ),
+    "sglang": _attached(SGLANG),
+    "tgi": _attached(TGI),
+    "tensorrt-llm": _attached(TENSORRT_LLM),
+    "triton": _attached(TRITON),
+    "llama.cpp": _attached(LLAMA_CPP),
+}
+STARTED: Final = tuple(name for name, kind in ENGINE_KINDS.items() if kind.starts)
+METERED: Final = tuple(name for name, kind in ENGINE_KINDS.items() if kind.dialect is not None)

@@ -1,0 +1,150 @@
+"""Provider kinds: the wire formats of external APIs, and all that anybody asks of each.
+
+`PROVIDER_KINDS` is the one table; `providers.NAME.kind` of the configuration chooses from it. A new
+wire format is its client (a class with the methods of `backends.base.Backend`) and an entry here.
+A client that is costly to import is imported by its factory: LiteLLM takes 200 MB and seconds.
+"""
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from backends.base import Backend
+from backends.http import HttpClient
+from backends.openai import BASE_URLS, Credentials, OpenAIBackend
+from backends.reach import Reach
+
+OPENAI, LITELLM = "openai", "litellm"
+DEFAULT_KIND: Final = OPENAI  # of a provider that names none
+ADAPTER_KIND: Final = LITELLM  # of a provider that no kind has an address for
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderSite:
+    """One provider as its client sees it. `prefix` is its name where one client reaches many."""
+
+    prefix: str
+    base_url: str | None
+    credentials: Credentials
+    reach: Reach
+    http: HttpClient  # shared by all providers of a worker
+
+
+@dataclass(frozen=True, slots=True)
+class KeyVariables:
+    """Environment variables of a kind.
+
+    `usual`: the variable with the key, by provider. `beside`: what is read next to a key that the
+    configuration names. `prefixes`: further ones by how they begin. `finds_keys`: without a named
+    key the client looks for the vendor's own variables, so that none can be left out.
+    """
+
+    usual: Mapping[str, str]
+    beside: frozenset[str]
+    prefixes: tuple[str, ...]
+    finds_keys: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderKind:
+    """All that anybody asks of a wire format. An entry that lacks a field is a type error.
+
+    `load` is called once in each worker before it serves. `addresses` are public base URLs by
+    provider; a client that `finds_address` knows its own. `serves`: request kinds, `None` for all.
+    `fetches_media`: the provider fetches what an address in a request names, not this process.
+    `marks_cache`: whether what to cache is marked in the messages, by prefix.
+    """
+
+    title: str
+    client: Callable[[ProviderSite], Backend]
+    load: Callable[[], object] | None
+    variables: KeyVariables
+    addresses: Mapping[str, str]
+    finds_address: bool
+    serves: frozenset[str] | None
+    takes_batches: bool
+    fetches_media: bool
+    marks_cache: Callable[[str], bool]
+
+    def can_serve(self, request_kind: str) -> bool:
+        return self.serves is None or request_kind in self.serves
+
+
+def kind_for(name: str) -> str:
+    """Return the kind that knows this provider's address, else the one that adapts to any."""
+    known = (kind for kind, entry in PROVIDER_KINDS.items() if name in entry.addresses)
+    return next(known, ADAPTER_KIND)
+
+
+def _openai(site: ProviderSite) -> Backend:
+    assert site.base_url is not None  # checked: this kind does not find its address
+    return OpenAIBackend(site.base_url, site.credentials, client=site.http, reach=site.reach)
+
+
+def _litellm(site: ProviderSite) -> Backend:
+    from backends.litellm import LiteLLMBackend  # noqa: PLC0415  (with httpx: 6 MB)
+
+    return LiteLLMBackend(site.prefix, site.credentials, base_url=site.base_url, reach=site.reach)
+
+
+def _load_litellm() -> object:
+    return importlib.import_module("backends.litellm").load()
+
+
+def _marks_none(_prefix: str) -> bool:
+    return False
+
+
+PROVIDER_KINDS: Final[Mapping[str, ProviderKind]] = {
+    OPENAI: ProviderKind(
+        title="an OpenAI-compatible client",
+        client=_openai,
+        load=None,
+        variables=KeyVariables(
+            usual={
+                "openai": "OPENAI_API_KEY",
+                "groq": "GROQ_API_KEY",
+                "mistral": "MISTRAL_API_KEY",
+                "deepseek": "DEEPSEEK_API_KEY",
+                "deepinfra": "DEEPINFRA_API_KEY",
+                "together": "TOGETHER_API_KEY",
+                "fireworks": "FIREWORKS_API_KEY",
+                "openrouter": "OPENROUTER_API_KEY",
+                "xai": "XAI_API_KEY",
+            },
+            beside=frozenset(),
+            prefixes=(),
+            finds_keys=False,
+        ),
+        addresses=BASE_URLS,
+        finds_address=False,
+        serves=None,
+        takes_batches=True,
+        fetches_media=True,
+        marks_cache=_marks_none,
+    ),
+    LITELLM: ProviderKind(
+        title="LiteLLM's adapter",
+        client=_litellm,
+        load=_load_litellm,
+        variables=KeyVariables(
+            usual={"anthropic": "ANTHROPIC_API_KEY", "gemini": "GEMINI_API_KEY"},
+            beside=frozenset(
+                {
+                    "AWS_REGION", "AWS_REGION_NAME", "AZURE_API_VERSION", "VERTEXAI_LOCATION",
+                    "VERTEXAI_PROJECT",
+                }
+            ),
+            prefixes=("LITELLM_LO",),
+            finds_keys=True,
+        ),
+        addresses={},
+        finds_address=True,
+        serves=frozenset({"chat", "completion", "embedding"}),
+        takes_batches=False,
+        fetches_media=False,
+        # What LiteLLM translates for these it translates with `cache_control`.
+        marks_cache=frozenset({"anthropic", "bedrock", "vertex_ai"}).__contains__,
+    ),
+}  # fmt: skip

@@ -1,0 +1,134 @@
+"""Metrics page of vLLM, read into a sample.
+
+The page is 80 KB and read up to four times a second per engine, so only lines that start with a
+wanted name are parsed. Data-parallel ranks appear as `engine` labels: counts add up, KV usage is
+weighted by each rank's blocks. vLLM reserves one block per rank; it holds no request's tokens.
+
+A page without the KV usage gauge (`kv_cache_usage_perc`, in old releases `gpu_cache_usage_perc`)
+is a failed probe: read as zero it would say "empty" of an engine nobody can see into. So is one
+with a figure that is none (NaN, infinite) or below nothing.
+"""
+
+import math
+import re
+from collections import defaultdict
+from typing import Final
+
+from backends.enginesample import EngineSample, Histogram, ProbeFailed
+
+KV_USAGE: Final = "vllm:kv_cache_usage_perc"
+KV_USAGE_OLD: Final = "vllm:gpu_cache_usage_perc"
+MARK: Final = re.compile(f"{KV_USAGE}|{KV_USAGE_OLD}")
+
+
+def read_vllm(page: str) -> EngineSample:
+    """Read the page. Raises `ProbeFailed` where what routing depends on is missing."""
+    sums, by_engine, cache, asleep = _collect(page)
+    usage = by_engine.get(KV_USAGE) or by_engine.get(KV_USAGE_OLD)
+    if not usage:
+        raise ProbeFailed(f"the metrics page has neither {KV_USAGE} nor {KV_USAGE_OLD}")
+    missing = [name for name in _REQUIRED if name not in sums]
+    if missing:
+        raise ProbeFailed(f"the metrics page has no {', '.join(missing)}")
+    blocks, block_tokens = _blocks(cache)
+    return EngineSample(
+        running=int(sums["vllm:num_requests_running"]),
+        waiting=int(sums["vllm:num_requests_waiting"]),
+        kv_usage_ratio=_weighted(usage, blocks),
+        kv_capacity_tokens=sum(blocks.values()) * block_tokens if block_tokens else None,
+        kv_block_tokens=block_tokens,
+        preemptions_total=int(sums["vllm:num_preemptions_total"]),
+        prompt_tokens_total=int(sums["vllm:prompt_tokens_total"]),
+        generation_tokens_total=int(sums["vllm:generation_tokens_total"]),
+        prefix_query_tokens_total=int(sums.get("vllm:prefix_cache_queries_total", 0)),
+        prefix_hit_tokens_total=int(sums.get("vllm:prefix_cache_hits_total", 0)),
+        requests_finished_total=int(sums.get("vllm:request_success_total", 0)),
+        ttft=_histogram(sums, "vllm:time_to_first_token_seconds"),
+        itl=_histogram(sums, "vllm:inter_token_latency_seconds"),
+        queue_time=_histogram(sums, "vllm:request_queue_time_seconds"),
+        asleep=asleep,
+        started_at_s=sums.get("process_start_time_seconds"),
+    )
+
+
+_REQUIRED = (
+    "vllm:num_requests_running", "vllm:num_requests_waiting", "vllm:num_preemptions_total",
+    "vllm:prompt_tokens_total", "vllm:generation_tokens_total",
+)  # fmt: skip
+_CACHE_CONFIG = "vllm:cache_config_info"
+_SLEEP_STATE = "vllm:engine_sleep_state"
+_WANTED = (
+    *_REQUIRED, KV_USAGE, KV_USAGE_OLD, _CACHE_CONFIG, _SLEEP_STATE,
+    "vllm:prefix_cache_queries_total", "vllm:prefix_cache_hits_total",
+    "vllm:request_success_total",
+    "vllm:time_to_first_token_seconds_sum", "vllm:time_to_first_token_seconds_count",
+    "vllm:inter_token_latency_seconds_sum", "vllm:inter_token_latency_seconds_count",
+    "vllm:request_queue_time_seconds_sum", "vllm:request_queue_time_seconds_count",
+    "process_start_time_seconds",
+)  # fmt: skip
+# One pass in C over the whole page; a name must be followed by its labels or its value.
+_LINE = re.compile(
+    rf"^({'|'.join(map(re.escape, _WANTED))})(?:\{{(.*)\}})?[ \t]+(\S+)", re.MULTILINE
+)
+_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+_ENGINE = re.compile(r'(?:^|,)engine="([^"]*)"')
+
+
+def _collect(
+    page: str,
+) -> tuple[dict[str, float], dict[str, dict[str, float]], dict[str, dict[str, str]], bool]:
+    """Sums by name, KV usage by engine, cache configuration by engine, and whether any sleeps."""
+    sums: defaultdict[str, float] = defaultdict(float)
+    usage: dict[str, dict[str, float]] = {}
+    cache: dict[str, dict[str, str]] = {}
+    asleep = False
+    for name, labels, text in _LINE.findall(page):
+        value = _number(text)
+        if not 0.0 <= value < math.inf:
+            raise ProbeFailed(f"{name} has the value {text!r}")
+        if name in (KV_USAGE, KV_USAGE_OLD):
+            usage.setdefault(name, {})[_engine(labels)] = value
+        elif name == _CACHE_CONFIG:
+            cache[_engine(labels)] = dict(_LABEL.findall(labels))
+        elif name == _SLEEP_STATE:
+            asleep = asleep or ('sleep_state="awake"' in labels and value == 0.0)
+        else:
+            sums[name] += value
+    return sums, usage, cache, asleep
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def _engine(labels: str) -> str:
+    found = _ENGINE.search(labels)
+    return found.group(1) if found else "0"
+
+
+def _blocks(cache: dict[str, dict[str, str]]) -> tuple[dict[str, int], int | None]:
+    """Usable blocks per engine and tokens per block; nothing where a page does not say."""
+    blocks: dict[str, int] = {}
+    block_tokens: int | None = None
+    for engine, labels in cache.items():
+        count, size = labels.get("num_gpu_blocks", ""), labels.get("block_size", "")
+        if count.isdecimal() and size.isdecimal():
+            blocks[engine] = max(int(count) - 1, 0)
+            block_tokens = int(size)
+    return blocks, block_tokens
+
+
+def _weighted(usage: dict[str, float], blocks: dict[str, int]) -> float:
+    weights = {engine: float(blocks.get(engine, 0)) for engine in usage}
+    total = sum(weights.values())
+    if total == 0.0:
+        # The emptiest view would be the dangerous one where the sizes are unknown.
+        return max(usage.values())
+    return sum(value * weights[engine] for engine, value in usage.items()) / total
+
+
+def _histogram(sums: dict[str, float], name: str) -> Histogram:
+    return Histogram(sums.get(f"{name}_sum", 0.0), int(sums.get(f"{name}_count", 0.0)))

@@ -1,0 +1,42 @@
+"""Operations: one table of what people ask for, as routes, guard and documentation are made of it.
+
+Each entry says name, path, scope, command, first sentence and input beside its work, in the file of
+its noun; a new operation of a known noun is an entry there. A new noun is a line here.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from gateway.access import OTHER_ROUTES
+from gateway.admin import (
+    books,
+    engines,
+    entries,
+    explaining,
+    invoices,
+    keys,
+    overrides,
+    policies,
+    prices,
+    rates,
+    whatifs,
+)
+from gateway.admin.verb import PREFIX, Verb
+
+OPERATIONS: Final[tuple[Verb[Any], ...]] = (
+    *policies.VERBS,
+    *whatifs.VERBS,
+    *explaining.VERBS,
+    *overrides.VERBS,
+    *engines.VERBS,
+    *keys.VERBS,
+    *prices.VERBS,
+    *invoices.VERBS,
+    *rates.VERBS,
+    *entries.VERBS,
+    *books.VERBS,
+)
+# By `METHOD /path`, the scope of every route there may be.
+ROUTES: Final[Mapping[str, str]] = OTHER_ROUTES | {
+    f"{operation.method} {PREFIX}{operation.path}": operation.scope for operation in OPERATIONS
+}

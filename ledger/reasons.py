@@ -1,0 +1,29 @@
+"""Words of the router that the books carry as `reason` and `spill_reason`, and what they mean.
+
+`reasons.json` is written from `router/reasons.py` by `make settings`; a test compares the two.
+The ledger imports nothing of the router, so the words travel as data.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+FILE: Final = Path(__file__).with_name("reasons.json")
+
+
+class ReasonText(NamedTuple):
+    """One reason. `overflow` is its group of `router.reasons.Overflow`."""
+
+    overflow: str
+    sentence: str
+
+
+def read(text: bytes) -> Mapping[str, ReasonText]:
+    """Decode the file. Raises `msgspec.ValidationError` where an entry lacks a field."""
+    rows = msgspec.json.decode(text, type=dict[str, tuple[str, str]])
+    return {word: ReasonText(*row) for word, row in rows.items()}
+
+
+REASONS: Final = read(FILE.read_bytes())

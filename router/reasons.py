@@ -1,0 +1,305 @@
+"""Reasons of a decision: the closed set of words, and all that anybody asks of each.
+
+`REASONS` is the one table. A new reason is a member of `Reason` and its entry, both at the end.
+Ledger and dashboard read overflow group and sentence from `ledger/reasons.json`, which
+`make settings` writes from this table.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+
+class Reason(StrEnum):
+    """The closed set of answers to "why this one, why not that one?".
+
+    Response header, metric label, ledger column and `policy explain` all carry these words.
+    """
+
+    # chosen because
+    CHEAPEST = "cheapest"  # least expected dollars + SLO penalty among the feasible
+    STICKY = "sticky"  # the session's target is feasible
+    ONLY = "only"  # the only feasible candidate
+    BEST_EFFORT = "best_effort"  # nothing feasible, the policy said to try
+    # feasible but not chosen because (or `sticky`: the session holds on to another target)
+    COSTLIER = "costlier"  # a candidate with a better objective exists
+    BID_PRICE = "bid_price"  # value density below the pool's bid price
+    BUSIER = "busier"  # no dearer, but higher predicted load
+    # filtered because
+    MODEL = "model"
+    FEATURE = "feature"
+    UNHEALTHY = "unhealthy"
+    LOADING = "loading"
+    DRAINING = "draining"
+    UNKNOWN_STATE = "unknown_state"
+    CONTEXT = "context"
+    RESIDENCY = "residency"
+    UNPRICED = "unpriced"
+    PRICE_CAP = "price_cap"
+    KV_HEADROOM = "kv_headroom"
+    CIRCUIT_OPEN = "circuit_open"
+    RATE_LIMIT = "rate_limit"
+    BUDGET = "budget"
+    TTFT = "ttft"
+    TPOT = "tpot"
+    SALT = "salt"
+    BATCH = "batch"  # a line of a batch waits for an engine that is idle
+    WEIGHT = "weight"  # chosen: the request falls into this target's share (lost: into another's)
+    CANARY = "canary"  # chosen: it is the canary's (filtered: it is not)
+    CANDIDATES = "candidates"  # filtered: the policy names others
+    QUALITY = "quality"  # filtered: it loses too much, or nobody stated how much
+    STATIC = "static"  # nothing could be predicted: the operator's own order holds
+    DISABLED = "disabled"  # filtered: an operator keeps it away, over any policy
+
+
+Rejection = tuple[Reason, str]
+
+
+class Outlook(StrEnum):
+    """When a candidate with this reason may serve the request."""
+
+    FEASIBLE = "feasible"  # now: the reason rejects nothing
+    PERMANENT = "permanent"  # never, without a change of the request or the configuration
+    FULL = "full"  # when the target, which serves, has room again
+    AWAY = "away"  # when the target serves again
+    LATER = "later"  # when a budget resets or an engine is idle
+
+
+class Overflow(StrEnum):
+    """What the reason of an own engine says about its capacity when an API serves instead."""
+
+    LACK_OF_CAPACITY = "lack_of_capacity"  # more engines would have kept the request
+    AWAY = "away"  # more of the same engines would have been as much away
+    CANNOT_SERVE = "cannot_serve"  # no number of engines would have kept the request
+    BY_CHOICE = "by_choice"  # money or order decided, or the request could wait
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """Error that the client gets. `error` is a key of the gateway's error table.
+
+    `member` is the field of the request to change, `None` where the error names it by itself.
+    """
+
+    error: str
+    member: str | None
+    advice: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReasonTraits:
+    """All that anybody asks of a reason.
+
+    `place` stands for the word in packed decisions: a place is never changed and never reused.
+    `sentence` is shown on the dashboard, `explained` by `policy explain`.
+    `remedy` is set where the outlook is permanent. `best_effort` may disregard the reason if set:
+    promises and likely refusals, never rules, money or a missing state.
+    """
+
+    place: int
+    outlook: Outlook
+    overflow: Overflow
+    sentence: str
+    explained: str | None = None
+    remedy: Remedy | None = None
+    best_effort: bool = False
+
+
+_FEASIBLE, _PERMANENT, _LATER = Outlook.FEASIBLE, Outlook.PERMANENT, Outlook.LATER
+_FULL, _GONE = Outlook.FULL, Outlook.AWAY
+_LACKING, _AWAY = Overflow.LACK_OF_CAPACITY, Overflow.AWAY
+_UNABLE, _CHOICE = Overflow.CANNOT_SERVE, Overflow.BY_CHOICE
+_LEFT_OUT = Remedy(
+    "bad_request",
+    "model",
+    "Its policy leaves them out: name another model, or ask for another policy.",
+)
+
+REASONS: Final[Mapping[Reason, ReasonTraits]] = {
+    Reason.CHEAPEST: ReasonTraits(
+        place=0, outlook=_FEASIBLE, overflow=_CHOICE,
+        sentence="cheapest that meets the SLO",
+        explained="least dollars and SLO penalty of what was feasible",
+    ),
+    Reason.STICKY: ReasonTraits(
+        place=1, outlook=_FEASIBLE, overflow=_CHOICE,
+        sentence="same target as the session",
+        explained="its session goes on where it was",
+    ),
+    Reason.ONLY: ReasonTraits(
+        place=2, outlook=_FEASIBLE, overflow=_CHOICE,
+        sentence="the only feasible target",
+        explained="nothing else was feasible",
+    ),
+    Reason.BEST_EFFORT: ReasonTraits(
+        place=3, outlook=_FEASIBLE, overflow=_CHOICE,
+        sentence="nothing was feasible, policy tries anyway",
+        explained="nothing was feasible, and the policy says to try",
+    ),
+    Reason.COSTLIER: ReasonTraits(
+        place=4, outlook=_FEASIBLE, overflow=_CHOICE,
+        sentence="own engine was the costlier choice",
+    ),
+    Reason.BID_PRICE: ReasonTraits(
+        # a loaded engine kept its time for work that is worth more
+        place=5, outlook=_FEASIBLE, overflow=_LACKING,
+        sentence="engine time was worth more to other requests",
+        explained="its time was worth more to other requests",
+    ),
+    Reason.BUSIER: ReasonTraits(
+        # held against another replica's load
+        place=6, outlook=_FEASIBLE, overflow=_LACKING,
+        sentence="another replica was less busy",
+    ),
+    Reason.MODEL: ReasonTraits(
+        place=7, outlook=_PERMANENT, overflow=_UNABLE,
+        sentence="model is not served",
+        remedy=Remedy("bad_request", "model", "Name a model that serves this path."),
+    ),
+    Reason.FEATURE: ReasonTraits(
+        place=8, outlook=_PERMANENT, overflow=_UNABLE,
+        sentence="engine lacks a feature that was asked for",
+        remedy=Remedy("unsupported", None, ""),  # the gateway names the members that ask for it
+    ),
+    Reason.UNHEALTHY: ReasonTraits(
+        place=9, outlook=_GONE, overflow=_AWAY,
+        sentence="engine down",
+        explained="it is down",
+    ),
+    Reason.LOADING: ReasonTraits(
+        place=10, outlook=_GONE, overflow=_AWAY,
+        sentence="engine still loading",
+    ),
+    Reason.DRAINING: ReasonTraits(
+        place=11, outlook=_GONE, overflow=_AWAY,
+        sentence="engine draining",
+    ),
+    Reason.UNKNOWN_STATE: ReasonTraits(
+        place=12, outlook=_GONE, overflow=_AWAY,
+        sentence="engine state unknown",
+        explained="nobody knows how it is",
+    ),
+    Reason.CONTEXT: ReasonTraits(
+        place=13, outlook=_PERMANENT, overflow=_UNABLE,
+        sentence="prompt and longest answer exceed the context",
+        remedy=Remedy("context", None, "Shorten the prompt or lower `max_tokens`."),
+    ),
+    Reason.RESIDENCY: ReasonTraits(
+        place=14, outlook=_PERMANENT, overflow=_UNABLE,
+        sentence="data may not leave the network",
+        remedy=Remedy(
+            "residency",
+            "model",
+            "The key, the model or its policy is internal-only: name a model with targets inside "
+            "the network, or ask for a key or a policy with `residency: any`.",
+        ),
+    ),
+    Reason.UNPRICED: ReasonTraits(
+        place=15, outlook=_PERMANENT, overflow=_CHOICE,
+        sentence="no price known",
+        remedy=Remedy(
+            "bad_request",
+            "model",
+            "Name a model whose price is known, or ask for a price to be set.",
+        ),
+    ),
+    Reason.PRICE_CAP: ReasonTraits(
+        place=16, outlook=_PERMANENT, overflow=_CHOICE,
+        sentence="above the policy's price cap",
+        remedy=Remedy(
+            "bad_request",
+            "max_tokens",
+            "Shorten the prompt, lower `max_tokens` or `n`, or ask for a higher "
+            "`max_usd_per_request`.",
+        ),
+    ),
+    Reason.KV_HEADROOM: ReasonTraits(
+        place=17, outlook=_FULL, overflow=_LACKING,
+        sentence="engine memory (KV cache) full",
+        explained="no room in its KV cache",
+        best_effort=True,
+    ),
+    Reason.CIRCUIT_OPEN: ReasonTraits(
+        place=18, outlook=_GONE, overflow=_AWAY,
+        sentence="target failing, circuit open",
+        best_effort=True,
+    ),
+    Reason.RATE_LIMIT: ReasonTraits(
+        place=19, outlook=_FULL, overflow=_CHOICE,
+        sentence="rate limit reached",
+        best_effort=True,
+    ),
+    Reason.BUDGET: ReasonTraits(
+        place=20, outlook=_LATER, overflow=_CHOICE,
+        sentence="budget spent",
+    ),
+    Reason.TTFT: ReasonTraits(
+        # the first token would have come too late behind the others
+        place=21, outlook=_FULL, overflow=_LACKING,
+        sentence="first token would come too late",
+        explained="the first token would have come too late",
+        best_effort=True,
+    ),
+    Reason.TPOT: ReasonTraits(
+        # one sequence too many for the promised pace
+        place=22, outlook=_FULL, overflow=_LACKING,
+        sentence="tokens would come too slowly",
+        explained="tokens would have come too slowly",
+        best_effort=True,
+    ),
+    Reason.SALT: ReasonTraits(
+        place=23, outlook=_PERMANENT, overflow=_UNABLE,
+        sentence="cache cannot be isolated for this team",
+        remedy=Remedy(
+            "isolation",
+            "model",
+            "The key isolates its prefix cache: name a model whose targets do, or ask for a key "
+            "with `isolation: none`.",
+        ),
+    ),
+    Reason.BATCH: ReasonTraits(
+        place=24, outlook=_LATER, overflow=_CHOICE,
+        sentence="a batch's line waits for idle engines",
+    ),
+    Reason.WEIGHT: ReasonTraits(
+        place=25, outlook=_FEASIBLE, overflow=_CHOICE,
+        sentence="its share of the policy's weights",
+        explained="it falls into this target's share",
+    ),
+    Reason.CANARY: ReasonTraits(
+        place=26, outlook=_PERMANENT, overflow=_CHOICE,
+        sentence="the canary's share",
+        explained="it falls into the canary's share",
+        remedy=_LEFT_OUT,
+    ),
+    Reason.CANDIDATES: ReasonTraits(
+        place=27, outlook=_PERMANENT, overflow=_CHOICE,
+        sentence="the policy names other targets",
+        remedy=_LEFT_OUT,
+    ),
+    Reason.QUALITY: ReasonTraits(
+        place=28, outlook=_PERMANENT, overflow=_UNABLE,
+        sentence="quality below what the policy allows",
+        remedy=_LEFT_OUT,
+    ),
+    Reason.STATIC: ReasonTraits(
+        place=29, outlook=_FEASIBLE, overflow=_CHOICE,
+        sentence="nothing could be predicted: the configured order",
+        explained="nothing could be predicted: the configuration's own order",
+    ),
+    Reason.DISABLED: ReasonTraits(
+        place=30, outlook=_GONE, overflow=_CHOICE,
+        sentence="kept away by an operator",
+        explained="an operator keeps it away",
+    ),
+}  # fmt: skip
+
+
+def with_outlook(*outlooks: Outlook) -> frozenset[Reason]:
+    """Return the reasons with one of the outlooks."""
+    return frozenset(reason for reason, traits in REASONS.items() if traits.outlook in outlooks)
+
+
+# What no wait changes; filters that give one of these are judged first.
+PERMANENT: Final = with_outlook(Outlook.PERMANENT)

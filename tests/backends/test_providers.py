@@ -1,0 +1,73 @@
+"""One table of provider kinds: each client is made from its entry, none is imported early."""
+
+import subprocess
+import sys
+
+import pytest
+
+from backends.http import HttpClient
+from backends.litellm import LiteLLMBackend
+from backends.openai import BASE_URLS, Credentials, OpenAIBackend
+from backends.providers import (
+    ADAPTER_KIND,
+    DEFAULT_KIND,
+    LITELLM,
+    OPENAI,
+    PROVIDER_KINDS,
+    ProviderSite,
+    kind_for,
+)
+from backends.reach import PUBLIC
+from backends.secret import Secret
+
+
+async def test_each_kind_makes_its_client() -> None:
+    key = Secret("sk-1")
+    http = HttpClient()
+    site = ProviderSite("anthropic", "https://x.example/v1", Credentials(key), PUBLIC, http)
+    made = {kind: entry.client(site) for kind, entry in PROVIDER_KINDS.items()}
+    assert {kind: type(client) for kind, client in made.items()} == {
+        OPENAI: OpenAIBackend,
+        LITELLM: LiteLLMBackend,
+    }
+    for client in made.values():
+        assert tuple(client.secrets) == (key,)
+        await client.aclose()
+    await http.aclose()
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("groq", OPENAI), ("openai", OPENAI), ("anthropic", LITELLM), ("?", LITELLM)]
+)
+def test_a_provider_has_the_kind_that_knows_its_address(name: str, kind: str) -> None:
+    assert kind_for(name) == kind
+
+
+def test_the_two_kinds_that_others_fall_back_to() -> None:
+    assert PROVIDER_KINDS[ADAPTER_KIND].finds_address
+    assert PROVIDER_KINDS[DEFAULT_KIND].addresses == BASE_URLS
+    assert PROVIDER_KINDS[DEFAULT_KIND].serves is None
+
+
+def test_what_a_kind_serves_and_marks() -> None:
+    adapter, plain = PROVIDER_KINDS[LITELLM], PROVIDER_KINDS[OPENAI]
+    assert adapter.can_serve("chat")
+    assert not adapter.can_serve("rerank")
+    assert plain.can_serve("rerank")
+    assert adapter.marks_cache("anthropic")
+    assert not adapter.marks_cache("gemini")
+    assert not plain.marks_cache("anthropic")
+
+
+def test_a_usual_variable_is_named_once() -> None:
+    read = [kind.variables for kind in PROVIDER_KINDS.values()]
+    usual = [variable for variables in read for variable in variables.usual.values()]
+    assert len(set(usual)) == len(usual)
+
+
+def test_the_table_imports_no_adapter() -> None:
+    words = "import sys, backends.providers; print({'litellm', 'httpx'} & sys.modules.keys())"
+    told = subprocess.run(
+        [sys.executable, "-c", words], check=True, capture_output=True, text=True
+    ).stdout
+    assert told.strip() == "set()"
