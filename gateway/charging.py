@@ -30,7 +30,8 @@ from ledger.prices.rates import TOKENS_LIMIT
 from ledger.usage import Convention, UsageError, tokens_from_usage
 from router.estimates import PRIOR_BYTES_PER_TOKEN, TokenRatio
 from router.forecast import engine_seconds
-from router.types import MEASURED, EngineState, Feature, Kind, Request, StepModel
+from router.request_kinds import MEASURED, Kind
+from router.types import EngineState, Feature, Request, StepModel
 
 TIER_LIMIT = 32  # characters of a provider's word that are kept
 _NOTHING = Tokens()

@@ -20,7 +20,7 @@ from gateway.metering import REFUSED, Metering
 from gateway.relay import ByteRelay, EventRelay, parse_answer
 from gateway.reply import JSON, Reply
 from router.explain import short
-from router.types import MEASURED, Kind
+from router.request_kinds import MEASURED, Kind
 
 ANSWER_LIMIT_BYTES = 64 * 1024 * 1024
 EVENTS = "text/event-stream"

@@ -43,7 +43,8 @@ from ledger.identity.keys import Identity
 from ledger.journals.journal import JournalError
 from ledger.journals.records import Status
 from router.filters import PERMANENT, counted_tokens
-from router.types import Kind, Otherwise, Reason
+from router.request_kinds import Kind
+from router.types import Otherwise, Reason
 
 MAX_ATTEMPTS = 3  # as the SRE book advises: more tries multiply an outage
 CLIENT_GONE = "client_gone"  # any other ending was our own doing

@@ -16,7 +16,8 @@ from gateway.http.forms import Form
 from gateway.limits import asks, caps, hosted
 from gateway.promptsize import prompt_bytes
 from router.prompts import Extent
-from router.types import Feature, Kind
+from router.request_kinds import Kind
+from router.types import Feature
 
 PATHS: dict[str, Kind] = {
     "/v1/chat/completions": Kind.CHAT,

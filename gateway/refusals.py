@@ -19,7 +19,8 @@ from gateway.plan import Plan
 from ledger.budgets.desk import Refusal
 from ledger.journals.records import Status
 from router.explain import short
-from router.types import Feature, Kind, Reason, Verdict
+from router.request_kinds import Kind
+from router.types import Feature, Reason, Verdict
 
 RETRY_AFTER_S = 1.0
 NO_PATH = (

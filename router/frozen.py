@@ -14,13 +14,13 @@ from operator import attrgetter
 from typing import Any
 
 from router.prompts import Beginning, Extent
+from router.request_kinds import Kind
 from router.types import (
     ApiState,
     Candidate,
     EngineState,
     Feature,
     Health,
-    Kind,
     Otherwise,
     OutputMoments,
     Policy,

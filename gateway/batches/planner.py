@@ -22,7 +22,8 @@ from gateway.targets.fleet import serves_by_priority
 from ledger.identity.keys import Identity
 from router.filters import PERMANENT
 from router.idle import Promised, spare
-from router.types import Kind, Reason
+from router.request_kinds import Kind
+from router.types import Reason
 
 RETRY_AFTER_S = 1.0
 PRIORITY = 1

@@ -19,13 +19,13 @@ from ledger.fleet.samples import PPM, Sample
 from ledger.money import usd_to_pusd
 from ledger.prices.book import Price, PriceBook, bound_pusd, cost_pusd
 from router.estimates import LatencyTracker
+from router.request_kinds import Kind
 from router.types import (
     ApiState,
     Candidate,
     EngineState,
     Feature,
     Health,
-    Kind,
     Request,
     StepModel,
     Verdict,

@@ -18,7 +18,7 @@ from gateway.intake import Asked
 from gateway.targets.fleet import Target
 from ledger.identity.keys import Identity
 from ledger.unixsocket import short_path
-from router.types import Kind
+from router.request_kinds import Kind
 
 SOCKET = "drift.sock"
 LONGEST = 64 * 1024  # bytes of a conversation; longer ones are not drawn

@@ -8,7 +8,8 @@ from gateway.measured.requests import sound_tokens
 from ledger.journals.records import Tokens
 from ledger.prices.book import Price, beside_bound_pusd, bound_pusd
 from router.prompts import Extent
-from router.types import Kind, Request
+from router.request_kinds import Kind
+from router.types import Request
 
 
 def estimated(request: Request, *, output: int = 0) -> Tokens:

@@ -18,7 +18,7 @@ from ledger.journals.records import Basis, Tokens
 from ledger.prices.book import Price
 from ledger.usage import UsageError, tokens_of_reranking, tokens_of_transcription
 from router.prompts import Extent
-from router.types import Kind
+from router.request_kinds import Kind
 
 _READ: Mapping[Kind, Callable[[Mapping[str, Any]], Tokens]] = {
     Kind.RERANK: tokens_of_reranking,

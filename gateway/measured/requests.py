@@ -18,7 +18,8 @@ from gateway.limits import asks
 from gateway.limits.caps import media_parts, refuse_inside
 from gateway.measured.durations import duration_of
 from router.prompts import Extent
-from router.types import Feature, Kind
+from router.request_kinds import Kind
+from router.types import Feature
 
 DOCUMENTS_LIMIT = 10_000  # the most that a provider takes; Cohere's own limit (2026-11)
 # Cohere: up to 100 documents are a search; one that is longer than 500 tokens with its query is

@@ -35,7 +35,7 @@ from ledger.money import usd_exact
 from ledger.reports.usage import HOURS, CostCell, TooManyCells, UsageCell, cost_cells, usage_cells
 from ledger.seals.retirements import retired_until_us
 from ledger.spans import Scope
-from router.types import Kind
+from router.request_kinds import Kind
 
 _WIDTHS = {"1d": Width(86_400, 7, 31), "1h": Width(3_600, 24, 168), "1m": Width(60, 60, 1_440)}
 _COMPLETIONS = Accepted(

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from gateway.plan import Plan, Step
 from gateway.targets.fleet import Target
 from ledger.journals.records import AttemptSettled
-from router.types import Kind
+from router.request_kinds import Kind
 
 Attributes = Mapping[str, str | int | float | bool | tuple[str, ...]]
 

@@ -24,7 +24,8 @@ from ledger.prices.book import Price, PriceBook, bound_pusd, cost_pusd
 from ledger.prices.modellimits import ModelLimits
 from ledger.prices.quotes import Quote
 from router.filters import CONTEXT_MARGIN, counted_tokens
-from router.types import MEASURED, ApiState, Candidate, EngineState, Health, Request
+from router.request_kinds import MEASURED
+from router.types import ApiState, Candidate, EngineState, Health, Request
 
 OUTPUT_BOUND_TOKENS = 4096  # the longest answer of a model whose limit nobody stated
 API_CONTEXT_TOKENS = 1_000_000  # the provider itself refuses what is longer than its model's limit

@@ -13,7 +13,8 @@ from gateway.config.machines import parts
 from gateway.config.settings import Model, Pool, Provider, Settings
 from gateway.runtime import Runtime
 from ledger.money import usd_to_pusd
-from router.types import Feature, Kind
+from router.request_kinds import Kind
+from router.types import Feature
 
 CACHE_MARKED = frozenset({"anthropic", "bedrock", "vertex_ai"})
 PASSTHROUGH_LIMIT = 1024  # distinct pass-through models remembered per worker

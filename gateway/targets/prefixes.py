@@ -23,7 +23,8 @@ from zlib import crc32
 from gateway.intake import Asked
 from gateway.targets.slots import Board, Owned, Published
 from router.prompts import Beginning
-from router.types import Kind, Request
+from router.request_kinds import Kind
+from router.types import Request
 
 PREFIXES_FILE = "prefixes"  # in the run directory
 PIECE_BYTES = 256  # about 64 tokens, four blocks of vLLM's

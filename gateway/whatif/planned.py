@@ -35,11 +35,11 @@ from router.estimates import LatencyTracker, OutputLengths
 from router.filters import CONTEXT_MARGIN, PERMANENT
 from router.forecast import kv_longest_tokens, work_of
 from router.market import UNKNOWN_MARKET, Demand, Market, Window, demand_of
-from router.types import (
+from router.request_kinds import Kind
+from router.types import (  # fmt: skip
     ApiState,
     Decision,
     EngineState,
-    Kind,
     Otherwise,
     Policy,
     Reason,
@@ -47,7 +47,7 @@ from router.types import (
     Residency,
     Slo,
     Verdict,
-)  # fmt: skip
+)
 
 SAMPLES = 240  # of KV and queue, over the whole time
 

@@ -23,7 +23,8 @@ from gateway import delivery
 from gateway.delivery import _usd, relay_for
 from gateway.measured.hearing import TranscriptRelay
 from gateway.relay import ByteRelay, EventRelay
-from router.types import Feature, Kind
+from router.request_kinds import Kind
+from router.types import Feature
 
 BODY = {"messages": [{"role": "user", "content": "say it again"}], "max_tokens": 30}
 OPTIONS = {"include_usage": True}

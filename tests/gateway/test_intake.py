@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from gateway.errors import RequestError
 from gateway.http.body import open_members, raw
 from gateway.intake import EMBEDDING_INPUTS_LIMIT, Asked, body_for, read
-from router.types import Feature, Kind
+from router.request_kinds import Kind
+from router.types import Feature
 
 MESSAGES = [{"role": "user", "content": "hello"}]
 

@@ -11,7 +11,8 @@ from gateway.metering import REFUSED, Metering
 from gateway.metrics.requests import Metrics
 from ledger.journals.journal import JournalFull
 from ledger.prices.book import Price, Rates, Terms
-from router.types import Kind, OutputMoments, Reason, Slo
+from router.request_kinds import Kind
+from router.types import OutputMoments, Reason, Slo
 
 USAGE = {"prompt_tokens": 100, "completion_tokens": 11, "total_tokens": 111}
 

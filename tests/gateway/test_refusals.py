@@ -21,7 +21,8 @@ from gateway.errors import RequestError
 from gateway.refusals import failed, infeasible, over_budget, status_of
 from ledger.budgets.desk import Refusal
 from router.filters import PERMANENT
-from router.types import Decision, Feature, Kind, Otherwise, Reason
+from router.request_kinds import Kind
+from router.types import Decision, Feature, Otherwise, Reason
 
 SECRET = "sk-live-1234"
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from router.decide import decide
-from router.types import Health, Kind, Otherwise, Policy, Preference, Reason, Residency, Slo
+from router.request_kinds import Kind
+from router.types import Health, Otherwise, Policy, Preference, Reason, Residency, Slo
 
 FULL = {"kv_used_tokens": 98_000.0}
 DEAR = 1e15  # a bid price no request reaches

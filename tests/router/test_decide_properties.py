@@ -18,10 +18,10 @@ from router.filters import (
 )
 from router.forecast import forecast_engine, work_of
 from router.objective import forecast_api
+from router.request_kinds import Kind
 from router.types import (
     Feature,
     Health,
-    Kind,
     Otherwise,
     OutputMoments,
     Preference,

@@ -19,7 +19,8 @@ from router.forecast import (
     work_of,
 )
 from router.prompts import Extent
-from router.types import Kind, OutputMoments, Reason, Slo, StepModel
+from router.request_kinds import Kind
+from router.types import OutputMoments, Reason, Slo, StepModel
 
 SIMPLE = StepModel(a_s=0.010, b_s=0.001, c_s=1e-6, d_s=1e-5, t0_s=0.02)
 

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from router.decide import decide
 from router.frozen import freeze, names_of, thaw
 from router.prompts import Beginning, Extent
+from router.request_kinds import Kind
 from router.types import (
     ApiState,
     Candidate,
     EngineState,
     Feature,
     Health,
-    Kind,
     Otherwise,
     OutputMoments,
     Policy,

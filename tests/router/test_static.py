@@ -5,8 +5,9 @@ import math
 import pytest
 
 from router.decide import decide
+from router.request_kinds import Kind
 from router.static import static_order
-from router.types import Health, Kind, Otherwise, Preference, Reason, Residency
+from router.types import Health, Otherwise, Preference, Reason, Residency
 
 WHY = "telemetry is silent"
 STALE = {"health": Health.UNKNOWN, "age_s": 12.0}

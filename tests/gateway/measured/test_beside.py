@@ -7,7 +7,8 @@ from ledger.journals.records import Tokens
 from ledger.prices.book import Price, Terms, cost_pusd, rates_from
 from ledger.prices.bundled import bundled_seed
 from router.prompts import Extent
-from router.types import Kind, OutputMoments, Request
+from router.request_kinds import Kind
+from router.types import OutputMoments, Request
 
 OUTPUT = OutputMoments(0, 150.0, 45_000.0, 300.0)
 

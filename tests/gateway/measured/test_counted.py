@@ -11,7 +11,8 @@ from gateway.measured.counted import completed, used
 from ledger.journals.records import Tokens
 from ledger.prices.book import Price, Terms, cost_pusd, rates_from
 from router.prompts import Extent
-from router.types import Kind, OutputMoments, Request
+from router.request_kinds import Kind
+from router.types import OutputMoments, Request
 
 FREE = rates_from({"input": 0, "output": 0})
 TOKENS = rates_from({"input": 2, "output": 8, "audio_input": 3})

@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from ledger.journals.records import AttemptSettled, Tokens
-from router.types import Kind, Reason
+from router.request_kinds import Kind
+from router.types import Reason
 
 PART = b"x" * 65_536
 PARTS = 400  # 25 MiB: far more than the buffers between both ends

@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.otel import words
-from router.types import Kind
+from router.request_kinds import Kind
 
 
 def test_every_kind_of_request_has_its_operation(plan) -> None:

@@ -25,7 +25,8 @@ from ledger.prices.book import Price, PriceBook, Terms, rates_from
 from ledger.prices.modellimits import ModelLimits
 from router.decide import decide
 from router.prompts import Beginning
-from router.types import Health, Kind, OutputMoments, Policy, Reason, Request
+from router.request_kinds import Kind
+from router.types import Health, OutputMoments, Policy, Reason, Request
 
 NOW_S = 50.0
 PUBLISHED = {

@@ -5,7 +5,8 @@ from gateway.whatif.planned import Planned
 from gateway.whatif.tables import notes, tables
 from gateway.whatif.traffic import Arrival
 from gateway.whatif.trial import trial
-from router.types import Candidate, Kind, Reason, Verdict
+from router.request_kinds import Kind
+from router.types import Candidate, Reason, Verdict
 
 ONE = Arrival(0.0, 100, 10, "chat", "search", session="s")
 
