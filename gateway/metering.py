@@ -20,9 +20,11 @@ from backends.errors import (
     UpstreamBroken,
 )
 from gateway.admission import Admission
-from gateway.attempt import Attempt, Outcome
+from gateway.attempt import Attempt
 from gateway.charging import charge, compared_pusd
 from gateway.clock import Clock
+from gateway.kinds import KINDS
+from gateway.kinds.outcome import Outcome
 from gateway.plan import Learned, Plan
 from gateway.refusals import Short
 from gateway.request_counters import AttemptLabels, RequestCounters
@@ -32,7 +34,7 @@ from gateway.targets.heldoff import LIMITED
 from ledger.journals.journal import JournalError, JournalWriter
 from ledger.journals.records import AttemptOpened, AttemptSettled, Compared, RequestRefused, Tokens
 from ledger.prices.rates import BIGINT_LIMIT
-from router.request_kinds import KIND_TRAITS, Kind
+from router.request_kinds import KIND_TRAITS
 
 REFUSED = "refused"  # the target's own 4xx: the client's fault, not the target's
 _OF_THE_REQUEST = (REFUSED, TooLong.kind, Unserved.kind)
@@ -269,7 +271,7 @@ class Metering:
             )
         )
         tally.attempts += 1
-        if attempt.plan.request.kind is Kind.RERANK:
+        if KINDS[attempt.plan.request.kind].ranked:
             tally.ranked += tokens.input
         else:
             tally.input += tokens.input

@@ -14,12 +14,12 @@ from backends.errors import (
     WrongAddress,
 )
 from gateway.errors import RequestError
+from gateway.kinds import KINDS
 from gateway.limits import hosted
 from gateway.plan import Plan
 from ledger.budgets.desk import Refusal
 from ledger.journals.records import Status
 from router.explain import short
-from router.request_kinds import Kind
 from router.types import Feature, Reason, Verdict
 
 RETRY_AFTER_S = 1.0
@@ -50,10 +50,6 @@ _FIXES = {  # where no wait helps: the kind of the answer, the member to change,
     Reason.CANARY: ("bad_request", "model", _LEFT_OUT),
     Reason.QUALITY: ("bad_request", "model", _LEFT_OUT),
 }
-_SMALLER = {  # in place of the above: what makes such a request smaller
-    Kind.RERANK: ("documents", "Send fewer or shorter documents."),
-    Kind.TRANSCRIPTION: ("file", "Send less sound; how long a WAV lasts is known exactly."),
-}
 _FULL = frozenset({Reason.RATE_LIMIT, Reason.KV_HEADROOM, Reason.TTFT, Reason.TPOT})
 _AWAY = frozenset(
     {
@@ -64,12 +60,10 @@ _AWAY = frozenset(
 _ASKED_BY = {  # the member that asks for a feature
     Feature.TOOLS: "tools",
     Feature.JSON_SCHEMA: "response_format",
-    Feature.IMAGES: "messages",
     Feature.LOGPROBS: "logprobs",
     Feature.N: "n",
     Feature.REASONING: "reasoning_effort",
     Feature.STORE: "store",
-    Feature.MEDIA_URLS: "messages",
     Feature.HOSTED_TOOLS: "tools",
 }
 
@@ -113,7 +107,7 @@ def infeasible(plan: Plan) -> RequestError:
     if decision.reason in _FIXES:
         kind, param, fix = _FIXES[decision.reason]
         if decision.reason in (Reason.CONTEXT, Reason.PRICE_CAP):
-            param, fix = _SMALLER.get(plan.request.kind, (param, fix))
+            param, fix = KINDS[plan.request.kind].shorten or (param, fix)
         message = f"No target of `{plan.model}` can serve this: {detail}. {fix}"
         return RequestError(kind, message, param=param, retry=False)
     wait_s = _room_in_s(decision.verdicts)
@@ -148,8 +142,6 @@ def _lacking(plan: Plan) -> RequestError:
         key=len,
     )
     names = sorted({_asked_by(feature, plan) for feature in missing})
-    if plan.request.kind is Kind.RERANK:  # of media in what is ranked
-        names = ["documents"]
     fields, declared = ", ".join(f"`{name}`" for name in names), ", ".join(sorted(missing))
     return RequestError(
         "unsupported",
@@ -164,7 +156,7 @@ def _lacking(plan: Plan) -> RequestError:
 def _asked_by(feature: Feature, plan: Plan) -> str:
     if feature is Feature.HOSTED_TOOLS:  # by one of several
         return hosted.asked_by(plan.asked.members) or _ASKED_BY[feature]
-    return _ASKED_BY[feature]
+    return _ASKED_BY.get(feature) or KINDS[plan.request.kind].media_member
 
 
 def failed(error: BackendError) -> RequestError:

@@ -39,5 +39,3 @@ KIND_TRAITS: Final[dict[Kind, KindTraits]] = {
     Kind.TRANSCRIPTION: KindTraits(decoded=False),
 }
 DECODED_KINDS: Final = frozenset(kind for kind, traits in KIND_TRAITS.items() if traits.decoded)
-# What providers may charge for something beside tokens.
-MEASURED: Final = frozenset({Kind.RERANK, Kind.TRANSCRIPTION})

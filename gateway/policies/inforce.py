@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from gateway.clock import Clock
 from gateway.config.settings import Settings
-from gateway.intake import Asked
+from gateway.kinds.inference_request import Asked
 from gateway.plan import Plan, Plans
 from ledger.identity.keys import Identity
 from ledger.overrides import Override

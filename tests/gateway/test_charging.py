@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.attempt import Attempt, Outcome
+from gateway.attempt import Attempt
 from gateway.charging import TIER_LIMIT
 from gateway.charging import charge as charge_by
+from gateway.kinds.outcome import Outcome
 from ledger.accounts import provisional_charge_pusd
 from ledger.journals.records import Tokens
 from ledger.prices.book import Price, Schedule, Terms, rates_from

@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import pytest
 from prometheus_client import CollectorRegistry
 
-from gateway.attempt import Attempt, Outcome
+from gateway.attempt import Attempt
+from gateway.kinds.outcome import Outcome
 from gateway.metering import REFUSED, Metering
 from gateway.metrics.requests import Metrics
 from ledger.journals.journal import JournalFull
