@@ -18,6 +18,7 @@ from gateway.config.crosschecks_oidc import oidc
 from gateway.config.crosschecks_peers import peers
 from gateway.config.faults import Fault, Place, nearest, warning
 from gateway.config.schema import Provider, Settings
+from gateway.config.served_kinds import PROVIDER_DEFAULT
 from gateway.targets.eventaddress import kv_events_address, socket_path
 from ledger.unixsocket import PATH_BYTES
 from router.types import Feature
@@ -98,7 +99,7 @@ def features(settings: Settings) -> Iterator[Fault]:
 def dialects(settings: Settings) -> Iterator[Fault]:
     for name, provider in settings.providers.items():
         for index, kind in enumerate(provider.kinds):
-            if provider.kind == "litellm" and kind in ("rerank", "transcription"):
+            if provider.kind == "litellm" and kind not in PROVIDER_DEFAULT:
                 words = (
                     f"LiteLLM's adapter does not serve `{kind}` here: add a provider of "
                     "`kind: openai` with the `base_url` under which its own path stands"
