@@ -19,8 +19,9 @@ from pathlib import Path
 
 from backends.engine import gpus, ports
 from backends.engine.environment import Environment, flavour_here
-from backends.engine.flags import BadFlags, Launch, kind_of
+from backends.engine.flags import BadFlags, Launch
 from backends.engine.supervisor import EngineSpec, Phase, Status, Supervisor
+from backends.engine.tasks import task_of
 from backends.engine.turns import Turns
 from backends.environ import plain
 from gateway.clock import Clock
@@ -201,7 +202,7 @@ class EngineSupervision:
                 model=Path(engine.model).resolve(),
                 served_name=seat.served_name,
                 flavour=flavour_here(),
-                kind=kind_of(engine.kinds),
+                kind=task_of(engine.kinds),
                 flags=self._flags(seat, engine),
                 drain_s=self._settings.server.timeouts.drain_s,
                 gpus=own_gpus,

@@ -17,10 +17,10 @@ from typing import Any
 
 import httpx
 
-from backends.engine import profiles, silence
-from backends.engine.flags import Kind, kind_of
+from backends.engine import profiles
 from backends.engine.probes import ProbeError
 from backends.engine.profile import Profile, profile
+from backends.engine.tasks import TASKS, EngineTask, ReadingProbe, task_of
 from backends.simulator.shapefile import ShapeFileError, profile_of
 from backends.stepmodel import StepModel
 from gateway.config.credentials import engine_headers
@@ -29,8 +29,6 @@ from gateway.kinds.billable_units import AUDIO_MS_PER_TOKEN
 from gateway.runtime import EngineSeat
 
 DEFAULT_SLO_MS = (1000.0, 50.0)  # TTFT and TPOT of the capacity when no policy promises any
-READING_WORDS = (4, 64, 256)
-HEARING_S = (1, 8, 25)  # within the half minute that Whisper hears at once
 READING_ROUNDS = 3
 LEAST_SLOPE = 0.25  # of the longest input's time that is due to its tokens
 REQUEST_TIMEOUT_S = 30.0
@@ -61,9 +59,10 @@ class StepFits:
                 return Fitted(known.shape.step, None, f"simulated: {known.source}{dated}")
             proof = engine_headers(engine, seat.pool, self._environ)
             async with httpx.AsyncClient(timeout=timeout, trust_env=False, headers=proof) as client:
-                kind = kind_of(engine.kinds)
-                if kind != "generate":
-                    step = await _fit_reading(kind, seat, client)
+                kind = task_of(engine.kinds)
+                task = TASKS[kind]
+                if task.probe is not None:
+                    step = await _fit_reading(task, task.probe, seat, client)
                     return Fitted(step, await _version(seat, client), f"measured: {kind}")
                 return await self._measured(seat, engine, client)
         except (ProbeError, ShapeFileError, httpx.HTTPError) as error:
@@ -131,21 +130,20 @@ async def _version(seat: EngineSeat, client: httpx.AsyncClient) -> str | None:
     return version if isinstance(version, str) else None
 
 
-async def _fit_reading(kind: Kind, seat: EngineSeat, client: httpx.AsyncClient) -> StepModel:
+async def _fit_reading(
+    task: EngineTask, probe: ReadingProbe, seat: EngineSeat, client: httpx.AsyncClient
+) -> StepModel:
     """A line through the median times of short and long inputs."""
     points: list[tuple[int, float]] = []
-    for size in HEARING_S if kind == "transcription" else READING_WORDS:
-        path, asked = _question(kind, seat.served_name, size)
+    for size in probe.sizes:
+        question = probe.question(seat.served_name, size)
         times: list[float] = []
         for _ in range(READING_ROUNDS):
             began = time.monotonic()
-            answer = await client.post(seat.base_url + path, **asked)
+            answer = await client.post(seat.base_url + task.path, **question)
             answer.raise_for_status()
             times.append(time.monotonic() - began)
-        if kind == "transcription":
-            tokens = size * 1000 // AUDIO_MS_PER_TOKEN
-        else:
-            tokens = _tokens_told(answer)
+        tokens = size * 1000 // AUDIO_MS_PER_TOKEN if probe.seconds else _tokens_told(answer)
         points.append((tokens, median(times)))
     (short, fast), (long, slow) = points[0], points[-1]
     # Short inputs hide in the constant; a slope that chance made flat would serve them for nothing.
@@ -162,14 +160,3 @@ def _tokens_told(answer: httpx.Response) -> int:
         raise ProbeError(
             "its answer tells no prompt_tokens: nothing says how fast it reads"
         ) from error
-
-
-def _question(kind: Kind, model: str, size: int) -> tuple[str, dict[str, Any]]:
-    """So many words to read, or seconds to hear, in httpx's words."""
-    words = "token " * size
-    if kind == "rerank":
-        return "/rerank", {"json": {"model": model, "query": "token", "documents": [words]}}
-    if kind == "transcription":
-        sound = ("silence.wav", silence.wav(size), "audio/wav")
-        return "/audio/transcriptions", {"data": {"model": model}, "files": {"file": sound}}
-    return "/embeddings", {"json": {"model": model, "input": words}}
