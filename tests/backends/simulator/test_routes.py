@@ -26,8 +26,7 @@ def test_every_kind_of_request_is_simulated() -> None:
 
 
 def test_the_gateways_paths_are_served_and_its_batches_taken() -> None:
-    assert ENGINE_ROUTES.keys() == KIND_PATHS.keys()
-    assert API_ROUTES.keys() < KIND_PATHS.keys()
+    assert ENGINE_ROUTES.keys() | API_ROUTES.keys() == KIND_PATHS.keys()
     assert tuple(BATCH_ROUTES) == BATCH_PATHS
 
 
