@@ -25,9 +25,10 @@ from gateway.http.body import encode, open_members
 from gateway.http.connection import Connection, Header, connection_of
 from gateway.http.fields import Fields, read_fields
 from gateway.idempotency.submissions import Sent
-from gateway.intake import PATHS, Asked, read
+from gateway.kinds import KIND_PATHS
+from gateway.kinds.chat import CHAT_PATH
+from gateway.kinds.inference_request import Asked, IncomingBody
 from gateway.logs import REQUEST
-from gateway.measured.requests import RANKING, READERS, Arrived
 from gateway.relay import error_event
 from gateway.reply import JSON, Reply
 from ledger.identity.keys import Identity
@@ -40,7 +41,8 @@ SWEEP_S = 0.5
 SLOWEST_BYTES_PER_S = 16 * 1024  # of a body; the request's time as a whole is bounded, too
 LARGE_BYTES = 256 * 1024  # reading more takes longer than streams should wait
 LARGE_SPOKEN_BYTES = 64 * 1024  # so does translating
-HOT = frozenset((*PATHS, *SPOKEN, *READERS))
+HOT = frozenset((*KIND_PATHS, *SPOKEN))
+_CHAT_READER = KIND_PATHS[CHAT_PATH]  # other dialects send JSON, too
 ESTIMATED: Header = (b"x-breakeven-tokens", b"estimated")
 COMPRESSED = "The body is compressed (`content-encoding`). Send it as it is."
 CHALLENGE: Header = (b"www-authenticate", b"Bearer")
@@ -171,12 +173,10 @@ class HotApi:
     def _understood(self, path: str, fields: Fields, text: bytes, reply: Reply) -> Asked:
         """What the body asks for, in its dialect."""
         max_n, session = self._server.max_n, fields.session
-        if path in PATHS:
-            return read(path, open_members(text), max_n=max_n, session=session)
         if isinstance(reply, TranslatedReply):
             wall_s = self._clock.wall_us() // 1_000_000
             return reply.hear(open_members(text), max_n=max_n, session=session, wall_s=wall_s)
-        return READERS[path].read(Arrived(text, fields.media or "", session))
+        return KIND_PATHS[path].read(IncomingBody(text, fields.media or "", session, max_n))
 
     async def _translated(self, asked: Asked, identity: Identity, reply: TranslatedReply) -> None:
         """The same for a request in another dialect, or the number of its tokens."""
@@ -238,7 +238,7 @@ class HotApi:
 
 
 def _check_media_type(path: str, said: str) -> None:
-    reader = READERS.get(path, RANKING)
+    reader = KIND_PATHS.get(path, _CHAT_READER)
     if reader.media_type not in said.partition(";")[0].lower():
         raise RequestError("media_type", reader.fix)
 

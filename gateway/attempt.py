@@ -1,17 +1,13 @@
 """One try at one target, from dispatch to its outcome."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
-
-import msgspec
 
 from gateway.flight import Flight
 from gateway.observing import Story
 from gateway.plan import Plan, Step
 from gateway.relay import ByteRelay, EventRelay
 from gateway.targets.experience import Passage
-from ledger.journals.records import Hold, Status, Tokens
+from ledger.journals.records import Hold, Tokens
 from router.types import Verdict
 
 TELL_S = 0.04  # between two words to the board about one stream; chunks come faster
@@ -105,51 +101,3 @@ class Attempt:
         else:
             flight.grew(self.events - self.told_events)
         self.told_s, self.told_events = now_s, self.events
-
-
-class Outcome(msgspec.Struct, frozen=True):
-    """How an attempt ended; `usage` as the target reported it (None: it did not).
-
-    `billable`: whether the target may charge for it although it reported nothing; `said_bytes`:
-    of text in what came of a stream; `shown`: a picture was in it; `answer`: one in one piece,
-    measured only if need be.
-    """
-
-    status: Status
-    http_status: int
-    usage: Mapping[str, Any] | None = None
-    usage_final: bool = False
-    finish_reason: str | None = None
-    error: str | None = None
-    billable: bool = True
-    tier: str | None = None  # the service tier that the answer named
-    said_bytes: int = 0
-    shown: bool = False
-    answer: bytes | None = None
-
-    def __repr__(self) -> str:
-        return f"Outcome({self.status!r}, {self.http_status})"  # an answer is nobody's to show
-
-    @classmethod
-    def cut(
-        cls,
-        attempt: Attempt,
-        status: Status,
-        http_status: int,
-        *,
-        error: str | None = None,
-        billable: bool = True,
-    ) -> Self:
-        """An attempt that did not finish: the usage its relay saw last."""
-        relay = attempt.relay
-        return cls(
-            status,
-            http_status,
-            usage=None if relay is None else relay.usage,
-            usage_final=relay is not None and relay.usage_final,
-            error=error,
-            billable=billable,
-            tier=None if relay is None else relay.tier,
-            said_bytes=0 if relay is None else relay.said_bytes,
-            shown=relay is not None and relay.shown,
-        )

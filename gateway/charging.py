@@ -17,20 +17,21 @@ import msgspec
 from backends.chunks import plain_word
 from backends.errors import ServerError
 from backends.said import said_in_answer, shows_pictures
-from gateway.attempt import Attempt, Outcome
+from gateway.attempt import Attempt
 from gateway.disputes import Limits, contradicted, possible, prompt_possible, worth_reading
-from gateway.measured.beside import estimated
-from gateway.measured.counted import completed, used
-from gateway.measured.requests import AUDIO_MS_PER_TOKEN
+from gateway.kinds import KINDS
+from gateway.kinds.billable_units import AUDIO_MS_PER_TOKEN
+from gateway.kinds.kind_usage import completed, used
+from gateway.kinds.outcome import Outcome
 from gateway.targets.candidates import output_bound
 from ledger.accounts import provisional_charge_pusd
 from ledger.journals.records import Basis, Tokens
 from ledger.journals.token_kinds import TOKENS_LIMIT
 from ledger.prices.book import Price, cost_pusd, tier_cost_pusd, tier_of
-from ledger.usage import Convention, UsageError, tokens_from_usage
+from ledger.usage import UsageError
 from router.estimates import PRIOR_BYTES_PER_TOKEN, TokenRatio
 from router.forecast import engine_seconds
-from router.types import MEASURED, EngineState, Feature, Kind, Request, StepModel
+from router.types import EngineState, Feature, Request, StepModel
 
 TIER_LIMIT = 32  # characters of a provider's word that are kept
 _NOTHING = Tokens()
@@ -52,8 +53,11 @@ class Charge(msgspec.Struct, frozen=True):
 
 def charge(attempt: Attempt, outcome: Outcome, ratio: TokenRatio, *, now_s: float) -> Charge:
     """The attempt's charge at its end; `ratio` says how many tokens a text is."""
-    if attempt.plan.request.kind in MEASURED:
-        found = used(attempt, outcome)
+    request = attempt.plan.request
+    spec = KINDS[request.kind]
+    if spec.units is not None:
+        price = attempt.step.frozen.price
+        found = used(spec, spec.units, request, price, outcome, own=attempt.own)
     elif attempt.own:
         found = _own_tokens(attempt, outcome)
     else:
@@ -70,7 +74,7 @@ def charge(attempt: Attempt, outcome: Outcome, ratio: TokenRatio, *, now_s: floa
     engine_s = _engine_s(engine, engine.step, tokens.input + tokens.cache_write + heard, said)
     if _given_up(outcome, tokens):
         begun, engine_s = _until_now(attempt, engine, engine.step, now_s)
-        tokens = tokens if attempt.plan.request.kind in MEASURED else begun
+        tokens = begun if spec.units is None else tokens
     engine_us = round(engine_s * 1e6)
     cost = _own_cost(attempt, engine_us)
     return Charge(tokens, basis, engine_us, cost, disputed=disputed)
@@ -78,8 +82,9 @@ def charge(attempt: Attempt, outcome: Outcome, ratio: TokenRatio, *, now_s: floa
 
 def compared_pusd(request: Request, tokens: Tokens, price: Price) -> int:
     """What a comparator would have charged, by what its price lists; of nothing, nothing."""
-    if request.kind in MEASURED and tokens != _NOTHING:
-        tokens = completed(tokens, price, estimated(request, output=tokens.output))
+    units = KINDS[request.kind].units
+    if units is not None and tokens != _NOTHING:
+        tokens = completed(tokens, price, units.estimate(request, tokens.output))
     return cost_pusd(tokens, price)
 
 
@@ -89,7 +94,7 @@ def _reported(attempt: Attempt, outcome: Outcome) -> _Counted | None:
     if usage is None:
         return None
     try:
-        tokens = tokens_from_usage(usage, Convention.CACHED_INSIDE)
+        tokens = KINDS[attempt.plan.request.kind].usage(usage)
     except UsageError:
         return None  # implausible usage is not money: `basis` and the flag show it
     limits, said = _limits(attempt), outcome.said_bytes
@@ -194,7 +199,7 @@ def _most(attempt: Attempt) -> int:
 def _said_bytes(attempt: Attempt, outcome: Outcome) -> int:
     if outcome.answer is None:
         return outcome.said_bytes
-    if attempt.plan.request.kind is Kind.EMBEDDING:  # reading it all took 23 ms of the loop's
+    if not KINDS[attempt.plan.request.kind].answer_has_text:
         return 0
     return said_in_answer(outcome.answer)
 

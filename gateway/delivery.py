@@ -7,20 +7,20 @@ durable: a client that has seen the end of an answer has a row in the ledger, al
 import math
 from collections.abc import Callable
 
-from backends.answers import TEXTS, Found, media_type, read_ranking, read_transcript
+from backends.answers import TEXTS, Found, media_type
 from backends.base import Exchange
 from backends.errors import BackendError, HeadTimeout, Refused, TooLong, Unserved, WrongAddress
 from backends.exchange import drain, pour, read_all
 from backends.refusal import TOO_LONG, names_model, openai_refusal
-from gateway.attempt import Attempt, Outcome
+from gateway.attempt import Attempt
 from gateway.clock import Clock
 from gateway.http.connection import Header
-from gateway.measured.hearing import TranscriptRelay
+from gateway.kinds import KINDS
+from gateway.kinds.outcome import Outcome
 from gateway.metering import REFUSED, Metering
-from gateway.relay import ByteRelay, EventRelay, parse_answer
+from gateway.relay import ByteRelay, parse_answer
 from gateway.reply import JSON, Reply
 from router.explain import short
-from router.types import MEASURED, Kind
 
 ANSWER_LIMIT_BYTES = 64 * 1024 * 1024
 EVENTS = "text/event-stream"
@@ -41,17 +41,19 @@ class Delivery:
 
     async def answer(self, attempt: Attempt, exchange: Exchange, reply: Reply) -> None:
         """Deliver whatever the target answered; raises a `BackendError` when it breaks."""
+        read = KINDS[attempt.plan.asked.kind].read_answer
         if exchange.status >= 400:
             await self._refused(attempt, exchange, reply)
-        elif attempt.plan.asked.kind in MEASURED and not _flows(attempt, exchange):
-            await self._found(attempt, exchange, reply)
+        elif read is not None and not _flows(attempt, exchange):
+            await self._found(attempt, exchange, reply, read)
         elif attempt.plan.asked.stream:
             await self._stream(attempt, exchange, reply)
         else:
             await self._whole(attempt, exchange, reply)
 
     async def _stream(self, attempt: Attempt, exchange: Exchange, reply: Reply) -> None:
-        attempt.relay = relay = relay_for(attempt)
+        asked = attempt.plan.asked
+        attempt.relay = relay = KINDS[asked.kind].relay(asked, attempt.own)
         headers = _headers(attempt, STREAM, NO_CACHE)
         stream = Stream(attempt, relay, reply, self._clock.now_s, self._first_s)
         while not await pour(exchange, stream):
@@ -106,11 +108,17 @@ class Delivery:
         reply.booked(attempt.booked)
         await reply.whole(exchange.status, headers, body)
 
-    async def _found(self, attempt: Attempt, exchange: Exchange, reply: Reply) -> None:
+    async def _found(
+        self,
+        attempt: Attempt,
+        exchange: Exchange,
+        reply: Reply,
+        read: Callable[[bytes, str], Found],
+    ) -> None:
         """A ranking or a transcript in one piece, byte for byte and as what the target calls it."""
         body = await read_all(exchange, ANSWER_LIMIT_BYTES)
         media = media_type(exchange.headers)
-        found = _read(attempt.plan.asked.kind, body, media)
+        found = read(body, media)
         attempt.saw(self._clock.now_s(), 1)
         outcome = Outcome(
             "finished", 200, usage=found.usage, usage_final=True, said_bytes=found.said_bytes
@@ -195,24 +203,9 @@ class Stream:
         return self._now_s() - self._attempt.dispatched_s > self._first_s
 
 
-def relay_for(attempt: Attempt) -> EventRelay | ByteRelay:
-    """Event-aligned for own engines (running usage is cut out), bytes for APIs."""
-    asked = attempt.plan.asked
-    if asked.kind is Kind.TRANSCRIPTION:
-        return TranscriptRelay()
-    choices, hide = asked.n * asked.prompts, not asked.wants_usage
-    if attempt.own:
-        return EventRelay(hide, choices=choices, n=asked.n, keep_running=asked.wants_running_usage)
-    return ByteRelay(hide, choices=choices)
-
-
 def _flows(attempt: Attempt, exchange: Exchange) -> bool:
     """Whether the answer is a stream: not every target that is asked for one knows any."""
     return attempt.plan.asked.stream and media_type(exchange.headers) == EVENTS
-
-
-def _read(kind: Kind, body: bytes, media: str) -> Found:
-    return read_ranking(body) if kind is Kind.RERANK else read_transcript(body, media)
 
 
 def _headers(attempt: Attempt, *first: Header) -> list[Header]:

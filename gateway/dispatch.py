@@ -16,14 +16,17 @@ from backends.base import Call, Deadlines, Exchange
 from backends.errors import BackendError, Overloaded, Overtaken
 from backends.ratelimit import RateLimit, parse_rate_limit
 from gateway.admission import Admission
-from gateway.attempt import Attempt, Outcome, Tries
+from gateway.attempt import Attempt, Tries
 from gateway.clock import Clock
 from gateway.delivery import Delivery
 from gateway.demanded import Demanded
 from gateway.errors import RequestError, let_go
 from gateway.flight import Flights
 from gateway.idempotency.submissions import Submissions
-from gateway.intake import Asked, body_for
+from gateway.intake import body_for
+from gateway.kinds import KINDS
+from gateway.kinds.inference_request import Asked
+from gateway.kinds.outcome import Outcome
 from gateway.limits.ratelimits import RateLimits, over_rate
 from gateway.limits.waiting import Full, WaitingRoom
 from gateway.metering import Metering
@@ -45,7 +48,7 @@ from ledger.journals.journal import JournalError
 from ledger.journals.records import Status
 from router.filters import counted_tokens
 from router.reasons import PERMANENT, Reason
-from router.types import Kind, Otherwise
+from router.types import Otherwise
 
 MAX_ATTEMPTS = 3  # as the SRE book advises: more tries multiply an outage
 CLIENT_GONE = "client_gone"  # any other ending was our own doing
@@ -53,7 +56,6 @@ UNRECORDED = "The request cannot be recorded at the moment."
 RETRY_S = 5.0
 # OpenAI's reasoning models refuse the older name; most others know no other.
 CAP_NAMES = {"openai": "max_completion_tokens"}
-SPUN = (Kind.CHAT, Kind.COMPLETION, Kind.TRANSCRIPTION)  # token by token
 NOBODY = 499  # the status that proxies log for a client that closed its connection
 RESTARTING = 503
 # What a client is told whose request was ended, where it can be told anything.
@@ -274,7 +276,7 @@ class Dispatcher:
         except asyncio.CancelledError:
             status: Status = "client_gone" if reply.ended_by == CLIENT_GONE else "timeout"
             told = TOLD.get(reply.ended_by or "", RESTARTING)
-            self.metering.settle_later(attempt, Outcome.cut(attempt, status, told))
+            self.metering.settle_later(attempt, Outcome.cut(attempt.relay, status, told))
             raise
         finally:
             for promise in (attempt.flight, attempt.passage):
@@ -283,7 +285,7 @@ class Dispatcher:
             if exchange is not None:
                 await exchange.aclose()
             # A defect above must not leave the row open; after a settle this does nothing.
-            self.metering.settle_later(attempt, Outcome.cut(attempt, "upstream_error", 500))
+            self.metering.settle_later(attempt, Outcome.cut(attempt.relay, "upstream_error", 500))
             if reply.use is not None:
                 reply.use.tokens += attempt.tokens
         if attempt.plan.sticky_key is not None:
@@ -310,7 +312,7 @@ class Dispatcher:
         asked, form = plan.asked, plan.asked.form
         # A file may be answered whole although a stream was asked for: whisper-1 knows no streams.
         streamed, media = (asked.stream, None) if form is None else (False, form.content_type)
-        whole = not asked.stream and asked.kind in SPUN
+        whole = not asked.stream and KINDS[asked.kind].generated
         deadlines = self.whole if whole else self.deadlines
         call = Call(asked.path, body, streamed, headers, deadlines, media)
         exchange = await target.backend.open(call)
@@ -342,7 +344,7 @@ class Dispatcher:
                 self.experience.wait(target.row, error.retry_after_s)
         status, http_status = status_of(error)
         outcome = Outcome.cut(
-            attempt, status, http_status, error=error.kind, billable=error.billable
+            attempt.relay, status, http_status, error=error.kind, billable=error.billable
         )
         if not reply.started:
             self.metering.settle_later(attempt, outcome)

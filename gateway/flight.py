@@ -14,7 +14,8 @@ from gateway.targets.slots import Board
 from router.deadlines import bearable_ms
 from router.feedback import predicted_s, pull
 from router.forecast import kv_longest_tokens, kv_rounded, work_of
-from router.types import UNDECODED, Slo, StepModel
+from router.request_kinds import KIND_TRAITS
+from router.types import Slo, StepModel
 
 PIECE_S = 0.5  # of a stream that runs: an engine that slows down is seen before its answers end
 COUNT_LIMIT = 2**31  # tokens; sums of more are not exact in a cell, and no engine holds them
@@ -45,8 +46,9 @@ class Flights:
         state = verdict.candidate.engine
         if state is None:
             return None
-        prompt, output = request.prompt_tokens, None
-        if plan.asked.stream and request.n == 1 and request.kind not in UNDECODED:  # followed
+        prompt, output, slo = request.prompt_tokens, None, plan.policy.slo
+        decoded = KIND_TRAITS[request.kind].decoded
+        if plan.asked.stream and request.n == 1 and decoded:  # followed
             longest = kv_longest_tokens(work_of(request, plan.policy), verdict.candidate)
             output = longest - prompt
         promise = Promise(
@@ -55,9 +57,9 @@ class Flights:
             request.n,
             output,
             state.kv_block_tokens,
-            plan.policy.slo if plan.asked.stream else None,
+            slo if plan.asked.stream else None,
             now_s,
-            None if request.kind in UNDECODED else bearable_ms(plan.policy.slo.tpot_ms, state.step),
+            bearable_ms(slo.tpot_ms, state.step) if decoded else None,
             state.step,
             plan.asked.stream,
         )

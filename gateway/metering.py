@@ -20,9 +20,11 @@ from backends.errors import (
     UpstreamBroken,
 )
 from gateway.admission import Admission
-from gateway.attempt import Attempt, Outcome
+from gateway.attempt import Attempt
 from gateway.charging import charge, compared_pusd
 from gateway.clock import Clock
+from gateway.kinds import KINDS
+from gateway.kinds.outcome import Outcome
 from gateway.plan import Learned, Plan
 from gateway.refusals import Short
 from gateway.request_counters import AttemptLabels, RequestCounters
@@ -32,7 +34,7 @@ from gateway.targets.heldoff import LIMITED
 from ledger.journals.journal import JournalError, JournalWriter
 from ledger.journals.records import AttemptOpened, AttemptSettled, Compared, RequestRefused, Tokens
 from ledger.prices.rates import BIGINT_LIMIT, prompt_tokens
-from router.types import UNDECODED, Kind
+from router.request_kinds import KIND_TRAITS
 
 REFUSED = "refused"  # the target's own 4xx: the client's fault, not the target's
 _OF_THE_REQUEST = (REFUSED, TooLong.kind, Unserved.kind)
@@ -192,7 +194,7 @@ class Metering:
         slo = attempt.plan.policy.slo
         request = attempt.plan.request
         further = max(0.0, tokens.output / request.n - 1)
-        if request.kind in UNDECODED:
+        if not KIND_TRAITS[request.kind].decoded:
             further = 0.0
         if slo.ttft_ms is None or (slo.tpot_ms is None and further):
             return None
@@ -201,10 +203,11 @@ class Metering:
         return took_s * 1e3 <= allowed_ms
 
     def _tpot_s(self, attempt: Attempt, tokens: Tokens) -> float | None:
-        if not attempt.plan.asked.stream or attempt.plan.request.kind in UNDECODED:
+        request = attempt.plan.request
+        if not attempt.plan.asked.stream or not KIND_TRAITS[request.kind].decoded:
             return None
         first, last = attempt.first_token_s, attempt.last_token_s
-        per_choice = tokens.output / attempt.plan.request.n
+        per_choice = tokens.output / request.n
         if first is None or last is None or per_choice < 2:
             return None
         return (last - first) / (per_choice - 1)
@@ -244,7 +247,7 @@ class Metering:
         request, verdict = attempt.plan.request, attempt.step.verdict
         note, backend = self._metrics.calibration.note, _backend(attempt)
         note(Estimate.PROMPT_TOKENS, backend, request.prompt_tokens, prompt)
-        if request.kind not in UNDECODED:
+        if KIND_TRAITS[request.kind].decoded:
             most, mean = request.max_tokens, request.output.mean
             expected = mean if most is None else min(mean, most)
             note(Estimate.OUTPUT_TOKENS, backend, expected, choice)
@@ -268,7 +271,7 @@ class Metering:
             )
         )
         tally.attempts += 1
-        if attempt.plan.request.kind is Kind.RERANK:
+        if KINDS[attempt.plan.request.kind].ranked:
             tally.ranked += tokens.input
         else:
             tally.input += tokens.input
@@ -378,7 +381,7 @@ def _feed_back(attempt: Attempt, tokens: Tokens) -> None:
     """Observed against predicted step time of a stream's decode."""
     engine, flight = attempt.step.frozen.candidate.engine, attempt.flight
     first, last = attempt.first_token_s, attempt.last_token_s
-    if attempt.plan.request.kind in UNDECODED:
+    if not KIND_TRAITS[attempt.plan.request.kind].decoded:
         return
     if engine is None or engine.step is None or flight is None or first is None or last is None:
         return

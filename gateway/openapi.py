@@ -8,7 +8,8 @@ from html import escape
 from typing import Any
 
 from backends.answers import TEXTS
-from gateway.openapi_bodies import RANKINGS, SOUNDS, bodies
+from gateway.kinds.spec import PathDescription
+from gateway.openapi_bodies import INFERENCE_PATHS
 
 _ERROR = {
     "description": "OpenAI-style error",
@@ -34,29 +35,6 @@ _ERROR = {
     },
 }
 
-_SUMMARIES = {
-    "/v1/chat/completions": "Chat completion",
-    "/v1/completions": "Completion",
-    "/v1/embeddings": "Embeddings",
-    "/v1/messages": "Anthropic's Messages, as a chat completion",
-    "/v1/messages/count_tokens": "How many tokens such a request may have (an estimate)",
-    "/v1/responses": "OpenAI's Responses, as a chat completion; nothing is kept",
-    **dict.fromkeys(RANKINGS, "Documents ranked by a query"),
-    "/v1/audio/transcriptions": "Sound written down",
-    "/v1/audio/translations": "Sound written down in English",
-}
-_TOLD = {  # what an answer has at least; the rest is as the target wrote it
-    "/v1/chat/completions": ["id", "object", "created", "model", "choices"],
-    "/v1/completions": ["id", "object", "created", "model", "choices"],
-    "/v1/embeddings": ["object", "data", "model", "usage"],
-    "/v1/messages": ["id", "type", "role", "model", "content", "stop_reason", "usage"],
-    "/v1/messages/count_tokens": ["input_tokens"],
-    "/v1/responses": ["id", "object", "created_at", "model", "status", "output"],
-    "/v1/audio/transcriptions": ["text"],
-    "/v1/audio/translations": ["text"],
-}
-_RANKED = {"type": "object", "anyOf": [{"required": ["results"]}, {"required": ["data"]}]}
-_STREAMED = _TOLD.keys() - {"/v1/embeddings", "/v1/messages/count_tokens"}
 _EVENT = {
     "type": "object",
     "required": ["data"],
@@ -152,13 +130,13 @@ def described(document: dict[str, Any], max_n: int = 8) -> dict[str, Any]:
                 response = operation.setdefault("responses", {}).setdefault(status, {})
                 response.setdefault("description", "What is missing")
                 response["content"] = told
-    for path, body in bodies(max_n).items():
-        paths[path] = {"post": _operation(path, body)}
+    for path, inference in INFERENCE_PATHS.items():
+        paths[path] = {"post": _operation(path, inference, max_n)}
     for path, operations in paths.items():
         for operation in operations.values():
             responses = operation.setdefault("responses", {})
             responses.pop("422", None)  # FastAPI's form of an error, which nothing here has
-            if path.startswith("/v1/") or path in _SUMMARIES:
+            if path.startswith("/v1/") or path in INFERENCE_PATHS:
                 operation["security"] = [{"key": []}, {"x-api-key": []}]
                 error = _OF_ANTHROPIC if path.startswith("/v1/messages") else _ERROR
                 responses |= {"4XX": error, "5XX": error}
@@ -185,20 +163,18 @@ def page(document: dict[str, Any]) -> str:
     return _PAGE.format(title=escape(document["info"]["title"]), rows="\n".join(rows))
 
 
-def _operation(path: str, body: dict[str, Any]) -> dict[str, Any]:
-    told = {"type": "object", "required": _TOLD[path]} if path in _TOLD else _RANKED
-    content: dict[str, Any] = {"application/json": {"schema": told}}
-    sent = "application/json"
-    if path in SOUNDS:
-        sent = "multipart/form-data"
+def _operation(path: str, described: PathDescription, max_n: int) -> dict[str, Any]:
+    content: dict[str, Any] = {"application/json": {"schema": described.answer}}
+    sent = "multipart/form-data" if described.form else "application/json"
+    if described.texts:
         content |= {media: {"schema": {"type": "string"}} for media in sorted(TEXTS)}
-    if path in _STREAMED:
+    if described.streamed:
         content["text/event-stream"] = {"schema": _EVENT}
     return {
         "tags": ["inference"],
-        "summary": _SUMMARIES[path],
+        "summary": described.summary,
         "operationId": path.strip("/").replace("/", "_"),
-        "requestBody": {"required": True, "content": {sent: {"schema": body}}},
+        "requestBody": {"required": True, "content": {sent: {"schema": described.body(max_n)}}},
         "responses": {
             "200": {
                 "description": "The target's answer; server-sent events if streamed",

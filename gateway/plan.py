@@ -14,8 +14,8 @@ from gateway.clock import Clock
 from gateway.config.conditions import Asking
 from gateway.decisions.states import States
 from gateway.failsafe import FailSafe
-from gateway.intake import Asked
-from gateway.measured.requests import sound_tokens
+from gateway.kinds.billable_units import sound_tokens
+from gateway.kinds.inference_request import Asked
 from gateway.policies.rulings import Terms
 from gateway.routes import Route, Routes
 from gateway.targets.candidates import Candidates, Frozen

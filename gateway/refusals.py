@@ -15,31 +15,26 @@ from backends.errors import (
     WrongAddress,
 )
 from gateway.errors import RequestError
+from gateway.kinds import KINDS
 from gateway.limits import hosted
 from gateway.plan import Plan
 from ledger.budgets.desk import Refusal
 from ledger.journals.records import Status
 from router.explain import short
 from router.reasons import REASONS, Outlook, Reason, with_outlook
-from router.types import Feature, Kind, Verdict
+from router.types import Feature, Verdict
 
 RETRY_AFTER_S = 1.0
 _MEND = "This cannot pass by itself: name another model, and tell the gateway's operator"
 _BASE_URL = "that its `base_url` (or `endpoints`) in the gateway's configuration is wrong."
-_SMALLER = {  # in place of the reason's own remedy: what makes such a request smaller
-    Kind.RERANK: ("documents", "Send fewer or shorter documents."),
-    Kind.TRANSCRIPTION: ("file", "Send less sound; how long a WAV lasts is known exactly."),
-}
 _FULL, _AWAY = with_outlook(Outlook.FULL), with_outlook(Outlook.AWAY)
 _ASKED_BY = {  # the member that asks for a feature
     Feature.TOOLS: "tools",
     Feature.JSON_SCHEMA: "response_format",
-    Feature.IMAGES: "messages",
     Feature.LOGPROBS: "logprobs",
     Feature.N: "n",
     Feature.REASONING: "reasoning_effort",
     Feature.STORE: "store",
-    Feature.MEDIA_URLS: "messages",
     Feature.HOSTED_TOOLS: "tools",
 }
 
@@ -124,7 +119,7 @@ def infeasible(plan: Plan) -> RequestError:
     if remedy is not None:
         param, fix = remedy.member, remedy.advice
         if decision.reason in (Reason.CONTEXT, Reason.PRICE_CAP):
-            param, fix = _SMALLER.get(plan.request.kind, (param, fix))
+            param, fix = KINDS[plan.request.kind].shorten or (param, fix)
         message = f"No target of `{plan.model}` can serve this: {detail}. {fix}"
         return RequestError(remedy.error, message, param=param, retry=False)
     wait_s = _room_in_s(decision.verdicts)
@@ -159,8 +154,6 @@ def _lacking(plan: Plan) -> RequestError:
         key=len,
     )
     names = sorted({_asked_by(feature, plan) for feature in missing})
-    if plan.request.kind is Kind.RERANK:  # of media in what is ranked
-        names = ["documents"]
     fields, declared = ", ".join(f"`{name}`" for name in names), ", ".join(sorted(missing))
     return RequestError(
         "unsupported",
@@ -175,7 +168,7 @@ def _lacking(plan: Plan) -> RequestError:
 def _asked_by(feature: Feature, plan: Plan) -> str:
     if feature is Feature.HOSTED_TOOLS:  # by one of several
         return hosted.asked_by(plan.asked.members) or _ASKED_BY[feature]
-    return _ASKED_BY[feature]
+    return _ASKED_BY.get(feature) or KINDS[plan.request.kind].media_member
 
 
 def failed(

@@ -16,7 +16,8 @@ from math import isinf
 from router.forecast import Forecast
 from router.objective import miss_probability
 from router.reasons import Reason, Rejection
-from router.types import UNDECODED, Candidate, EngineState, Health, Policy, Request, Residency
+from router.request_kinds import KIND_TRAITS
+from router.types import Candidate, EngineState, Health, Policy, Request, Residency
 
 Filter = Callable[[Request, Policy, Candidate], Rejection | None]
 ForecastFilter = Callable[[Policy, Candidate, Forecast], Rejection | None]
@@ -58,7 +59,7 @@ def health(request: Request, policy: Policy, candidate: Candidate) -> Rejection 
         return _HEALTH_REASONS[engine.health], _seen(engine)
     if engine.step is None and _promised(policy, engine):
         return Reason.UNKNOWN_STATE, "no step model to predict the SLO with"
-    if engine.kv_capacity_tokens <= 0 and request.kind not in UNDECODED:
+    if engine.kv_capacity_tokens <= 0 and KIND_TRAITS[request.kind].decoded:
         return Reason.UNKNOWN_STATE, "the size of its KV cache is not known"
     return None if engine.sane else (Reason.UNKNOWN_STATE, "metrics missing or absurd")
 
@@ -80,7 +81,7 @@ def context(request: Request, _policy: Policy, candidate: Candidate) -> Rejectio
     output = 1 if request.max_tokens is None else request.max_tokens
     if request.prompt_tokens_bound + output <= candidate.context_tokens:
         return None
-    if request.kind in UNDECODED:
+    if not KIND_TRAITS[request.kind].decoded:
         output = 0
     extent = request.extent
     longest = 1.0 if extent is None else extent.longest
@@ -155,7 +156,7 @@ def rate_limit(request: Request, _policy: Policy, candidate: Candidate) -> Rejec
 
 def counted_tokens(request: Request) -> int:
     """What providers count against a limit: the prompt and what it may answer."""
-    if request.kind in UNDECODED:
+    if not KIND_TRAITS[request.kind].decoded:
         return request.prompt_tokens
     output = request.output.mean if request.max_tokens is None else request.max_tokens
     return request.prompt_tokens + round(request.n * output)

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from math import ceil, inf
 from typing import NamedTuple
 
-from router.types import UNDECODED, Candidate, EngineState, Policy, Request, StepModel
+from router.request_kinds import KIND_TRAITS
+from router.types import Candidate, EngineState, Policy, Request, StepModel
 from router.value import value
 
 EXACT_RESIDENTS = 32  # up to which a peak is counted in blocks, beyond it bounded from above
@@ -71,7 +72,7 @@ def work_of(request: Request, policy: Policy) -> Work:
     floor = policy.kv_headroom_floor
     scale = 1.0 if floor is None else 1.0 / (1.0 - floor) if floor < 1.0 else inf
     ttft = slo.ttft_ms
-    if request.kind in UNDECODED:
+    if not KIND_TRAITS[request.kind].decoded:
         longest, context = prompt, float(choices * prompt)
         if request.extent is not None:  # each input leaves the cache before the last one enters it
             longest, scale = 0, 0.0

@@ -15,13 +15,13 @@ from typing import Any
 
 from router.prompts import Beginning, Extent
 from router.reasons import Reason, Rejection
+from router.request_kinds import Kind
 from router.types import (
     ApiState,
     Candidate,
     EngineState,
     Feature,
     Health,
-    Kind,
     Otherwise,
     OutputMoments,
     Policy,

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from router.decide import most_hopeful
 from router.filters import FILTERS, health
 from router.reasons import Reason, Rejection
+from router.request_kinds import KIND_TRAITS
 from router.types import (
-    UNDECODED,
     Candidate,
     Decision,
     EngineState,
@@ -92,7 +92,7 @@ def _longest_tokens(request: Request, candidate: Candidate) -> int:
     if engine is None:
         return 0
     longest = request.prompt_tokens
-    if request.kind not in UNDECODED:
+    if KIND_TRAITS[request.kind].decoded:
         most = request.max_tokens
         longest = max(longest, candidate.context_tokens) if most is None else longest + most
     block = max(1, engine.kv_block_tokens)

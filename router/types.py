@@ -15,23 +15,8 @@ from typing import NamedTuple
 
 from router.prompts import Beginning, Extent
 from router.reasons import Reason, Rejection
+from router.request_kinds import Kind
 from router.value import value
-
-
-class Kind(StrEnum):
-    """What the request asks for; filters and units differ per kind."""
-
-    CHAT = "chat"
-    COMPLETION = "completion"
-    EMBEDDING = "embedding"
-    RERANK = "rerank"
-    TRANSCRIPTION = "transcription"
-
-
-# Their answers come at once, or piece by piece of what was heard: no TPOT, no KV cache that grows.
-UNDECODED = frozenset({Kind.EMBEDDING, Kind.RERANK, Kind.TRANSCRIPTION})
-# What providers may charge for something beside tokens.
-MEASURED = frozenset({Kind.RERANK, Kind.TRANSCRIPTION})
 
 
 class Feature(StrEnum):

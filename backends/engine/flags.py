@@ -13,26 +13,15 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 from backends.engine import adapters
 from backends.engine.environment import Environment, Flavour, variables
 from backends.engine.packages import run
-
-Kind = Literal["generate", "embedding", "rerank", "transcription"]
-_POOLS = ("embedding", "rerank")
+from backends.engine.tasks import TASKS, TaskName
 
 _MODULE = "vllm.entrypoints.openai.api_server"
 _CACHE = "breakeven-flags.json"
 _HELP_TIMEOUT_S = 180.0
-
-
-def kind_of(serves: Sequence[str]) -> Kind:
-    """What an engine is started and asked as, by the endpoints that its model serves."""
-    kinds: tuple[Kind, ...] = ("embedding", "rerank", "transcription")
-    if "chat" in serves or "completion" in serves:
-        return "generate"
-    return next((kind for kind in kinds if kind in serves), "generate")
 
 
 class BadFlags(Exception):
@@ -52,7 +41,7 @@ class Launch:
     model: Path
     served_name: str
     flavour: Flavour = "cpu"
-    kind: Kind = "generate"
+    kind: TaskName = "generate"
     flags: tuple[str, ...] = ()
     eager: bool = True
     drain_s: float = 30.0
@@ -132,9 +121,10 @@ def _ours(launch: Launch, port: int) -> list[tuple[str, Sequence[str]]]:
         ours.append(("--otlp-traces-endpoint", [launch.traces]))
     if launch.flavour == "cpu" and launch.eager:
         ours.append(("--enforce-eager", []))
-    if launch.kind in _POOLS:
+    task = TASKS[launch.kind]
+    if task.pooling:
         ours.append(("--runner", ["pooling"]))
-    elif launch.kind == "generate" and _speaks_hermes(launch.model):
+    elif task.calls_tools and _speaks_hermes(launch.model):
         ours += [("--enable-auto-tool-choice", []), ("--tool-call-parser", ["hermes"])]
     return ours
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import httpx
 
-from backends.engine import silence
-from backends.engine.flags import Kind
+from backends.engine.tasks import TASKS, TaskName
 
 _HEALTH_TIMEOUT_S = 5.0
 _REQUEST_TIMEOUT_S = 300.0
@@ -28,27 +27,14 @@ async def answers_health(client: httpx.AsyncClient, base_url: str) -> bool:
     return answer.status_code == 200
 
 
-async def warm_up(client: httpx.AsyncClient, base_url: str, model: str, kind: Kind) -> None:
+async def warm_up(client: httpx.AsyncClient, base_url: str, model: str, kind: TaskName) -> None:
     """One request of the kind that the model serves."""
-    path, told, asked = _question(kind, model)
+    task = TASKS[kind]
+    path, told = task.path, task.told
     try:
-        answer = await client.post(base_url + path, timeout=_REQUEST_TIMEOUT_S, **asked)
+        answer = await client.post(base_url + path, timeout=_REQUEST_TIMEOUT_S, **task.ready(model))
         document: dict[str, Any] = answer.json()
     except (httpx.HTTPError, ValueError) as error:
         raise WarmUpFailed(f"{path}: {type(error).__name__} {error}") from error
     if answer.status_code != 200 or document.get(told) in (None, []):
         raise WarmUpFailed(f"{path}: {answer.status_code} {answer.text[:300]}")
-
-
-def _question(kind: Kind, model: str) -> tuple[str, str, dict[str, Any]]:
-    """Path, the member that an answer has, and the request in httpx's words."""
-    if kind == "embedding":
-        return "/embeddings", "data", {"json": {"model": model, "input": "ready?"}}
-    if kind == "rerank":
-        body: dict[str, Any] = {"model": model, "query": "ready?", "documents": ["ready"]}
-        return "/rerank", "results", {"json": body}
-    if kind == "transcription":
-        sound = ("silence.wav", silence.wav(1.0), "audio/wav")
-        return "/audio/transcriptions", "text", {"data": {"model": model}, "files": {"file": sound}}
-    body = {"model": model, "prompt": "ready?", "max_tokens": 1, "logprobs": 1}
-    return "/completions", "choices", {"json": body}

@@ -20,11 +20,12 @@ import msgspec
 
 from backends.simulator import asgi
 from backends.simulator.asgi import Receive, Scope, Send
+from backends.simulator.routes import BATCH_ROUTES
 
 PATHS = ("/v1/files", "/v1/batches")
 LISTED = 20
 WINDOW_S = 86_400
-ENDPOINTS = ("/v1/chat/completions", "/v1/completions", "/v1/embeddings")
+ENDPOINTS = tuple(BATCH_ROUTES)
 Ask = Callable[[str, bytes, str], Awaitable[tuple[int, bytes]]]
 """(path, body, request id) -> (status, body) of one line."""
 

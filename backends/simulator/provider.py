@@ -19,17 +19,16 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from backends.simulator import asgi, jobs, transcripts, vectors, words
-from backends.simulator.answers import embeddings
+from backends.simulator import asgi, jobs, transcripts
 from backends.simulator.asgi import Receive, Scope, Send
-from backends.simulator.dialect import RefusedError, Rules, parse, parse_embedding
+from backends.simulator.dialect import RefusedError, Rules, parse
 from backends.simulator.faults import Fault, Faults
 from backends.simulator.generation import Generation, Headers, Setting, refusal
 from backends.simulator.jobs import Jobs
 from backends.simulator.journal import Journal
 from backends.simulator.latency import Latency, LatencySource
 from backends.simulator.quota import Quota
-from backends.simulator.ranking import parse_ranking, ranked
+from backends.simulator.routes import API_ROUTES, BATCH_ROUTES, Call, CallSite, Reader
 from backends.simulator.running import bind, run
 from backends.simulator.server import LINES, OWNER
 
@@ -155,10 +154,7 @@ class Provider:
 
         scope = {"path": path, "headers": [(b"x-request-id", request_id.encode())]}
         try:
-            if path == "/v1/embeddings":
-                await self._embed(body, keep)
-            else:
-                await self._complete(body, None, scope, nothing, keep)
+            await BATCH_ROUTES[path].serve(self, Call(body, scope, nothing, keep))
         except RefusedError as error:
             kind, code = ERRORS.get(error.kind, (400, None))
             await self._refuse(scope, keep, Problem(kind, error.message, error.param, code))
@@ -169,21 +165,15 @@ class Provider:
         if fault is not None and fault.fault == "status":
             await self._fail(scope, send, fault)
             return
-        if scope["path"] == "/v1/embeddings":
-            await self._embed(body, send)
-        elif scope["path"] in {"/v1/chat/completions", "/v1/completions"}:
-            await self._complete(body, fault, scope, receive, send)
-        elif scope["path"] in {"/v1/rerank", "/v2/rerank"}:
-            await self._rank(body, scope, send)
-        elif scope["path"] in {"/v1/audio/transcriptions", "/v1/audio/translations"}:
-            await self._transcribe(body, fault, scope, send)
-        else:
+        kind = API_ROUTES.get(scope["path"])
+        if kind is None:
             await asgi.reply_json(send, 404, {"error": {"message": "no such route"}})
+        else:
+            await kind.serve(self, Call(body, scope, receive, send, fault))
 
-    async def _complete(
-        self, body: bytes, fault: Fault | None, scope: Scope, receive: Receive, send: Send
-    ) -> None:
-        ask = parse(body, chat=scope["path"] == "/v1/chat/completions", rules=self._rules)
+    async def complete(self, call: Call, *, chat: bool) -> None:
+        _, scope, receive, send, fault = call
+        ask = parse(call.body, chat=chat, rules=self._rules)
         now_s = asyncio.get_running_loop().time()
         if not self._quota.take(ask.prompt_tokens, now_s):
             message = f"Rate limit reached for {ask.model}. Please try again later."
@@ -203,31 +193,22 @@ class Provider:
             cut_after = fault.after_tokens
         await generation.run(receive, send, headers=self._quota.headers(now_s), cut_after=cut_after)
 
-    async def _embed(self, body: bytes, send: Send) -> None:
-        model, inputs, base64 = parse_embedding(body, self._rules)
-        ttft_s, _ = self._latency.draw(self._rng)
-        await asyncio.sleep(ttft_s)
-        found: list[Any] = [vectors.vector(entry) for entry in inputs]
-        if base64:
-            found = [vectors.in_base64(entry) for entry in found]
-        tokens = sum(words.count(entry) for entry in inputs)
-        await asgi.reply(send, 200, embeddings(model, found, tokens))
-
-    async def _rank(self, body: bytes, scope: Scope, send: Send) -> None:
-        """Tokens under the first version's path, searches under the second's, as Cohere."""
-        ranking = parse_ranking(body, self._rules)
-        ttft_s, _ = self._latency.draw(self._rng)
-        await asyncio.sleep(ttft_s)
-        searches = scope["path"] == "/v2/rerank"
+    def _number(self) -> str:
         self._served += 1
-        number = f"{self._created:08x}{self._served:08x}"
-        answer = ranked(ranking, id=number, searches=searches, documents=False)
-        await asgi.reply(send, 200, answer)
+        return f"{self._created:08x}{self._served:08x}"
 
-    async def _transcribe(self, body: bytes, fault: Fault | None, scope: Scope, send: Send) -> None:
+    async def read(self, call: Call, reader: Reader) -> None:
+        site = CallSite(call.scope["path"], api=True, number=self._number)
+        request = reader(call.body, self._rules, site)
+        ttft_s, _ = self._latency.draw(self._rng)
+        await asyncio.sleep(ttft_s)
+        await asgi.reply(call.send, 200, request.answer())
+
+    async def transcribe(self, call: Call) -> None:
         """Models that count seconds do not stream, whatever they are asked for: as whisper-1."""
-        content_type = asgi.header(scope, b"content-type")
-        heard = transcripts.parse_form(body, content_type, self._rules)
+        send, fault = call.send, call.fault
+        content_type = asgi.header(call.scope, b"content-type")
+        heard = transcripts.parse_form(call.body, content_type, self._rules)
         ttft_s, tpot_s = self._latency.draw(self._rng)
         await asyncio.sleep(ttft_s)
         if not (heard.stream and heard.counts_tokens):

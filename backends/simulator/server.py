@@ -15,24 +15,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-from backends.simulator import asgi, transcripts, vectors, words
-from backends.simulator.answers import embeddings
+from backends.simulator import asgi, transcripts, words
 from backends.simulator.asgi import Receive, Scope, Send
 from backends.simulator.dialect import (
-    Ask,
     Choice,
     RefusedError,
     Rules,
     decode,
     parse,
-    parse_embedding,
 )
 from backends.simulator.generation import Generation, Progress, Setting, refusal
 from backends.simulator.journal import Journal
 from backends.simulator.meters import Meters
 from backends.simulator.pacing import Pacer, Ticket
 from backends.simulator.profiles import PROFILES
-from backends.simulator.ranking import parse_ranking, ranked
+from backends.simulator.routes import ENGINE_ROUTES, Call, CallSite, Reader
 from backends.simulator.running import bind, run
 from backends.simulator.shape import Shape
 from backends.simulator.shapefile import ShapeFileError, profile_of
@@ -142,15 +139,9 @@ class Server:
 
     async def _post(self, body: bytes, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]
-        if path in {"/v1/chat/completions", "/v1/completions"}:
-            ask = parse(body, chat=path == "/v1/chat/completions", rules=self._rules)
-            await self._complete(ask, scope, receive, send)
-        elif path == "/v1/embeddings":
-            await self._embed(body, send)
-        elif path in {"/rerank", "/v1/rerank", "/v2/rerank"}:
-            await self._rank(body, send)
-        elif path in {"/v1/audio/transcriptions", "/v1/audio/translations"}:
-            await self._transcribe(body, scope, send)
+        kind = ENGINE_ROUTES.get(path)
+        if kind is not None:
+            await kind.serve(self, Call(body, scope, receive, send))
         elif path == "/tokenize":
             await self._tokenize(body, send)
         elif path == "/reset_prefix_cache":
@@ -159,55 +150,47 @@ class Server:
         else:
             await asgi.reply_json(send, 404, {"detail": "Not Found"})
 
-    async def _complete(self, ask: Ask, scope: Scope, receive: Receive, send: Send) -> None:
+    async def complete(self, call: Call, *, chat: bool) -> None:
+        ask = parse(call.body, chat=chat, rules=self._rules)
         unfinished = self.pacer.engine.unfinished + len(ask.choices)
         if self._max_queued is not None and unfinished > self._max_queued:
             self.meters.rejections += 1
-            self._journal.append(refusal(scope, 503, time.time()))
-            await _error(send, 503, "Service Unavailable", BUSY, None)
+            self._journal.append(refusal(call.scope, 503, time.time()))
+            await _error(call.send, 503, "Service Unavailable", BUSY, None)
             return
-        self._served += 1
-        number = f"{self._created:08x}{self._served:08x}"
-        generation = Generation(self._setting, ask, id=number, scope=scope)
-        if await generation.run(receive, send):
+        generation = Generation(self._setting, ask, id=self._number(), scope=call.scope)
+        if await generation.run(call.receive, call.send):
             for choice in ask.choices:
                 self.meters.ended(choice.script.finish_reason)
 
-    async def _embed(self, body: bytes, send: Send) -> None:
-        """One prefill's time, and no place in the engine's cache."""
-        model, inputs, base64 = parse_embedding(body, self._rules)
-        tokens = sum(words.count(entry) for entry in inputs)
-        await self._read(tokens)
-        found: list[Any] = [vectors.vector(entry) for entry in inputs]
-        if base64:
-            found = [vectors.in_base64(entry) for entry in found]
-        await asgi.reply(send, 200, embeddings(model, found, tokens))
+    def _number(self) -> str:
+        self._served += 1
+        return f"{self._created:08x}{self._served:08x}"
 
-    async def _read(self, tokens: int) -> None:
+    async def read(self, call: Call, reader: Reader) -> None:
+        """One prefill's time, and no place in the engine's cache."""
+        site = CallSite(call.scope["path"], api=False, number=self._number)
+        request = reader(call.body, self._rules, site)
+        await self._prefill(request.tokens)
+        await asgi.reply(call.send, 200, request.answer())
+
+    async def _prefill(self, tokens: int) -> None:
         step = self._shape.step
         busy_s = step.t0_s + step.step_s(sequences=0, context_tokens=0, prefill_tokens=tokens)
         await asyncio.sleep(busy_s / self._speed)
         self.meters.embedded_tokens += tokens
 
-    async def _rank(self, body: bytes, send: Send) -> None:
-        ranking = parse_ranking(body, self._rules)
-        await self._read(ranking.tokens)
-        self._served += 1
-        number = f"rerank-{self._created:08x}{self._served:08x}"
-        await asgi.reply(send, 200, ranked(ranking, id=number, searches=False, documents=True))
-
-    async def _transcribe(self, body: bytes, scope: Scope, send: Send) -> None:
+    async def transcribe(self, call: Call) -> None:
         """Seconds as vLLM counts them, and a stream of its chunks."""
-        content_type = asgi.header(scope, b"content-type")
-        heard = transcripts.parse_form(body, content_type, self._rules)
+        send, content_type = call.send, asgi.header(call.scope, b"content-type")
+        heard = transcripts.parse_form(call.body, content_type, self._rules)
         heard = replace(heard, counts_tokens=False)
-        await self._read(heard.audio_tokens)
-        self._served += 1
+        await self._prefill(heard.audio_tokens)
+        number = f"trsc-{self._number()}"
         if not heard.stream:
             answer, kind = transcripts.whole(heard)
             await asgi.reply(send, 200, answer, content_type=kind)
             return
-        number = f"trsc-{self._created:08x}{self._served:08x}"
         await asgi.start(send, 200, [asgi.EVENTS])
         for chunk in transcripts.chunks(heard, number, self._created):
             await asgi.more(send, chunk)

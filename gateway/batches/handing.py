@@ -15,7 +15,9 @@ import msgspec
 from gateway.attempt import Attempt
 from gateway.dispatch import CAP_NAMES, Dispatcher
 from gateway.errors import RequestError
-from gateway.intake import PATHS, Asked, body_for
+from gateway.intake import body_for
+from gateway.kinds import BATCH_PATHS
+from gateway.kinds.inference_request import Asked
 from gateway.metering import opening
 from gateway.plan import Plan, Step
 from gateway.reply import Reply
@@ -29,7 +31,7 @@ from router.types import Decision, Otherwise, Request, Verdict
 
 BATCH_TIER = "batch"
 PACKED = (b"content-type", b"application/msgpack")
-_SERVED = frozenset(path.removeprefix("/v1") for path in PATHS)
+_SERVED = frozenset(path.removeprefix("/v1") for path in BATCH_PATHS)
 
 
 class Handed(msgspec.Struct, frozen=True):

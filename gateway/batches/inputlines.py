@@ -10,10 +10,11 @@ from typing import Any
 
 import msgspec
 
-from gateway.intake import MODEL_LIMIT
+from gateway.kinds import BATCH_PATHS
+from gateway.kinds.text_members import MODEL_LIMIT
 from ledger.batches.lines import NewLine
 
-ENDPOINTS = ("/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/responses")
+ENDPOINTS = (*BATCH_PATHS, "/v1/responses")
 CUSTOM_ID_LIMIT = 256  # characters
 TOLD = 100  # characters of what a line said, in what is said about it
 

@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from gateway.config.settings import Settings, resolve_model
-from gateway.intake import PATHS
+from gateway.kinds import BATCH_PATHS
 
 WATCHED_S = 300.0  # before this nobody knows a pace
 REMEMBERED_S = 3600.0
 LEAST_S = 3600.0  # a provider's batch that has less time than this is not worth its making
-ENDPOINTS = tuple(PATHS)
+ENDPOINTS = BATCH_PATHS
 
 
 def batch_providers(settings: Settings) -> frozenset[str]:

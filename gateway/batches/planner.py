@@ -16,13 +16,13 @@ from gateway.config.schema import PolicySlo
 from gateway.config.settings import Settings, resolve_model
 from gateway.errors import RequestError
 from gateway.http.body import raw
-from gateway.intake import Asked
+from gateway.kinds.inference_request import Asked
 from gateway.plan import Plan, Plans
 from gateway.targets.fleet import serves_by_priority
 from ledger.identity.keys import Identity
 from router.idle import Promised, spare
 from router.reasons import PERMANENT, Reason
-from router.types import Kind
+from router.request_kinds import KIND_TRAITS
 
 RETRY_AFTER_S = 1.0
 PRIORITY = 1
@@ -64,7 +64,7 @@ class LinePlanner:
             raise _waits(decision.reason)
         plan = plan.decided(decision)
         pools = {step.frozen.target.pool for step in plan.steps}
-        decodes = asked.kind is not Kind.EMBEDDING
+        decodes = KIND_TRAITS[asked.kind].decoded
         return _standing_back(plan) if decodes and pools <= self._patient else plan
 
     def prompt_tokens(self, asked: Asked, identity: Identity) -> int:

@@ -26,6 +26,7 @@ from gateway.config.deployments import (
     section_of,
     with_credential,
 )
+from gateway.config.served_kinds import PROVIDER_DEFAULT
 from gateway.config.uncarried import Note, notes_on, why
 
 _PERIODS = {"1d": "day", "24h": "day", "1mo": "month", "30d": "month"}
@@ -175,8 +176,8 @@ def _provider(providers: dict[str, dict[str, Any]], found: Deployment) -> Deploy
         provider = providers.setdefault(name, dict(stated))
         if {key: value for key, value in provider.items() if key != "kinds"} == stated:
             break
-    if found.serves in ("rerank", "transcription"):
-        kinds = provider.setdefault("kinds", ["chat", "completion", "embedding"])
+    if found.serves is not None and found.serves not in PROVIDER_DEFAULT:
+        kinds = provider.setdefault("kinds", list(PROVIDER_DEFAULT))
         if found.serves not in kinds:
             kinds.append(found.serves)
     return found._replace(name=name)

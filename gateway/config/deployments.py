@@ -24,11 +24,13 @@ VLLM = frozenset({"hosted_vllm", "vllm"})
 ANY_OPENAI = frozenset({"custom_openai", "openai", "openai_like", "text-completion-openai"})
 KINDS = {"audio_transcription": "transcription", "embedding": "embedding", "rerank": "rerank"}
 SPOKEN = frozenset({*KINDS, "chat", "completion", "responses"})  # LiteLLM's modes with a route here
-# LiteLLM's adapter ranks for us at none of these; each has a path of its own that we speak.
-RERANKERS = {
-    "cohere": "https://api.cohere.com/v2",
-    "jina_ai": "https://api.jina.ai/v1",
-    "voyage": "https://api.voyageai.com/v1",
+# By kind: LiteLLM's adapter serves us at none of these; each has a path of its own that we speak.
+VENDORS = {
+    "rerank": {
+        "cohere": "https://api.cohere.com/v2",
+        "jina_ai": "https://api.jina.ai/v1",
+        "voyage": "https://api.voyageai.com/v1",
+    },
 }
 # Where a file names no key, LiteLLM takes it from the vendor's own variable.
 _USUAL_KEYS = {one.name: one.variable for one in PROVIDERS}
@@ -112,8 +114,8 @@ def deployment(
     serves = KINDS.get(str(info.get("mode") or given.get("mode")))
     kind = DEFAULT_KIND if own or prefix in ANY_OPENAI else kind_for(ours)
     if serves is not None and not PROVIDER_KINDS[kind].can_serve(serves):
-        base_url, kind = base_url or RERANKERS.get(prefix), DEFAULT_KIND
-        if base_url is None or serves != "rerank":
+        base_url, kind = base_url or VENDORS.get(serves, {}).get(prefix), DEFAULT_KIND
+        if base_url is None or serves not in VENDORS:
             return None
     name = ours if base_url is None else _name_of(ours, base_url, model, own=own)
     key, in_file = _key(given.get("api_key"), name)

@@ -8,7 +8,8 @@ words that no request has.
 import re
 from collections.abc import Iterator
 
-from router.types import Feature, Kind
+from router.request_kinds import Kind
+from router.types import Feature
 
 _STRING = r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'"""
 _LITERAL = rf"{_STRING}|-?\d[\w.]*|\b(?:true|false)\b"

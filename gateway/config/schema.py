@@ -36,11 +36,10 @@ from gateway.config.sections import (
     Variable,
     Zone,
 )
+from gateway.config.served_kinds import ENGINE_DEFAULT, PROVIDER_DEFAULT, ServedKind, beside
 from gateway.targets.adapters import with_adapters
 
 __all__ = ["NAME", "Match", "PolicyRule", "PolicySlo", "Section", "Settings"]
-
-Serves = Literal["chat", "completion", "embedding", "rerank", "transcription"]
 
 
 def _word_or_section(value: object) -> str:
@@ -250,9 +249,8 @@ class Engine(Section):
     features: tuple[Lowered, ...] = Field(
         ("tools", "json_schema", "logprobs", "n"), description="what requests may use"
     )
-    kinds: tuple[Serves, ...] = Field(
-        ("chat", "completion"),
-        description="which endpoints: also `embedding`, `rerank`, `transcription`",
+    kinds: tuple[ServedKind, ...] = Field(
+        ENGINE_DEFAULT, description=f"which endpoints: also {beside(ENGINE_DEFAULT)}"
     )
     accepts_salt: bool = Field(True, description="isolates prefix caches by `cache_salt`")
 
@@ -293,9 +291,8 @@ class Provider(Section):
         ("tools", "json_schema", "images", "logprobs", "n", "reasoning"),
         description="what requests may use",
     )
-    kinds: tuple[Serves, ...] = Field(
-        ("chat", "completion", "embedding"),
-        description="which endpoints: also `rerank`, `transcription`",
+    kinds: tuple[ServedKind, ...] = Field(
+        PROVIDER_DEFAULT, description=f"which endpoints: also {beside(PROVIDER_DEFAULT)}"
     )
 
     @property

@@ -33,7 +33,8 @@ from ledger.prices.book import PriceBook
 from ledger.prices.modellimits import model_limits
 from router.decide import decide
 from router.estimates import OutputLengths
-from router.types import Decision, Kind, Request, Residency
+from router.request_kinds import Kind
+from router.types import Decision, Request, Residency
 
 
 @dataclass(frozen=True, slots=True)

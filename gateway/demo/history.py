@@ -33,7 +33,8 @@ from ledger.prices.book import PriceBook
 from router.decide import decide
 from router.estimates import LatencyTracker, OutputLengths
 from router.forecast import kv_promise_tokens, work_of
-from router.types import Candidate, Health, Kind, Request, Residency, Verdict
+from router.request_kinds import Kind
+from router.types import Candidate, Health, Request, Residency, Verdict
 
 SAMPLE_S = 600.0
 OUTAGE_S = 3600.0

@@ -19,13 +19,13 @@ from ledger.fleet.samples import PPM, Sample
 from ledger.money import usd_to_pusd
 from ledger.prices.book import Price, PriceBook, bound_pusd, cost_pusd
 from router.estimates import LatencyTracker
+from router.request_kinds import DECODED_KINDS
 from router.types import (
     ApiState,
     Candidate,
     EngineState,
     Feature,
     Health,
-    Kind,
     Request,
     StepModel,
     Verdict,
@@ -33,7 +33,6 @@ from router.types import (
 
 RATE_WINDOW_S = 5.0
 EVERYTHING = frozenset(Feature)
-CHAT = frozenset({Kind.CHAT, Kind.COMPLETION})
 
 
 @dataclass(slots=True)
@@ -251,7 +250,7 @@ def _own(replica: Replica, request: Request, avoided: int, at_s: float) -> Candi
         name=replica.name,
         pool=replica.pool,
         features=replica.features,
-        kinds=CHAT,
+        kinds=DECODED_KINDS,
         context_tokens=replica.context_tokens,
         internal=True,
         expected_pusd=0,
@@ -287,7 +286,7 @@ def _api(api: Api, request: Request, latencies: LatencyTracker) -> Candidate:
         name=api.name,
         pool=None,
         features=EVERYTHING,
-        kinds=CHAT,
+        kinds=DECODED_KINDS,
         context_tokens=API_CONTEXT_TOKENS,
         internal=False,
         expected_pusd=expected,

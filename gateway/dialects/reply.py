@@ -14,11 +14,11 @@ from gateway.dialects.base import Dialect
 from gateway.dialects.voice import Voice
 from gateway.http.body import Members
 from gateway.http.connection import Connection, Header
-from gateway.intake import Asked, read
+from gateway.kinds.chat import read_chat
+from gateway.kinds.inference_request import Asked
 from gateway.reply import Reply, Send
 from ledger.journals.records import Tokens
 
-CHAT = "/v1/chat/completions"
 HELD_LIMIT_BYTES = 64 * 1024 * 1024  # as of an answer in one piece
 
 
@@ -52,7 +52,7 @@ class TranslatedReply(Reply):
         """The chat request that it comes to; from here on answers are translated."""
         heard = self._dialect.hear(members)
         self._of_chat = True
-        asked = read(CHAT, heard.members, max_n=max_n, session=session or heard.session)
+        asked = read_chat(heard.members, max_n=max_n, session=session or heard.session)
         if not self.counts:
             self.voice = heard.voice(self.request_id, wall_s)
         return replace(asked, translated=heard.marked)

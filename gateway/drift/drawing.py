@@ -14,11 +14,11 @@ import msgspec
 
 from gateway.config.schema_upkeep import Sampling
 from gateway.config.settings import Settings
-from gateway.intake import Asked
+from gateway.kinds import KINDS
+from gateway.kinds.inference_request import Asked
 from gateway.targets.fleet import Target
 from ledger.identity.keys import Identity
 from ledger.unixsocket import short_path
-from router.types import Kind
 
 SOCKET = "drift.sock"
 LONGEST = 64 * 1024  # bytes of a conversation; longer ones are not drawn
@@ -52,7 +52,7 @@ class Drawing:
         rule, served = found
         if (
             identity.team_id not in rule.teams
-            or asked.kind is not Kind.CHAT
+            or not KINDS[asked.kind].sampled
             or target.upstream_model != served  # an adapter's answers have another baseline
             or self._rng.random() >= rule.share
         ):

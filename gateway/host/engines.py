@@ -18,8 +18,9 @@ from pathlib import Path
 
 from backends.engine import gpus, ports
 from backends.engine.environment import Environment, flavour_here
-from backends.engine.flags import BadFlags, Launch, kind_of
+from backends.engine.flags import BadFlags, Launch
 from backends.engine.supervisor import EngineSpec, Phase, Status, Supervisor
+from backends.engine.tasks import task_of
 from backends.engine.turns import Turns
 from backends.engines import ENGINE_KINDS, ChildLaunch, EngineKind
 from backends.environ import plain
@@ -204,7 +205,7 @@ class EngineSupervision:
                 model=Path(engine.model).resolve(),
                 served_name=seat.served_name,
                 flavour=flavour_here(),
-                kind=kind_of(engine.kinds),
+                kind=task_of(engine.kinds),
                 flags=self._flags(seat, engine),
                 drain_s=self._settings.server.timeouts.drain_s,
                 gpus=own_gpus,

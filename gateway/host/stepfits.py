@@ -17,22 +17,20 @@ from typing import Any
 
 import httpx
 
-from backends.engine import profiles, silence
-from backends.engine.flags import Kind, kind_of
+from backends.engine import profiles
 from backends.engine.probes import ProbeError, Spent
 from backends.engine.profile import SMALL, Profile, profile
+from backends.engine.tasks import TASKS, EngineTask, task_of
 from backends.simulator.profiles import PROFILES
 from backends.simulator.shapefile import ShapeFileError, profile_of
 from backends.stepmodel import StepModel
 from gateway.config.credentials import engine_headers
 from gateway.config.settings import Engine, Settings
-from gateway.measured.requests import AUDIO_MS_PER_TOKEN
+from gateway.kinds.billable_units import AUDIO_MS_PER_TOKEN
 from gateway.runtime import EngineSeat
 from gateway.targets.measurements import EngineMeasurement, Measure
 
 DEFAULT_SLO_MS = (1000.0, 50.0)  # TTFT and TPOT of the capacity when no policy promises any
-READING_WORDS = (4, 64, 256)
-HEARING_S = (1, 8, 25)  # within the half minute that Whisper hears at once
 READING_ROUNDS = 3
 LEAST_SLOPE = 0.25  # of the longest input's time that is due to its tokens
 REQUEST_TIMEOUT_S = 30.0
@@ -72,11 +70,12 @@ class StepFits:
                 return Fitted(known.shape.step, None, f"simulated: {known.source}{dated}")
             proof = engine_headers(engine, seat.pool, self._environ)
             async with httpx.AsyncClient(timeout=timeout, trust_env=False, headers=proof) as client:
-                kind = kind_of(engine.kinds)
-                if kind != "generate":
+                kind = task_of(engine.kinds)
+                task = TASKS[kind]
+                if task.probe is not None:
                     rounds = 1 if self.governs(seat) == "idle" else READING_ROUNDS
                     spent = Spent()
-                    step = await _fit_reading(kind, seat, client, rounds, spent)
+                    step = await _fit_reading(task, seat, client, rounds, spent)
                     version = await _version(seat, client)
                     return Fitted(step, version, f"measured: {kind}", read=spent)
                 return await self._measured(seat, engine, client)
@@ -179,26 +178,25 @@ async def _version(seat: EngineSeat, client: httpx.AsyncClient) -> str | None:
 
 
 async def _fit_reading(
-    kind: Kind,
+    task: EngineTask,
     seat: EngineSeat,
     client: httpx.AsyncClient,
     rounds: int = READING_ROUNDS,
     spent: Spent | None = None,
 ) -> StepModel:
     """A line through the median times of short and long inputs; `spent` counts what they take."""
+    probe = task.probe
+    assert probe is not None
     points: list[tuple[int, float]] = []
-    for size in HEARING_S if kind == "transcription" else READING_WORDS:
-        path, asked = _question(kind, seat.served_name, size)
+    for size in probe.sizes:
+        question = probe.question(seat.served_name, size)
         times: list[float] = []
         for _ in range(rounds):
             began = time.monotonic()
-            answer = await client.post(seat.base_url + path, **asked)
+            answer = await client.post(seat.base_url + task.path, **question)
             answer.raise_for_status()
             times.append(time.monotonic() - began)
-        if kind == "transcription":
-            tokens = size * 1000 // AUDIO_MS_PER_TOKEN
-        else:
-            tokens = _tokens_told(answer)
+        tokens = size * 1000 // AUDIO_MS_PER_TOKEN if probe.seconds else _tokens_told(answer)
         points.append((tokens, median(times)))
         if spent is not None:
             spent.requests += rounds
@@ -218,14 +216,3 @@ def _tokens_told(answer: httpx.Response) -> int:
         raise ProbeError(
             "its answer tells no prompt_tokens: nothing says how fast it reads"
         ) from error
-
-
-def _question(kind: Kind, model: str, size: int) -> tuple[str, dict[str, Any]]:
-    """So many words to read, or seconds to hear, in httpx's words."""
-    words = "token " * size
-    if kind == "rerank":
-        return "/rerank", {"json": {"model": model, "query": "token", "documents": [words]}}
-    if kind == "transcription":
-        sound = ("silence.wav", silence.wav(size), "audio/wav")
-        return "/audio/transcriptions", {"data": {"model": model}, "files": {"file": sound}}
-    return "/embeddings", {"json": {"model": model, "input": words}}

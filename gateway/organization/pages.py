@@ -6,7 +6,7 @@ requests count once, however many targets were tried. Costs are what the ledger 
 API charges, and GPU hours once they are closed.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,6 +19,7 @@ from gateway.access import caller
 from gateway.auth import EVERY_TEAM, USAGE
 from gateway.clock import Clock
 from gateway.errors import RequestError
+from gateway.kinds import KINDS
 from gateway.organization.query import (
     GROUPS,
     LINE_ITEM,
@@ -35,7 +36,7 @@ from ledger.money import usd_exact
 from ledger.reports.usage import HOURS, CostCell, TooManyCells, UsageCell, cost_cells, usage_cells
 from ledger.seals.retirements import retired_until_us
 from ledger.spans import Scope
-from router.types import Kind
+from router.request_kinds import Kind
 
 _WIDTHS = {"1d": Width(86_400, 7, 31), "1h": Width(3_600, 24, 168), "1m": Width(60, 60, 1_440)}
 _COMPLETIONS = Accepted(
@@ -214,12 +215,17 @@ def _cost(cell: CostCell) -> Result:
     }
 
 
-_CHAT: Mapping[str, Any] = {
-    "kinds": frozenset({Kind.CHAT, Kind.COMPLETION}), "shape": _completions,
-}  # fmt: skip
-_EMBED: Mapping[str, Any] = {"kinds": frozenset({Kind.EMBEDDING}), "shape": _embeddings}
+_CHAT, _EMBED = "/usage/completions", "/usage/embeddings"
+
+
+def _counted(page: str, shape: Callable[..., Any]) -> partial[Any]:
+    """Answers of a usage page: all requests of the kinds that it counts."""
+    kinds = frozenset(kind for kind, spec in KINDS.items() if spec.usage_page == page)
+    return partial(_usage, kinds=kinds, shape=shape)
+
+
 _PAGES = (
-    _Page("/usage/completions", "Tokens and requests", _COMPLETIONS, partial(_usage, **_CHAT)),
-    _Page("/usage/embeddings", "Tokens embedded", _EMBEDDINGS, partial(_usage, **_EMBED)),
+    _Page(_CHAT, "Tokens and requests", _COMPLETIONS, _counted(_CHAT, _completions)),
+    _Page(_EMBED, "Tokens embedded", _EMBEDDINGS, _counted(_EMBED, _embeddings)),
     _Page("/costs", "What it cost, to the pico-dollar", _COSTS, _costs),
 )

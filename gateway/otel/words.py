@@ -7,20 +7,13 @@ conventions have it.
 
 from collections.abc import Mapping
 
+from gateway.kinds import KINDS
 from gateway.plan import Plan, Step
 from gateway.targets.fleet import Target
 from ledger.journals.records import AttemptSettled
-from router.types import Kind
 
 Attributes = Mapping[str, str | int | float | bool | tuple[str, ...]]
 
-OPERATIONS = {
-    Kind.CHAT: "chat",
-    Kind.COMPLETION: "text_completion",
-    Kind.EMBEDDING: "embeddings",
-    Kind.RERANK: "rerank",  # the conventions know neither of these two
-    Kind.TRANSCRIPTION: "transcription",
-}
 # Ours by name to theirs, where they differ; whatever stands in neither goes by its own.
 PROVIDERS = {
     "anthropic": "anthropic",
@@ -49,7 +42,7 @@ def provider(target: Target) -> str:
 
 
 def operation(plan: Plan) -> str:
-    return OPERATIONS[plan.asked.kind]
+    return KINDS[plan.asked.kind].otel_operation
 
 
 def of_request(request_id: str, path: str) -> Attributes:

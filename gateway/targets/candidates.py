@@ -11,8 +11,8 @@ from functools import partial
 import msgspec
 
 from gateway.clock import Clock
-from gateway.measured.beside import bound as beside_bound
-from gateway.measured.beside import estimated
+from gateway.kinds import KINDS
+from gateway.kinds.spec import KindUnits
 from gateway.openended import Cap, OpenEnd
 from gateway.targets.fleet import Target
 from gateway.targets.heldoff import with_held_off
@@ -24,7 +24,7 @@ from ledger.prices.book import Price, PriceBook, bound_pusd, cost_pusd
 from ledger.prices.modellimits import ModelLimits
 from ledger.prices.quotes import Quote
 from router.filters import CONTEXT_MARGIN, counted_tokens
-from router.types import MEASURED, ApiState, Candidate, EngineState, Health, Request
+from router.types import ApiState, Candidate, EngineState, Health, Request
 
 OUTPUT_BOUND_TOKENS = 4096  # the longest answer of a model whose limit nobody stated
 API_CONTEXT_TOKENS = 1_000_000  # the provider itself refuses what is longer than its model's limit
@@ -58,7 +58,7 @@ class _Asked(msgspec.Struct, frozen=True):
     tokens: Tokens
     output: int
     counted: int
-    measured: bool  # by what quotes know nothing of: searches, seconds
+    units: KindUnits | None  # that quotes know nothing of: searches, seconds
     avoided_pusd: int
     now_s: float
 
@@ -108,17 +108,17 @@ class Candidates:
         Both shorten the answer to a request that sets no limit itself.
         """
         at_us, tokens = clock.wall_us(), expected_tokens(request)
-        compared, measured = self._quotes(compare_with, at_us), request.kind in MEASURED
-        if measured:
-            costs = [cost_pusd(tokens, quote.price) for quote in compared]
-        else:
+        compared, units = self._quotes(compare_with, at_us), KINDS[request.kind].units
+        if units is None:
             costs = [quote.cost_pusd(tokens) for quote in compared]
+        else:
+            costs = [cost_pusd(tokens, quote.price) for quote in compared]
         asked = _Asked(
             request,
             tokens,
             output_bound(request),
             counted_tokens(request),
-            measured,
+            units,
             min(costs, default=0),
             clock.now_s(),
         )
@@ -215,12 +215,12 @@ class Candidates:
         quote = self._quote(target.price_name or target.name)
         if quote is not None:
             price = quote.price
-            if asked.measured:
-                expected = cost_pusd(asked.tokens, price)
-                bound = beside_bound(price, request, asked.output)
-            else:
+            if asked.units is None:
                 expected = quote.cost_pusd(asked.tokens)
                 bound = quote.bound_pusd(request.prompt_tokens_bound, asked.output * request.n)
+            else:
+                expected = cost_pusd(asked.tokens, price)
+                bound = asked.units.bound_pusd(price, request, asked.output)
             if request.max_tokens is None:
                 limits = self._limits.get(price.name.partition("#")[0])
                 longest = OUTPUT_BOUND_TOKENS
@@ -274,8 +274,9 @@ def expected_tokens(request: Request) -> Tokens:
     mean = request.output.mean
     if request.max_tokens is not None:
         mean = min(mean, request.max_tokens)
-    if request.kind in MEASURED:
-        return estimated(request, output=round(mean))
+    units = KINDS[request.kind].units
+    if units is not None:
+        return units.estimate(request, round(mean))
     return Tokens(input=request.prompt_tokens, output=round(mean * request.n))
 
 
@@ -291,8 +292,9 @@ def likely_prompt_tokens(request: Request) -> int:
 
 def api_bound_pusd(price: Price, request: Request, output_tokens: int) -> int:
     """The most an API can charge with this many output tokens in each choice."""
-    if request.kind in MEASURED:
-        return beside_bound(price, request, output_tokens)
+    units = KINDS[request.kind].units
+    if units is not None:
+        return units.bound_pusd(price, request, output_tokens)
     return bound_pusd(
         price,
         prompt_tokens=request.prompt_tokens_bound,

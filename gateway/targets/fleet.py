@@ -14,7 +14,8 @@ from gateway.config.machines import parts
 from gateway.config.settings import Model, Pool, Provider, Settings
 from gateway.runtime import Runtime
 from ledger.money import usd_to_pusd
-from router.types import Feature, Kind
+from router.request_kinds import Kind
+from router.types import Feature
 
 PASSTHROUGH_LIMIT = 1024  # distinct pass-through models remembered per worker
 

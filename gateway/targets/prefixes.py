@@ -20,11 +20,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from zlib import crc32
 
-from gateway.intake import Asked
+from gateway.kinds import KINDS
+from gateway.kinds.inference_request import Asked
 from gateway.table_layout import EngineCell, SupervisionCell
 from gateway.targets.slots import Board
 from router.prompts import Beginning
-from router.types import Kind, Request
+from router.types import Request
 
 PREFIXES_FILE = "prefixes"  # in the run directory
 PIECE_BYTES = 256  # about 64 tokens, four blocks of vLLM's
@@ -40,7 +41,6 @@ _CELL_BYTES = 4
 TICKS_PER_S = 64  # of the times: two years of a machine fit in a cell
 _CAPACITY, _TRUST = int(EngineCell.KV_CAPACITY_TOKENS), int(EngineCell.PREFIX_TRUST)
 _FORGOTTEN, _LIFE = int(EngineCell.FORGOTTEN_S), int(SupervisionCell.LIFE)
-_READ = {Kind.CHAT: "messages", Kind.COMPLETION: "prompt"}
 
 
 def _ends() -> tuple[int, ...]:
@@ -61,7 +61,7 @@ _Table = tuple[float, float, int, int, int]
 
 def beginning_of(asked: Asked, salt: str | None) -> Beginning:
     """Of a conversation or one text; nothing else is read from its beginning on."""
-    name = _READ.get(asked.kind)
+    name = KINDS[asked.kind].prefix_member
     if name is None or asked.prompts > 1:
         return NOTHING
     text = memoryview(asked.members[name])[:-1]  # what closes it moves when the next turn comes

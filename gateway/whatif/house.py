@@ -21,8 +21,8 @@ from gateway.runtime import VLLM_LIMITS, Runtime
 from gateway.targets.fleet import Fleet
 from ledger.fleet.pool_records import CapacityRow
 from ledger.prices.book import Price, PriceBook
+from router.request_kinds import DECODED_KINDS
 
-DECODES = frozenset({"chat", "completion"})
 PRIOR_SOURCE = "assumed: a hosted API's usual latencies"
 
 
@@ -144,7 +144,7 @@ def _model(
     name: str, pool: Pool, named: Mapping[str, Modelled], measured: Sequence[CapacityRow]
 ) -> Modelled:
     engine = pool.engine
-    if not DECODES & set(engine.kinds):
+    if DECODED_KINDS.isdisjoint(engine.kinds):
         raise HouseError(f"pools.{name} serves no conversations; a what-if has no model of it")
     found = named.get(name)
     profile = ENGINE_KINDS[engine.kind].profile(engine.model)

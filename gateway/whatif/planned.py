@@ -36,11 +36,11 @@ from router.filters import CONTEXT_MARGIN
 from router.forecast import kv_longest_tokens, work_of
 from router.market import UNKNOWN_MARKET, Demand, Market, Window, demand_of
 from router.reasons import PERMANENT, Reason
+from router.request_kinds import Kind
 from router.types import (
     ApiState,
     Decision,
     EngineState,
-    Kind,
     Otherwise,
     Policy,
     Request,

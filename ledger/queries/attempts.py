@@ -12,8 +12,6 @@ from ledger.queries.rollups import Ask, sums
 from ledger.spans import Scope
 from ledger.sums.rollup import ANSWERED, ATTEMPTS, LIMB
 
-CONVERSATION = frozenset({"chat", "completion"})  # kinds whose answers are decoded for a client
-
 
 @dataclass(frozen=True, slots=True)
 class Cell:

@@ -7,7 +7,6 @@ is counted as unpriced, never as zero. What the figures mean is decided in `stan
 
 from ledger.fleet.pool_records import CapacityRow, ContractVersion, HourCell, PoolLoad
 from ledger.queries.attempts import (
-    CONVERSATION,
     Cell,
     Comparison,
     Flagged,
@@ -47,6 +46,7 @@ from ledger.queries.requests import (
     streamed,
     ttft_pairs,
 )
+from ledger.request_kinds import CONVERSATION
 from ledger.spans import DAY_US, HOUR_US, MINUTE_US, Scope
 from ledger.sums.rollup import ANSWERED
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, func, select
 
 from ledger.orm.tables import Attempt, Key, Refusal, Team
+from ledger.request_kinds import CONVERSATION
 from ledger.seals.condensed import refused_until
 from ledger.spans import INPUT_TOKENS, OUTPUT_TOKENS, Scope
 
-KINDS = ("chat", "completion")
 ROWS_AT_ONCE = 5_000
 
 
@@ -47,7 +47,7 @@ def recorded_requests(connection: Connection, scope: Scope) -> Iterator[Asked]:
         scope.narrow(select(*columns))
         .outerjoin(Key, Key.id == Attempt.key_id)
         .outerjoin(Team, Team.id == Attempt.team_id)
-        .where(Attempt.kind.in_(KINDS), OUTPUT_TOKENS > 0, INPUT_TOKENS > 0)
+        .where(Attempt.kind.in_(sorted(CONVERSATION)), OUTPUT_TOKENS > 0, INPUT_TOKENS > 0)
         .order_by(Attempt.opened_us, Attempt.seq)
     )
     for row in connection.execute(query, execution_options={"yield_per": ROWS_AT_ONCE}):

@@ -19,13 +19,13 @@ sys.path.insert(0, str(ROOT))
 
 from router import explain  # noqa: E402  (the checkout's packages, wherever this is started)
 from router.decide import decide  # noqa: E402  (as above)
+from router.request_kinds import Kind  # noqa: E402  (as above)
 from router.types import (  # noqa: E402  (as above)
     ApiState,
     Candidate,
     EngineState,
     Feature,
     Health,
-    Kind,
     OutputMoments,
     Policy,
     Request,

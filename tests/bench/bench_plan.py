@@ -32,7 +32,8 @@ from gateway.config.settings import Settings, parse  # noqa: E402  (as above)
 from gateway.failsafe import FailSafe  # noqa: E402  (as above)
 from gateway.flight import Flights  # noqa: E402  (as above)
 from gateway.http.body import open_members  # noqa: E402  (as above)
-from gateway.intake import Asked, read  # noqa: E402  (as above)
+from gateway.kinds.chat import read_chat  # noqa: E402  (as above)
+from gateway.kinds.inference_request import Asked  # noqa: E402  (as above)
 from gateway.metrics.requests import Metrics  # noqa: E402  (as above)
 from gateway.plan import Learned, Plan, Planner  # noqa: E402  (as above)
 from gateway.routes import Routes  # noqa: E402  (as above)
@@ -186,7 +187,7 @@ def asked() -> Asked:
         "messages": [{"role": "user", "content": "a" * 2000}],
     }
     members = open_members(json.dumps(text).encode())
-    return read("/v1/chat/completions", members, max_n=8, session=None)
+    return read_chat(members, max_n=8, session=None)
 
 
 def measure_us(parts: Parts, *, attempts: bool) -> tuple[list[float], Plan]:

@@ -19,15 +19,8 @@ from router.filters import CONTEXT_MARGIN
 from router.forecast import kv_longest_tokens, work_of
 from router.hindsight import stands
 from router.market import UNKNOWN_MARKET, Demand, Window, demand_of
-from router.types import (
-    ApiState,
-    Candidate,
-    Decision,
-    Kind,
-    OutputMoments,
-    Policy,
-    Request,
-)  # fmt: skip
+from router.request_kinds import Kind
+from router.types import ApiState, Candidate, Decision, OutputMoments, Policy, Request  # fmt: skip
 
 POOL = "own"
 API_CONTEXT_TOKENS = 1_000_000

@@ -13,7 +13,8 @@ from gateway.targets.candidates import api_bound_pusd
 from ledger.journals.records import Tokens
 from ledger.prices.book import Price, Schedule, Terms, bound_pusd, check, rates_from, tier_cost_pusd
 from ledger.prices.quotes import Quote
-from router.types import Kind, OutputMoments, Request
+from router.request_kinds import Kind
+from router.types import OutputMoments, Request
 
 CASES = 100_000
 TIERS = ("flex", "priority", "batch")

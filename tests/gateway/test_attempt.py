@@ -3,7 +3,7 @@
 import weakref
 from types import SimpleNamespace
 
-from gateway.attempt import TELL_S, Attempt, Outcome, Tries
+from gateway.attempt import TELL_S, Attempt, Tries
 
 
 class Flight:
@@ -59,18 +59,6 @@ def test_the_board_hears_of_the_first_chunk_at_once_and_of_others_together() -> 
     assert flight.grown == [1, 4, 4]
     assert one.events == 9
     assert one.last_token_s == 2.0 + 8 * 0.3 * TELL_S
-
-
-def test_a_cut_keeps_the_usage_that_was_seen_last() -> None:
-    one = attempt()
-    assert Outcome.cut(one, "client_gone", 499).usage is None
-    one.relay = SimpleNamespace(
-        usage={"prompt_tokens": 1}, usage_final=False, tier="flex", said_bytes=7, shown=True
-    )
-    cut = Outcome.cut(one, "upstream_error", 502, error="broken")
-    assert (cut.usage, cut.usage_final, cut.error) == ({"prompt_tokens": 1}, False, "broken")
-    assert (cut.tier, cut.said_bytes, cut.shown) == ("flex", 7, True)
-    assert cut.billable
 
 
 def test_what_was_not_chosen_is_let_go_when_the_answer_begins() -> None:

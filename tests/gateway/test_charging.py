@@ -8,14 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.attempt import Attempt, Outcome
+from gateway.attempt import Attempt
 from gateway.charging import TIER_LIMIT
 from gateway.charging import charge as charge_by
+from gateway.kinds.outcome import Outcome
 from ledger.accounts import provisional_charge_pusd
 from ledger.journals.records import Tokens
 from ledger.prices.book import Price, Schedule, Terms, rates_from
 from router.estimates import TokenRatio
-from router.types import Kind, StepModel
+from router.request_kinds import Kind
+from router.types import StepModel
 
 USAGE = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
 STEP = StepModel(a_s=0.004, b_s=0.001, c_s=1e-8, d_s=1e-4, t0_s=0.05)

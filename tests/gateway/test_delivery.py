@@ -20,10 +20,10 @@ from backends.errors import (
 )
 from backends.secret import Secret
 from gateway import delivery
-from gateway.delivery import _usd, relay_for
-from gateway.measured.hearing import TranscriptRelay
-from gateway.relay import ByteRelay, EventRelay
-from router.types import Feature, Kind
+from gateway.delivery import _usd
+from gateway.relay import ByteRelay
+from router.request_kinds import Kind
+from router.types import Feature
 
 BODY = {"messages": [{"role": "user", "content": "say it again"}], "max_tokens": 30}
 OPTIONS = {"include_usage": True}
@@ -222,24 +222,6 @@ def test_money_is_shown_to_the_last_digit() -> None:
     assert _usd(0) == b"0.000000000000"
     assert _usd(1) == b"0.000000000001"
     assert _usd(12_345_678_901_234) == b"12.345678901234"
-
-
-def test_own_engines_are_read_by_event_and_apis_by_byte() -> None:
-    class Asked:
-        n, prompts, wants_usage, wants_running_usage = 1, 1, False, False
-        kind = Kind.CHAT
-
-    class Plan:
-        asked = Asked
-
-    class Attempt:
-        plan, own = Plan, True
-
-    assert type(relay_for(Attempt)) is EventRelay
-    Attempt.own = False
-    assert type(relay_for(Attempt)) is ByteRelay
-    Asked.kind = Kind.TRANSCRIPTION
-    assert type(relay_for(Attempt)) is TranscriptRelay
 
 
 def test_the_bytes_of_an_event_are_not_touched(stack) -> None:

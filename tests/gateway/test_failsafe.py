@@ -12,7 +12,8 @@ from gateway.host import watchdog
 from gateway.metrics.requests import Metrics
 from gateway.table_layout import EngineCell, TableLayout
 from gateway.targets.slots import Board
-from router.types import Candidate, EngineState, Health, Kind, OutputMoments, Policy, Request
+from router.request_kinds import Kind
+from router.types import Candidate, EngineState, Health, OutputMoments, Policy, Request
 
 NOW_S = 100.0
 ASKED = Request(Kind.CHAT, "m", 100, 100, 50, OutputMoments(0, 50.0, 2500.0, 50.0))

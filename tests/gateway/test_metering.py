@@ -6,13 +6,15 @@ from types import SimpleNamespace
 import pytest
 from prometheus_client import CollectorRegistry
 
-from gateway.attempt import Attempt, Outcome
+from gateway.attempt import Attempt
+from gateway.kinds.outcome import Outcome
 from gateway.metering import REFUSED, Metering
 from gateway.metrics.requests import Metrics
 from ledger.journals.journal import JournalFull
 from ledger.prices.book import Price, Rates, Terms
 from router.reasons import Reason
-from router.types import Kind, OutputMoments, Slo
+from router.request_kinds import Kind
+from router.types import OutputMoments, Slo
 
 USAGE = {"prompt_tokens": 100, "completion_tokens": 11, "total_tokens": 111}
 

@@ -8,8 +8,8 @@ import pytest
 
 from gateway.clock import Clock
 from gateway.errors import RequestError
-from gateway.http.body import open_members
-from gateway.intake import read
+from gateway.kinds import KIND_PATHS
+from gateway.kinds.inference_request import IncomingBody
 from gateway.plan import session_key
 from gateway.routes import cache_salt
 from router.explain import unpack
@@ -26,7 +26,8 @@ def plan_of(stack, identity):
     def make(who=identity, session=None, path="/v1/chat/completions", **members):
         base = {"messages": [{"role": "user", "content": "hi"}]} if "chat" in path else {}
         text = json.dumps({"model": "chat", **base, **members}).encode()
-        asked = read(path, open_members(text), max_n=8, session=session)
+        body = IncomingBody(text, "application/json", session, max_n=8)
+        asked = KIND_PATHS[path].read(body)
         planner = stack.planner
         return planner.plan("req_1", asked, who, clock=Clock(), sticky=lambda _: None)
 

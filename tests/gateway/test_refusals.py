@@ -21,7 +21,8 @@ from gateway.errors import RequestError
 from gateway.refusals import FAILURES, failed, infeasible, over_budget, status_of
 from ledger.budgets.desk import Refusal
 from router.reasons import PERMANENT, Reason
-from router.types import Decision, Feature, Kind, Otherwise
+from router.request_kinds import Kind
+from router.types import Decision, Feature, Otherwise
 
 SECRET = "sk-live-1234"
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 
+from router.request_kinds import Kind
 from router.types import (
     ApiState,
     Candidate,
     EngineState,
     Feature,
     Health,
-    Kind,
     OutputMoments,
     Policy,
     Request,

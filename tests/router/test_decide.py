@@ -7,7 +7,8 @@ import pytest
 
 from router.decide import decide
 from router.reasons import Reason
-from router.types import Health, Kind, Otherwise, Policy, Preference, Residency, Slo
+from router.request_kinds import Kind
+from router.types import Health, Otherwise, Policy, Preference, Residency, Slo
 
 FULL = {"kv_used_tokens": 98_000.0}
 DEAR = 1e15  # a bid price no request reaches

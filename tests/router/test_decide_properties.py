@@ -13,7 +13,8 @@ from router.filters import FILTERS, FORECAST_FILTERS, first_rejection, forecast_
 from router.forecast import forecast_engine, work_of
 from router.objective import forecast_api
 from router.reasons import PERMANENT, Reason
-from router.types import Feature, Health, Kind, Otherwise, OutputMoments, Preference, Residency, Slo
+from router.request_kinds import Kind
+from router.types import Feature, Health, Otherwise, OutputMoments, Preference, Residency, Slo
 
 BROKEN = {
     Reason.UNKNOWN_STATE, Reason.UNHEALTHY, Reason.LOADING, Reason.DRAINING,

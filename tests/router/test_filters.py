@@ -11,7 +11,8 @@ from router.forecast import forecast_engine, work_of
 from router.objective import forecast_api
 from router.prompts import Extent
 from router.reasons import PERMANENT, Reason
-from router.types import Feature, Health, Kind, OutputMoments, Residency, Slo
+from router.request_kinds import Kind
+from router.types import Feature, Health, OutputMoments, Residency, Slo
 
 FEW = OutputMoments(count=29, mean=100.0, mean_square=15_000.0, p95=300.0)
 

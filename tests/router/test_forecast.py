@@ -20,7 +20,8 @@ from router.forecast import (
 )
 from router.prompts import Extent
 from router.reasons import Reason
-from router.types import Kind, OutputMoments, Slo, StepModel
+from router.request_kinds import Kind
+from router.types import OutputMoments, Slo, StepModel
 
 SIMPLE = StepModel(a_s=0.010, b_s=0.001, c_s=1e-6, d_s=1e-5, t0_s=0.02)
 

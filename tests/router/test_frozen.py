@@ -10,13 +10,13 @@ from router.decide import decide
 from router.frozen import freeze, names_of, thaw
 from router.prompts import Beginning, Extent
 from router.reasons import Reason
+from router.request_kinds import Kind
 from router.types import (
     ApiState,
     Candidate,
     EngineState,
     Feature,
     Health,
-    Kind,
     Otherwise,
     OutputMoments,
     Policy,

@@ -15,7 +15,8 @@ from router.objective import (
     forecast_api,
     miss_probability,
 )
-from router.types import Kind, Slo
+from router.request_kinds import Kind
+from router.types import Slo
 
 
 def test_the_reference_api_makes_half_a_second_in_five_of_eight():

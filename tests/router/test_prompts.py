@@ -1,7 +1,8 @@
 """What is known of a prompt has defaults that say nothing."""
 
 from router.prompts import Beginning, Extent
-from router.types import Kind, OutputMoments, Request
+from router.request_kinds import Kind
+from router.types import OutputMoments, Request
 
 
 def test_without_more_a_request_has_no_beginning_and_no_extent() -> None:

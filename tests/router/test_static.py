@@ -6,8 +6,9 @@ import pytest
 
 from router.decide import decide
 from router.reasons import Reason
+from router.request_kinds import Kind
 from router.static import static_order
-from router.types import Health, Kind, Otherwise, Preference, Residency
+from router.types import Health, Otherwise, Preference, Residency
 
 WHY = "telemetry is silent"
 STALE = {"health": Health.UNKNOWN, "age_s": 12.0}

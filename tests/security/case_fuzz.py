@@ -16,7 +16,7 @@ from backends.sse import EventSplitter, cut_usage, data_spans, join_data, usage_
 from gateway.config.settings import Settings
 from gateway.errors import RequestError
 from gateway.http.body import encode, open_members
-from gateway.intake import read
+from gateway.kinds.chat import read_chat
 from gateway.limits import caps
 from gateway.policies.sets import examine_set
 from ledger.money import MoneyError
@@ -54,9 +54,9 @@ def events(data: bytes) -> None:
 def body(data: bytes) -> None:
     """What is taken is taken once more as it goes on."""
     members = open_members(data)
-    asked = read("/v1/chat/completions", members, max_n=8, session=None)
+    asked = read_chat(members, max_n=8, session=None)
     caps.check(members, bytes(members.get("messages", b"")))
-    again = read("/v1/chat/completions", open_members(encode(members)), max_n=8, session=None)
+    again = read_chat(open_members(encode(members)), max_n=8, session=None)
     assert (asked.model, asked.n, asked.max_tokens) == (again.model, again.n, again.max_tokens)
 
 

@@ -46,6 +46,7 @@ def copy(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("router", "import httpx", "router.planted -> httpx"),
         ("router", "import asyncio", "router.planted -> asyncio"),
         ("gateway", "import torch", "gateway.planted -> torch"),
+        ("gateway/kinds", "import gateway.plan", "gateway.kinds.planted -> gateway.plan"),
     ],
 )
 def test_a_planted_arrow_is_found(copy: Path, package: str, line: str, arrow: str) -> None:

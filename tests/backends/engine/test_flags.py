@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from backends.engine.flags import BadFlags, command, kind_of, known_flags, read_help
+from backends.engine.flags import BadFlags, command, known_flags, read_help
 
 HELP = """\
 usage: api_server.py [-h] [--model MODEL] [--runner {auto,draft}]
@@ -84,22 +84,6 @@ def test_a_model_that_embeds_or_ranks_is_pooled(launch, kind):
 
 def test_a_model_that_writes_down_is_not(launch):
     assert "--runner" not in words_of(replace(launch, kind="transcription"))
-
-
-@pytest.mark.parametrize(
-    ("serves", "kind"),
-    [
-        (("chat", "completion"), "generate"),
-        (("embedding",), "embedding"),
-        (("rerank", "embedding"), "embedding"),
-        (("rerank",), "rerank"),
-        (("transcription",), "transcription"),
-        (("transcription", "chat"), "generate"),
-        ((), "generate"),
-    ],
-)
-def test_the_endpoints_say_what_an_engine_is_started_as(serves, kind):
-    assert kind_of(serves) == kind
 
 
 def test_the_answer_is_kept_with_the_environment(launch):

@@ -17,12 +17,12 @@ from backends.simulator.shape import What
 from gateway.batches.pace import Pace
 from router.decide import decide
 from router.idle import Promised, spare, strained
+from router.request_kinds import Kind
 from router.types import (
     Candidate,
     EngineState,
     Feature,
     Health,
-    Kind,
     OutputMoments,
     Policy,
     Request,

@@ -6,13 +6,13 @@ import msgspec
 
 from gateway.decisions.states import INPUTS_LIMIT_BYTES, KEPT, States
 from router.frozen import freeze, thaw
+from router.request_kinds import Kind
 from router.types import (
     ApiState,
     Candidate,
     EngineState,
     Feature,
     Health,
-    Kind,
     OutputMoments,
     Policy,
     Request,

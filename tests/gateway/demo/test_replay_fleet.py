@@ -12,7 +12,8 @@ from gateway.demo.replay_fleet import Fleet
 from ledger.prices.book import PriceBook
 from router.decide import decide
 from router.estimates import LatencyTracker
-from router.types import Health, Kind, OutputMoments, Policy, Request
+from router.request_kinds import Kind
+from router.types import Health, OutputMoments, Policy, Request
 
 
 @pytest.fixture

@@ -17,7 +17,8 @@ from gateway.demo.replay_records import (
 )
 from ledger.journals.records import Tokens
 from router.decide import decide
-from router.types import Kind, Otherwise, OutputMoments, Policy, Request, Slo
+from router.request_kinds import Kind
+from router.types import Otherwise, OutputMoments, Policy, Request, Slo
 
 POLICY = Policy("p", slo=Slo(ttft_ms=1000, tpot_ms=50), otherwise=Otherwise.REJECT)
 

@@ -8,7 +8,7 @@ from gateway.dialects.base import Heard
 from gateway.dialects.spoken import SPOKEN
 from gateway.errors import TABLE, RequestError, body
 from gateway.http.body import open_members
-from gateway.intake import read
+from gateway.kinds.chat import read_chat
 
 TURN = {"role": "user", "content": "hi"}
 
@@ -19,7 +19,7 @@ def test_what_is_heard_is_a_chat_request(path: str) -> None:
     prompt = {"input": "hi"} if path == "/v1/responses" else {"messages": [TURN], "max_tokens": 5}
     heard = dialect.hear(open_members(json.dumps({"model": "m", **prompt}).encode()))
     assert isinstance(heard, Heard)
-    asked = read("/v1/chat/completions", heard.members, max_n=1, session=None)
+    asked = read_chat(heard.members, max_n=1, session=None)
     assert asked.model == "m"
     assert asked.prompt_bytes > 0
     assert heard.voice("req_1", 0).request_id == "req_1"

@@ -7,7 +7,7 @@ import pytest
 from gateway.dialects.messages import COUNT_TOKENS, MESSAGES
 from gateway.errors import RequestError, body
 from gateway.http.body import open_members
-from gateway.intake import read
+from gateway.kinds.chat import read_chat
 
 ASK = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
@@ -17,7 +17,7 @@ FUNCTION = {"name": "look", "description": "Looks", "parameters": SCHEMA}
 
 def heard(dialect=MESSAGES, **members: object) -> dict:
     found = dialect.hear(open_members(json.dumps({**ASK, **members}).encode()))
-    read("/v1/chat/completions", found.members, max_n=8, session=None)  # chat takes it
+    read_chat(found.members, max_n=8, session=None)  # chat takes it
     return {name: json.loads(bytes(value)) for name, value in found.members.items()}
 
 

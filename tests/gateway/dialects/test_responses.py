@@ -7,7 +7,7 @@ import pytest
 from gateway.dialects.responses import RESPONSES
 from gateway.errors import RequestError, body
 from gateway.http.body import open_members
-from gateway.intake import read
+from gateway.kinds.chat import read_chat
 
 ASK = {"model": "m", "input": "hi"}
 HEARD = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
@@ -22,7 +22,7 @@ def members(**asked: object):
 
 def heard(**asked: object) -> dict:
     found = RESPONSES.hear(members(**asked))
-    read("/v1/chat/completions", found.members, max_n=8, session=None)  # chat takes it
+    read_chat(found.members, max_n=8, session=None)  # chat takes it
     return {name: json.loads(bytes(value)) for name, value in found.members.items()}
 
 

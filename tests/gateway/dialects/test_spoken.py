@@ -1,11 +1,11 @@
 """Paths and their dialects."""
 
 from gateway.dialects.spoken import SPOKEN
-from gateway.intake import PATHS
+from gateway.kinds import KIND_PATHS
 
 
 def test_paths_have_one_dialect_each() -> None:
-    assert set(SPOKEN).isdisjoint(PATHS)
+    assert set(SPOKEN).isdisjoint(KIND_PATHS)
     assert [path for path, dialect in SPOKEN.items() if dialect.counts] == [
         "/v1/messages/count_tokens"
     ]

@@ -10,7 +10,7 @@ import pytest
 
 from gateway.config.settings import Settings
 from gateway.drift.drawing import LONGEST, SOCKET, Drawing, open_drawing
-from router.types import Kind
+from router.request_kinds import Kind
 
 RULE = {"teams": ["search"], "model": "own", "baseline": "base", "key_env": "K", "share": 1.0}
 

@@ -138,7 +138,7 @@ def picture(faulty, model, url):
 
 def test_without_a_look_at_addresses_it_would(faulty, recorded, monkeypatch) -> None:
     """The negative control."""
-    monkeypatch.setattr("gateway.intake._ADDRESS", re.compile(rb"\0"))
+    monkeypatch.setattr("gateway.kinds.text_members._ADDRESS", re.compile(rb"\0"))
     assert picture(faulty, "api", "http://169.254.169.254/").status_code == 200
     assert b"169.254.169.254" in recorded[0]
 

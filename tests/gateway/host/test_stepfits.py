@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from backends.engine.probes import ProbeError
+from backends.engine.tasks import TASKS
 from backends.metrics import parse as parse_metrics
 from backends.simulator.profiles import PROFILES
 from backends.simulator.shapefile import save
@@ -29,7 +30,8 @@ async def test_a_simulated_engines_model_is_its_profiles(stack) -> None:
 async def test_an_engine_that_only_reads_is_measured_as_a_line(stack, kind) -> None:
     """The simulated engine reads at its profile's prefill rate, so the line is known."""
     async with httpx.AsyncClient(trust_env=False) as client:
-        step = await _fit_reading(kind, stack.runtime.engines[1], client)
+        task = TASKS[kind]
+        step = await _fit_reading(task, task.probe, stack.runtime.engines[1], client)
     truth = PROFILES[NAME].shape.step
     assert step.b_s == step.c_s == 0.0
     assert step.d_s >= 1e-9
@@ -51,8 +53,9 @@ async def test_an_engine_that_does_not_count_what_it_reads_cannot_be_measured(
 ) -> None:
     transport = httpx.MockTransport(lambda _: httpx.Response(200, json=answer))
     async with httpx.AsyncClient(transport=transport) as client:
+        task = TASKS["rerank"]
         with pytest.raises(ProbeError, match="prompt_tokens"):
-            await _fit_reading("rerank", stack.runtime.engines[1], client)
+            await _fit_reading(task, task.probe, stack.runtime.engines[1], client)
 
 
 async def test_a_live_engine_is_measured_through_its_own_http(stack, monkeypatch) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from ledger.journals.records import AttemptSettled, Tokens
 from router.reasons import Reason
-from router.types import Kind
+from router.request_kinds import Kind
 
 PART = b"x" * 65_536
 PARTS = 400  # 25 MiB: far more than the buffers between both ends

@@ -3,12 +3,12 @@
 import pytest
 
 from gateway.otel import words
-from router.types import Kind
+from router.request_kinds import Kind
 
 
 def test_every_kind_of_request_has_its_operation(plan) -> None:
-    assert {words.operation(plan(kind=kind)) for kind in Kind} == set(words.OPERATIONS.values())
-    assert len(words.OPERATIONS) == len(Kind)
+    assert len({words.operation(plan(kind=kind)) for kind in Kind}) == len(Kind)
+    assert words.operation(plan(kind=Kind.COMPLETION)) == "text_completion"
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@ import pytest
 from gateway.config.settings import parse
 from gateway.policies.rules import PENALTY_FACTOR, Rules
 from gateway.targets.candidates import Frozen
-from router.types import Candidate, Kind, Otherwise, Residency
+from router.request_kinds import Kind
+from router.types import Candidate, Otherwise, Residency
 
 RULES = """
 models:

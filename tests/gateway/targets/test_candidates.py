@@ -27,7 +27,8 @@ from ledger.prices.modellimits import ModelLimits
 from router.decide import decide
 from router.prompts import Beginning
 from router.reasons import Reason
-from router.types import Health, Kind, OutputMoments, Policy, Request
+from router.request_kinds import Kind
+from router.types import Health, OutputMoments, Policy, Request
 
 NOW_S = 50.0
 PUBLISHED = {

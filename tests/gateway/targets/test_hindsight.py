@@ -17,18 +17,18 @@ from gateway.targets import hindsight
 from gateway.targets.hindsight import Hindsight
 from gateway.targets.silence import Silences
 from gateway.targets.slots import Board
+from router.request_kinds import Kind
 from router.types import (
     ApiState,
     Candidate,
     EngineState,
     Health,
-    Kind,
     OutputMoments,
     Policy,
     Request,
     Slo,
     StepModel,
-)  # fmt: skip
+)
 
 STATE = EngineState(
     Health.HEALTHY, StepModel(4.79e-3, 28e-6, 46.8e-9, 27.8e-6, 13.8e-3), 0, 0, 0.0, 0.0, 480_000,

@@ -4,10 +4,10 @@ import json
 import random
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from gateway.intake import read
+from gateway.kinds import KIND_PATHS
+from gateway.kinds.inference_request import IncomingBody
 from gateway.table_layout import EngineCell, TableLayout
 from gateway.targets.prefixes import (
     ENDS,
@@ -25,8 +25,8 @@ ENGINES = ("pool:a/0", "pool:a/1")
 
 
 def asked(path: str = "/v1/chat/completions", **members: object):
-    raw = {name: msgspec.Raw(json.dumps(value).encode()) for name, value in members.items()}
-    return read(path, {"model": msgspec.Raw(b'"m"'), **raw}, max_n=8, session=None)
+    text = json.dumps({"model": "m", **members}).encode()
+    return KIND_PATHS[path].read(IncomingBody(text, "application/json", None, max_n=8))
 
 
 def chat(*contents: str, **members: object):

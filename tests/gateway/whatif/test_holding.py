@@ -6,7 +6,8 @@ from gateway.whatif.tables import notes, tables
 from gateway.whatif.traffic import Arrival
 from gateway.whatif.trial import trial
 from router.reasons import Reason
-from router.types import Candidate, Kind, Verdict
+from router.request_kinds import Kind
+from router.types import Candidate, Verdict
 
 ONE = Arrival(0.0, 100, 10, "chat", "search", session="s")
 

@@ -30,7 +30,9 @@ from ledger.journals import frames
 from ledger.journals.records import AttemptOpened, AttemptSettled, RequestRefused, Tokens
 from ledger.verify.checks import verify
 from router import frozen, packed
-from router.types import Feature, Kind, Reason
+from router.reasons import Reason
+from router.request_kinds import Kind
+from router.types import Feature
 
 BY_PLACE = (
     (packed, "_REASONS"), (packed, "_FEATURES"), (packed, "_REQUEST"), (packed, "_POLICY"),

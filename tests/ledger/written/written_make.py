@@ -69,6 +69,8 @@ from router.decide import decide
 from router.explain import packed_within
 from router.frozen import freeze
 from router.prompts import Extent
+from router.reasons import Reason
+from router.request_kinds import Kind
 from router.types import (
     ApiState,
     Candidate,
@@ -76,12 +78,10 @@ from router.types import (
     EngineState,
     Feature,
     Health,
-    Kind,
     Otherwise,
     OutputMoments,
     Policy,
     Preference,
-    Reason,
     Request,
     Residency,
     Slo,

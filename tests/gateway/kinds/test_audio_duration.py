@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backends.engine import silence
-from gateway.measured.durations import LEAST_BYTES_PER_S, LONGEST_MS, duration_of
+from gateway.kinds.audio_duration import LEAST_BYTES_PER_S, LONGEST_MS, duration_of
 
 ODD_MS = 12_345
 

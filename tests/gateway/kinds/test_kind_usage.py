@@ -5,13 +5,15 @@ from types import SimpleNamespace
 import pytest
 
 from backends.errors import ServerError, UpstreamBroken
-from gateway.attempt import Outcome
-from gateway.measured.beside import most
-from gateway.measured.counted import completed, used
+from gateway.kinds import KINDS
+from gateway.kinds.kind_usage import completed
+from gateway.kinds.kind_usage import used as used_by
+from gateway.kinds.outcome import Outcome
 from ledger.journals.records import Tokens
 from ledger.prices.book import Price, Terms, cost_pusd, rates_from
 from router.prompts import Extent
-from router.types import Kind, OutputMoments, Request
+from router.request_kinds import Kind
+from router.types import OutputMoments, Request
 
 FREE = rates_from({"input": 0, "output": 0})
 TOKENS = rates_from({"input": 2, "output": 8, "audio_input": 3})
@@ -28,10 +30,12 @@ def price(terms: Terms) -> Price:
 def attempt(terms: Terms | None, kind=Kind.TRANSCRIPTION, *, own=False, extent=SOUND):
     output = OutputMoments(0, 150.0, 45_000.0, 300.0)
     request = Request(kind, "m", 40, 160, 77, output, extent=extent)
-    frozen = SimpleNamespace(price=None if terms is None else price(terms))
-    return SimpleNamespace(
-        plan=SimpleNamespace(request=request), step=SimpleNamespace(frozen=frozen), own=own
-    )
+    return SimpleNamespace(request=request, price=None if terms is None else price(terms), own=own)
+
+
+def used(made, outcome: Outcome):
+    spec = KINDS[made.request.kind]
+    return used_by(spec, spec.units, made.request, made.price, outcome, own=made.own)
 
 
 def ended(usage=None, status="finished", **more) -> Outcome:
@@ -94,7 +98,7 @@ def test_what_was_given_up_at_an_api_is_booked_at_its_most(outcome, basis) -> No
     tokens, found, _ = used(made, outcome)
     assert found == basis
     if basis == "bound":
-        assert tokens == most(made.plan.request)
+        assert tokens == KINDS[Kind.TRANSCRIPTION].units.most(made.request)
     elif not outcome.billable:
         assert tokens == Tokens()
 

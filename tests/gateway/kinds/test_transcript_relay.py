@@ -5,7 +5,7 @@ import json
 import pytest
 
 from backends.errors import BackendError, ServerError, UpstreamBroken
-from gateway.measured.hearing import TranscriptRelay
+from gateway.kinds.transcript_relay import TranscriptRelay
 
 DONE = b"data: [DONE]\n\n"
 

@@ -1,53 +1,49 @@
-"""What a reranking or a transcription used, at its end: tokens, searches, seconds, as was counted.
+"""What a request with units beside tokens used, at its end: tokens, searches, seconds.
 
 Targets count in units of their own and prices list others: an engine of ours counts seconds, the
 comparator's price may be by tokens. What is priced and was not counted is filled with the estimate
 of the request, never left at zero.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 from msgspec.structs import replace
 
 from backends.errors import ServerError
-from gateway.attempt import Attempt, Outcome
-from gateway.measured.beside import estimated, most
-from gateway.measured.requests import BYTES_PER_TOKEN
+from gateway.kinds.billable_units import BYTES_PER_TOKEN
+from gateway.kinds.outcome import Outcome
+from gateway.kinds.spec import KindUnits, RequestKindSpec
 from ledger.journals.records import Basis, Tokens
 from ledger.prices.book import Price
-from ledger.usage import UsageError, tokens_of_reranking, tokens_of_transcription
-from router.prompts import Extent
-from router.types import Kind
-
-_READ: Mapping[Kind, Callable[[Mapping[str, Any]], Tokens]] = {
-    Kind.RERANK: tokens_of_reranking,
-    Kind.TRANSCRIPTION: tokens_of_transcription,
-}
+from ledger.usage import UsageError
+from router.types import Request
 
 
-def used(attempt: Attempt, outcome: Outcome) -> tuple[Tokens, Basis, bool]:
+def used(
+    spec: RequestKindSpec,
+    units: KindUnits,
+    request: Request,
+    price: Price | None,
+    outcome: Outcome,
+    *,
+    own: bool,
+) -> tuple[Tokens, Basis, bool]:
     """The attempt's use at its end, in every unit that its price lists; own engines have none.
 
     Without a count, that of the request: of a file that does not tell its length, and of what was
     given up, the most that it can be. The last says whether the target's figures are disputed:
     no target can have meant them.
     """
-    request, price = attempt.plan.request, attempt.step.frozen.price
-    counted, said = _counted(request.kind, outcome), round(outcome.said_bytes / BYTES_PER_TOKEN)
+    counted, said = _counted(spec, outcome), round(outcome.said_bytes / BYTES_PER_TOKEN)
     disputed = counted is None and bool(outcome.usage)
     if counted is not None:
-        whole = completed(counted, price, estimated(request, output=said))
+        whole = completed(counted, price, units.estimate(request, said))
         guessed = price is not None and _charged(whole, price) != _charged(counted, price)
         return whole, "estimated" if guessed else "reported", False
-    if not outcome.billable or (attempt.own and outcome.status != "finished"):
+    if not outcome.billable or (own and outcome.status != "finished"):
         return Tokens(), "estimated", disputed
-    extent = request.extent or Extent()
-    known = request.kind is Kind.RERANK or extent.audio_known
     failed = outcome.error == ServerError.kind  # it said so: the request is booked, not the most
-    if not attempt.own and not failed and (outcome.status != "finished" or not known):
-        return most(request), "bound", disputed
-    return estimated(request, output=said), "estimated", disputed
+    if not own and not failed and (outcome.status != "finished" or not units.exact(request)):
+        return units.most(request), "bound", disputed
+    return units.estimate(request, said), "estimated", disputed
 
 
 def completed(counted: Tokens, price: Price | None, guess: Tokens) -> Tokens:
@@ -68,11 +64,11 @@ def completed(counted: Tokens, price: Price | None, guess: Tokens) -> Tokens:
     return whole
 
 
-def _counted(kind: Kind, outcome: Outcome) -> Tokens | None:
+def _counted(spec: RequestKindSpec, outcome: Outcome) -> Tokens | None:
     if outcome.usage is None:
         return None
     try:
-        return _READ[kind](outcome.usage)
+        return spec.usage(outcome.usage)
     except UsageError:
         return None  # implausible usage is not money: `basis` and the flag show it
 

@@ -1,0 +1,109 @@
+"""What an engine is started and asked as: one entry for each task that vLLM knows.
+
+An engine has one task, whatever request kinds its pool serves; `task_of` tells which.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from backends.engine import silence
+
+TaskName = Literal["generate", "embedding", "rerank", "transcription"]
+Question = dict[str, Any]  # a request in httpx's words
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingProbe:
+    """Requests that measure how fast an engine reads; it decodes nothing token by token.
+
+    `question` takes the model's name and a size: words, or seconds of sound if `seconds`.
+    """
+
+    sizes: tuple[int, ...]
+    seconds: bool
+    question: Callable[[str, int], Question]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineTask:
+    """`ready` makes the first request, which is answered with the member `told`."""
+
+    serves: frozenset[str]  # request kinds
+    pooling: bool  # vLLM's runner of models that decode nothing
+    calls_tools: bool
+    path: str
+    told: str
+    ready: Callable[[str], Question]
+    probe: ReadingProbe | None  # None: measured by its steps
+
+
+def _generate(model: str) -> Question:
+    return {"json": {"model": model, "prompt": "ready?", "max_tokens": 1, "logprobs": 1}}
+
+
+def _embed(model: str, text: str) -> Question:
+    return {"json": {"model": model, "input": text}}
+
+
+def _rank(model: str, query: str, document: str) -> Question:
+    return {"json": {"model": model, "query": query, "documents": [document]}}
+
+
+def _hear(model: str, seconds: float) -> Question:
+    sound = ("silence.wav", silence.wav(seconds), "audio/wav")
+    return {"data": {"model": model}, "files": {"file": sound}}
+
+
+def _words(count: int) -> str:
+    return "token " * count
+
+
+_READING_WORDS = (4, 64, 256)
+_HEARING_S = (1, 8, 25)  # within the half minute that Whisper hears at once
+TASKS: Final[Mapping[TaskName, EngineTask]] = {
+    "generate": EngineTask(
+        serves=frozenset({"chat", "completion"}),
+        pooling=False,
+        calls_tools=True,
+        path="/completions",
+        told="choices",
+        ready=_generate,
+        probe=None,
+    ),
+    "embedding": EngineTask(
+        serves=frozenset({"embedding"}),
+        pooling=True,
+        calls_tools=False,
+        path="/embeddings",
+        told="data",
+        ready=lambda model: _embed(model, "ready?"),
+        probe=ReadingProbe(_READING_WORDS, False, lambda model, size: _embed(model, _words(size))),
+    ),
+    "rerank": EngineTask(
+        serves=frozenset({"rerank"}),
+        pooling=True,
+        calls_tools=False,
+        path="/rerank",
+        told="results",
+        ready=lambda model: _rank(model, "ready?", "ready"),
+        probe=ReadingProbe(
+            _READING_WORDS, False, lambda model, size: _rank(model, "token", _words(size))
+        ),
+    ),
+    "transcription": EngineTask(
+        serves=frozenset({"transcription"}),
+        pooling=False,
+        calls_tools=False,
+        path="/audio/transcriptions",
+        told="text",
+        ready=lambda model: _hear(model, 1.0),
+        probe=ReadingProbe(_HEARING_S, True, _hear),
+    ),
+}
+
+
+def task_of(serves: Sequence[str]) -> TaskName:
+    """The task of an engine, by the request kinds that its model serves."""
+    tasks = (name for name, task in TASKS.items() if not task.serves.isdisjoint(serves))
+    return next(tasks, "generate")

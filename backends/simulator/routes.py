@@ -1,0 +1,119 @@
+"""The request kinds that the simulators serve: one entry a kind, with its paths at either.
+
+What is read and answered in one piece needs a `Reader` alone. Generations and transcripts are
+paced as they are written, which each simulator does in its own way.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, Protocol
+
+from backends.simulator import vectors, words
+from backends.simulator.answers import embeddings
+from backends.simulator.asgi import Receive, Scope, Send
+from backends.simulator.dialect import Rules, parse_embedding
+from backends.simulator.faults import Fault
+from backends.simulator.ranking import parse_ranking, ranked
+
+
+class Call(NamedTuple):
+    """One request to a simulator, and the fault that it is to meet."""
+
+    body: bytes
+    scope: Scope
+    receive: Receive
+    send: Send
+    fault: Fault | None = None
+
+
+class CallSite(NamedTuple):
+    """Where a request came in. `number` counts the request as served, and names its answer."""
+
+    path: str
+    api: bool  # at the simulated provider, not at an engine
+    number: Callable[[], str]
+
+
+class ReadRequest(NamedTuple):
+    """A request that was read: its tokens, and what makes its answer once their time passed."""
+
+    tokens: int
+    answer: Callable[[], bytes]
+
+
+Reader = Callable[[bytes, Rules, CallSite], ReadRequest]
+
+
+class Simulator(Protocol):
+    """The ways in which a request is served; implemented by `Server` and `Provider`."""
+
+    async def complete(self, call: Call, *, chat: bool) -> None: ...
+
+    async def read(self, call: Call, reader: Reader) -> None: ...
+
+    async def transcribe(self, call: Call) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedKind:
+    """A request kind: its paths at engines and at the provider, and whether batches may name it."""
+
+    engine: tuple[str, ...]
+    api: tuple[str, ...]
+    batched: bool
+    serve: Callable[[Simulator, Call], Awaitable[None]]
+
+
+def read_embeddings(body: bytes, rules: Rules, _site: CallSite) -> ReadRequest:
+    model, inputs, base64 = parse_embedding(body, rules)
+    tokens = sum(words.count(entry) for entry in inputs)
+
+    def answer() -> bytes:
+        found: list[Any] = [vectors.vector(entry) for entry in inputs]
+        if base64:
+            found = [vectors.in_base64(entry) for entry in found]
+        return embeddings(model, found, tokens)
+
+    return ReadRequest(tokens, answer)
+
+
+def read_ranking(body: bytes, rules: Rules, site: CallSite) -> ReadRequest:
+    """Tokens under the first version's path, searches under a provider's second, as Cohere."""
+    ranking = parse_ranking(body, rules)
+    searches = site.api and site.path == "/v2/rerank"
+
+    def answer() -> bytes:
+        number = site.number() if site.api else f"rerank-{site.number()}"
+        return ranked(ranking, id=number, searches=searches, documents=not site.api)
+
+    return ReadRequest(ranking.tokens, answer)
+
+
+_CHAT, _COMPLETIONS, _EMBEDDINGS = "/v1/chat/completions", "/v1/completions", "/v1/embeddings"
+_RANKINGS = ("/v1/rerank", "/v2/rerank")
+_SOUNDS = ("/v1/audio/transcriptions", "/v1/audio/translations")
+SIMULATED_KINDS: Final[Mapping[str, SimulatedKind]] = {
+    "chat": SimulatedKind(
+        engine=(_CHAT,), api=(_CHAT,), batched=True,
+        serve=lambda simulator, call: simulator.complete(call, chat=True),
+    ),
+    "completion": SimulatedKind(
+        engine=(_COMPLETIONS,), api=(_COMPLETIONS,), batched=True,
+        serve=lambda simulator, call: simulator.complete(call, chat=False),
+    ),
+    "embedding": SimulatedKind(
+        engine=(_EMBEDDINGS,), api=(_EMBEDDINGS,), batched=True,
+        serve=lambda simulator, call: simulator.read(call, read_embeddings),
+    ),
+    "rerank": SimulatedKind(
+        engine=("/rerank", *_RANKINGS), api=_RANKINGS, batched=False,
+        serve=lambda simulator, call: simulator.read(call, read_ranking),
+    ),
+    "transcription": SimulatedKind(
+        engine=_SOUNDS, api=_SOUNDS, batched=False,
+        serve=lambda simulator, call: simulator.transcribe(call),
+    ),
+}  # fmt: skip
+ENGINE_ROUTES: Final = {path: kind for kind in SIMULATED_KINDS.values() for path in kind.engine}
+API_ROUTES: Final = {path: kind for kind in SIMULATED_KINDS.values() for path in kind.api}
+BATCH_ROUTES: Final = {path: kind for path, kind in API_ROUTES.items() if kind.batched}

@@ -1,0 +1,18 @@
+"""The kinds of request that pools and providers may be declared to serve."""
+
+from typing import TYPE_CHECKING, Final, Literal
+
+from router.request_kinds import Kind
+
+if TYPE_CHECKING:
+    ServedKind = str
+else:  # the word of any kind: a type checker takes no list that is computed
+    ServedKind = Literal[tuple(kind.value for kind in Kind)]
+
+ENGINE_DEFAULT: Final = ("chat", "completion")
+PROVIDER_DEFAULT: Final = ("chat", "completion", "embedding")  # every wire format serves these
+
+
+def beside(default: tuple[str, ...]) -> str:
+    """The other kinds, for the description of a setting with this default."""
+    return ", ".join(f"`{kind}`" for kind in Kind if kind not in default)

@@ -1,0 +1,30 @@
+"""The registry of request kinds: one file a kind, and what reads requests and ends them.
+
+`KINDS` has the entry of each kind, `KIND_PATHS` the reader of each path. To add a kind: a member
+of `router.request_kinds.Kind` with its traits, and a file here, named by the member's word, whose
+`SPEC` is the entry.
+"""
+
+from importlib import import_module
+from typing import Final
+
+from gateway.kinds.inference_request import BodyReader
+from gateway.kinds.spec import RequestKindSpec
+from router.request_kinds import Kind
+
+__all__ = ["BATCH_PATHS", "KINDS", "KIND_PATHS"]
+
+
+def _entry(kind: Kind) -> RequestKindSpec:
+    spec = import_module(f"{__name__}.{kind.value}").SPEC
+    if not isinstance(spec, RequestKindSpec) or spec.kind is not kind:
+        raise TypeError(f"gateway/kinds/{kind.value}.py has no `SPEC` of `{kind.value}`")
+    return spec
+
+
+# Plain dicts: their lookups stand in the path of every request.
+KINDS: Final[dict[Kind, RequestKindSpec]] = {kind: _entry(kind) for kind in Kind}
+KIND_PATHS: Final[dict[str, BodyReader]] = {
+    path: described.reader for spec in KINDS.values() for path, described in spec.paths.items()
+}
+BATCH_PATHS: Final = tuple(path for spec in KINDS.values() if spec.batched for path in spec.paths)

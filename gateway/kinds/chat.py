@@ -1,0 +1,129 @@
+"""Chat completions."""
+
+from typing import Final
+
+from gateway.errors import RequestError
+from gateway.http.body import Members, member, open_members
+from gateway.kinds.inference_request import Asked, IncomingBody, json_reader
+from gateway.kinds.openapi_schemas import (
+    OPTIONS_NEED_STREAM,
+    TEXT,
+    TOKEN_LIMIT,
+    answer_schema,
+    body_schema,
+    generation_members,
+    list_schema,
+    null_members,
+)
+from gateway.kinds.spec import KindPath, PathDescription, RequestKindSpec, Schema
+from gateway.kinds.text_answers import chat_relay, chat_usage
+from gateway.kinds.text_members import (
+    NO_FEATURES,
+    choices_of,
+    is_said,
+    max_tokens_of,
+    media_of,
+    model_of,
+    options_of,
+    prompt_of,
+    refuse_others,
+    session_of,
+    streams,
+    text_features,
+)
+from gateway.limits import asks, caps
+from gateway.promptsize import prompt_bytes
+from router.request_kinds import Kind
+from router.types import Feature
+
+CHAT_PATH: Final = "/v1/chat/completions"
+_CHAT = Kind.CHAT  # a plain name: asking an enumeration for a member costs ten times as much
+_IMAGES = Feature.IMAGES
+
+
+def read_chat(members: Members, *, max_n: int, session: str | None) -> Asked:
+    """Validate and condense; raises `RequestError` naming the parameter and the fix."""
+    model = model_of(members)
+    prompt = prompt_of(members, "messages")
+    if prompt[:1] != b"[" or not prompt[1:-1].strip():
+        raise RequestError(
+            "bad_request", "`messages` must be a list with at least one message.", param="messages"
+        )
+    refuse_others(members, "messages")
+    caps.check(members, prompt)
+    asks.check(members)
+    n, stream = choices_of(members, max_n), streams(members)
+    features = _features(members, prompt, n)
+    options = options_of(members, stream=stream)
+    return Asked(
+        kind=_CHAT,
+        path="/chat/completions",
+        model=model,
+        stream=stream,
+        wants_usage=is_said(options, "include_usage"),
+        wants_running_usage=is_said(options, "continuous_usage_stats"),
+        prompts=1,
+        n=n,
+        max_tokens=max_tokens_of(members),
+        prompt_bytes=prompt_bytes(members),
+        features=features,
+        session=session_of(members, session),
+        members=members,
+        media_parts=caps.media_parts(prompt) if _IMAGES in features else 0,
+    )
+
+
+def _features(members: Members, prompt: bytes, n: int) -> frozenset[Feature]:
+    kept = "store" in members and member(members, "store", bool, False)
+    used = text_features(members, n)
+    used |= media_of(prompt)
+    if kept:  # the provider shall keep the answer, as OpenAI does with chat completions
+        used.add(Feature.STORE)
+    return frozenset(used) if used else NO_FEATURES
+
+
+def _read(body: IncomingBody) -> Asked:
+    return read_chat(open_members(body.text), max_n=body.max_n, session=body.session)
+
+
+def _body(max_n: int) -> Schema:
+    message = {"type": "object", "required": ["role"], "properties": {"role": TEXT}}
+    members = {
+        **generation_members(max_n),
+        "max_completion_tokens": TOKEN_LIMIT,
+        "messages": list_schema(message),
+        **null_members("prompt", "input"),
+    }
+    return {**body_schema("messages", members), **OPTIONS_NEED_STREAM}
+
+
+SPEC: Final = RequestKindSpec(
+    kind=Kind.CHAT,
+    paths={
+        CHAT_PATH: KindPath(
+            json_reader(_read),
+            PathDescription(
+                summary="Chat completion",
+                body=_body,
+                answer=answer_schema("id", "object", "created", "model", "choices"),
+                form=False,
+                streamed=True,
+                texts=False,
+            ),
+        )
+    },
+    usage=chat_usage,
+    units=None,
+    relay=chat_relay,
+    read_answer=None,
+    answer_has_text=True,
+    generated=True,
+    ranked=False,
+    prefix_member="messages",
+    media_member="messages",
+    shorten=None,
+    sampled=True,
+    batched=True,
+    usage_page="/usage/completions",
+    otel_operation="chat",
+)

@@ -1,0 +1,126 @@
+"""Completions: one prompt or a list of them, each with its own choices."""
+
+from typing import Final
+
+from gateway.errors import RequestError
+from gateway.http.body import Members, open_members
+from gateway.kinds.inference_request import Asked, IncomingBody, json_reader
+from gateway.kinds.openapi_schemas import (
+    OPTIONS_NEED_STREAM,
+    answer_schema,
+    body_schema,
+    generation_members,
+    null_members,
+    prompt_schema,
+)
+from gateway.kinds.spec import KindPath, PathDescription, RequestKindSpec, Schema
+from gateway.kinds.text_answers import chat_relay, chat_usage
+from gateway.kinds.text_members import (
+    NO_FEATURES,
+    choices_of,
+    is_said,
+    max_tokens_of,
+    model_of,
+    options_of,
+    prompt_of,
+    prompts_of,
+    refuse_others,
+    refuse_store,
+    session_of,
+    streams,
+    text_features,
+)
+from gateway.limits import asks, caps
+from gateway.promptsize import prompt_bytes
+from router.request_kinds import Kind
+from router.types import Feature
+
+DEFAULT_MAX_TOKENS = 16  # OpenAI's documented default of completions
+_COMPLETION = Kind.COMPLETION  # a plain name: asking the enumeration costs ten times as much
+
+
+def read_completion(members: Members, *, max_n: int, session: str | None) -> Asked:
+    """Validate and condense; raises `RequestError` naming the parameter and the fix."""
+    model = model_of(members)
+    prompt_of(members, "prompt")
+    refuse_others(members, "prompt")
+    caps.check(members, b"")
+    asks.check(members)
+    prompts, n = prompts_of(members, "prompt"), choices_of(members, max_n)
+    if n * prompts > max_n:
+        raise RequestError(
+            "bad_request",
+            f"`prompt`: {prompts} prompts with `n` = {n} ask for {n * prompts} answers; one "
+            f"request may ask for {max_n}. Send fewer prompts at a time.",
+            param="prompt",
+        )
+    stream = streams(members)
+    features = _features(members, n)
+    options = options_of(members, stream=stream)
+    limit = max_tokens_of(members)
+    return Asked(
+        kind=_COMPLETION,
+        path="/completions",
+        model=model,
+        stream=stream,
+        wants_usage=is_said(options, "include_usage"),
+        wants_running_usage=is_said(options, "continuous_usage_stats"),
+        prompts=prompts,
+        n=n,
+        max_tokens=DEFAULT_MAX_TOKENS if limit is None else limit,
+        prompt_bytes=prompt_bytes(members),
+        features=features,
+        session=session_of(members, session),
+        members=members,
+    )
+
+
+def _features(members: Members, n: int) -> frozenset[Feature]:
+    refuse_store(members)
+    used = text_features(members, n)
+    return frozenset(used) if used else NO_FEATURES
+
+
+def _read(body: IncomingBody) -> Asked:
+    return read_completion(open_members(body.text), max_n=body.max_n, session=body.session)
+
+
+def _body(max_n: int) -> Schema:
+    members = {
+        **generation_members(max_n),
+        "prompt": prompt_schema(max_n),
+        **null_members("messages", "input"),
+    }
+    return {**body_schema("prompt", members), **OPTIONS_NEED_STREAM}
+
+
+SPEC: Final = RequestKindSpec(
+    kind=Kind.COMPLETION,
+    paths={
+        "/v1/completions": KindPath(
+            json_reader(_read),
+            PathDescription(
+                summary="Completion",
+                body=_body,
+                answer=answer_schema("id", "object", "created", "model", "choices"),
+                form=False,
+                streamed=True,
+                texts=False,
+            ),
+        )
+    },
+    usage=chat_usage,
+    units=None,
+    relay=chat_relay,
+    read_answer=None,
+    answer_has_text=True,
+    generated=True,
+    ranked=False,
+    prefix_member="prompt",
+    media_member="prompt",
+    shorten=None,
+    sampled=False,
+    batched=True,
+    usage_page="/usage/completions",
+    otel_operation="text_completion",
+)

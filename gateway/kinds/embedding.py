@@ -1,0 +1,128 @@
+"""Embeddings: one input or a list, each read by itself and answered at once."""
+
+from typing import Final
+
+import msgspec
+
+from gateway.errors import RequestError
+from gateway.http.body import Members, open_members
+from gateway.kinds.inference_request import Asked, IncomingBody, json_reader
+from gateway.kinds.openapi_schemas import (
+    MODEL,
+    USER,
+    answer_schema,
+    body_schema,
+    null_members,
+    prompt_schema,
+)
+from gateway.kinds.spec import KindPath, PathDescription, RequestKindSpec, Schema
+from gateway.kinds.text_answers import chat_relay, chat_usage
+from gateway.kinds.text_members import (
+    NO_FEATURES,
+    is_said,
+    model_of,
+    options_of,
+    prompt_of,
+    prompts_of,
+    refuse_others,
+    refuse_store,
+    session_of,
+    streams,
+)
+from gateway.limits import asks, caps
+from gateway.promptsize import prompt_bytes
+from router.prompts import Extent
+from router.request_kinds import Kind
+
+INPUTS_LIMIT = 2048  # OpenAI's own, by its reference of `/v1/embeddings` (2026-11)
+
+
+def read_embedding(members: Members, *, session: str | None) -> Asked:
+    """Validate and condense; raises `RequestError` naming the parameter and the fix."""
+    model = model_of(members)
+    prompt_of(members, "input")
+    refuse_others(members, "input")
+    caps.check(members, b"")
+    asks.check(members)
+    inputs = prompts_of(members, "input")
+    if "n" in members and bytes(members["n"]) != b"null":
+        raise RequestError("unsupported", "`n` does not apply to embeddings.", param="n")
+    if inputs > INPUTS_LIMIT:
+        raise RequestError(
+            "bad_request",
+            f"`input` has {inputs} items; one request may have {INPUTS_LIMIT}.",
+            param="input",
+        )
+    extent, stream = _longest(inputs, members["input"]), streams(members)
+    refuse_store(members)
+    options = options_of(members, stream=stream)
+    return Asked(
+        kind=Kind.EMBEDDING,
+        path="/embeddings",
+        model=model,
+        stream=False,
+        wants_usage=is_said(options, "include_usage"),
+        wants_running_usage=is_said(options, "continuous_usage_stats"),
+        prompts=1,
+        n=1,
+        max_tokens=0,
+        prompt_bytes=prompt_bytes(members),
+        features=NO_FEATURES,
+        session=session_of(members, session),
+        members=members,
+        extent=extent,
+    )
+
+
+def _longest(inputs: int, listed: msgspec.Raw) -> Extent | None:
+    """An engine reads a list's texts one by one: the longest must fit, not all together."""
+    if inputs == 1:
+        return None
+    sizes = [len(bytes(item)) for item in msgspec.json.decode(listed, type=list[msgspec.Raw])]
+    return Extent(longest=max(sizes) / max(sum(sizes), 1))
+
+
+def _read(body: IncomingBody) -> Asked:
+    return read_embedding(open_members(body.text), session=body.session)
+
+
+def _body(_max_n: int) -> Schema:
+    members = {
+        "model": MODEL,
+        "input": prompt_schema(INPUTS_LIMIT),
+        **USER,
+        **null_members("n", "messages", "prompt"),
+    }
+    return body_schema("input", members)
+
+
+SPEC: Final = RequestKindSpec(
+    kind=Kind.EMBEDDING,
+    paths={
+        "/v1/embeddings": KindPath(
+            json_reader(_read),
+            PathDescription(
+                summary="Embeddings",
+                body=_body,
+                answer=answer_schema("object", "data", "model", "usage"),
+                form=False,
+                streamed=False,
+                texts=False,
+            ),
+        )
+    },
+    usage=chat_usage,
+    units=None,
+    relay=chat_relay,
+    read_answer=None,
+    answer_has_text=False,  # reading the numbers took 23 ms of the loop's time
+    generated=False,
+    ranked=False,
+    prefix_member=None,
+    media_member="input",
+    shorten=None,
+    sampled=False,
+    batched=True,
+    usage_page="/usage/embeddings",
+    otel_operation="embeddings",
+)

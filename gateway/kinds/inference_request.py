@@ -1,0 +1,74 @@
+"""A client's request, decoded once, and the body that it is read from."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+from msgspec.structs import replace
+
+from gateway.http.body import Members, raw
+from gateway.http.forms import Form
+from router.prompts import Extent
+from router.request_kinds import KIND_TRAITS, Kind
+from router.types import Feature
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """One request as asked. `max_tokens` is per choice; `prompt_bytes` the size of what is read."""
+
+    kind: Kind
+    path: str  # under the target's base URL: "/chat/completions"
+    model: str
+    stream: bool
+    wants_usage: bool
+    wants_running_usage: bool
+    prompts: int  # `/v1/completions` takes a list of prompts; `n` x prompts is within `max_n`
+    n: int
+    max_tokens: int | None
+    prompt_bytes: int
+    features: frozenset[Feature]
+    session: str | None
+    members: Members
+    # From another dialect: what stands in for `members` at targets that take marks of what to
+    # cache. Its limit has each target's own name, because the client named none of chat's.
+    translated: Members | None = None
+    form: Form | None = None  # in place of `members`, where a file is asked about
+    extent: Extent | None = None  # of kinds that have no conversation
+    media_parts: int = 0  # pictures and films, or more: texts may look like them
+
+    def with_marks(self) -> "Asked":
+        if not self.translated:
+            return self
+        return replace(self, members={**self.members, **self.translated})
+
+    def ranked(self, priority: int) -> "Asked":
+        """For an engine that serves by priority; a line of a batch has its own."""
+        if not priority or "priority" in self.members or not KIND_TRAITS[self.kind].decoded:
+            return self
+        return replace(self, members={**self.members, "priority": raw(priority)})
+
+
+class IncomingBody(msgspec.Struct, frozen=True, gc=False):
+    """A body as received. `max_n`: the most answers that one request may ask for."""
+
+    text: bytes
+    content_type: str
+    session: str | None
+    max_n: int
+
+
+@dataclass(frozen=True, slots=True)
+class BodyReader:
+    """How the body of a path is read.
+
+    `media_type` is what the body's `content-type` must contain, `fix` what a client is told that
+    sends another. `read` raises `RequestError` with the member that is wrong.
+    """
+
+    read: Callable[[IncomingBody], Asked]
+    media_type: str
+    fix: str
+
+
+def json_reader(read: Callable[[IncomingBody], Asked]) -> BodyReader:
+    return BodyReader(read, "json", "Send the body as `application/json`.")

@@ -1,0 +1,158 @@
+"""Rerankings: documents ranked by a query.
+
+What is read is what decides where a request goes and what it may cost at most: how often the query
+is read (with every document). Everything else is between client and target.
+"""
+
+from typing import Final
+
+import msgspec
+
+from backends.answers import Found, read_ranking
+from gateway.errors import RequestError
+from gateway.http.body import Members, member, open_members
+from gateway.kinds.billable_units import BYTES_PER_TOKEN
+from gateway.kinds.inference_request import Asked, IncomingBody, json_reader
+from gateway.kinds.openapi_schemas import MODEL, OBJECT, TEXT, body_schema, list_schema
+from gateway.kinds.spec import KindPath, KindUnits, PathDescription, RequestKindSpec, Schema
+from gateway.kinds.text_answers import chat_relay
+from gateway.kinds.text_members import media_of, model_of
+from gateway.limits.caps import media_parts, refuse_inside
+from ledger.journals.records import Tokens
+from ledger.prices.book import Price, beside_bound_pusd, bound_pusd
+from ledger.usage import tokens_of_reranking
+from router.prompts import Extent
+from router.request_kinds import Kind
+from router.types import Feature, Request
+
+DOCUMENTS_LIMIT = 10_000  # the most that a provider takes; Cohere's own limit (2026-11)
+# Cohere: up to 100 documents are a search; one that is longer than 500 tokens with its query is
+# several of them (its pricing page, 2026-11). A query takes at most half of that.
+SEARCH_DOCUMENTS = 100
+CHUNK_TOKENS, CHUNK_TOKENS_LEAST = 500, 250
+
+
+def read_reranking(body: IncomingBody) -> Asked:
+    """`query` and `documents` in the shape that vLLM, Jina and Cohere share."""
+    members = open_members(body.text)
+    model, query = model_of(members), _query(members)
+    documents = member(members, "documents", list[msgspec.Raw])
+    if not documents:
+        words = "`documents` is required: a list of texts, or of objects with a `text`."
+        raise RequestError("bad_request", words, param="documents")
+    if len(documents) > DOCUMENTS_LIMIT:
+        words = f"`documents` has {len(documents)} items; one request may have {DOCUMENTS_LIMIT}."
+        raise RequestError("bad_request", words, param="documents")
+    top_n: int | None = member(members, "top_n", int)
+    if top_n is not None and top_n < 0:
+        raise RequestError("bad_request", "`top_n` must not be negative.", param="top_n")
+    for name, text in (("query", query), ("documents", bytes(members["documents"]))):
+        refuse_inside(text, name)
+    sizes = [len(bytes(document)) for document in documents]
+    features = media_of(query + bytes(members["documents"]))
+    return Asked(
+        kind=Kind.RERANK,
+        path="/rerank",
+        model=model,
+        stream=False,
+        wants_usage=True,
+        wants_running_usage=False,
+        prompts=1,
+        n=1,
+        max_tokens=0,
+        # The quotes and commas of each are more than the marks that a model sets between both.
+        prompt_bytes=(len(query) + 3) * len(documents) + sum(sizes),
+        features=features,
+        session=body.session,
+        members=members,
+        extent=_extent_of(len(query), sizes),
+        media_parts=media_parts(bytes(members["documents"])) if Feature.IMAGES in features else 0,
+    )
+
+
+def _query(members: Members) -> bytes:
+    """A text; Jina's and vLLM's models of pictures take an object."""
+    query = bytes(members.get("query", b"null"))
+    if query[:1] not in (b'"', b"{") or query == b'""':
+        raise RequestError("bad_request", "`query` is required: a text.", param="query")
+    return query
+
+
+def _extent_of(query: int, sizes: list[int]) -> Extent:
+    each = [query + size for size in sizes]
+    read = CHUNK_TOKENS * BYTES_PER_TOKEN - min(query, CHUNK_TOKENS_LEAST * BYTES_PER_TOKEN)
+    chunks = sum(-(-size // read) for size in sizes)
+    most = sum(-(-size // CHUNK_TOKENS_LEAST) for size in sizes)
+    return Extent(
+        longest=max(each) / sum(each),
+        searches=-(-chunks // SEARCH_DOCUMENTS),
+        searches_bound=-(-most // SEARCH_DOCUMENTS),
+    )
+
+
+def _estimate(request: Request, _output: int) -> Tokens:
+    extent = request.extent or Extent()
+    return Tokens(input=request.prompt_tokens, searches=extent.searches)
+
+
+def _most(request: Request) -> Tokens:
+    extent = request.extent or Extent()
+    return Tokens(
+        input=request.prompt_tokens_bound,
+        output=request.max_tokens or 0,
+        searches=extent.searches_bound,
+    )
+
+
+def _bound_pusd(price: Price, request: Request, output_tokens: int) -> int:
+    """The most that an API can charge: for tokens and for searches."""
+    extent, prompt = request.extent or Extent(), request.prompt_tokens_bound
+    tokens_pusd = bound_pusd(price, prompt_tokens=prompt, output_tokens=output_tokens, audio=False)
+    return tokens_pusd + beside_bound_pusd(price, audio_ms=0, searches=extent.searches_bound)
+
+
+def _read_answer(body: bytes, _media: str) -> Found:
+    return read_ranking(body)
+
+
+def _body(_max_n: int) -> Schema:
+    members = {
+        "model": MODEL,
+        "query": {"anyOf": [{"type": "string", "minLength": 1}, OBJECT]},
+        "documents": list_schema({"anyOf": [TEXT, OBJECT]}, DOCUMENTS_LIMIT),
+        "top_n": {"type": ["integer", "null"], "minimum": 0},
+    }
+    return body_schema("query", members, "documents")
+
+
+_PATH = KindPath(
+    json_reader(read_reranking),
+    PathDescription(
+        summary="Documents ranked by a query",
+        body=_body,
+        answer={"type": "object", "anyOf": [{"required": ["results"]}, {"required": ["data"]}]},
+        form=False,
+        streamed=False,
+        texts=False,
+    ),
+)
+SPEC: Final = RequestKindSpec(
+    kind=Kind.RERANK,
+    paths={"/v1/rerank": _PATH, "/v2/rerank": _PATH, "/rerank": _PATH},
+    usage=tokens_of_reranking,
+    units=KindUnits(
+        estimate=_estimate, most=_most, bound_pusd=_bound_pusd, exact=lambda _request: True
+    ),
+    relay=chat_relay,  # no target streams a ranking
+    read_answer=_read_answer,
+    answer_has_text=False,
+    generated=False,
+    ranked=True,
+    prefix_member=None,
+    media_member="documents",
+    shorten=("documents", "Send fewer or shorter documents."),
+    sampled=False,
+    batched=False,
+    usage_page=None,
+    otel_operation="rerank",  # the conventions have no word for it
+)

@@ -1,0 +1,75 @@
+"""What an entry of the registry of request kinds holds."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from backends.answers import Found
+from gateway.kinds.inference_request import Asked, BodyReader
+from gateway.relay import ByteRelay
+from ledger.journals.records import Tokens
+from ledger.prices.book import Price
+from router.request_kinds import Kind
+from router.types import Request
+
+Schema = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathDescription:
+    """A path in the OpenAPI document. `body` takes the most answers of one request."""
+
+    summary: str
+    body: Callable[[int], Schema]
+    answer: Schema
+    form: bool  # the body is a form in place of JSON
+    streamed: bool  # the answer may be a stream of events
+    texts: bool  # the answer may be plain text or subtitles
+
+
+@dataclass(frozen=True, slots=True)
+class KindPath:
+    """A path that clients send requests of a kind to."""
+
+    reader: BodyReader
+    described: PathDescription
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindUnits:
+    """Units that targets charge for beside tokens: searches, seconds of sound.
+
+    A price lists one unit or the other, so all are estimated and bounded.
+    """
+
+    estimate: Callable[[Request, int], Tokens]  # with so many tokens of output
+    most: Callable[[Request], Tokens]
+    bound_pusd: Callable[[Price, Request, int], int]  # with at most so many tokens of output
+    exact: Callable[[Request], bool]  # whether the estimate is what the target counts, too
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestKindSpec:
+    """All that is particular to a kind of request, but for `router.request_kinds.KIND_TRAITS`.
+
+    Nothing outside the registries compares kinds: whoever treats one differently reads a fact here.
+    """
+
+    kind: Kind
+    paths: Mapping[str, KindPath]
+    # What an answer used, from the target's own usage; raises `UsageError` for what cannot be.
+    usage: Callable[[Mapping[str, Any]], Tokens]
+    units: KindUnits | None  # None: tokens alone
+    relay: Callable[[Asked, bool], ByteRelay]  # of a stream; True: from an own engine
+    # Usage of an answer in one piece, by its media type; None: as a chat completion's.
+    read_answer: Callable[[bytes, str], Found] | None
+    answer_has_text: bool  # an answer without usage is estimated from its text
+    generated: bool  # written token by token: the head of an unstreamed answer comes with its end
+    ranked: bool  # its input counts as `ranked` in the metrics
+    prefix_member: str | None  # whose beginning an engine may have in its prefix cache
+    media_member: str  # where pictures and sound of the request are
+    shorten: tuple[str, str] | None  # the member to make smaller, and the advice; None: as chat's
+    sampled: bool  # its answers may be compared with a baseline, to find drift
+    batched: bool  # files of the Batch API may ask for it
+    usage_page: str | None  # the page of OpenAI's usage API that counts it
+    otel_operation: str  # `gen_ai.operation.name`

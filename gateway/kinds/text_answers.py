@@ -1,0 +1,21 @@
+"""Answers of chat completions, completions and embeddings: their usage and the relay of streams."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from gateway.kinds.inference_request import Asked
+from gateway.relay import ByteRelay, EventRelay
+from ledger.journals.records import Tokens
+from ledger.usage import Convention, tokens_from_usage
+
+
+def chat_usage(usage: Mapping[str, Any]) -> Tokens:
+    return tokens_from_usage(usage, Convention.CACHED_INSIDE)
+
+
+def chat_relay(asked: Asked, own: bool) -> ByteRelay:
+    """Event-aligned for own engines (running usage is cut out), bytes for APIs."""
+    choices, hide = asked.n * asked.prompts, not asked.wants_usage
+    if own:
+        return EventRelay(hide, choices=choices, n=asked.n, keep_running=asked.wants_running_usage)
+    return ByteRelay(hide, choices=choices)

@@ -1,0 +1,189 @@
+"""Members that chat completions, completions and embeddings have in common, read and bounded.
+
+Each function raises `RequestError` that names the member and the fix.
+"""
+
+import re
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from gateway.errors import RequestError
+from gateway.http.body import Members, encode, member
+from gateway.limits import hosted
+from router.types import Feature
+
+MODEL_LIMIT = 256  # characters
+MAX_TOKENS_LIMIT = 2**31 - 1  # above every context there is; larger numbers overflow records
+NO_FEATURES: frozenset[Feature] = frozenset()
+_PROMPT_MEMBERS = ("messages", "prompt", "input")
+_CONTINUES = ("previous_response_id", "conversation")
+_LISTED: dict[bytes, Any] = {b'"': list[str], b"[": list[list[int]]}
+_FIRST = re.compile(rb"\[\s*(.)", re.DOTALL)  # of a list: decoding a long one twice takes long
+_NOTHING = (b"null", b"false", b"0", b'""', b"[]", b"{}")
+_MEDIA_PARTS = (
+    b'"image_url"', b'"input_image"', b'"video_url"', b'"audio_url"', b'"input_audio"',
+)  # fmt: skip
+_MEDIA_HINTS = (b'_url"', b'"input_')
+_BACKSLASH, _UNDERSCORE = b"\\_"  # as numbers: bytes are first taken for one, and fail as such
+# An address that is no data of its own: behind `url` itself or a part's short form.
+_ADDRESS = re.compile(rb'"(?:url|image_url|video_url|audio_url)"\s*:\s*"(?!data:)', re.IGNORECASE)
+
+
+def model_of(members: Members) -> str:
+    return plain_model(member(members, "model", str))
+
+
+def plain_model(model: str | None) -> str:
+    """It goes on into headers and into the books, which do not take every text."""
+    if not model:
+        raise RequestError("bad_request", "`model` is required.", param="model")
+    if len(model) > MODEL_LIMIT or not model.isprintable():
+        raise RequestError(
+            "bad_request",
+            f"`model` must be a name of at most {MODEL_LIMIT} printable characters.",
+            param="model",
+        )
+    return model
+
+
+def prompt_of(members: Members, name: str) -> bytes:
+    prompt = bytes(members.get(name, b"null"))
+    if prompt == b"null":
+        raise RequestError("bad_request", f"`{name}` is required.", param=name)
+    return prompt
+
+
+def refuse_others(members: Members, prompt_name: str) -> None:
+    """Refuse another kind's prompt, and what goes on from an earlier request.
+
+    The other prompt would be read in place of the one that was judged: vLLM takes an embedding
+    that has `messages`, too, for one of a conversation with its pictures. What another request
+    left at one provider cannot be found again from here.
+    """
+    for name in _PROMPT_MEMBERS:
+        if name != prompt_name and name in members and bytes(members[name]) != b"null":
+            words = f"`{name}` does not apply beside `{prompt_name}`. Leave it out."
+            raise RequestError("unsupported", words, param=name)
+    for name in _CONTINUES:
+        if name in members and bytes(members[name]) != b"null":
+            raise RequestError(
+                "unsupported",
+                f"`{name}` goes on from what one provider keeps, and no target here can be found "
+                f"by it. Leave it out and send the whole conversation in `{prompt_name}`.",
+                param=name,
+            )
+
+
+def prompts_of(members: Members, name: str) -> int:
+    """How many prompts (of embeddings: inputs) it carries: a text or token ids, or a list of one.
+
+    Lists are read to their last item: what is counted as one here must not be many to a target.
+    """
+    if bytes(members[name])[:1] == b'"':
+        return 1
+    first = _FIRST.match(members[name])
+    listed = None if first is None else _LISTED.get(first[1])
+    read: list[Any] = member(members, name, listed or list[int])
+    if not read:
+        raise RequestError("bad_request", f"`{name}` must not be an empty list.", param=name)
+    if listed and [] in read:
+        raise RequestError(
+            "bad_request", f"`{name}` must not hold an empty list of tokens.", param=name
+        )
+    return len(read) if listed else 1
+
+
+def choices_of(members: Members, max_n: int) -> int:
+    if "n" not in members:
+        return 1
+    n: int = member(members, "n", int, 1)
+    if not 1 <= n <= max_n:
+        raise RequestError("bad_request", f"`n` must be between 1 and {max_n}.", param="n")
+    return n
+
+
+def max_tokens_of(members: Members) -> int | None:
+    """Of two names the larger limit: targets read either."""
+    found: int | None = None
+    for name in ("max_completion_tokens", "max_tokens"):
+        value: int | None = member(members, name, int) if name in members else None
+        if value is not None:
+            if not 1 <= value <= MAX_TOKENS_LIMIT:
+                bounds = "at least 1" if value < 1 else f"at most {MAX_TOKENS_LIMIT}"
+                raise RequestError("bad_request", f"`{name}` must be {bounds}.", param=name)
+            found = value if found is None else max(value, found)
+    return found
+
+
+def streams(members: Members) -> bool:
+    return "stream" in members and bool(member(members, "stream", bool, False))
+
+
+def stream_options(members: Members) -> Members:
+    """Of streams, opened one level deep: what else is in there is the target's."""
+    if "stream_options" not in members:
+        return {}
+    found: Members = member(members, "stream_options", Members, {})
+    return found
+
+
+def options_of(members: Members, *, stream: bool) -> Members:
+    """The same, refused where there is no stream."""
+    options = stream_options(members)
+    if options and not stream:
+        raise RequestError(
+            "bad_request", "`stream_options` needs `stream: true`.", param="stream_options"
+        )
+    return options
+
+
+def is_said(options: Members, name: str) -> bool:
+    return bytes(options.get(name, b"null")) not in _NOTHING
+
+
+def session_of(members: Members, session: str | None) -> str | None:
+    return session or (member(members, "user", str) if "user" in members else None)
+
+
+def refuse_store(members: Members) -> None:
+    """Chat completions alone are kept by providers."""
+    if "store" in members and member(members, "store", bool, False):
+        raise RequestError(
+            "unsupported",
+            "`store` applies to `/v1/chat/completions` only. Leave it out.",
+            param="store",
+        )
+
+
+def text_features(members: Members, n: int) -> set[Feature]:
+    """What the members of a chat completion or a completion ask of a target."""
+    used: set[Feature] = set()
+    if n > 1:
+        used.add(Feature.N)
+    if "tools" in members and bytes(members["tools"]) not in (b"null", b"[]"):
+        used.add(Feature.TOOLS)
+    if hosted.asked_by(members) is not None:
+        used.add(Feature.HOSTED_TOOLS)
+    if "response_format" in members and b'"json' in bytes(members["response_format"]):
+        used.add(Feature.JSON_SCHEMA)
+    if "logprobs" in members and bytes(members["logprobs"]) not in (b"null", b"false"):
+        used.add(Feature.LOGPROBS)
+    return used
+
+
+def media_of(prompt: bytes) -> frozenset[Feature]:
+    """Media, and whether the target would fetch them: an own engine stands inside the network."""
+    # Looking for one byte takes a twentieth of looking for several.
+    if _BACKSLASH in prompt and b"\\u00" in prompt:  # in names, too: written again, none is
+        with suppress(msgspec.MsgspecError, RecursionError):
+            prompt = encode(msgspec.json.decode(prompt))
+    url, sent = _MEDIA_HINTS  # one of them is in each
+    if _UNDERSCORE not in prompt or (url not in prompt and sent not in prompt):
+        return NO_FEATURES
+    if not any(part in prompt for part in _MEDIA_PARTS):
+        return NO_FEATURES
+    if _ADDRESS.search(prompt):
+        return frozenset((Feature.IMAGES, Feature.MEDIA_URLS))
+    return frozenset((Feature.IMAGES,))

@@ -1,1 +1,0 @@
-"""Requests that are no conversation: documents to rank, sound to write down."""

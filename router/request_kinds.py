@@ -1,0 +1,41 @@
+"""The kinds of request, and what a decision must know of each.
+
+A further kind is a member of `Kind` and an entry of `KIND_TRAITS`. What else is particular to a
+kind is in `gateway.kinds`, which the router does not import.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+
+class Kind(StrEnum):
+    """What the request asks for; filters and units differ per kind."""
+
+    CHAT = "chat"
+    COMPLETION = "completion"
+    EMBEDDING = "embedding"
+    RERANK = "rerank"
+    TRANSCRIPTION = "transcription"
+
+
+@dataclass(frozen=True, slots=True)
+class KindTraits:
+    """The facts of a kind that filters and forecasts use.
+
+    `decoded`: the engine decodes the answer token by token for one client, so the request has a
+    TPOT and a KV cache that grows. Other answers come at once, or follow from what was heard.
+    """
+
+    decoded: bool
+
+
+# A plain dict: its lookup costs as little as the test of a set.
+KIND_TRAITS: Final[dict[Kind, KindTraits]] = {
+    Kind.CHAT: KindTraits(decoded=True),
+    Kind.COMPLETION: KindTraits(decoded=True),
+    Kind.EMBEDDING: KindTraits(decoded=False),
+    Kind.RERANK: KindTraits(decoded=False),
+    Kind.TRANSCRIPTION: KindTraits(decoded=False),
+}
+DECODED_KINDS: Final = frozenset(kind for kind, traits in KIND_TRAITS.items() if traits.decoded)

@@ -1,0 +1,48 @@
+"""Chat completions: what is read of one, and what of it is kept for its target."""
+
+import json
+from typing import Any
+
+import pytest
+
+from gateway.errors import RequestError
+from gateway.http.body import open_members
+from gateway.kinds.chat import CHAT_PATH, SPEC, read_chat
+from gateway.kinds.inference_request import Asked
+from router.request_kinds import Kind
+from router.types import Feature
+
+MESSAGES = [{"role": "user", "content": "hello"}]
+
+
+def asked(**members: Any) -> Asked:
+    text = json.dumps({"model": "m", "messages": MESSAGES, **members}).encode()
+    return read_chat(open_members(text), max_n=8, session=None)
+
+
+def test_a_conversation_is_one_prompt_of_several_choices() -> None:
+    request = asked(n=3, user="u", stream=True, stream_options={"include_usage": True})
+    assert (request.kind, request.path) == (Kind.CHAT, "/chat/completions")
+    assert (request.prompts, request.n, request.max_tokens) == (1, 3, None)
+    assert (request.stream, request.wants_usage, request.session) == (True, True, "u")
+    assert request.extent is None
+
+
+@pytest.mark.parametrize("messages", [None, [], "hello", {}])
+def test_messages_are_a_list_with_one_at_least(messages: Any) -> None:
+    with pytest.raises(RequestError) as caught:
+        asked(messages=messages)
+    assert caught.value.param == "messages"
+
+
+def test_pictures_are_counted_where_there_are_any() -> None:
+    part = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aa"}}
+    request = asked(messages=[{"role": "user", "content": [part, part]}])
+    assert (request.features, request.media_parts) == ({Feature.IMAGES}, 2)
+    assert asked().media_parts == 0
+
+
+def test_the_schema_bounds_choices_as_the_gateway_does() -> None:
+    body = SPEC.paths[CHAT_PATH].described.body(5)
+    assert body["properties"]["n"]["maximum"] == 5
+    assert body["required"] == ["model", "messages"]

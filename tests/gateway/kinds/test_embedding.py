@@ -1,0 +1,50 @@
+"""Embeddings: bounds of their inputs, and another kind's prompt beside them."""
+
+import json
+from typing import Any
+
+import pytest
+
+from gateway.errors import RequestError
+from gateway.intake import body_for
+from gateway.kinds import KIND_PATHS
+from gateway.kinds.embedding import INPUTS_LIMIT
+from gateway.kinds.inference_request import Asked, IncomingBody
+
+MESSAGES = [{"role": "user", "content": "hello"}]
+
+
+def asked(path: str = "/v1/chat/completions", **members: Any) -> Asked:
+    if path == "/v1/chat/completions":
+        members.setdefault("messages", MESSAGES)
+    text = json.dumps({"model": "m", **members}).encode()
+    return KIND_PATHS[path].read(IncomingBody(text, "application/json", None, max_n=8))
+
+
+def test_embeddings_have_a_limit_of_their_own() -> None:
+    most = ["a"] * INPUTS_LIMIT
+    assert asked("/v1/embeddings", input=most).prompts == 1  # inputs are no answers
+    assert asked("/v1/embeddings", input=[1] * 5000).prompts == 1  # one input of 5,000 tokens
+    for many in ([*most, "a"], [[1]] * (INPUTS_LIMIT + 1)):
+        with pytest.raises(RequestError, match="2049 items; one request may have 2048") as caught:
+            asked("/v1/embeddings", input=many)
+        assert caught.value.param == "input"
+
+
+def test_of_a_list_of_embeddings_the_longest_must_fit() -> None:
+    assert asked("/v1/embeddings", input="one").extent is None
+    assert asked("/v1/embeddings", input=[1, 2, 3]).extent is None  # one input of three tokens
+    listed = asked("/v1/embeddings", input=["a" * 8, "b" * 28]).extent  # with their quotes
+    assert listed is not None
+    assert listed.longest == 0.75
+    ids = asked("/v1/embeddings", input=[[1, 2], [3]]).extent
+    assert ids is not None
+    assert ids.longest > 0.6
+
+
+def test_without_the_look_it_would_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The negative control."""
+    monkeypatch.setattr("gateway.kinds.text_members._PROMPT_MEMBERS", ())
+    both = asked("/v1/embeddings", input="a", messages=MESSAGES)
+    body = body_for(both, upstream_model="u", own=True, max_tokens_cap=None, salt=None)
+    assert json.loads(body)["messages"] == MESSAGES

@@ -1,0 +1,74 @@
+"""What a reranking may cost: the bound holds for whatever a target may count."""
+
+import json
+from typing import Any
+
+import pytest
+
+from gateway.errors import RequestError
+from gateway.kinds.inference_request import Asked, IncomingBody
+from gateway.kinds.rerank import DOCUMENTS_LIMIT, SPEC, read_reranking
+from ledger.journals.records import Tokens
+from ledger.prices.book import Price, cost_pusd
+from ledger.prices.bundled import bundled_seed
+from router.prompts import Extent
+from router.request_kinds import Kind
+from router.types import OutputMoments, Request
+
+OUTPUT = OutputMoments(0, 150.0, 45_000.0, 300.0)
+EXTENT = Extent(longest=0.1, searches=1, searches_bound=4)
+RANKING = Request(Kind.RERANK, "m", 10_000, 40_000, 0, OUTPUT, extent=EXTENT)
+
+
+def asked(**members: Any) -> Asked:
+    text = json.dumps({"model": "m", "query": "q", "documents": ["a"], **members}).encode()
+    return read_reranking(IncomingBody(text, "application/json", None, max_n=8))
+
+
+def test_no_bundled_price_charges_more_than_the_bound() -> None:
+    units = SPEC.units
+    assert units is not None
+    uses = [
+        Tokens(input=40_000), Tokens(searches=4), Tokens(input=40_000, searches=4),
+        units.estimate(RANKING, 0), units.most(RANKING),
+    ]  # fmt: skip
+    checked = 0
+    for version, draft in enumerate(bundled_seed().drafts, 1):
+        price = Price(version, draft.name, draft.book, 0, draft.terms)
+        limit = units.bound_pusd(price, RANKING, 0)
+        for tokens in uses:
+            assert cost_pusd(tokens, price) <= limit, (price.name, tokens)
+            checked += bool(price.terms.second_pusd or price.terms.search_pusd)
+    assert checked > 250  # the control: prices by searches are among them
+
+
+def test_a_ranking_is_never_free_of_its_query() -> None:
+    assert SPEC.units is not None
+    assert SPEC.units.estimate(RANKING, 0) == Tokens(input=10_000, searches=1)
+    assert SPEC.units.most(RANKING) == Tokens(input=40_000, searches=4)
+    assert SPEC.units.exact(RANKING)
+
+
+def test_the_query_is_read_with_every_document() -> None:
+    one, three = asked(), asked(documents=["a"] * 3)
+    assert three.prompt_bytes == 3 * one.prompt_bytes
+    assert three.extent is not None
+    assert three.extent.longest == pytest.approx(1 / 3)
+
+
+def test_a_search_has_a_hundred_documents() -> None:
+    extents = [asked(documents=["a"] * count).extent for count in (100, 101)]
+    assert [extent.searches for extent in extents if extent is not None] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("change", "param"),
+    [
+        ({"query": ""}, "query"), ({"query": None}, "query"), ({"documents": []}, "documents"),
+        ({"documents": ["a"] * (DOCUMENTS_LIMIT + 1)}, "documents"), ({"top_n": -1}, "top_n"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_named(change: dict[str, Any], param: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        asked(**change)
+    assert caught.value.param == param

@@ -1,0 +1,24 @@
+"""Each kind of request has its traits, and its word stays: records and settings hold it."""
+
+import pytest
+
+from router.request_kinds import DECODED_KINDS, KIND_TRAITS, Kind, KindTraits
+
+
+def test_every_kind_has_its_traits() -> None:
+    assert list(KIND_TRAITS) == list(Kind)
+
+
+def test_a_trait_cannot_be_left_out() -> None:
+    with pytest.raises(TypeError):
+        KindTraits()  # type: ignore[call-arg]  # that is what is tested
+
+
+def test_conversations_alone_are_decoded() -> None:
+    assert {Kind.CHAT, Kind.COMPLETION} == DECODED_KINDS
+
+
+def test_words_in_records_stay() -> None:
+    assert [kind.value for kind in Kind] == [
+        "chat", "completion", "embedding", "rerank", "transcription",
+    ]  # fmt: skip
