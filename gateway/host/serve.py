@@ -7,18 +7,15 @@ record of this run is applied before the parent leaves.
 """
 
 import asyncio
-import errno
 import os
 import signal
 import socket
 import sys
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 
-from backends.engine import ports
 from backends.environ import plain
 from gateway.batches.starting import until_needed
 from gateway.clock import Clock
@@ -31,7 +28,9 @@ from gateway.host.banner import BILLED_BESIDES
 from gateway.host.children import Child, Command
 from gateway.host.engines import EngineSupervision, installed
 from gateway.host.journalwatch import follow
+from gateway.host.listening import bound, listening
 from gateway.host.logged import Wanted, words
+from gateway.host.port_claims import PortClaims
 from gateway.host.prepare import Prepared, moved, prepare
 from gateway.host.watchdog import watch, watch_peers
 from gateway.peers.row import PeersRow
@@ -41,9 +40,6 @@ from ledger.identity.vouched import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
 
 WRITER_GRACE_S = 20.0
 QUICK_GRACE_S = 5.0
-LISTEN_PATIENCE_S = 8.0
-OPTIONS = {"server": "`make run PORT=9000`", "dashboard": "`make run DASHBOARD_PORT=9001`"}
-LISTEN_PAUSE_S = 0.2
 STOPPING = "stopping: open streams finish first; who asks once more does not wait for them"
 WATCHED = {"telemetry": watch, "peers": watch_peers}
 
@@ -68,6 +64,7 @@ class Serving:
         self._front: list[Child] = []  # workers, dashboard, batches: stopped first
         self._stopping = False
         self._listener = listener
+        self._claims = PortClaims()
         self._held: Held | None = None
         self._board: Board | None = None
         self._engines: EngineSupervision | None = None
@@ -77,7 +74,10 @@ class Serving:
         self._held = hold(self._settings)
         if self._listener is None:
             self._listener = await listening(self._settings, self._say)
-        self.prepared: Prepared = await asyncio.to_thread(prepare, self._settings, self._config)
+        self._claims.claim_all((self.address[1], self._settings.dashboard.port))
+        self.prepared: Prepared = await asyncio.to_thread(
+            prepare, self._settings, self._config, claims=self._claims
+        )
         self.runtime: Runtime = self.prepared.runtime
         for line in moved(self._settings, self.prepared.ports):
             self._say(line)
@@ -88,7 +88,7 @@ class Serving:
             self._say(BILLED_BESIDES.format(name))
         shown = self._settings.dashboard
         if shown.enabled:
-            (await _bound("dashboard", (shown.host, shown.port), self._say)).close()
+            (await bound("dashboard", (shown.host, shown.port), self._say)).close()
             self._launch(self._front, "dashboard", self._dashboard())
         if between is not None:
             await between(self.runtime)
@@ -175,6 +175,7 @@ class Serving:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._board is not None:
             self._board.close()
+        self._claims.release()
         if self._held is not None:
             self._held.release()
 
@@ -342,51 +343,3 @@ def on_hangup(work: Callable[[], None]) -> None:
 
 def _python(module: str) -> list[str]:
     return [sys.executable, "-m", module]
-
-
-async def listening(settings: Settings, say: Callable[[str], None]) -> socket.socket:
-    """The listening socket that all workers inherit; raises `ConfigError` when it is taken.
-
-    For some seconds the workers of a parent that was killed still have it: they finish streams.
-    """
-    return await _bound("server", (settings.server.host, settings.server.port), say)
-
-
-async def _bound(
-    section: str, address: tuple[str, int], say: Callable[[str], None]
-) -> socket.socket:
-    loop, (host, port) = asyncio.get_running_loop(), address
-    deadline = loop.time() + LISTEN_PATIENCE_S
-    waiting = False
-    while True:
-        try:
-            return _listen(host, port)
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE:
-                fault = f"{section}.host, {section}.port: cannot listen on {host}:{port}"
-                raise ConfigError([f"{fault}: {error.strerror}"]) from error
-        who = await asyncio.to_thread(ports.stranger, port) or "another program"
-        taken = f"cannot listen on {host}:{port}: it is taken by {who}"
-        if loop.time() > deadline:
-            other = f"end it, or set another port ({OPTIONS[section]})"
-            raise ConfigError([f"{section}.port: {taken}: {other}"])
-        if not waiting:
-            say(f"{taken}; waiting {LISTEN_PATIENCE_S:.0f} s for it to end")
-        waiting = True
-        await asyncio.sleep(LISTEN_PAUSE_S)
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    with suppress(OSError):
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    try:
-        listener.bind((host, port))
-        listener.listen(2048)
-    except OSError:
-        listener.close()
-        raise
-    listener.setblocking(False)
-    return listener
