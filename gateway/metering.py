@@ -280,6 +280,8 @@ class Metering:
         metrics.observe(metrics.duration, name, record.duration_us / 1e6)
         if record.ttft_us is not None:
             metrics.observe(metrics.ttft, name, record.ttft_us / 1e6)
+            tpot_s = self._tpot_s(attempt, tokens)
+            metrics.pace.settled(name, tpot_s, attempt.gaps, attempt.decode_s)
 
 
 def opening(attempt: Attempt, opened_us: int) -> AttemptOpened:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from gateway.metrics.pace import PaceMetrics
 from gateway.metrics.policies import PolicyMetrics
 from gateway.targets.calibration import Calibration
 
@@ -101,6 +102,7 @@ class Metrics:
             ("backend", "met"),
             registry=registry,
         )
+        self.pace = PaceMetrics(registry)
         self.policies = PolicyMetrics(registry)
         self.calibration = Calibration(registry)
         self.in_flight = Gauge(
@@ -146,6 +148,7 @@ class Metrics:
         for ended, tally in every.items():
             self._count_ended(ended, tally)
         self.calibration.flush()
+        self.pace.flush()
         counted, self._counted = self._counted, {}
         for (counter, labels), amount in counted.items():
             counter.labels(*labels).inc(amount)
