@@ -41,6 +41,7 @@ from gateway.config.credentials import engine_headers, known_secrets
 from gateway.config.settings import Settings, load
 from gateway.demanded import Markets
 from gateway.host.ratedesk import RateDesk
+from gateway.host.sample_backlog import SampleBacklog, unobserved
 from gateway.host.scrape import Limits, Watch
 from gateway.host.stepfits import Fitted, StepFits
 from gateway.limits.ratelimits import are_shared
@@ -48,7 +49,7 @@ from gateway.policies.overrides import is_disabled, standing
 from gateway.runtime import EngineSeat, Runtime
 from gateway.targets.enginewords import TELEMETRY, Words
 from gateway.targets.evictions import listen
-from gateway.targets.slots import HEALTHS, Board
+from gateway.targets.slots import HEALTHS, Board, Published
 from ledger.database import make_engine
 from ledger.fleet.samples import Sample, add_capacity, add_catalog, add_round_trips, add_samples
 from ledger.money import usd_to_pusd
@@ -95,6 +96,7 @@ class Telemetry:
         self._words = Words(runtime.run_dir, TELEMETRY)
         self._watches = [self._watch(row, seat) for row, seat in enumerate(runtime.engines)]
         self._runtime = runtime
+        self._backlog = SampleBacklog(self._store)
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -108,6 +110,7 @@ class Telemetry:
             tasks.create_task(self._measure_ways())
             tasks.create_task(self._live())
             tasks.create_task(self._sample())
+            tasks.create_task(self._store_samples())
             tasks.create_task(self._price())
             tasks.create_task(self._alerts.run())
             if self._settings.limits and are_shared(self._runtime.ledger_url):
@@ -253,20 +256,44 @@ class Telemetry:
             markets.tick(self._clock.now_s(), healthy)
             await asyncio.sleep(TICK_S)
 
+    def _mark_gap(self) -> None:
+        """What passed since another telemetry of this host last looked, nobody observed."""
+        at_us = self._clock.wall_us()
+        self._backlog.add(
+            [
+                unobserved(seat.pool, seat.name, at_us, simulated=seat.simulated)
+                for row, seat in enumerate(self._seats)
+                if self._board.published(row)[Published.UPDATED_S]
+            ]
+        )
+
     async def _sample(self) -> None:
+        self._mark_gap()
         while True:
             await asyncio.sleep(SAMPLE_S)
             now_s, at_us = self._clock.now_s(), self._clock.wall_us()
-            rows = [watch.row_for(self._board, at_us=at_us, now_s=now_s) for watch in self._watches]
+            self._backlog.add(
+                [watch.row_for(self._board, at_us=at_us, now_s=now_s) for watch in self._watches]
+            )
+
+    async def _store_samples(self) -> None:
+        """Beside the sampling, which a ledger that hangs must not hold up."""
+        while True:
+            await asyncio.sleep(SAMPLE_S)
+            at_us = self._clock.wall_us()
+            if not await asyncio.to_thread(self._backlog.flush, at_us):
+                continue
             try:
-                known = standing(await asyncio.to_thread(overrides, self._ledger), at_us)
-                rows = [_as_operated(row, known) for row in rows]
-                await asyncio.to_thread(add_samples, self._ledger, rows)
                 trips = {one.name: one.new_round_trip_us() for one in self._watches}
                 told = {name: rtt_us for name, rtt_us in trips.items() if rtt_us is not None}
                 await asyncio.to_thread(add_round_trips, self._ledger, at_us, told)
             except DBAPIError as error:
-                log.warning("samples of %d engines were not stored: %s", len(rows), error.orig)
+                log.warning("round trips were not stored: %s", error.orig)
+
+    def _store(self, samples: Sequence[Sample]) -> None:
+        """As the overrides say that stood when the samples were taken."""
+        known = standing(overrides(self._ledger), samples[0].at_us)
+        add_samples(self._ledger, [_as_operated(row, known) for row in samples])
 
     def _watch(self, row: int, seat: EngineSeat) -> Watch:
         limits = Limits(

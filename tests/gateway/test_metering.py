@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry
 from gateway.attempt import Attempt, Outcome
 from gateway.metering import REFUSED, Metering
 from gateway.metrics.requests import Metrics
+from gateway.targets.gap_counts import GAP_BUCKETS
 from ledger.journals.journal import JournalFull
 from ledger.prices.book import Price, Rates, Terms
 from router.types import Kind, OutputMoments, Reason, Slo

@@ -402,6 +402,40 @@ def test_samples_reach_the_ledger(stack, watched, monkeypatch) -> None:
     asyncio.run(some())
 
 
+@pytest.mark.parametrize("restarted", [True, False])
+def test_a_restart_of_telemetry_leaves_its_gap_unobserved(
+    stack, watched, monkeypatch, restarted
+) -> None:
+    """What it finds first would else stand for all the time in which nobody looked.
+
+    Of a host that starts nothing is marked: an engine that loads was not ready before.
+    """
+    if restarted:
+        watched._board.publish(0, {Published.UPDATED_S: 1.0})
+    kept: list[Sample] = []
+    monkeypatch.setattr(watched._backlog, "add", kept.extend)
+    watched._mark_gap()
+    name = stack.runtime.engines[0].name
+    assert [(row.engine, row.health) for row in kept] == [(name, "unknown")] * restarted
+
+
+def test_a_ledger_that_hangs_holds_up_no_sampling(watched, monkeypatch) -> None:
+    monkeypatch.setattr(telemetry_module, "SAMPLE_S", 0.01)
+    hangs, rounds = threading.Event(), []
+    monkeypatch.setattr(watched._backlog, "flush", lambda _: hangs.wait(30))
+    monkeypatch.setattr(watched._backlog, "add", rounds.append)
+
+    async def some() -> None:
+        tasks = [asyncio.create_task(work()) for work in (watched._sample, watched._store_samples)]
+        await until(lambda: len(rounds) > 5)
+        hangs.set()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    asyncio.run(some())
+
+
 def test_an_engine_that_an_operator_took_out_is_drained_in_the_books() -> None:
     """Its time is unavailable then; what nobody asks of an engine that may be asked is idle."""
     rows = [Sample(1, "main", f"pool:main/{n}", "healthy") for n in (0, 1)]

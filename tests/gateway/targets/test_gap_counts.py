@@ -7,4 +7,4 @@ from gateway.targets.gap_counts import GAP_BUCKETS, PACE_BOUNDS_S
 def test_the_bounds_ascend_and_hold_the_conventions() -> None:
     assert list(PACE_BOUNDS_S) == sorted(set(PACE_BOUNDS_S))
     assert set(PACE_BOUNDS_S) > set(PER_TOKEN_S)
-    assert GAP_BUCKETS == len(PACE_BOUNDS_S) + 1
+    assert len(PACE_BOUNDS_S) + 1 == GAP_BUCKETS
