@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from backends.environ import plain
+from gateway import logs
 from gateway.batches.starting import until_needed
 from gateway.clock import Clock
 from gateway.config import environ
@@ -32,6 +33,7 @@ from gateway.host.listening import bound, listening
 from gateway.host.logged import Wanted, words
 from gateway.host.port_claims import PortClaims
 from gateway.host.prepare import Prepared, moved, prepare
+from gateway.host.reload import Reload
 from gateway.host.watchdog import watch, watch_peers
 from gateway.peers.row import PeersRow
 from gateway.runtime import METRICS_DIR, Runtime
@@ -65,6 +67,7 @@ class Serving:
         self._stopping = False
         self._listener = listener
         self._claims = PortClaims()
+        self._reload: Reload | None = None
         self._held: Held | None = None
         self._board: Board | None = None
         self._engines: EngineSupervision | None = None
@@ -111,6 +114,8 @@ class Serving:
         if self._settings.batches.enabled:
             self._tasks.append(asyncio.create_task(self._run_batches()))
         self._watch_children(self._board)
+        url = self.runtime.ledger_url
+        self._reload = Reload(self._settings, self._config, url, self._say)
         self._tasks.append(asyncio.create_task(logfiles.keep(self._logs)))
         self._tasks.append(asyncio.create_task(follow(self.address, self._say, "logs/worker-*")))
 
@@ -150,6 +155,11 @@ class Serving:
         kept = self._listener.dup()
         await self.stop()
         return kept
+
+    def reload(self) -> None:
+        """Begin to read the configuration file again; before the start is done it is not read."""
+        if self._reload is not None and not self._stopping:
+            self._tasks.append(asyncio.create_task(self._reload.run()))
 
     def hurry(self) -> None:
         """While it stops: open streams are told that they end, and are not waited for."""
@@ -311,8 +321,8 @@ async def run(settings: Settings, config: Path, say: Callable[[str], None]) -> N
     """Serve until a signal; with one more SIGINT or SIGTERM, no open stream is waited for."""
     stop = asyncio.Event()
     on_signals(stop.set)
-    on_hangup(stop.set)
     serving = Serving(settings, config, say)
+    on_hangup(stop.set, serving.reload)
     try:
         await serving.start()
         host, port = serving.address
@@ -325,20 +335,33 @@ async def run(settings: Settings, config: Path, say: Callable[[str], None]) -> N
 
 
 def on_signals(work: Callable[[], None]) -> None:
-    """What SIGINT and SIGTERM do from here on."""
+    """What SIGINT and SIGTERM do from here on; others that would end the host are logged alone."""
+    logs.outlive_signals()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, work)
 
 
-def on_hangup(work: Callable[[], None]) -> None:
-    """What SIGHUP does: the terminal that this was started from is closed.
+def on_hangup(end: Callable[[], None], reload: Callable[[], None] | None = None) -> None:
+    """Set what SIGHUP does: end where it says that the terminal is closed, else reload.
 
-    Nothing where it is ignored, as `nohup` has it. More than one is usual (the shell sends it, and
-    the kernel) and asks for no hurry. Unheard, it would end this process alone and at once, and the
-    kernel then all engines, with the streams on them.
+    Without `reload` a start that ignores SIGHUP, as `nohup` has it, goes on ignoring it. More than
+    one is usual when a terminal closes (of the shell and of the kernel) and asks for no hurry.
+    Without a handler SIGHUP would end this process alone and at once, and the kernel then all
+    engines, with the streams on them.
     """
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+    ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    work = end if reload is None or (has_terminal() and not ignored) else reload
+    if work is reload or not ignored:
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, work)
+
+
+def has_terminal() -> bool:
+    """Return whether a terminal controls this process; its end is a SIGHUP, too."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
 
 
 def _python(module: str) -> list[str]:
