@@ -166,9 +166,10 @@ def migrate(url: str, revision: str = "head") -> None:
     """Bring the schema up to `revision`; concurrent callers wait for one another.
 
     One that a later version made is left as it is: while hosts are replaced one by one, those of
-    the version before work on it, and start on it again when they fall.
+    the version before work on it, and start on it again when they fall. Of a schema that says that
+    it is up to date nothing else is asked: Alembic costs more than most commands.
     """
-    if not _is_of_later_version(url):
+    if revision != "head" or not _is_up_to_date(url):
         _alembic(url, "upgrade", revision)
 
 
@@ -212,10 +213,11 @@ def _alembic(url: str, step: Literal["upgrade", "downgrade"], revision: str) -> 
     getattr(command, step)(config, revision)
 
 
-def _is_of_later_version(url: str) -> bool:
+def _is_up_to_date(url: str) -> bool:
+    """Return whether the schema is of this version, or of a later one."""
     found = schema_of(url)
     known = {path.name.partition("_")[0] for path in (_scripts() / "versions").glob("[0-9]*.py")}
-    return found is not None and found.isdecimal() and found > max(known)
+    return found is not None and found.isdecimal() and found >= max(known)
 
 
 def _scripts() -> Path:
