@@ -46,6 +46,9 @@ class Form(Protocol):
     @property
     def level(self) -> str: ...
 
+    @property
+    def to(self) -> str: ...
+
 
 class Sink(logging.StreamHandler[Any]):
     """Standard error, which `serve` keeps in the process's own file."""
@@ -54,6 +57,7 @@ class Sink(logging.StreamHandler[Any]):
         super().__init__(sys.stderr)
         self._process = process
         self._as_json = wanted.format == "json"
+        self._is_shared = wanted.to == "stdout"  # by all processes of the host
         self._secrets = set(secrets)
 
     def hide(self, secrets: Iterable[Secret]) -> None:
@@ -66,11 +70,22 @@ class Sink(logging.StreamHandler[Any]):
             "level": record.levelname.lower(), "logger": record.name, "process": self._process,
             "message": self._struck(record.getMessage()),
         }  # fmt: skip
+        fields = {
+            name: self._struck(value) if isinstance(value, str) else value
+            for name, value in getattr(record, "fields", {}).items()
+        }
         if (request := REQUEST.get()) is not None:
             said["request_id"] = request
         if record.exc_info is not None and record.exc_info[0] is not None:
             said["error"] = self._struck("".join(traceback.format_exception(*record.exc_info)))
-        return json.dumps(said) if self._as_json else _line(said)
+        if self._as_json:
+            return json.dumps(said | fields)
+        if self._is_shared:
+            said["logger"] = f"{self._process} {said['logger']}"
+        said["message"] = " ".join(
+            (said["message"], *(f"{name}={value}" for name, value in fields.items()))
+        )
+        return _line(said)
 
     def _struck(self, text: str) -> str:
         # Half a character (a file's name can hold one) is no JSON to many who read it.

@@ -117,7 +117,8 @@ class Serving:
         url = self.runtime.ledger_url
         self._reload = Reload(self._settings, self._config, url, self._say)
         self._tasks.append(asyncio.create_task(logfiles.keep(self._logs)))
-        self._tasks.append(asyncio.create_task(follow(self.address, self._say, "logs/worker-*")))
+        where = self._log_of("worker-*")
+        self._tasks.append(asyncio.create_task(follow(self.address, self._say, where)))
 
     def _watch_children(self, board: Board) -> None:
         """Those that others depend on and that could hang."""
@@ -243,7 +244,7 @@ class Serving:
     def _logged(self, name: str, module: str) -> list[str]:
         """Of a program that knows nothing of `logs`."""
         logs = self._settings.logs
-        return [sys.executable, *words(name, Wanted(logs.format, logs.level), module)]
+        return [sys.executable, *words(name, Wanted(logs.format, logs.level, logs.to), module)]
 
     def _dashboard(self) -> list[str]:
         """Streamlit on the dashboard package, told by flags what its configuration file says."""
@@ -271,14 +272,20 @@ class Serving:
             "PYTHONUNBUFFERED": "1",
             "PROMETHEUS_MULTIPROC_DIR": str(self.runtime.run_dir / METRICS_DIR),
         }
-        log = Path(self.runtime.state_dir) / "logs" / f"{name}.log"
+        log: Path | None = Path(self.runtime.state_dir) / "logs" / f"{name}.log"
+        if self._settings.logs.to == "stdout":
+            log = None
         command = Command(name, argv, log, variables, descriptors)
         child = Child(command, clock=Clock(), on_exit=self._on_exit)
         among.append(child)
         self._tasks.append(asyncio.create_task(child.run()))
 
     def _logs(self) -> list[Path]:
-        return [child.command.log for child in (*self._back, *self._front)]
+        logs = [child.command.log for child in (*self._back, *self._front)]
+        return [log for log in logs if log is not None]
+
+    def _log_of(self, name: str) -> str:
+        return "this output" if self._settings.logs.to == "stdout" else f"logs/{name}.log"
 
     def _variables(self, name: str) -> dict[str, str]:
         url = self.runtime.ledger_url
@@ -313,7 +320,8 @@ class Serving:
         if not self._stopping:
             at = datetime.now(UTC).strftime("%H:%M:%S")
             self._say(
-                f"{at} UTC: {name} ended with {code}; it is started again (see logs/{name}.log)"
+                f"{at} UTC: {name} ended with {code}; it is started again "
+                f"(see {self._log_of(name)})"
             )
 
 

@@ -249,6 +249,32 @@ def test_a_dashboards_port_that_is_taken_is_one_line_with_its_fix(make_host) -> 
     assert line.endswith(": end it, or set another port (`make run DASHBOARD_PORT=9001`)")
 
 
+def test_in_containers_all_processes_log_on_one_output_and_each_request_has_a_line(
+    make_host,
+) -> None:
+    """Files on a volume are read by nobody who collects the logs of containers."""
+    logs = {"to": "stdout", "format": "json", "access": True}
+    host = make_host(logs=logs, server={"port": 0, "workers": 1})
+    host.within = ["bash", "-c", f'exec "$@" > >(tee {host.state}/output)', "bash"]
+    host.start()
+    answer = host.ask(messages=[{"role": "user", "content": "the prompt"}])
+    stream = host.ask(stream=True, max_tokens=3)
+    assert host.terminate() == 0
+    lines = (host.state / "output").read_text().splitlines()
+    said = [json.loads(line) for line in lines if line.startswith("{")]
+    assert {one["process"] for one in said} >= {"serve", "worker-0", "telemetry"}
+    assert not list((host.state / "logs").glob("worker-*"))
+    found = {one["request_id"]: one for one in said if one["logger"] == "breakeven.access"}
+    for asked in (answer, stream):
+        line = found[asked.headers["x-request-id"]]
+        assert (line["method"], line["path"]) == ("POST", "/v1/chat/completions")
+        assert (line["status"], line["target"]) == (200, asked.headers["x-breakeven-backend"])
+        assert line["duration_ms"] > 0
+        assert line["bytes"] >= len(asked.content) > 0
+    assert "the prompt" not in "".join(lines)
+    assert host.token not in "".join(lines)
+
+
 LOADS_FOR_EVER = """#!/bin/sh
 case "$*" in *--help=all*)
   for flag in model port max-num-seqs max-num-batched-tokens; do echo "  --$flag X"; done; exit 0;;
