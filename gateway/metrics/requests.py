@@ -102,8 +102,7 @@ class Metrics:
             ("backend", "met"),
             registry=registry,
         )
-        self.pace = PaceMetrics(registry)
-        self.policies = PolicyMetrics(registry)
+        self.pace, self.policies = PaceMetrics(registry), PolicyMetrics(registry)
         self.calibration = Calibration(registry)
         self.in_flight = Gauge(
             "breakeven_in_flight",
