@@ -12,6 +12,7 @@ from gateway.http.connection import CONNECTION, Connection, Header, connection_o
 
 LOGGER = "breakeven.access"
 LONGEST_PATH = 200  # characters
+PROBES = frozenset(("/health", "/healthz", "/metrics", "/readyz"))  # told when they fail
 NO_ANSWER = 499  # as proxies write it: the client was gone before an answer began
 _NAMED = {b"x-request-id": "request_id", b"x-breakeven-backend": "target"}
 
@@ -41,17 +42,21 @@ class AccessLog:
         try:
             await self._app(scope, receive, answer)
         finally:
-            client = scope.get("client")
-            fields = {
-                "method": scope["method"],
-                "path": scope["path"][:LONGEST_PATH],
-                "status": answer.status,
-                "duration_ms": round((self._now_s() - began_s) * 1e3, 1),
-                "bytes": answer.size,
-                "client": client[0] if client else "",
-                **answer.named,
-            }
-            log.info("request", extra={"fields": fields})
+            if not (scope["path"] in PROBES and answer.status == 200):
+                self._log(scope, answer, began_s)
+
+    def _log(self, scope: Message, answer: "_Answer", began_s: float) -> None:
+        client = scope.get("client")
+        fields = {
+            "method": scope["method"],
+            "path": scope["path"][:LONGEST_PATH],
+            "status": answer.status,
+            "duration_ms": round((self._now_s() - began_s) * 1e3, 1),
+            "bytes": answer.size,
+            "client": client[0] if client else "",
+            **answer.named,
+        }
+        log.info("request", extra={"fields": fields})
 
 
 class _Answer:

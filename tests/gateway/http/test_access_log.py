@@ -81,6 +81,15 @@ def test_who_is_gone_before_an_answer_is_logged_as_well(caplog) -> None:
     assert [record.fields["status"] for record in caplog.records] == [499]
 
 
+def test_probes_are_logged_when_they_fail_alone(caplog) -> None:
+    async def unready(_scope, _receive, send) -> None:
+        await send({"type": "http.response.start", "status": 503})
+
+    assert asked(answers, caplog, scope("/readyz")) == []
+    (fields,) = asked(unready, caplog, scope("/readyz"))
+    assert fields["status"] == 503
+
+
 def test_what_is_no_request_is_none(caplog) -> None:
     async def lifespan(*_) -> None: ...
 
