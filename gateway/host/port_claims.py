@@ -65,7 +65,10 @@ async def free_ports(ports: Ports, claims: PortClaims, say: Callable[[str], None
     claims.claim_all(found[name] for name in found.keys() - ports.movable)
     for name in sorted(ports.movable, reverse=True):
         found[name] = await _free_port(found[name], claims, name, say)
-    return replace(ports, gateway=found["gateway"], dashboard=found["dashboard"])
+    engines = ports.engines
+    while {engines, engines + 1} & set(found.values()):  # own engines take two ports
+        engines += 1
+    return replace(ports, gateway=found["gateway"], dashboard=found["dashboard"], engines=engines)
 
 
 async def _free_port(wanted: int, claims: PortClaims, name: str, say: Callable[[str], None]) -> int:

@@ -81,6 +81,14 @@ async def test_a_port_that_was_asked_for_does_not_move() -> None:
         assert await free_ports(asked, claims, str) == asked
 
 
+@pytest.mark.parametrize(("dashboard", "engines"), [(9001, 9002), (9002, 9003), (9003, 9004)])
+async def test_engines_leave_the_ports_of_gateway_and_dashboard_alone(dashboard, engines) -> None:
+    """A dashboard that moved, or was put, on an engine's port was an error of the configuration."""
+    with PortClaims() as claims:
+        found = await free_ports(Ports(9000, dashboard, 9002), claims, str)
+    assert (found.gateway, found.dashboard, found.engines) == (9000, dashboard, engines)
+
+
 @pytest.mark.usefixtures("impatient")
 async def test_where_no_port_follows_the_kernel_chooses(monkeypatch) -> None:
     monkeypatch.setattr(port_claims, "ATTEMPTS", 0)
