@@ -18,6 +18,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -32,6 +33,12 @@ ROOT = Path(__file__).resolve().parent.parent
 PYTHON = ROOT / ".venv" / "bin" / "python"
 STAMP = ROOT / ".venv" / "breakeven-installed.json"
 PRODUCT = (ROOT / "deploy" / "tools.lock", ROOT / "requirements.lock")
+COMPILED = (  # modules of processes and commands, with all that they import
+    "gateway.cli.serve, gateway.cli.ledger, gateway.cli.keys, gateway.cli.up",
+    "gateway.worker",
+    "gateway.host.telemetry, ledger.writer",
+    "dashboard.start",
+)
 TESTS = (ROOT / "tests" / "requirements.lock",)
 VERBS = ("install", "run", "demo", "tools", "test", "near", "parts")
 
@@ -89,6 +96,8 @@ def install(stages: Stages, *, testing: bool) -> Installer | None:
     with stages.stage(f"{what} ({count(locks)} packages)"):
         installer.install(PYTHON, locks)
         installer.install_project(PYTHON)
+    with stages.stage("bytecode"):
+        compile_ahead()
     record = {key(path): digest(path) for path in [*locks, ROOT / "pyproject.toml"]}
     STAMP.write_text(json.dumps(record, indent=1), encoding="utf-8")
     return installer
@@ -134,6 +143,18 @@ def become(command: Sequence[str], stages: Stages) -> None:
     """Turn into the product: signals and the exit status are its own."""
     environ = keeping_bytecode({**os.environ, **stages.exported()})
     os.execve(command[0], list(command), environ)
+
+
+def compile_ahead() -> None:
+    """Compile what a first start and the usual commands import, once instead of in each process.
+
+    A module that cannot be imported here says so itself when it is used.
+    """
+    for module in COMPILED:
+        command = [str(PYTHON), "-c", f"import {module}"]
+        subprocess.run(
+            command, env=keeping_bytecode(os.environ), cwd=ROOT, check=False, capture_output=True
+        )
 
 
 def keeping_bytecode(environ: Mapping[str, str]) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """One try at one target, from dispatch to its outcome."""
 
+from bisect import bisect_left
 from dataclasses import dataclass, field
 
 from gateway.flight import Flight
@@ -7,6 +8,7 @@ from gateway.observing import Story
 from gateway.plan import Plan, Step
 from gateway.relay import ByteRelay, EventRelay
 from gateway.targets.experience import Passage
+from gateway.targets.gap_counts import GAP_BUCKETS, PACE_BOUNDS_S
 from ledger.journals.records import Hold, Tokens
 from router.types import Verdict
 
@@ -51,6 +53,7 @@ class Attempt:
     first_token_s: float | None = None
     last_token_s: float | None = None
     events: int = 0
+    gaps: list[int] | None = None  # between arrivals of content, counted by `PACE_BOUNDS_S`
     relay: EventRelay | ByteRelay | None = None
     opened_us: int | None = None
     settled: bool = False
@@ -65,6 +68,13 @@ class Attempt:
 
     def __post_init__(self) -> None:
         self.id = f"{self.plan.request_id}.{self.number}"
+
+    @property
+    def decode_s(self) -> float:
+        """From the first arrival of content to the last one."""
+        if self.first_token_s is None or self.last_token_s is None:
+            return 0.0
+        return self.last_token_s - self.first_token_s
 
     @property
     def own(self) -> bool:
@@ -86,8 +96,11 @@ class Attempt:
         An event may carry several tokens, or none that can be read yet: where the engine counts,
         its count is what the sequence holds. The board hears of the first at once.
         """
-        if self.first_token_s is None:
-            self.first_token_s = now_s
+        last_s, gaps = self.last_token_s, self.gaps
+        if last_s is None or gaps is None:
+            self.first_token_s, self.gaps = now_s, [0] * GAP_BUCKETS
+        else:
+            gaps[bisect_left(PACE_BOUNDS_S, now_s - last_s)] += 1
         self.last_token_s = now_s
         self.events = events
         if self.flight is not None and now_s - self.told_s >= TELL_S:

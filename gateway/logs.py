@@ -12,13 +12,14 @@ import io
 import json
 import logging
 import re
+import signal
 import sys
 import threading
 import traceback
 from collections.abc import Iterable
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any, Protocol, TextIO
 
 from backends.refusal import KEY_LIKE
@@ -28,6 +29,10 @@ REQUEST: ContextVar[str | None] = ContextVar("request", default=None)  # whose w
 _OURS = ("breakeven", "gateway", "ledger", "backends")  # what libraries say is a warning at least
 LEVELS = {"stdout": "INFO", "stderr": "WARNING"}  # whoever prints has decided that it is to be seen
 LONGEST_LINE = 64 * 1024  # characters
+_MEANINGLESS = (  # would end a process by default
+    signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF,
+    signal.SIGPOLL, signal.SIGPWR, signal.SIGSTKFLT,
+)  # fmt: skip
 # What ends a line somewhere, or moves a terminal's cursor.
 _CONTROLS = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
 
@@ -41,6 +46,9 @@ class Form(Protocol):
     @property
     def level(self) -> str: ...
 
+    @property
+    def to(self) -> str: ...
+
 
 class Sink(logging.StreamHandler[Any]):
     """Standard error, which `serve` keeps in the process's own file."""
@@ -49,6 +57,7 @@ class Sink(logging.StreamHandler[Any]):
         super().__init__(sys.stderr)
         self._process = process
         self._as_json = wanted.format == "json"
+        self._is_shared = wanted.to == "stdout"  # by all processes of the host
         self._secrets = set(secrets)
 
     def hide(self, secrets: Iterable[Secret]) -> None:
@@ -61,11 +70,22 @@ class Sink(logging.StreamHandler[Any]):
             "level": record.levelname.lower(), "logger": record.name, "process": self._process,
             "message": self._struck(record.getMessage()),
         }  # fmt: skip
+        fields = {
+            name: self._struck(value) if isinstance(value, str) else value
+            for name, value in getattr(record, "fields", {}).items()
+        }
         if (request := REQUEST.get()) is not None:
             said["request_id"] = request
         if record.exc_info is not None and record.exc_info[0] is not None:
             said["error"] = self._struck("".join(traceback.format_exception(*record.exc_info)))
-        return json.dumps(said) if self._as_json else _line(said)
+        if self._as_json:
+            return json.dumps(said | fields)
+        if self._is_shared:
+            said["logger"] = f"{self._process} {said['logger']}"
+        said["message"] = " ".join(
+            (said["message"], *(f"{name}={value}" for name, value in fields.items()))
+        )
+        return _line(said)
 
     def _struck(self, text: str) -> str:
         # Half a character (a file's name can hold one) is no JSON to many who read it.
@@ -147,11 +167,31 @@ def start(
         logging.getLogger(name).setLevel(wanted.level.upper())
     logging.captureWarnings(capture=True)
     sys.excepthook = _last_words
+    outlive_signals()
     for name in LEVELS if printed else ():
         stream = Printed(name, getattr(sys, name))
         setattr(sys, name, stream)
         atexit.register(stream.close)
     return sink
+
+
+def outlive_signals() -> None:
+    """Log signals that would end a process by default and mean nothing to it, and go on.
+
+    What somebody handles already, or ignores, stays as it is.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return
+    for number in _MEANINGLESS:
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _name_signal)
+
+
+def _name_signal(number: int, _frame: FrameType | None) -> None:
+    """In a thread: the signal may have come while this one was writing to the log."""
+    words = "%s means nothing to this process: it goes on"
+    warn = logging.getLogger("breakeven").warning
+    threading.Thread(target=warn, args=(words, signal.Signals(number).name), daemon=True).start()
 
 
 def _last_words(

@@ -278,8 +278,13 @@ class Metering:
         tally.cached += tokens.cached
         tally.output += tokens.output
         tally.cost_pusd += record.cost_pusd or 0
-        ttft_s = None if record.ttft_us is None else record.ttft_us / 1e6
-        metrics.observe_attempt(target.name, record.duration_us / 1e6, ttft_s)
+        seconds, name = record.duration_us / 1e6, target.name
+        if record.ttft_us is None:
+            metrics.observe_attempt(name, seconds, None)
+            return
+        metrics.observe_attempt(name, seconds, record.ttft_us / 1e6)
+        tpot_s = self._tpot_s(attempt, tokens)
+        metrics.observe_pace(name, tpot_s, attempt.gaps, attempt.decode_s)
 
 
 def opening(attempt: Attempt, opened_us: int) -> AttemptOpened:

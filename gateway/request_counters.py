@@ -3,6 +3,7 @@
 The request path writes to these methods alone, so that it imports no Prometheus types.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -67,3 +68,8 @@ class RequestCounters(Protocol):
 
     def observe_attempt(self, target: str, duration_s: float, ttft_s: float | None) -> None:
         """Count one attempt's duration and, if a token came, its time to first token."""
+
+    def observe_pace(
+        self, target: str, tpot_s: float | None, gaps: Sequence[int] | None, decode_s: float
+    ) -> None:
+        """Count a streamed attempt's time per token and its gaps, which add up to `decode_s`."""

@@ -28,6 +28,7 @@ from gateway.app import Gateway
 from gateway.bootstrap import Exposition, build
 from gateway.clock import Clock
 from gateway.config.settings import Server, Settings, Timeouts
+from gateway.http.access_log import AccessLog
 from gateway.http.cors import Cors
 from gateway.http.protocol import bounded
 from gateway.ids import RequestIds
@@ -91,7 +92,8 @@ def main(arguments: list[str] | None = None) -> None:
     load_ahead(settings)
     app = compose(settings, runtime, int(given.worker))
     sink.hide(app.secrets)
-    serve(app, socket.socket(fileno=int(given.fd)), settings.server)
+    listener = socket.socket(fileno=int(given.fd))
+    serve(app, listener, settings.server, access=settings.logs.access)
 
 
 def load_ahead(settings: Settings) -> None:
@@ -105,14 +107,14 @@ def load_ahead(settings: Settings) -> None:
             load_kind()
 
 
-def serve(app: Gateway, listener: socket.socket, settings: Server) -> None:
+def serve(app: Gateway, listener: socket.socket, settings: Server, *, access: bool = False) -> None:
     gc.collect()
     gc.freeze()  # what lives for ever is not walked again
     # A look at 50,000 new objects stops all streams for 12 ms; every 2.5 million one at all.
     gc.set_threshold(5_000, 500, 1000)
     most = min(settings.max_connections, clients_within(files_allowed()))
     make_room(2 * most + FILES_OWN)
-    server(app, settings.timeouts, most=most).run(sockets=[listener])
+    server(app, settings.timeouts, most=most, access=access).run(sockets=[listener])
 
 
 def make_room(files: int) -> None:
@@ -142,10 +144,16 @@ def clients_within(files: int) -> int:
     return max(1, (files - FILES_OWN) // 2)
 
 
-def server(app: Gateway, timeouts: Timeouts, *, most: float = math.inf) -> uvicorn.Server:
-    """The HTTP server as every worker runs it; `most`: connections of clients at once."""
+def server(
+    app: Gateway, timeouts: Timeouts, *, most: float = math.inf, access: bool = False
+) -> uvicorn.Server:
+    """The HTTP server as every worker runs it.
+
+    `most`: connections of clients at once. `access`: whether each request is logged.
+    """
+    served: Any = Cors(app, app.origins, RequestIds()) if app.origins else app
     config = uvicorn.Config(
-        Cors(app, app.origins, RequestIds()) if app.origins else app,
+        AccessLog(served) if access else served,
         loop="uvloop",
         http=bounded(
             timeouts.receive_s,

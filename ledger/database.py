@@ -201,10 +201,11 @@ def migrate(url: str, revision: str = "head") -> None:
     """Bring the schema up to `revision`; concurrent callers wait for one another.
 
     One that a later version made is left as it is: while hosts are replaced one by one, those of
-    the version before work on it, and start on it again when they fall.
+    the version before work on it, and start on it again when they fall. Of a schema that says that
+    it is up to date nothing else is asked: Alembic costs more than most commands.
     """
-    if not _is_of_later_version(url):
-        # Only who migrates pays for the import, a ninth of what a worker takes to start.
+    if revision != "head" or not _is_up_to_date(url):
+        # Only a process that migrates pays for the import, a ninth of what a worker takes to start.
         command: Any = importlib.import_module("alembic.command")
         command.upgrade(_alembic(url), revision)
 
@@ -244,10 +245,11 @@ def _alembic(url: str) -> Any:
     return config
 
 
-def _is_of_later_version(url: str) -> bool:
+def _is_up_to_date(url: str) -> bool:
+    """Return whether the schema is of this version, or of a later one."""
     found = schema_of(url)
     known = {path.name.partition("_")[0] for path in (_scripts() / "versions").glob("[0-9]*.py")}
-    return found is not None and found.isdecimal() and found > max(known)
+    return found is not None and found.isdecimal() and found >= max(known)
 
 
 def _scripts() -> Path:

@@ -1,5 +1,6 @@
 """Where a command has its verb done: on this host, or by a gateway elsewhere (`--gateway`)."""
 
+import importlib
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -13,7 +14,6 @@ from sqlalchemy import Engine
 
 from gateway.admin.elsewhere import gateway_url
 from gateway.admin.enginehost import running_here
-from gateway.admin.remote import in_clear, remote
 from gateway.admin.verb import Place, Verb, is_refused
 from gateway.cli.config import ledger_engine, ledger_reader, load_or_fail
 from gateway.cli.output import fail
@@ -80,8 +80,10 @@ def _desk(
                 settings = load_or_fail(config)
                 yield Here(settings, by, cache(lambda: opened.enter_context(ledger(settings))))
             else:
-                desk = opened.enter_context(remote(url, os.environ))
-                if in_clear(url):
+                # Only who asks elsewhere pays for the HTTP client, a tenth of a command's time.
+                elsewhere: Any = importlib.import_module("gateway.admin.remote")
+                desk: Desk = opened.enter_context(elsewhere.remote(url, os.environ))
+                if elsewhere.in_clear(url):
                     typer.echo(f"warning: the key goes to {url} in the clear: use https", err=True)
                 yield desk
     except Exception as error:

@@ -22,7 +22,7 @@ from rich.progress import (
 from backends.engine import install as installation
 from gateway.cli.config import start_or_fail
 from gateway.cli.output import fail, watched
-from gateway.config.starter import USUAL_PORTS, Ports
+from gateway.config.starter import USUAL_PORTS, wanted_ports
 from gateway.demo.start import DemoStart
 from gateway.errors import ConfigError
 from gateway.host.start import DONE, Start
@@ -32,8 +32,24 @@ ConfigFile = Annotated[
     Path | None,
     typer.Option("--config", "-c", help="Your configuration; without one a tiny model is made."),
 ]
-GatewayPort = Annotated[int, typer.Option(min=1, max=65535, help="The gateway's port.")]
-DashboardPort = Annotated[int, typer.Option(min=1, max=65535, help="The dashboard's port.")]
+GatewayPort = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        max=65535,
+        show_default="8080, or the next free port",
+        help="The gateway's port. Dashboard and engines take the ports after it.",
+    ),
+]
+DashboardPort = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        max=65535,
+        show_default="8501 or --port + 1, or the next free port",
+        help="The dashboard's port.",
+    ),
+]
 
 
 def up(
@@ -42,15 +58,14 @@ def up(
         bool,
         typer.Option(help="Use the provider keys of the environment, under $1 a day in all."),
     ] = False,
-    port: GatewayPort = USUAL_PORTS.gateway,
-    dashboard_port: DashboardPort = USUAL_PORTS.dashboard,
+    port: GatewayPort = None,
+    dashboard_port: DashboardPort = None,
 ) -> None:
     """Start everything for a first look; no configuration is needed.
 
     The gateway, its ledger and the dashboard answer first; an engine joins when it is healthy.
     """
-    ports = Ports(port, dashboard_port)
-    if config is not None and ports != USUAL_PORTS:
+    if config is not None and (port or dashboard_port):
         fail(f"the ports are {config}'s: server.port and dashboard.port there")
     if config is not None:
         start_or_fail(config)
@@ -59,7 +74,7 @@ def up(
             Start(
                 config,
                 keys=keys,
-                ports=ports,
+                ports=USUAL_PORTS if config else wanted_ports(port, dashboard_port),
                 say=display.say,
                 report=display.report,
                 environ=dict(os.environ),
@@ -67,13 +82,12 @@ def up(
         )
 
 
-def demo(
-    port: GatewayPort = USUAL_PORTS.gateway, dashboard_port: DashboardPort = USUAL_PORTS.dashboard
-) -> None:
+def demo(port: GatewayPort = None, dashboard_port: DashboardPort = None) -> None:
     """Simulated engines, 30 replayed days, live traffic: needs no keys."""
-    ports = Ports(port, dashboard_port)
     with _Display() as display:
-        _run(DemoStart(ports, say=display.say, environ=dict(os.environ)))
+        _run(
+            DemoStart(wanted_ports(port, dashboard_port), say=display.say, environ=dict(os.environ))
+        )
 
 
 def _run(start: Start | DemoStart) -> None:

@@ -14,6 +14,14 @@ class Logs(Section):
     level: Literal["debug", "info", "warning", "error"] = Field(
         "warning", description="what is less is not written"
     )
+    to: Literal["files", "stdout"] = Field(
+        "files",
+        description="`files` in `state_dir`, one a process; `stdout` of `serve`, for containers",
+    )
+    access: bool = Field(
+        default=False,
+        description="a line a request: method, path, status, time, target; no query, no prompt",
+    )
 
 
 class Alerts(Section):

@@ -21,6 +21,7 @@ SAME_WEIGHTS = "deepinfra/meta-llama/Meta-Llama-3.1-8B-Instruct"
 SIMULATED_PROFILE = "h200-llama-3.1-8b-fp8"
 MACHINE = "this-machine"
 CPU_RATE_USD = 0.0893
+LAST_PORT = 65_535
 CPU_RATE_SOURCE = (
     "assumed: AWS c7i.large (2 vCPU) on demand, us-east-1, list price of 2025; enter your own"
 )
@@ -28,13 +29,33 @@ CPU_RATE_SOURCE = (
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Where a first start listens; a person's own configuration names its own."""
+    """Where a first start listens; a person's own configuration names its own.
+
+    `engines` is the first port of own engines. `movable` names the ports that nobody asked for:
+    where one is taken, the next free one is used.
+    """
 
     gateway: int
     dashboard: int
+    engines: int = 8100
+    movable: frozenset[str] = frozenset()
 
 
 USUAL_PORTS = Ports(8080, 8501)
+MOVED_PORTS = 64  # dashboard and engines after a chosen gateway port
+
+
+def wanted_ports(gateway: int | None, dashboard: int | None) -> Ports:
+    """Return the ports of a start with these options; a chosen gateway port moves all others."""
+    movable = frozenset(
+        name for name, port in (("gateway", gateway), ("dashboard", dashboard)) if port is None
+    )
+    if gateway is None:
+        return Ports(
+            USUAL_PORTS.gateway, dashboard or USUAL_PORTS.dashboard, USUAL_PORTS.engines, movable
+        )
+    first = gateway + 1 if gateway + MOVED_PORTS <= LAST_PORT else gateway - MOVED_PORTS
+    return Ports(gateway, dashboard or first, first + 1, movable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +115,8 @@ def configuration(
         "dashboard": {"enabled": True, "port": ports.dashboard},
         "models": models,
         "pools": {
-            "tiny": _pool(shipped.DIRECTORY, engine, gpu, "tiny", 8100),
-            "tiny-embed": _embedding_pool(state, engine, gpu, 8101),
+            "tiny": _pool(shipped.DIRECTORY, engine, gpu, "tiny", ports.engines),
+            "tiny-embed": _embedding_pool(state, engine, gpu, ports.engines + 1),
         },
         "providers": providers,
         "policies": [{"name": "interactive", "slo": {"ttft_ms": 2000, "tpot_ms": 200}}],

@@ -30,6 +30,7 @@ from gateway.demo.replay_records import Caller
 from gateway.demo.traffic import drive
 from gateway.host.answering import until_answering
 from gateway.host.banner import banner
+from gateway.host.port_claims import PortClaims, free_ports
 from gateway.host.serve import STOPPING, Serving, on_hangup, on_signals
 from gateway.host.stages import Stages
 from gateway.runtime import Runtime
@@ -67,7 +68,11 @@ class DemoStart:
         """Until SIGINT, SIGTERM or SIGHUP."""
         on_signals(self._stop.set)
         on_hangup(self._stop.set)
-        path = fresh_state(self._ports)
+        with PortClaims() as claims:
+            path = fresh_state(await free_ports(self._ports, claims, self._say))
+            await self._run(path)
+
+    async def _run(self, path: Path) -> None:
         settings = load(path)
         serving = Serving(settings, path, self._say)
         try:
@@ -143,6 +148,7 @@ def fresh_state(ports: Ports) -> Path:
     text = files("gateway.demo").joinpath("demo.yaml").read_text(encoding="utf-8")
     text = text.replace(f"port: {USUAL_PORTS.gateway}", f"port: {ports.gateway}")
     text = text.replace(f"port: {USUAL_PORTS.dashboard}", f"port: {ports.dashboard}")
+    text = text.replace(f"port: {USUAL_PORTS.engines}", f"port: {ports.engines}")
     draft = Path(Settings().state_dir) / "demo.yaml"
     with plainly(Settings()):
         draft.parent.mkdir(parents=True, exist_ok=True)

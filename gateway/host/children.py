@@ -10,6 +10,7 @@ import ctypes
 import logging
 import signal
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 from gateway.clock import Clock
 
 PR_SET_PDEATHSIG = 1
+STDOUT = 1  # the descriptor
 BACK_OFF_S = 0.2  # doubles per crash in a row
 BACK_OFF_LIMIT_S = 10.0
 NOT_STARTED = 127  # as a shell says it
@@ -29,7 +31,7 @@ log = logging.getLogger("breakeven.children")
 class Command:
     name: str
     argv: Sequence[str]
-    log: Path
+    log: Path | None  # `None`: the output of the process that starts it
     environ: Mapping[str, str] = field(default_factory=dict)
     descriptors: tuple[int, ...] = ()
 
@@ -135,8 +137,7 @@ class Child:
                 one.cancel()
 
     async def _start(self) -> asyncio.subprocess.Process:
-        self.command.log.parent.mkdir(parents=True, exist_ok=True)
-        with self.command.log.open("ab") as output:
+        with _appended(self.command.log) as output:
             return await asyncio.create_subprocess_exec(
                 *self.command.argv,
                 stdin=asyncio.subprocess.DEVNULL,
@@ -147,6 +148,13 @@ class Child:
                 start_new_session=True,
                 preexec_fn=die_with_parent,
             )
+
+
+def _appended(log: Path | None) -> AbstractContextManager[Any]:
+    if log is None:
+        return nullcontext(STDOUT)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    return log.open("ab")
 
 
 _LIBC = ctypes.CDLL(None, use_errno=True)  # opened ahead: between fork and exec little is safe

@@ -1,6 +1,6 @@
 """A program that does not know of our log, run with it: what it logs and prints passes the sink.
 
-    python -m gateway.host.logged NAME FORMAT LEVEL -m MODULE WORDS...
+    python -m gateway.host.logged NAME FORMAT LEVEL TO -m MODULE WORDS...
 
 For the ledger's writer and the dashboard, which import nothing of the gateway, and for Streamlit,
 which prints. The module runs as by `python -m`, in this very process.
@@ -22,11 +22,12 @@ class Wanted(NamedTuple):
 
     format: str
     level: str
+    to: str = "files"
 
 
 def words(name: str, wanted: Wanted, module: str) -> list[str]:
     """Of a command line, after `python`."""
-    return ["-m", "gateway.host.logged", name, wanted.format, wanted.level, "-m", module]
+    return ["-m", "gateway.host.logged", name, *wanted, "-m", module]
 
 
 def passwords(environ: Mapping[str, str]) -> Iterator[Secret]:
@@ -43,9 +44,9 @@ def passwords(environ: Mapping[str, str]) -> Iterator[Secret]:
 
 
 def main() -> None:
-    name, form, level, dash, module, *rest = sys.argv[1:]
+    name, form, level, to, dash, module, *rest = sys.argv[1:]
     assert dash == "-m", "written by `words`"
-    logs.start(name, Wanted(form, level), passwords(os.environ))
+    logs.start(name, Wanted(form, level, to), passwords(os.environ))
     sys.argv = [module, *rest]
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 

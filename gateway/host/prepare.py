@@ -25,6 +25,7 @@ from gateway.config.settings import Settings, version
 from gateway.config.statedir import DIRECTORIES, plainly
 from gateway.errors import ConfigError
 from gateway.host.market import hardware
+from gateway.host.port_claims import PortClaims
 from gateway.pricing.configured import store_prices
 from gateway.runtime import METRICS_DIR, Ports, Runtime, resolve
 from gateway.supposed import WHAT_IFS
@@ -50,13 +51,23 @@ class Prepared:
     billed_besides: Sequence[str] = ()  # pools of the ledger that the configuration lacks
 
 
-def prepare(settings: Settings, config: Path, environ: Mapping[str, str] = os.environ) -> Prepared:
-    """Make the state directory and the ledger ready. Raises `ConfigError`, `DatabaseError`."""
+def prepare(
+    settings: Settings,
+    config: Path,
+    environ: Mapping[str, str] = os.environ,
+    claims: PortClaims | None = None,
+) -> Prepared:
+    """Make the state directory and the ledger ready. Raises `ConfigError`, `DatabaseError`.
+
+    `claims` keep other hosts from the ports that are chosen here until engines bind them.
+    """
     with plainly(settings):
-        return _prepare(settings, config, environ)
+        return _prepare(settings, config, environ, claims)
 
 
-def _prepare(settings: Settings, config: Path, environ: Mapping[str, str]) -> Prepared:
+def _prepare(
+    settings: Settings, config: Path, environ: Mapping[str, str], claims: PortClaims | None
+) -> Prepared:
     state = settings.state.resolve()
     for name in DIRECTORIES:
         (state / name).mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -80,7 +91,7 @@ def _prepare(settings: Settings, config: Path, environ: Mapping[str, str]) -> Pr
     host = _agreed(engine, state)
     engine.dispose()
     kept_secret(state / KEY_FILE)
-    ports = find_ports(settings)
+    ports = find_ports(settings, claims)
     runtime = resolve(
         settings.model_copy(update={"state_dir": str(state)}),
         ports,
@@ -125,18 +136,23 @@ def ledger_url(settings: Settings, environ: Mapping[str, str]) -> str:
     return url
 
 
-def find_ports(settings: Settings) -> Ports:
-    """The configured port of every managed engine while it is free, else any free one."""
+def find_ports(settings: Settings, claims: PortClaims | None = None) -> Ports:
+    """The configured port of every managed engine while it is free, else any free one.
+
+    A port that another host has claimed is not free, even before its engine listens there.
+    """
     engines: dict[str, int] = {}
     providers: dict[str, int] = {}
     with ExitStack() as taken:  # held until all are chosen, so that none is given twice
+        if claims is None:
+            claims = taken.enter_context(PortClaims())
         for name, pool in settings.pools.items():
             for index in range(pool.engine.replicas):
                 wanted = pool.engine.port + index if pool.engine.port else 0
-                engines[f"pool:{name}/{index}"] = _port(taken, wanted)
+                engines[f"pool:{name}/{index}"] = _port(taken, claims, wanted)
         for name, provider in settings.providers.items():
             if provider.start:
-                providers[name] = _port(taken, 0)
+                providers[name] = _port(taken, claims, 0)
     return Ports(engines, providers)
 
 
@@ -147,7 +163,7 @@ def moved(settings: Settings, found: Ports) -> list[str]:
         for index in range(pool.engine.replicas if pool.engine.port else 0):
             wanted, got = (pool.engine.port or 0) + index, found.engines[f"pool:{name}/{index}"]
             if got != wanted:
-                who = stranger(wanted) or "another program"
+                who = stranger(wanted) or "another host of this machine"
                 lines.append(
                     f"pool:{name}/{index} starts on port {got}: {wanted}, by "
                     f"pools.{name}.engine.port, is taken by {who}"
@@ -155,16 +171,16 @@ def moved(settings: Settings, found: Ports) -> list[str]:
     return lines
 
 
-def _port(taken: ExitStack, wanted: int) -> int:
+def _port(taken: ExitStack, claims: PortClaims, wanted: int) -> int:
     probe = taken.enter_context(socket.socket())
     probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # TIME_WAIT is no obstacle
     try:
         probe.bind(("127.0.0.1", wanted))
         probe.listen(1)
     except OSError:
-        return _port(taken, 0)
+        return _port(taken, claims, 0)
     port: int = probe.getsockname()[1]
-    return port
+    return port if claims.claim(port) else _port(taken, claims, 0)
 
 
 def _forget_last_run(run: Path) -> None:

@@ -7,19 +7,17 @@ record of this run is applied before the parent leaves.
 """
 
 import asyncio
-import errno
 import os
 import signal
 import socket
 import sys
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 
-from backends.engine import ports
 from backends.environ import plain
+from gateway import logs
 from gateway.batches.wake import until_needed
 from gateway.clock import Clock
 from gateway.config import environ
@@ -31,8 +29,11 @@ from gateway.host.banner import BILLED_BESIDES
 from gateway.host.children import Child, Command
 from gateway.host.engines import EngineSupervision, installed
 from gateway.host.journalwatch import follow
+from gateway.host.listening import bound, listening
 from gateway.host.logged import Wanted, words
+from gateway.host.port_claims import PortClaims
 from gateway.host.prepare import Prepared, moved, prepare
+from gateway.host.reload import Reload
 from gateway.host.watchdog import watch, watch_peers
 from gateway.peers.row import PeersRow
 from gateway.runtime import METRICS_DIR, Runtime
@@ -41,9 +42,6 @@ from ledger.identity.vouched import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
 
 WRITER_GRACE_S = 20.0
 QUICK_GRACE_S = 5.0
-LISTEN_PATIENCE_S = 8.0
-OPTIONS = {"server": "`make run PORT=9000`", "dashboard": "`make run DASHBOARD_PORT=9001`"}
-LISTEN_PAUSE_S = 0.2
 STOPPING = "stopping: open streams finish first; who asks once more does not wait for them"
 WATCHED = {"telemetry": watch, "peers": watch_peers}
 
@@ -68,6 +66,8 @@ class Serving:
         self._front: list[Child] = []  # workers, dashboard, batches: stopped first
         self._stopping = False
         self._listener = listener
+        self._claims = PortClaims()
+        self._reload: Reload | None = None
         self._held: Held | None = None
         self._board: Board | None = None
         self._engines: EngineSupervision | None = None
@@ -77,7 +77,10 @@ class Serving:
         self._held = hold(self._settings)
         if self._listener is None:
             self._listener = await listening(self._settings, self._say)
-        self.prepared: Prepared = await asyncio.to_thread(prepare, self._settings, self._config)
+        self._claims.claim_all((self.address[1], self._settings.dashboard.port))
+        self.prepared: Prepared = await asyncio.to_thread(
+            prepare, self._settings, self._config, claims=self._claims
+        )
         self.runtime: Runtime = self.prepared.runtime
         for line in moved(self._settings, self.prepared.ports):
             self._say(line)
@@ -88,7 +91,7 @@ class Serving:
             self._say(BILLED_BESIDES.format(name))
         shown = self._settings.dashboard
         if shown.enabled:
-            (await _bound("dashboard", (shown.host, shown.port), self._say)).close()
+            (await bound("dashboard", (shown.host, shown.port), self._say)).close()
             self._launch(self._front, "dashboard", self._dashboard())
         if between is not None:
             await between(self.runtime)
@@ -111,8 +114,11 @@ class Serving:
         if self._settings.batches.enabled:
             self._tasks.append(asyncio.create_task(self._run_batches()))
         self._watch_children(self._board)
+        url = self.runtime.ledger_url
+        self._reload = Reload(self._settings, self._config, url, self._say)
         self._tasks.append(asyncio.create_task(logfiles.keep(self._logs)))
-        self._tasks.append(asyncio.create_task(follow(self.address, self._say, "logs/worker-*")))
+        where = self._log_of("worker-*")
+        self._tasks.append(asyncio.create_task(follow(self.address, self._say, where)))
 
     def _watch_children(self, board: Board) -> None:
         """Those that others depend on and that could hang."""
@@ -151,6 +157,11 @@ class Serving:
         await self.stop()
         return kept
 
+    def reload(self) -> None:
+        """Begin to read the configuration file again; before the start is done it is not read."""
+        if self._reload is not None and not self._stopping:
+            self._tasks.append(asyncio.create_task(self._reload.run()))
+
     def hurry(self) -> None:
         """While it stops: open streams are told that they end, and are not waited for."""
         for child in self._front:
@@ -175,6 +186,7 @@ class Serving:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._board is not None:
             self._board.close()
+        self._claims.release()
         if self._held is not None:
             self._held.release()
 
@@ -232,7 +244,7 @@ class Serving:
     def _logged(self, name: str, module: str) -> list[str]:
         """Of a program that knows nothing of `logs`."""
         logs = self._settings.logs
-        return [sys.executable, *words(name, Wanted(logs.format, logs.level), module)]
+        return [sys.executable, *words(name, Wanted(logs.format, logs.level, logs.to), module)]
 
     def _dashboard(self) -> list[str]:
         """Streamlit on the dashboard package, told by flags what its configuration file says."""
@@ -260,14 +272,20 @@ class Serving:
             "PYTHONUNBUFFERED": "1",
             "PROMETHEUS_MULTIPROC_DIR": str(self.runtime.run_dir / METRICS_DIR),
         }
-        log = Path(self.runtime.state_dir) / "logs" / f"{name}.log"
+        log: Path | None = Path(self.runtime.state_dir) / "logs" / f"{name}.log"
+        if self._settings.logs.to == "stdout":
+            log = None
         command = Command(name, argv, log, variables, descriptors)
         child = Child(command, clock=Clock(), on_exit=self._on_exit)
         among.append(child)
         self._tasks.append(asyncio.create_task(child.run()))
 
     def _logs(self) -> list[Path]:
-        return [child.command.log for child in (*self._back, *self._front)]
+        logs = [child.command.log for child in (*self._back, *self._front)]
+        return [log for log in logs if log is not None]
+
+    def _log_of(self, name: str) -> str:
+        return "this output" if self._settings.logs.to == "stdout" else f"logs/{name}.log"
 
     def _variables(self, name: str) -> dict[str, str]:
         url = self.runtime.ledger_url
@@ -302,7 +320,8 @@ class Serving:
         if not self._stopping:
             at = datetime.now(UTC).strftime("%H:%M:%S")
             self._say(
-                f"{at} UTC: {name} ended with {code}; it is started again (see logs/{name}.log)"
+                f"{at} UTC: {name} ended with {code}; it is started again "
+                f"(see {self._log_of(name)})"
             )
 
 
@@ -310,8 +329,8 @@ async def run(settings: Settings, config: Path, say: Callable[[str], None]) -> N
     """Serve until a signal; with one more SIGINT or SIGTERM, no open stream is waited for."""
     stop = asyncio.Event()
     on_signals(stop.set)
-    on_hangup(stop.set)
     serving = Serving(settings, config, say)
+    on_hangup(stop.set, serving.reload)
     try:
         await serving.start()
         host, port = serving.address
@@ -324,69 +343,34 @@ async def run(settings: Settings, config: Path, say: Callable[[str], None]) -> N
 
 
 def on_signals(work: Callable[[], None]) -> None:
-    """What SIGINT and SIGTERM do from here on."""
+    """What SIGINT and SIGTERM do from here on; others that would end the host are logged alone."""
+    logs.outlive_signals()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, work)
 
 
-def on_hangup(work: Callable[[], None]) -> None:
-    """What SIGHUP does: the terminal that this was started from is closed.
+def on_hangup(end: Callable[[], None], reload: Callable[[], None] | None = None) -> None:
+    """Set what SIGHUP does: end where it says that the terminal is closed, else reload.
 
-    Nothing where it is ignored, as `nohup` has it. More than one is usual (the shell sends it, and
-    the kernel) and asks for no hurry. Unheard, it would end this process alone and at once, and the
-    kernel then all engines, with the streams on them.
+    Without `reload` a start that ignores SIGHUP, as `nohup` has it, goes on ignoring it. More than
+    one is usual when a terminal closes (of the shell and of the kernel) and asks for no hurry.
+    Without a handler SIGHUP would end this process alone and at once, and the kernel then all
+    engines, with the streams on them.
     """
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+    ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    work = end if reload is None or (has_terminal() and not ignored) else reload
+    if work is reload or not ignored:
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, work)
+
+
+def has_terminal() -> bool:
+    """Return whether a terminal controls this process; its end is a SIGHUP, too."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
 
 
 def _python(module: str) -> list[str]:
     return [sys.executable, "-m", module]
-
-
-async def listening(settings: Settings, say: Callable[[str], None]) -> socket.socket:
-    """The listening socket that all workers inherit; raises `ConfigError` when it is taken.
-
-    For some seconds the workers of a parent that was killed still have it: they finish streams.
-    """
-    return await _bound("server", (settings.server.host, settings.server.port), say)
-
-
-async def _bound(
-    section: str, address: tuple[str, int], say: Callable[[str], None]
-) -> socket.socket:
-    loop, (host, port) = asyncio.get_running_loop(), address
-    deadline = loop.time() + LISTEN_PATIENCE_S
-    waiting = False
-    while True:
-        try:
-            return _listen(host, port)
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE:
-                fault = f"{section}.host, {section}.port: cannot listen on {host}:{port}"
-                raise ConfigError([f"{fault}: {error.strerror}"]) from error
-        who = await asyncio.to_thread(ports.stranger, port) or "another program"
-        taken = f"cannot listen on {host}:{port}: it is taken by {who}"
-        if loop.time() > deadline:
-            other = f"end it, or set another port ({OPTIONS[section]})"
-            raise ConfigError([f"{section}.port: {taken}: {other}"])
-        if not waiting:
-            say(f"{taken}; waiting {LISTEN_PATIENCE_S:.0f} s for it to end")
-        waiting = True
-        await asyncio.sleep(LISTEN_PAUSE_S)
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    with suppress(OSError):
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    try:
-        listener.bind((host, port))
-        listener.listen(2048)
-    except OSError:
-        listener.close()
-        raise
-    listener.setblocking(False)
-    return listener

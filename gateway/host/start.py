@@ -30,6 +30,7 @@ from gateway.errors import ConfigError
 from gateway.host.answering import until_answering
 from gateway.host.banner import banner, keys_line
 from gateway.host.installing import Installing
+from gateway.host.port_claims import PortClaims, free_ports
 from gateway.host.serve import STOPPING, Serving, on_hangup, on_signals
 from gateway.host.stages import Stages
 from ledger.database import make_engine
@@ -70,6 +71,11 @@ class Start:
         on_hangup(self._stop.set)
         given = Settings() if self._config is None else load(self._config)
         hold(given).release()  # nothing is written or installed beside a host that runs here
+        with PortClaims() as claims:
+            ports = await free_ports(self._ports, claims, self._say)
+            await self._run(given, ports)
+
+    async def _run(self, given: Settings, ports: Ports) -> None:
         state = given.state
         installing = Installing(state.resolve() / "engine", self._report)
         work = asyncio.create_task(self._install(installing))
@@ -79,7 +85,7 @@ class Start:
             while kind is not None:
                 path = self._config
                 if path is None:
-                    path = await asyncio.to_thread(self._configure, state, kind)
+                    path = await asyncio.to_thread(self._configure, state, kind, ports)
                 settings = load(path)
                 models = partial(self._models, settings, installing, work)
                 serving = Serving(settings, path, self._say, models, listener)
@@ -171,11 +177,11 @@ class Start:
         if installing.fresh:
             self._say(f"   engine installed beside it: {time.monotonic() - began:.1f} s")
 
-    def _configure(self, state: Path, engine: str) -> Path:
+    def _configure(self, state: Path, engine: str, ports: Ports) -> Path:
         path = state / CONFIG_NAME
         gpu = hardware() if flavour_here() == "cuda" else None
         keys = found(self._environ) if self._use_keys else ()
-        text = configuration(state, engine=engine, gpu=gpu, keys=keys, ports=self._ports)
+        text = configuration(state, engine=engine, gpu=gpu, keys=keys, ports=ports)
         with plainly(Settings(state_dir=str(state))):
             state.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")

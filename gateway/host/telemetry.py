@@ -18,14 +18,12 @@ import signal
 import ssl
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import replace
 
 import httpx
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from backends import health
-from backends.engine.bounded import PAGE_BYTES, PAGE_S
 from backends.engine.probes import ProbeError, Workload, context_limit
 from backends.health import Health, Probe, State
 from backends.metrics import OTHER_PATHS, VLLM, ProbeFailed, is_json, parse, path_of
@@ -37,14 +35,18 @@ from gateway.clock import Clock
 from gateway.config.credentials import engine_headers
 from gateway.config.settings import Settings
 from gateway.demanded import Markets
+from gateway.host.metrics_page import read_page
+from gateway.host.operated_samples import as_operated
 from gateway.host.ratedesk import RateDesk
+from gateway.host.sample_backlog import SampleBacklog, unobserved
 from gateway.host.scrape import Limits, Watch
 from gateway.host.stepfits import Fitted, StepFits
 from gateway.limits.ratelimits import are_shared
-from gateway.policies.overrides import is_disabled, standing
+from gateway.policies.overrides import standing
 from gateway.process import start_process
 from gateway.runtime import EngineSeat, Runtime
 from gateway.table_layout import HEALTHS
+from gateway.table_layout import EngineCell as Published
 from gateway.targets.enginewords import TELEMETRY, Words
 from gateway.targets.evictions import listen
 from gateway.targets.measurements import MeasurementNotes
@@ -52,7 +54,7 @@ from gateway.targets.slots import Board
 from ledger.database import make_engine
 from ledger.fleet.samples import Sample, add_capacity, add_catalog, add_round_trips, add_samples
 from ledger.money import usd_to_pusd
-from ledger.overrides import Override, overrides
+from ledger.overrides import overrides
 from router.market import TICK_S
 
 SAMPLE_S = 10.0
@@ -96,6 +98,7 @@ class Telemetry:
         self._measuring: dict[int, asyncio.Task[None]] = {}  # by row, beside what is looked at
         self._watches = [self._watch(row, seat) for row, seat in enumerate(runtime.engines)]
         self._runtime = runtime
+        self._backlog = SampleBacklog(self._store)
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -109,6 +112,7 @@ class Telemetry:
             tasks.create_task(self._measure_ways())
             tasks.create_task(self._live())
             tasks.create_task(self._sample())
+            tasks.create_task(self._store_samples())
             tasks.create_task(self._price())
             tasks.create_task(self._alerts.run())
             if self._settings.limits and are_shared(self._runtime.ledger_url):
@@ -222,10 +226,10 @@ class Telemetry:
     async def _page(self, seat: EngineSeat, watch: Watch, client: httpx.AsyncClient) -> str:
         """The metrics, from where this engine has them."""
         origin = seat.base_url.removesuffix("/v1")
-        answer, page = await _read(client, origin + watch.page)
+        answer, page = await read_page(client, origin + watch.page)
         for path in OTHER_PATHS:
             if watch.page != path and is_json(page):
-                answer, page = await _read(client, origin + path)
+                answer, page = await read_page(client, origin + path)
                 if answer.is_success:
                     watch.page = path
         answer.raise_for_status()
@@ -281,20 +285,44 @@ class Telemetry:
             markets.tick(self._clock.now_s(), healthy)
             await asyncio.sleep(TICK_S)
 
+    def _mark_gap(self) -> None:
+        """What passed since another telemetry of this host last looked, nobody observed."""
+        at_us = self._clock.wall_us()
+        self._backlog.add(
+            [
+                unobserved(seat.pool, seat.name, at_us, simulated=seat.simulated)
+                for row, seat in enumerate(self._seats)
+                if self._board.published(row)[Published.UPDATED_S]
+            ]
+        )
+
     async def _sample(self) -> None:
+        self._mark_gap()
         while True:
             await asyncio.sleep(SAMPLE_S)
             now_s, at_us = self._clock.now_s(), self._clock.wall_us()
-            rows = [watch.row_for(self._board, at_us=at_us, now_s=now_s) for watch in self._watches]
+            self._backlog.add(
+                [watch.row_for(self._board, at_us=at_us, now_s=now_s) for watch in self._watches]
+            )
+
+    async def _store_samples(self) -> None:
+        """Beside the sampling, which a ledger that hangs must not hold up."""
+        while True:
+            await asyncio.sleep(SAMPLE_S)
+            at_us = self._clock.wall_us()
+            if not await asyncio.to_thread(self._backlog.flush, at_us):
+                continue
             try:
-                known = standing(await asyncio.to_thread(overrides, self._ledger), at_us)
-                rows = [_as_operated(row, known) for row in rows]
-                await asyncio.to_thread(add_samples, self._ledger, rows)
                 trips = {one.name: one.new_round_trip_us() for one in self._watches}
                 told = {name: rtt_us for name, rtt_us in trips.items() if rtt_us is not None}
                 await asyncio.to_thread(add_round_trips, self._ledger, at_us, told)
             except DBAPIError as error:
-                log.warning("samples of %d engines were not stored: %s", len(rows), error.orig)
+                log.warning("round trips were not stored: %s", error.orig)
+
+    def _store(self, samples: Sequence[Sample]) -> None:
+        """As the overrides say that stood when the samples were taken."""
+        known = standing(overrides(self._ledger), samples[0].at_us)
+        add_samples(self._ledger, [as_operated(row, known) for row in samples])
 
     def _watch(self, row: int, seat: EngineSeat) -> Watch:
         limits = Limits(
@@ -353,17 +381,6 @@ def _why(seat: EngineSeat, state: Health, life: float, *, unmet: bool) -> str:
     return "" if state.state is State.HEALTHY else state.reason
 
 
-async def _read(client: httpx.AsyncClient, url: str) -> tuple[httpx.Response, str]:
-    """A page bounded in bytes and in time: one that never ends must not take telemetry along."""
-    body = bytearray()
-    async with asyncio.timeout(PAGE_S), client.stream("GET", url) as answer:
-        async for part in answer.aiter_bytes():
-            body += part
-            if len(body) > PAGE_BYTES:
-                raise ProbeFailed(f"its metrics page is larger than {PAGE_BYTES:,} bytes")
-    return answer, body.decode("utf-8", "replace")
-
-
 async def _main(settings: Settings, runtime: Runtime) -> None:
     board = Board(runtime.run_dir / "board", runtime.layout)
     telemetry = Telemetry(settings, runtime, board, make_engine(runtime.ledger_url), Clock())
@@ -373,15 +390,6 @@ async def _main(settings: Settings, runtime: Runtime) -> None:
         await task
     except asyncio.CancelledError:
         return
-
-
-def _as_operated(row: Sample, known: Sequence[Override]) -> Sample:
-    """An engine that an operator keeps requests from is drained, however well it is.
-
-    Its time is unavailable in the books, not idle: nobody could have used it.
-    """
-    taken_out = row.health == State.HEALTHY.value and is_disabled(row.engine, known)
-    return replace(row, health=State.DRAINING.value) if taken_out else row
 
 
 def main(arguments: list[str] | None = None) -> None:

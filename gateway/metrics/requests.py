@@ -7,10 +7,11 @@ Counts are kept in memory and go to the files with `flush`, several times a seco
 worker renders `/metrics`: a file per request would cost more than the rest of metering.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from gateway.metrics.pace import PaceMetrics
 from gateway.metrics.policies import PolicyMetrics
 from gateway.request_counters import AttemptLabels, AttemptSums
 from gateway.targets.calibration import Calibration
@@ -76,7 +77,7 @@ class Metrics:
             ("backend", "met"),
             registry=registry,
         )
-        self.policies = PolicyMetrics(registry)
+        self.pace, self.policies = PaceMetrics(registry), PolicyMetrics(registry)
         self.calibration = Calibration(registry)
         self.in_flight = Gauge(
             "breakeven_in_flight",
@@ -132,12 +133,18 @@ class Metrics:
             bound = self._bound[histogram, target] = histogram.labels(target)
         bound.observe(seconds)
 
+    def observe_pace(
+        self, target: str, tpot_s: float | None, gaps: Sequence[int] | None, decode_s: float
+    ) -> None:
+        self.pace.settled(self.target(target), tpot_s, gaps, decode_s)
+
     def flush(self) -> None:
         """Everything counted so far is in the registry."""
         every, self._ended = self._ended, {}
         for ended, tally in every.items():
             self._count_ended(ended, tally)
         self.calibration.flush()
+        self.pace.flush()
         counted, self._counted = self._counted, {}
         for (counter, labels), amount in counted.items():
             counter.labels(*labels).inc(amount)

@@ -41,6 +41,8 @@ class GenAi:
         self._each = _histogram(
             meter, f"{prefix}.operation.time_per_output_chunk", "s", PER_TOKEN_S
         )
+        server = "gen_ai.server.time_per_output_token"
+        self._per_token = _histogram(meter, server, "s", PER_TOKEN_S)
         self._tokens = _histogram(meter, f"{prefix}.token.usage", "{token}", TOKENS)
 
     def settled(self, plan: Plan, step: Step, record: AttemptSettled) -> None:
@@ -63,7 +65,9 @@ class GenAi:
         further = record.tokens.output - plan.request.n
         if further > 0:
             decode_s = (record.duration_us - record.ttft_us) / 1e6
-            self._each.record(decode_s * plan.request.n / further, said)
+            each_s = decode_s * plan.request.n / further
+            self._each.record(each_s, said)
+            self._per_token.record(each_s, said)
 
 
 def _histogram(meter: Meter, name: str, unit: str, bounds: tuple[float, ...]) -> Histogram:

@@ -51,6 +51,22 @@ def test_what_is_started_keeps_its_bytecode_out_of_the_sources() -> None:
     assert bootstrap.keeping_bytecode({"HOME": "/h"}) == {"HOME": "/h"}
 
 
+def test_what_a_first_start_imports_is_compiled_ahead(tmp_path, monkeypatch) -> None:
+    """Else each of its processes compiles it beside the others; what is missing ends nothing."""
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path))
+    monkeypatch.setattr(bootstrap, "PYTHON", Path(sys.executable))
+    monkeypatch.setattr(bootstrap, "COMPILED", ("there.is_no_such_module", "gateway.following"))
+    bootstrap.compile_ahead()
+    assert list(tmp_path.rglob("following.*.pyc"))
+
+
+def test_what_is_compiled_ahead_exists() -> None:
+    for modules in bootstrap.COMPILED:
+        for name in modules.split(", "):
+            assert (ROOT / (name.replace(".", "/") + ".py")).exists(), name
+
+
 def test_an_installed_clone_is_left_alone(clone: Path, stages: Stages) -> None:
     assert bootstrap.install(stages, testing=False) is None
     assert stages.done == []

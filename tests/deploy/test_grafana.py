@@ -33,7 +33,7 @@ def known() -> dict[str, set[str]]:
     """Sample name -> label names, from the metrics objects themselves."""
     names = of_the_host()
     metrics = Metrics(prometheus_client.CollectorRegistry(), models=(), targets=())
-    every = (metrics, metrics.policies, metrics.calibration, Counted(None))
+    every = (metrics, metrics.pace, metrics.policies, metrics.calibration, Counted(None))
     for metric in (one for part in every for one in vars(part).values()):
         if isinstance(metric, prometheus_client.metrics.MetricWrapperBase):
             labels = set(metric._labelnames)

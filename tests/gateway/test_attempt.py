@@ -4,6 +4,7 @@ import weakref
 from types import SimpleNamespace
 
 from gateway.attempt import TELL_S, Attempt, Tries
+from gateway.targets.gap_counts import PACE_BOUNDS_S
 
 
 class Flight:
@@ -48,6 +49,17 @@ def test_content_moves_times_and_promises() -> None:
     assert (one.first_token_s, one.last_token_s, one.events) == (2.0, 3.0, 4)
     assert flight.grown == [1, 3]
     attempt().saw(2.0, 1)  # an API's attempt has nothing on the board
+
+
+def test_gaps_between_arrivals_are_counted_by_their_length() -> None:
+    one = attempt()
+    assert (one.gaps, one.decode_s) == (None, 0.0)
+    for now_s in (2.0, 2.0005, 2.0305, 2.0605, 9.0605):
+        one.saw(now_s, 1)
+    assert one.gaps is not None
+    counted = {bound: n for bound, n in zip((*PACE_BOUNDS_S, None), one.gaps, strict=True) if n}
+    assert counted == {0.001: 1, 0.05: 2, None: 1}
+    assert one.decode_s == 9.0605 - 2.0
 
 
 def test_the_board_hears_of_the_first_chunk_at_once_and_of_others_together() -> None:

@@ -10,6 +10,7 @@ from gateway.attempt import Attempt
 from gateway.kinds.outcome import Outcome
 from gateway.metering import REFUSED, Metering
 from gateway.metrics.requests import Metrics
+from gateway.targets.gap_counts import GAP_BUCKETS
 from ledger.journals.journal import JournalFull
 from ledger.prices.book import Price, Rates, Terms
 from router.reasons import Reason
@@ -253,6 +254,20 @@ def test_what_was_expected_is_held_against_what_came(metering, parts, attempt) -
     assert account("output_tokens") == [15.0, 11.0, 4.0, 1.0]
     assert account("ttft_seconds") == pytest.approx([0.4, 0.5, 0.1, 1.0])
     assert account("tpot_seconds") == [None] * 4  # infinite
+
+
+def test_the_pace_of_a_stream_is_observed_by_its_target(metering, parts, attempt) -> None:
+    """Of own engines and of APIs alike; the gaps that were counted are handed over once."""
+    attempt.gaps = [0] * (GAP_BUCKETS - 1) + [10]
+    usage = {"prompt_tokens": 95, "completion_tokens": 11}
+    metering.settle_later(attempt, Outcome("finished", 200, usage, usage_final=True))
+    parts.metrics.flush()
+    labels = {"target": parts.metrics.target(attempt.step.frozen.target.name)}
+    value = parts.registry.get_sample_value
+    decode_s = attempt.last_token_s - attempt.first_token_s
+    assert value("breakeven_tpot_seconds_sum", labels) == pytest.approx(decode_s / 10)
+    assert value("breakeven_inter_token_latency_seconds_count", labels) == 10
+    assert value("breakeven_inter_token_latency_seconds_sum", labels) == pytest.approx(decode_s)
 
 
 def test_nothing_promised_nothing_judged(metering, parts, attempt) -> None:

@@ -4,6 +4,7 @@ import sqlite3
 import subprocess
 import sys
 import traceback
+from pathlib import Path
 
 import pytest
 from alembic.autogenerate import compare_metadata
@@ -27,11 +28,14 @@ from ledger.database import (
     read_rows,
     read_value,
     reading,
+    schema_of,
     snapshot,
     sqlite_url,
     write_alone,
 )
 from ledger.orm import tables as orm
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def tables(url: str) -> set[str]:
@@ -212,6 +216,19 @@ def test_only_who_migrates_imports_alembic(sqlite_url):
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert ran.stdout.split() == ["False", "True"]
+
+
+def test_a_schema_that_is_up_to_date_is_asked_for_its_stamp_alone(database_url):
+    """The control: of a schema before it Alembic is asked."""
+    versions = (ROOT / "migrations" / "versions").glob("[0-9]*.py")
+    *_, before, newest = sorted(path.name[:4] for path in versions)
+    migrate(database_url, before)
+    program = f"import sys; from ledger.database import migrate; migrate({database_url!r})\n"
+    words = [sys.executable, "-c", program + "print('alembic' in sys.modules)"]
+    for imported in ("True", "False"):
+        done = subprocess.run(words, capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == imported
+        assert schema_of(database_url) == newest
 
 
 def test_writers_of_sqlite_take_turns(sqlite_url):

@@ -10,6 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 from gateway.cli.app import app
+from ledger.database import migrate, sqlite_url
 
 HEAVY = (
     "alembic", "cryptography", "fastapi", "httpx", "litellm", "msgspec", "psycopg", "pydantic",
@@ -82,3 +83,67 @@ def test_what_a_command_needs_is_imported_when_it_is_called(monkeypatch) -> None
     assert "gateway.cli.claims" not in sys.modules
     assert CliRunner().invoke(app, ["claims", "--json"]).exit_code == 0
     assert "gateway.cli.claims" in sys.modules
+
+
+UNNEEDED = (
+    "aiohttp", "alembic", "cryptography", "fastapi", "httpx", "jwt", "litellm", "numpy",
+    "opentelemetry", "pandas", "prometheus_client", "pyarrow", "pygments",
+    "streamlit", "uvicorn", "uvloop", "zmq",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def books(tmp_path_factory) -> str:
+    """A configuration with a ledger that is up to date."""
+    place = tmp_path_factory.mktemp("books")
+    config = place / "breakeven.yaml"
+    config.write_text(
+        f"state_dir: {place}\n"
+        "models: {m: {targets: [standin/m]}}\n"
+        "providers: {standin: {start: true, simulated: true, prices_as: openai/gpt-4o-mini}}\n"
+    )
+    migrate(sqlite_url(place / "ledger.db"))
+    return str(config)
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["ledger report", "ledger verify", "ledger changes", "keys list", "prices show", "policy show",
+     "policy history", "target list", "route list", "rates list", "invoices list", "check"],
+)  # fmt: skip
+def test_what_a_command_on_this_hosts_ledger_does_not_need_is_not_imported(books, words) -> None:
+    """An HTTP client, migrations, a server, charts: each takes a tenth of a second and more."""
+    _, packages = imported(*words.split(), "--config", books)
+    assert "sqlalchemy" in packages, "it did its work"
+    assert packages & set(UNNEEDED) == set()
+
+
+def test_a_gateway_elsewhere_is_asked_by_a_client(books) -> None:
+    """The control."""
+    elsewhere = {"BREAKEVEN_GATEWAY": "http://127.0.0.1:9", "BREAKEVEN_API_KEY": "k"}
+    _, packages = imported("keys", "list", "--config", books, **elsewhere)
+    assert "httpx" in packages
+
+
+@pytest.mark.parametrize(
+    ("module", "unneeded"),
+    [
+        ("gateway.host.serve", {"alembic", "fastapi", "litellm", "streamlit", "uvicorn", "zmq"}),
+        ("gateway.worker", {"alembic", "httpx", "litellm", "rich", "streamlit", "typer", "zmq"}),
+        ("gateway.host.telemetry", {"alembic", "fastapi", "litellm", "streamlit", "typer"}),
+        (
+            "ledger.writer",
+            {"alembic", "fastapi", "gateway", "httpx", "litellm", "pydantic", "yaml"},
+        ),
+        ("gateway.host.peers", {"alembic", "fastapi", "httpx", "litellm", "streamlit", "typer"}),
+        ("gateway.host.upkeep", {"alembic", "fastapi", "httpx", "litellm", "streamlit", "typer"}),
+        ("backends.simulator.server", {"gateway", "ledger", "litellm", "pydantic", "sqlalchemy"}),
+    ],
+)
+def test_a_process_of_a_host_imports_nothing_of_another(module, unneeded) -> None:
+    program = f"import json, sys, {module}; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True
+    )
+    packages = {name.partition(".")[0] for name in json.loads(done.stdout)}
+    assert packages & unneeded == set()

@@ -11,7 +11,6 @@ from backends.engine import install as installation
 from gateway.cli.app import app
 from gateway.cli.output import Watched
 from gateway.cli.up import _Display, _run, up
-from gateway.config.starter import Ports
 from gateway.errors import ConfigError
 from gateway.host.start import DONE
 from ledger.database import DatabaseError
@@ -76,9 +75,8 @@ def test_faults_are_lines_and_status_1(capsys, error, said):
 
 
 def test_ports_and_a_configuration_exclude_each_other(capsys, tmp_path):
-    ports = Ports(1, 2)
     with pytest.raises(typer.Exit):
-        up(tmp_path / "own.yaml", port=ports.gateway, dashboard_port=ports.dashboard)
+        up(tmp_path / "own.yaml", port=1, dashboard_port=2)
     assert "own.yaml's: server.port and dashboard.port" in capsys.readouterr().err
 
 

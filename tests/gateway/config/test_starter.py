@@ -19,6 +19,7 @@ from gateway.config.starter import (
     Ports,
     configuration,
     found,
+    wanted_ports,
 )
 from ledger.money import usd_to_pusd
 
@@ -127,3 +128,23 @@ def test_real_engines_serve_the_model_that_is_shipped_and_the_one_that_is_made(t
     assert pools["tiny"].engine.model == str(shipped.DIRECTORY)
     assert pools["tiny-embed"].engine.model == str(tmp_path / "models" / "tiny-embed")
     assert [pool.engine.served_name for pool in pools.values()] == list(pools)
+
+
+@pytest.mark.parametrize(
+    ("gateway", "dashboard", "expected", "movable"),
+    [
+        (None, None, (8080, 8501, 8100), {"gateway", "dashboard"}),
+        (None, 9001, (8080, 9001, 8100), {"gateway"}),
+        (9000, None, (9000, 9001, 9002), {"dashboard"}),
+        (9000, 9500, (9000, 9500, 9002), set()),
+        (65_535, None, (65_535, 65_471, 65_472), {"dashboard"}),
+    ],
+)
+def test_a_chosen_gateway_port_moves_all_others(tmp_path, gateway, dashboard, expected, movable):
+    ports = wanted_ports(gateway, dashboard)
+    found_ports = (ports.gateway, ports.dashboard, ports.engines)
+    assert (found_ports, ports.movable) == (expected, movable)
+    settings = first(tmp_path, ports=ports)
+    engines = [pool.engine.port for pool in settings.pools.values()]
+    assert (settings.server.port, settings.dashboard.port) == expected[:2]
+    assert engines == [ports.engines, ports.engines + 1]

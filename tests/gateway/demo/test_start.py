@@ -23,6 +23,13 @@ def ports() -> Ports:
         return Ports(one.getsockname()[1], other.getsockname()[1])
 
 
+def test_the_demos_engines_move_with_its_ports(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    settings = load(fresh_state(Ports(9000, 9001, 9002)))
+    (pool,) = settings.pools.values()
+    assert (settings.server.port, settings.dashboard.port, pool.engine.port) == (9000, 9001, 9002)
+
+
 def test_ctrl_c_ends_a_demo_that_is_still_replaying(run_command, ports):
     words = ("demo", "--port", str(ports.gateway), "--dashboard-port", str(ports.dashboard))
     command = run_command(*words)

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -217,3 +218,25 @@ async def test_the_death_of_the_parent_ends_its_children(
         assert alive(pid)
         os.kill(pid, signal.SIGKILL)
     await until(lambda: not alive(pid))
+
+
+SHARED = """
+import asyncio, sys
+from gateway.clock import Clock
+from gateway.host.children import Child, Command
+
+async def main():
+    words = "import sys; print('said', flush=True); print('told', file=sys.stderr, flush=True)"
+    command = Command("child", [sys.executable, "-c", words], None)
+    child = Child(command, clock=Clock(), on_exit=lambda *_: running.cancel())
+    running = asyncio.ensure_future(child.run())
+    await asyncio.wait({running})
+
+asyncio.run(main())
+"""
+
+
+def test_without_a_file_a_child_says_all_on_the_output_of_its_parent():
+    done = subprocess.run([sys.executable, "-c", SHARED], check=True, capture_output=True)
+    assert sorted(done.stdout.split()) == [b"said", b"told"]
+    assert done.stderr == b""

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 from pathlib import Path
 
@@ -25,6 +26,18 @@ def look(self):
     usual(self)
 
 Silences.look = look
+"""
+
+
+# Runs what follows with a terminal of its own, which is open as long as that runs.
+TERMINAL = """
+import fcntl, os, pty, sys, termios
+os.setsid()
+ends = pty.openpty()
+fcntl.ioctl(ends[1], termios.TIOCSCTTY, 0)
+for end in ends:
+    os.set_inheritable(end, True)
+os.execvp(sys.argv[1], sys.argv[1:])
 """
 
 
@@ -75,6 +88,7 @@ def test_it_goes_on_while_its_file_is_edited_and_a_part_fails_and_ends_with_its_
     (tmp_path / "sitecustomize.py").write_text(FAILS.format(mark=str(mark)))
     host = make_host(server={"port": 0, "workers": 1, "timeouts": {"drain_s": 60}})
     host.environ |= {"PYTHONPATH": f"{tmp_path}:{host.root}"}
+    host.within = [sys.executable, "-c", TERMINAL]
     host.start()
     edited(host, patiently)
     failed(host, patiently, mark)

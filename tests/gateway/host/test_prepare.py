@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from gateway.config.settings import parse
 from gateway.errors import ConfigError
+from gateway.host.port_claims import PortClaims
 from gateway.host.prepare import find_ports, ledger_url, moved, prepare
 from ledger.database import make_engine, sqlite_url
 from ledger.identity.keys import KeySpec, create_key, load_pepper
@@ -92,6 +93,23 @@ def test_a_port_that_is_taken_is_given_to_nobody(tmp_path: Path) -> None:
     numbers = [*ports.engines.values(), *ports.providers.values()]
     assert port not in numbers
     assert len(set(numbers)) == 3
+
+
+def test_a_port_that_a_starting_host_has_chosen_is_given_to_no_other(tmp_path: Path) -> None:
+    """Its engine binds the port minutes later: until then the port looks free."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    settings = parse(written(tmp_path, port).read_text(), name="t")
+    with PortClaims() as first, PortClaims() as second:
+        chosen = find_ports(settings, first)
+        assert chosen.engines["pool:a/0"] == port
+        other = find_ports(settings, second)
+        (line, *_) = moved(settings, other)
+    numbers = [*chosen.engines.values(), *chosen.providers.values()]
+    assert not set(numbers) & {*other.engines.values(), *other.providers.values()}
+    assert line.endswith(
+        f"{port}, by pools.a.engine.port, is taken by another host of this machine"
+    )
 
 
 def test_where_the_ledger_is(tmp_path: Path) -> None:

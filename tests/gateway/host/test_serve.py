@@ -1,6 +1,5 @@
 """`breakeven serve` as real processes: start, drain, restart, and nothing left behind."""
 
-import asyncio
 import itertools
 import json
 import os
@@ -19,9 +18,7 @@ import httpx
 import pytest
 
 from gateway.config.settings import parse
-from gateway.errors import ConfigError
 from gateway.host import serve
-from gateway.host.serve import listening
 from gateway.runtime import Runtime
 from gateway.targets.slots import Board
 from ledger.database import open_readonly
@@ -235,32 +232,6 @@ def test_a_second_parent_on_one_state_directory_is_refused_at_once(make_host) ->
     assert host.terminate() == 0
 
 
-def listens(port: int):
-    settings = parse(f"server: {{port: {port}}}\n{MODEL}", name="test")
-    said: list[str] = []
-    return listening(settings, said.append), said
-
-
-MODEL = """
-models: {m: {targets: [standin/m]}}
-providers: {standin: {start: true, simulated: true, prices_as: openai/gpt-4o-mini}}
-"""
-
-
-def test_a_port_that_stays_taken_is_one_line(monkeypatch) -> None:
-    monkeypatch.setattr(serve, "LISTEN_PATIENCE_S", 0.5)
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        work, said = listens(port)
-        with pytest.raises(ConfigError) as caught:
-            asyncio.run(work)
-    assert str(caught.value).startswith(
-        f"server.port: cannot listen on 127.0.0.1:{port}: it is taken by process {os.getpid()} ("
-    )
-    assert str(caught.value).endswith(": end it, or set another port (`make run PORT=9000`)")
-    assert len(said) == 1
-
-
 def test_a_dashboards_port_that_is_taken_is_one_line_with_its_fix(make_host) -> None:
     """Streamlit found it taken, ended, and was started again for ever; nobody was told."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -278,18 +249,28 @@ def test_a_dashboards_port_that_is_taken_is_one_line_with_its_fix(make_host) -> 
     assert line.endswith(": end it, or set another port (`make run DASHBOARD_PORT=9001`)")
 
 
-def test_a_port_that_comes_free_is_waited_for() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        work, said = listens(taken.getsockname()[1])
-        threading.Timer(0.5, taken.close).start()
-        asyncio.run(work).close()
-    assert "waiting" in said[0]
-
-
-def test_an_address_that_is_not_ours_is_not_waited_for() -> None:
-    settings = parse(f"server: {{host: 192.0.2.1, port: 1}}\n{MODEL}", name="test")
-    with pytest.raises(ConfigError, match=r"server\.host, server\.port: cannot listen on 192"):
-        asyncio.run(listening(settings, str))
+def test_in_containers_all_processes_log_on_one_output_and_each_request_has_a_line(
+    make_host,
+) -> None:
+    """Files on a volume are read by nobody who collects the logs of containers."""
+    logs = {"to": "stdout", "access": True}
+    host = make_host(logs=logs, server={"port": 0, "workers": 1})
+    host.within = ["bash", "-c", f'exec "$@" > >(tee {host.state}/output)', "bash"]
+    host.start()
+    answer = host.ask(messages=[{"role": "user", "content": "the prompt"}])
+    stream = host.ask(stream=True, max_tokens=3)
+    assert host.terminate() == 0
+    text = (host.state / "output").read_text()
+    assert " telemetry breakeven.telemetry " in text
+    assert not list((host.state / "logs").glob("worker-*"))
+    for asked in (answer, stream):
+        (line,) = (one for one in text.splitlines() if asked.headers["x-request-id"] in one)
+        assert " info worker-0 breakeven.access " in line
+        assert " method=POST path=/v1/chat/completions status=200 duration_ms=" in line
+        assert f" target={asked.headers['x-breakeven-backend']}" in line
+        assert f" bytes={len(asked.content)} " in line
+    assert "the prompt" not in text
+    assert host.token not in text
 
 
 LOADS_FOR_EVER = """#!/bin/sh

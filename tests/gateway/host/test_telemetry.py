@@ -20,8 +20,9 @@ from backends.engine.probes import Spent
 from backends.health import Probe, State
 from backends.stepmodel import StepModel
 from gateway.clock import Clock
-from gateway.host import scrape
+from gateway.host import metrics_page, scrape
 from gateway.host import telemetry as telemetry_module
+from gateway.host.operated_samples import as_operated
 from gateway.host.scrape import Watch
 from gateway.host.stepfits import Fitted
 from gateway.host.telemetry import Telemetry, _why, main
@@ -169,7 +170,7 @@ async def drops(size: int, pause_s: float):
 @pytest.mark.parametrize(("size", "pause_s"), [(1 << 20, 0.0), (1, 0.01)])
 def test_a_page_that_never_ends_is_left(watched, monkeypatch, size, pause_s) -> None:
     """It was read for ever, into memory."""
-    monkeypatch.setattr(telemetry_module, "PAGE_S", 0.5 if pause_s else 60.0)
+    monkeypatch.setattr(metrics_page, "PAGE_S", 0.5 if pause_s else 60.0)
     state = look(watched, httpx.Response(200, content=drops(size, pause_s)))
     assert state.state is State.UNKNOWN
     assert state.last is (Probe.SILENT if pause_s else Probe.BLIND)
@@ -407,12 +408,46 @@ def test_samples_reach_the_ledger(stack, watched, monkeypatch) -> None:
     asyncio.run(some())
 
 
+@pytest.mark.parametrize("restarted", [True, False])
+def test_a_restart_of_telemetry_leaves_its_gap_unobserved(
+    stack, watched, monkeypatch, restarted
+) -> None:
+    """What it finds first would else stand for all the time in which nobody looked.
+
+    Of a host that starts nothing is marked: an engine that loads was not ready before.
+    """
+    if restarted:
+        watched._board.publish(0, {EngineCell.UPDATED_S: 1.0})
+    kept: list[Sample] = []
+    monkeypatch.setattr(watched._backlog, "add", kept.extend)
+    watched._mark_gap()
+    name = stack.runtime.engines[0].name
+    assert [(row.engine, row.health) for row in kept] == [(name, "unknown")] * restarted
+
+
+def test_a_ledger_that_hangs_holds_up_no_sampling(watched, monkeypatch) -> None:
+    monkeypatch.setattr(telemetry_module, "SAMPLE_S", 0.01)
+    hangs, rounds = threading.Event(), []
+    monkeypatch.setattr(watched._backlog, "flush", lambda _: hangs.wait(30))
+    monkeypatch.setattr(watched._backlog, "add", rounds.append)
+
+    async def some() -> None:
+        tasks = [asyncio.create_task(work()) for work in (watched._sample, watched._store_samples)]
+        await until(lambda: len(rounds) > 5)
+        hangs.set()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    asyncio.run(some())
+
+
 def test_an_engine_that_an_operator_took_out_is_drained_in_the_books() -> None:
     """Its time is unavailable then; what nobody asks of an engine that may be asked is idle."""
     rows = [Sample(1, "main", f"pool:main/{n}", "healthy") for n in (0, 1)]
     rows.append(Sample(1, "main", "pool:main/0", "loading"))
     known = [Override(1, "target:pool:main/0", DISABLED, None, 0, "ann")]
-    seen = [telemetry_module._as_operated(row, known).health for row in rows]
+    seen = [as_operated(row, known).health for row in rows]
     assert seen == ["draining", "healthy", "loading"]
     assert {"draining", "loading"} <= DOWN
 

@@ -31,6 +31,7 @@ def test_what_the_dashboards_read_is_there() -> None:
         "breakeven_requests_total", "breakeven_request_duration_seconds", "breakeven_ttft_seconds",
         "breakeven_tokens_total", "breakeven_cost_usd_total", "breakeven_spill_total",
         "breakeven_refusals_total", "breakeven_slo_total", "breakeven_in_flight",
+        "breakeven_tpot_seconds", "breakeven_inter_token_latency_seconds",
     ):  # fmt: skip
         assert f"# TYPE {name.removesuffix('_total')}" in page
     assert "breakeven_in_flight 0.0" in page

@@ -4,6 +4,7 @@
 {{- $_ := set $config "state_dir" "/var/lib/breakeven" -}}
 {{- $_ := set $config "server" (mergeOverwrite (dict) ($config.server | default dict) (dict "host" "0.0.0.0" "port" 8080)) -}}
 {{- $_ := set $config "ledger" (mergeOverwrite (dict) ($config.ledger | default dict) (dict "url_env" "BREAKEVEN_LEDGER_URL")) -}}
+{{- $_ := set $config "logs" (mergeOverwrite (dict "to" "stdout") ($config.logs | default dict)) -}}
 {{- $_ := unset $config "dashboard" -}}
 {{- if .Values.gateway.peers.enabled -}}
 {{- $hosts := printf "%s-gateway-hosts.%s.svc:9444" (include "breakeven.name" .) .Release.Namespace -}}

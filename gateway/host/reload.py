@@ -1,0 +1,71 @@
+"""Reload on SIGHUP: the configuration file read again, what may change in force, the rest named.
+
+Prices of `prices` files are stored, and workers follow within seconds. Everything else of a
+configuration counts from a start on. A file with errors changes nothing.
+"""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from sqlalchemy.exc import DBAPIError
+
+from gateway.clock import Clock
+from gateway.config.settings import Settings, examine
+from gateway.errors import ConfigError
+from gateway.pricing.configured import store_prices
+from ledger.database import make_engine
+
+POLICIES = "`breakeven policy apply FILE` puts them in force at once, a restart does as well"
+
+
+class Reload:
+    """One per host. `settings` are those that the host was started with."""
+
+    def __init__(
+        self, settings: Settings, config: Path, ledger_url: str, say: Callable[[str], None]
+    ) -> None:
+        self._settings = settings
+        self._config = config
+        self._ledger_url = ledger_url
+        self._say = say
+        self._turn = asyncio.Lock()
+
+    async def run(self) -> None:
+        """Read the file and say what came of it, in lines for people."""
+        async with self._turn:
+            for line in await asyncio.to_thread(self._read_again):
+                self._say(f"SIGHUP: {line}")
+
+    def _read_again(self) -> list[str]:
+        try:
+            examined = examine(self._config, at_us=Clock().wall_us())
+            if examined.settings is None:
+                return [*examined.lines, f"{self._config} has errors: nothing was changed"]
+            stored = self._store(examined.settings)
+        except (ConfigError, DBAPIError, OSError) as error:
+            return [f"{self._config} was not reloaded, nothing was changed: {error}"]
+        return [
+            f"{stored} new prices of {self._config} are in force",
+            *waiting(self._settings, examined.settings),
+        ]
+
+    def _store(self, settings: Settings) -> int:
+        engine = make_engine(self._ledger_url)
+        try:
+            return len(store_prices(settings, engine, Clock().wall_us()).rows)
+        finally:
+            engine.dispose()
+
+
+def waiting(running: Settings, read: Settings) -> list[str]:
+    """Lines that name the sections that differ from those in force, and what each needs."""
+    differ = [
+        name
+        for name in type(read).model_fields
+        if getattr(read, name) != getattr(running, name) and name != "prices"
+    ]
+    lines = [f"policies differ from those of the start: {POLICIES}"] if "policies" in differ else []
+    if others := [name for name in differ if name != "policies"]:
+        lines.append(f"needs a restart of `breakeven serve`: {', '.join(sorted(others))}")
+    return lines or ["nothing else differs from the start"]

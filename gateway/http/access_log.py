@@ -1,0 +1,106 @@
+"""An access log: one record a request, with neither query, headers nor bodies.
+
+A wrapper of the application, so that a gateway without it does no work for it.
+"""
+
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any
+
+from gateway.http.connection import CONNECTION, Connection, Header, connection_of
+
+LOGGER = "breakeven.access"
+LONGEST_PATH = 200  # characters
+PROBES = frozenset(("/health", "/healthz", "/metrics", "/readyz"))  # told when they fail
+NO_ANSWER = 499  # as proxies write it: the client was gone before an answer began
+_NAMED = {b"x-request-id": "request_id", b"x-breakeven-backend": "target"}
+
+Message = dict[str, Any]
+Application = Callable[..., Awaitable[None]]
+
+log = logging.getLogger(LOGGER)
+
+
+class AccessLog:
+    """Log each HTTP request when its answer has ended: method, path, status, time, bytes."""
+
+    def __init__(self, app: Application, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._app = app
+        self._now_s = now_s
+        log.setLevel(logging.INFO)  # whoever asks for it has decided that it is to be seen
+
+    async def __call__(self, scope: Message, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began_s, answer = self._now_s(), _Answer(send)
+        connection = connection_of(scope)
+        if connection is not None:  # what takes the shorter way past `send` is counted, too
+            counted = {CONNECTION: _Counted(connection, answer)}
+            scope = {**scope, "extensions": {**scope["extensions"], **counted}}
+        try:
+            await self._app(scope, receive, answer)
+        finally:
+            if not (scope["path"] in PROBES and answer.status == 200):
+                self._log(scope, answer, began_s)
+
+    def _log(self, scope: Message, answer: "_Answer", began_s: float) -> None:
+        client = scope.get("client")
+        fields = {
+            "method": scope["method"],
+            "path": scope["path"][:LONGEST_PATH],
+            "status": answer.status,
+            "duration_ms": round((self._now_s() - began_s) * 1e3, 1),
+            "bytes": answer.size,
+            "client": client[0] if client else "",
+            **answer.named,
+        }
+        log.info("request", extra={"fields": fields})
+
+
+class _Answer:
+    """Counts what is sent."""
+
+    __slots__ = ("_send", "named", "size", "status")
+
+    def __init__(self, send: Any) -> None:
+        self._send = send
+        self.status, self.size = NO_ANSWER, 0
+        self.named: dict[str, str] = {}
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.began(message["status"], message.get("headers", ()))
+        else:
+            self.size += len(message.get("body", b""))
+        await self._send(message)
+
+    def began(self, status: int, headers: Iterable[Header]) -> None:
+        """An answer has begun."""
+        self.status = status
+        for name, value in headers:
+            if name in _NAMED:
+                self.named[_NAMED[name]] = value.decode("latin-1")
+
+
+class _Counted:
+    """A connection that counts what is sent over it."""
+
+    def __init__(self, connection: Connection, answer: _Answer) -> None:
+        self._connection, self._counts = connection, answer
+        self.abort, self.take = connection.abort, connection.take
+        self.listen, self.unsent = connection.listen, connection.unsent
+
+    def push(self, part: bytes) -> bool:
+        if not self._connection.push(part):
+            return False
+        self._counts.size += len(part)
+        return True
+
+    def answer(self, status: int, headers: Sequence[Header], data: bytes) -> bool:
+        if not self._connection.answer(status, headers, data):
+            return False
+        self._counts.began(status, headers)
+        self._counts.size += len(data)
+        return True

@@ -1,0 +1,20 @@
+"""A healthy engine that an operator disabled is stored as draining; another one as it is."""
+
+import pytest
+
+from backends.health import State
+from gateway.host import operated_samples
+from ledger.fleet.samples import Sample
+
+
+@pytest.mark.parametrize(
+    ("health", "disabled", "stored"),
+    [("healthy", True, "draining"), ("healthy", False, "healthy"), ("down", True, "down")],
+)
+def test_what_nobody_could_use_is_drained(
+    monkeypatch, health: str, disabled: bool, stored: str
+) -> None:
+    monkeypatch.setattr(operated_samples, "is_disabled", lambda *_: disabled)
+    names = dict.fromkeys(Sample.__dataclass_fields__)
+    sample = Sample(**{**names, "engine": "pool:a/0", "health": State(health).value})
+    assert operated_samples.as_operated(sample, []).health == stored
