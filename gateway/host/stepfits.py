@@ -21,6 +21,7 @@ from backends.engine import profiles
 from backends.engine.probes import ProbeError, Spent
 from backends.engine.profile import SMALL, Profile, profile
 from backends.engine.tasks import TASKS, EngineTask, task_of
+from backends.engines import ENGINE_KINDS
 from backends.simulator.profiles import PROFILES
 from backends.simulator.shapefile import ShapeFileError, profile_of
 from backends.stepmodel import StepModel
@@ -86,7 +87,7 @@ class StepFits:
     def governs(self, seat: EngineSeat) -> Measure | None:
         """Return `engine.measure` where it counts: of an engine that somebody else runs."""
         engine = self._settings.pools[seat.pool].engine
-        if seat.managed or engine.kind != "vllm":
+        if seat.managed or ENGINE_KINDS[engine.kind].program is None:
             return None
         return engine.measure
 

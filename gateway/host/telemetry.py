@@ -340,15 +340,14 @@ class Telemetry:
         """Versioned rows of what the engine is and can do."""
         pool = self._settings.pools[seat.pool]
         sample, at_us = watch.sample, self._clock.wall_us()
+        told = None if sample is None or sample.dialect == VLLM else sample.dialect
         add_catalog(
             self._ledger,
             {
                 "at_us": at_us,
                 "pool": seat.pool,
                 "engine": seat.name,
-                "kind": pool.engine.kind
-                if sample is None or sample.dialect == VLLM
-                else sample.dialect,
+                "kind": pool.engine.kind if told is None else told,
                 "version": fitted.version,
                 "model": pool.engine.model or seat.served_name,
                 "gpu_type": pool.gpu.type,

@@ -29,7 +29,6 @@ from streamlit.testing.v1 import AppTest
 
 from backends.simulator.running import bind
 from dashboard import asking
-from dashboard.asking import Refused
 from dashboard.viewer import Viewer
 from deploy import once
 from gateway.access import guard, operations
@@ -450,7 +449,7 @@ class ScriptedDesk:
         self.sets: list[dict] = []
         self.asked: list[tuple[str, dict]] = []
         self.looks: list[dict] = []  # answers to a look at a what-if; the last one stays
-        self.refuses: dict[str, Refused] = {}
+        self.refuses: dict[str, asking.Refused] = {}
         self.text = IN_FORCE
 
     def get(self, path: str, **query: object) -> dict:

@@ -20,8 +20,7 @@ WIRE = {
     "ledger/reports/usage.py": "the fields of the usage pages",
     "gateway/organization/pages.py": "the usage pages, as OpenAI's",
     "gateway/dialects/responses_voice.py": "usage in a response of the Responses API",
-    "gateway/measured/beside.py": "what rerankings and transcriptions count",
-    "gateway/measured/counted.py": "what rerankings and transcriptions count",
+    "gateway/kinds/kind_usage.py": "what rerankings and transcriptions count",
     "ledger/prices/rates.py": "the four kinds that most requests have, unrolled for speed",
 }
 LISTED = 4

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from backends.engine import tuned
 from backends.engine.environment import Environment, vllm_version
 from backends.engine.flags import BadFlags, known_flags, unknown_flags
+from backends.engines import ENGINE_KINDS
 from gateway.config.faults import Place
 from gateway.config.schema import Engine, Settings
 
@@ -46,7 +47,7 @@ def judge_flags(
 
 
 def _is_started(engine: Engine) -> bool:
-    return engine.kind == "vllm" and bool(engine.replicas)
+    return ENGINE_KINDS[engine.kind].program is not None and bool(engine.replicas)
 
 
 def _known(
