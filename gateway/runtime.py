@@ -11,9 +11,9 @@ import msgspec
 
 from backends.engine.tuned import number, read, without
 from backends.engines import ENGINE_KINDS
+from gateway.config.kv_event_address import kv_events_address
 from gateway.config.settings import Engine, Settings
 from gateway.table_layout import TableLayout
-from gateway.targets.eventaddress import kv_events_address
 
 SEQUENCES, BUDGET = "--max-num-seqs", "--max-num-batched-tokens"
 METRICS_DIR = "metrics"  # in the run directory: what workers count, for any of them to tell

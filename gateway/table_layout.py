@@ -1,6 +1,6 @@
 """Cells of the host's shared table: who has which row, and what each row holds.
 
-Every process of one `serve` has the same layout; `gateway.targets.slots` maps the table.
+Every process of one `serve` has the same layout; `gateway.fleet.slots` maps the table.
 """
 
 from dataclasses import dataclass

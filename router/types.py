@@ -1,7 +1,7 @@
 """The values a decision is made of. Frozen, plain, standard library only.
 
 Everything the router may know about the world is in these classes: the gateway freezes live state
-into them (`gateway.targets.candidates`), `router.decide` reads nothing else. Money is integer
+into them (`gateway.fleet.candidates`), `router.decide` reads nothing else. Money is integer
 pico-USD, times are seconds unless the name ends in a unit, token counts are tokens.
 
 Values built for every request are `value` classes, verdicts named tuples: both cheap to build.

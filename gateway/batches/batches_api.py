@@ -10,7 +10,6 @@ import msgspec
 from fastapi import APIRouter, Query, Request, Response
 from starlette.requests import ClientDisconnect
 
-from gateway.access import caller
 from gateway.batches.files_api import file_of
 from gateway.batches.inputlines import ENDPOINTS
 from gateway.batches.shapes import batch_object, page
@@ -18,11 +17,12 @@ from gateway.batches.stored import Stored
 from gateway.batches.uploads import LIFE_S, PURPOSE
 from gateway.clock import Clock
 from gateway.config.settings import Server
+from gateway.control.access import caller
+from gateway.control.storable_text import Text, storable
 from gateway.errors import RequestError
 from gateway.http.body import EMPTY
-from gateway.idempotency.submissions import name_of, reused
 from gateway.ids import BatchIds
-from gateway.queried import Text, storable
+from gateway.request.idempotency.submissions import name_of, reused
 from ledger.batches.store import BatchRecord
 from ledger.identity.keys import Identity
 from ledger.submissions import Asking

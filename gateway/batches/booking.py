@@ -19,9 +19,9 @@ from backends.secret import Secret
 from gateway.batches.handing import BATCH_TIER
 from gateway.batches.judging import MOST_FAILURES, PASSING
 from gateway.batches.shapes import NO_ANSWER, answered, unanswered
-from gateway.disputes import Limits, contradicted, possible, prompt_possible
 from gateway.http.body import open_members
-from gateway.metering import REFUSED
+from gateway.request.metering import REFUSED
+from gateway.request.usage_checks import Limits, contradicted, possible, prompt_possible
 from ledger.batches.outgoing import Ended, Opening, OutLine
 from ledger.journals.records import AttemptSettled, Basis, Compared, Status, Tokens
 from ledger.prices.book import Price, cost_pusd, tier_cost_pusd

@@ -11,19 +11,19 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 
-from gateway.admission import Admission
-from gateway.api import HotApi, Message, Receive, SendMessage
 from gateway.auth import token_of
 from gateway.batches.authority import Authority, Ticket
 from gateway.batches.inputlines import ENDPOINTS
 from gateway.clock import Clock
-from gateway.dispatch import CLIENT_GONE
 from gateway.errors import RequestError
 from gateway.errors import body as error_body
-from gateway.flight import Flight, Flights
-from gateway.plan import Plan, Step
-from gateway.reply import JSON
-from gateway.targets.slots import Board
+from gateway.fleet.slots import Board
+from gateway.request.admission import Admission
+from gateway.request.client_response import JSON
+from gateway.request.dispatch import CLIENT_GONE
+from gateway.request.inference_api import HotApi, Message, Receive, SendMessage
+from gateway.request.load_tracker import Flight, Flights
+from gateway.request.plan import Plan, Step
 from ledger.budgets.desk import Refusal
 from ledger.identity.keys import Identity, KeyRing
 from ledger.journals.records import Hold

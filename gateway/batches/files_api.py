@@ -8,17 +8,17 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from gateway.access import caller
 from gateway.batches.multipart import FormError, boundary_of
 from gateway.batches.shapes import file_object, page
 from gateway.batches.stored import Stored
 from gateway.batches.uploads import LIFE_S, Bounds, Once, Upload, no_room, too_large
 from gateway.clock import Clock
 from gateway.config.settings import Settings
+from gateway.control.access import caller
+from gateway.control.storable_text import Text, storable
 from gateway.errors import RequestError
-from gateway.idempotency.submissions import name_of
 from gateway.ids import BatchIds
-from gateway.queried import Text, storable
+from gateway.request.idempotency.submissions import name_of
 from ledger.batches.files import FileRecord
 
 DAY_US, HOUR_US = 86_400 * 1_000_000, 3_600_000_000

@@ -12,16 +12,16 @@ from typing import Any
 
 import msgspec
 
-from gateway.attempt import Attempt
-from gateway.dispatch import CAP_NAMES, Dispatcher
 from gateway.errors import RequestError
-from gateway.intake import body_for
+from gateway.fleet.candidates import Frozen, output_bound
 from gateway.kinds import BATCH_PATHS
 from gateway.kinds.inference_request import Asked
-from gateway.metering import opening
-from gateway.plan import Plan, Step
-from gateway.reply import Reply
-from gateway.targets.candidates import Frozen, output_bound
+from gateway.request.attempt import Attempt
+from gateway.request.client_response import Reply
+from gateway.request.dispatch import CAP_NAMES, Dispatcher
+from gateway.request.metering import opening
+from gateway.request.plan import Plan, Step
+from gateway.request.upstream_body import body_for
 from ledger.batches.outgoing import Terms
 from ledger.identity.keys import Identity
 from ledger.journals.records import AttemptOpened

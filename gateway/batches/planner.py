@@ -15,10 +15,10 @@ from gateway.clock import Clock
 from gateway.config.schema import PolicySlo
 from gateway.config.settings import Settings, resolve_model
 from gateway.errors import RequestError
+from gateway.fleet.fleet import serves_by_priority
 from gateway.http.body import raw
 from gateway.kinds.inference_request import Asked
-from gateway.plan import Plan, Plans
-from gateway.targets.fleet import serves_by_priority
+from gateway.request.plan import Plan, Plans
 from ledger.identity.keys import Identity
 from router.idle import Promised, spare
 from router.reasons import PERMANENT, Reason

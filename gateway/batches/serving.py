@@ -8,7 +8,6 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from gateway.api import HotApi
 from gateway.batches.authority import Ticket, load_authority
 from gateway.batches.batches_api import batches_router
 from gateway.batches.entrance import (
@@ -33,12 +32,13 @@ from gateway.batches.stored import Stored
 from gateway.batches.wake import wake
 from gateway.clock import Clock
 from gateway.config.settings import Settings
-from gateway.dispatch import Dispatcher
-from gateway.plan import Plans
-from gateway.policies.inforce import Held, InForce
+from gateway.fleet.sightings import engine_state
+from gateway.fleet.slots import Board
+from gateway.request.active_policies import Held, InForce
+from gateway.request.dispatch import Dispatcher
+from gateway.request.inference_api import HotApi
+from gateway.request.plan import Plans
 from gateway.runtime import Runtime
-from gateway.targets.sightings import engine_state
-from gateway.targets.slots import Board
 from ledger.database import make_engine
 from ledger.identity.keys import KeyRing
 from router.idle import Promised

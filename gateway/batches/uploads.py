@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect
 from gateway.batches.multipart import Event, Field, FileBegins, FileData, Form, FormError
 from gateway.batches.stored import Stored
 from gateway.errors import RequestError
-from gateway.idempotency.submissions import reused
+from gateway.request.idempotency.submissions import reused
 from ledger.batches.files import CHUNK_BYTES, FileRecord, SweptError
 from ledger.submissions import Asking
 

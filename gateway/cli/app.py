@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from gateway.admin.elsewhere import API_KEY, GATEWAY, TOKEN, TOKEN_COMMAND
 from gateway.cli.commands import COMMANDS
 from gateway.cli.late import Late, LateGroup, Noun, group_of
+from gateway.control.admin.elsewhere import API_KEY, GATEWAY, TOKEN, TOKEN_COMMAND
 
 
 class Breakeven(LateGroup):

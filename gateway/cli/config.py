@@ -10,7 +10,6 @@ from typing import Annotated
 import typer
 from sqlalchemy import Engine, make_url
 
-from gateway.admin.elsewhere import gateway_url
 from gateway.cli.output import fail
 from gateway.clock import Clock
 from gateway.config.checks.unset_variables import NOT_SET, needed_variables
@@ -24,9 +23,10 @@ from gateway.config.credentials import (
 from gateway.config.faults import dotted
 from gateway.config.settings import Settings, examine, load
 from gateway.config.statedir import plainly
+from gateway.control.admin.elsewhere import gateway_url
 from gateway.errors import ConfigError
 from gateway.host.prepare import ledger_url
-from gateway.idempotency.keptanswers import SECRET_CHARACTERS
+from gateway.request.idempotency.keptanswers import SECRET_CHARACTERS
 from ledger.database import DatabaseError, make_engine, migrate, open_readonly
 
 _ASKED = ("providers", "opentelemetry", "peers")  # whose readers say by themselves what is missing

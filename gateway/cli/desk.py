@@ -12,14 +12,14 @@ import msgspec
 import typer
 from sqlalchemy import Engine
 
-from gateway.admin.elsewhere import gateway_url
-from gateway.admin.enginehost import running_here
-from gateway.admin.verb import Place, Verb, is_refused
 from gateway.cli.config import ledger_engine, ledger_reader, load_or_fail
 from gateway.cli.output import fail
 from gateway.clock import Clock
 from gateway.config.settings import Settings
-from gateway.whoami import whoami
+from gateway.control.admin.elsewhere import gateway_url
+from gateway.control.admin.enginehost import running_here
+from gateway.control.admin.verb import Place, Verb, is_refused
+from gateway.control.os_user import whoami
 
 G = TypeVar("G", bound=msgspec.Struct)
 By = Annotated[str | None, typer.Option(help="Who does it; default: the user's name.")]
@@ -81,7 +81,7 @@ def _desk(
                 yield Here(settings, by, cache(lambda: opened.enter_context(ledger(settings))))
             else:
                 # Only who asks elsewhere pays for the HTTP client, a tenth of a command's time.
-                elsewhere: Any = importlib.import_module("gateway.admin.remote")
+                elsewhere: Any = importlib.import_module("gateway.control.admin.remote")
                 desk: Desk = opened.enter_context(elsewhere.remote(url, os.environ))
                 if elsewhere.in_clear(url):
                     typer.echo(f"warning: the key goes to {url} in the clear: use https", err=True)

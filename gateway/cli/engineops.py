@@ -20,17 +20,17 @@ import typer
 from rich.console import Console
 from rich.status import Status
 
-from gateway.admin import engines as verbs
-from gateway.admin import overrides
-from gateway.admin.enginehost import runtime_of
-from gateway.admin.verb import Nothing, Refused
 from gateway.cli.config import Config, load_or_fail
 from gateway.cli.desk import By, Desk, Why, act, acting, look
 from gateway.cli.output import AsJson, emit, fail, say, table
-from gateway.following import FOLLOW_S
+from gateway.control.admin import engines as verbs
+from gateway.control.admin import overrides
+from gateway.control.admin.enginehost import runtime_of
+from gateway.control.admin.verb import Nothing, Refused
+from gateway.control.override_changes import Impossible, span_us
+from gateway.followers import FOLLOW_S
 from gateway.host.engines import log_of
 from gateway.policies.overrides import instant
-from gateway.policies.overrideverbs import Impossible, span_us
 
 
 class LogTail:

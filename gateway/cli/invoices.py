@@ -7,12 +7,12 @@ from typing import Annotated, Any, get_args
 import typer
 from rich.console import Console
 
-from gateway.admin import entries as entered
-from gateway.admin import invoices as verbs
-from gateway.admin.verb import Nothing
 from gateway.cli.config import Config
 from gateway.cli.desk import Why, act, acting, look
 from gateway.cli.output import AsJson, emit, fail, moment, say, table
+from gateway.control.admin import entries as entered
+from gateway.control.admin import invoices as verbs
+from gateway.control.admin.verb import Nothing
 from ledger.invoices.files import FORMATS
 from ledger.money import format_usd
 

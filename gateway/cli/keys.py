@@ -6,12 +6,12 @@ from typing import Annotated, Any
 
 import typer
 
-from gateway.admin import keys as verbs
-from gateway.admin.elsewhere import gateway_url
 from gateway.cli.config import Config
 from gateway.cli.desk import By, Desk, Why, act, acting
 from gateway.cli.output import AsJson, emit, fail, say, table
-from gateway.roles import Role, Scope
+from gateway.control.admin import keys as verbs
+from gateway.control.admin.elsewhere import gateway_url
+from gateway.control.roles import Role, Scope
 
 KeyId = Annotated[str, typer.Argument(help="As `keys list` shows it.")]
 Days = Annotated[int | None, typer.Option(min=1, help="Expires after this many days.")]

@@ -14,14 +14,14 @@ from rich.progress import Progress, TaskID
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from gateway.admin import books
 from gateway.cli.config import Config, ledger_engine, ledger_reader, load_or_fail
 from gateway.cli.desk import look
 from gateway.cli.output import AsJson, bars, console, emit, fail, moment, table
 from gateway.clock import Clock
 from gateway.config.settings import Settings
+from gateway.control.admin import books
+from gateway.control.os_user import whoami
 from gateway.host.prepare import ledger_url
-from gateway.whoami import whoami
 from ledger.database import URL_VARIABLE, DatabaseError, make_engine, migrate, schema_of
 from ledger.money import PUSD_PER_USD, format_usd, usd_text
 from ledger.queries.reads import Flagged, Scope

@@ -12,12 +12,12 @@ from typing import Annotated, Any, Literal
 import typer
 from rich.console import Console
 
-from gateway.admin import overrides as verbs
-from gateway.admin.verb import Nothing
 from gateway.cli.config import Config
 from gateway.cli.desk import By, Why, act, look
 from gateway.cli.output import AsJson, emit, table
-from gateway.following import FOLLOW_S
+from gateway.control.admin import overrides as verbs
+from gateway.control.admin.verb import Nothing
+from gateway.followers import FOLLOW_S
 from ledger.overrides import API, EVERY, NOTHING, OWN
 
 Name = Annotated[str, typer.Argument(help="pool:NAME, pool:NAME/0, a provider, or its model.")]

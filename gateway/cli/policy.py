@@ -5,14 +5,14 @@ from typing import Annotated, Any
 
 import typer
 
-from gateway.admin import explaining as verbs
-from gateway.admin.elsewhere import gateway_url
 from gateway.cli.books import ledger_if_any, prices_of
 from gateway.cli.config import Config, load_or_fail
 from gateway.cli.desk import look
 from gateway.cli.output import AsJson, emit, fail
 from gateway.config.settings import Settings
-from gateway.decisions.hypothetical import Question, explain
+from gateway.control.admin import explaining as verbs
+from gateway.control.admin.elsewhere import gateway_url
+from gateway.control.decisions.hypothetical import Question, explain
 
 
 def explain_command(

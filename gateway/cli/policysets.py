@@ -11,14 +11,14 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from gateway.admin import policies as verbs
-from gateway.admin.verb import Nothing
 from gateway.cli.config import Config
 from gateway.cli.desk import By, Desk, Why, acting, look, looking
 from gateway.cli.output import AsJson, Strict, console, emit, fail, read_or_fail, table
 from gateway.config.faults import count_of, text_of
-from gateway.following import FOLLOW_S
-from gateway.policies.verbs import FILE
+from gateway.control.admin import policies as verbs
+from gateway.control.admin.verb import Nothing
+from gateway.control.policy_changes import FILE
+from gateway.followers import FOLLOW_S
 
 Given = Annotated[Path, typer.Argument(help="A YAML file with `policies`.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do it without being asked.")]

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from gateway.admin import entries as entered
-from gateway.admin import rates as verbs
-from gateway.admin.verb import Nothing
 from gateway.cli.config import Config
 from gateway.cli.desk import By, Why, act, look
 from gateway.cli.output import AsJson, emit, fail, moment, say, table
+from gateway.control.admin import entries as entered
+from gateway.control.admin import rates as verbs
+from gateway.control.admin.verb import Nothing
 
 Pool = Annotated[str, typer.Argument(help="Of the configuration.")]
 

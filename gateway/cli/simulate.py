@@ -13,16 +13,16 @@ from sqlalchemy import Engine
 
 from backends.simulator.profiles import PROFILES
 from backends.simulator.shapefile import ShapeFileError, load
-from gateway.admin import whatifs as verbs
-from gateway.admin.elsewhere import gateway_url
 from gateway.cli.books import ledger_if_any, prices_of
 from gateway.cli.config import Config, load_or_fail
 from gateway.cli.desk import Desk, looking
 from gateway.cli.output import AsJson, bars, emit, fail, read_or_fail, table
 from gateway.clock import Clock
 from gateway.config.settings import Settings
+from gateway.control.admin import whatifs as verbs
+from gateway.control.admin.elsewhere import gateway_url
+from gateway.control.whatif_jobs import IN_FORCE, REQUESTS_MOST
 from gateway.policies.sets import examine_set, rules_of
-from gateway.supposed import IN_FORCE, REQUESTS_MOST
 from gateway.whatif.asked import (
     AskedError,
     Traffic,

@@ -18,8 +18,8 @@ from backends.reach import Reach, stated
 from gateway.config.crosschecks_oidc import oidc
 from gateway.config.crosschecks_peers import peers
 from gateway.config.faults import Fault, Place, nearest, warning
+from gateway.config.kv_event_address import kv_events_address, socket_path
 from gateway.config.schema import Provider, Settings
-from gateway.targets.eventaddress import kv_events_address, socket_path
 from ledger.unixsocket import PATH_BYTES
 from router.types import Feature
 

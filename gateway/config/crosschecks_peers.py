@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from gateway.config.faults import Fault
 from gateway.config.schema import Settings
 
-MOST_ENGINES = 500  # one message of the exchange has room for more (`gateway.peers.frames`)
+MOST_ENGINES = 500  # one message of the exchange has room for more (`gateway.fleet.peers.frames`)
 
 
 def peers(settings: Settings) -> Iterator[Fault]:

@@ -13,6 +13,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from backends.engines import VLLM
 from backends.providers import DEFAULT_KIND
+from gateway.config.adapters import with_adapters
 from gateway.config.choices import EngineKindName, MetricsPageName, ProviderKindName
 from gateway.config.schema_dashboard import Dashboard
 from gateway.config.schema_oidc import Oidc
@@ -37,7 +38,6 @@ from gateway.config.sections import (
     Zone,
 )
 from gateway.config.served_kinds import ENGINE_DEFAULT, PROVIDER_DEFAULT, ServedKind, beside
-from gateway.targets.adapters import with_adapters
 
 __all__ = ["NAME", "Match", "PolicyRule", "PolicySlo", "Section", "Settings"]
 

@@ -7,8 +7,8 @@ its noun; a new operation of a known noun is an entry there. A new noun is a lin
 from collections.abc import Mapping
 from typing import Any, Final
 
-from gateway.access import OTHER_ROUTES
-from gateway.admin import (
+from gateway.control.access import OTHER_ROUTES
+from gateway.control.admin import (
     books,
     engines,
     entries,
@@ -21,7 +21,7 @@ from gateway.admin import (
     rates,
     whatifs,
 )
-from gateway.admin.verb import PREFIX, Verb
+from gateway.control.admin.verb import PREFIX, Verb
 
 OPERATIONS: Final[tuple[Verb[Any], ...]] = (
     *policies.VERBS,

@@ -13,8 +13,8 @@ from backends.simulator.shape import What
 from gateway.config.machines import Part, parts
 from gateway.config.settings import Model, Pool, Settings
 from gateway.demo.demand import Arrival
-from gateway.targets.candidates import API_CONTEXT_TOKENS, expected_tokens, output_bound
-from gateway.targets.sightings import crowded
+from gateway.fleet.candidates import API_CONTEXT_TOKENS, expected_tokens, output_bound
+from gateway.fleet.sightings import crowded
 from ledger.fleet.samples import PPM, Sample
 from ledger.money import usd_to_pusd
 from ledger.prices.book import Price, PriceBook, bound_pusd, cost_pusd

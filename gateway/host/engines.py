@@ -29,12 +29,12 @@ from gateway.config.machines import parts
 from gateway.config.schedules import stopped_since_us
 from gateway.config.schema_otel import OpenTelemetry
 from gateway.config.settings import Engine, Settings
+from gateway.fleet.enginewords import PARENT, Words
+from gateway.fleet.slots import Board
 from gateway.host.children import Child, Command
 from gateway.host.devices import assigned, memory
 from gateway.runtime import BUDGET, SEQUENCES, EngineSeat, Runtime
 from gateway.table_layout import LoadCell
-from gateway.targets.enginewords import PARENT, Words
-from gateway.targets.slots import Board
 
 QUICK_GRACE_S = 5.0
 START_LIMIT_S = 900.0

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import httpx
 
-from gateway.recording import JOURNAL
+from gateway.worker.journal_gate import JOURNAL
 
 ASKED_S = 2.0
 

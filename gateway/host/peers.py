@@ -16,16 +16,16 @@ from backends.secret import Secret
 from gateway.clock import Clock
 from gateway.config.credentials import peers_secret
 from gateway.config.schema_peers import Peers
-from gateway.peers.frames import ID_BYTES
-from gateway.peers.hearing import Hearing
-from gateway.peers.keys import engine_key, here
-from gateway.peers.row import PeersRow
-from gateway.peers.shares import NOTHING, Share, added, share_of
-from gateway.peers.telling import Telling, split
+from gateway.fleet.peers.frames import ID_BYTES
+from gateway.fleet.peers.hearing import Hearing
+from gateway.fleet.peers.keys import engine_key, here
+from gateway.fleet.peers.row import PeersRow
+from gateway.fleet.peers.shares import NOTHING, Share, added, share_of
+from gateway.fleet.peers.telling import Telling, split
+from gateway.fleet.slots import Board
 from gateway.process import start_process
 from gateway.runtime import EngineSeat, Runtime
 from gateway.table_layout import LoadCell
-from gateway.targets.slots import Board
 
 TICK_S = 0.05
 

@@ -23,13 +23,13 @@ from gateway.clock import Clock
 from gateway.config.declarations import budgets, contracts
 from gateway.config.settings import Settings, version
 from gateway.config.statedir import DIRECTORIES, plainly
+from gateway.control.pricing.configured import store_prices
+from gateway.control.whatif_jobs import WHAT_IFS
 from gateway.errors import ConfigError
+from gateway.fleet.prefixes import PREFIXES_FILE
 from gateway.host.market import hardware
 from gateway.host.port_claims import PortClaims
-from gateway.pricing.configured import store_prices
 from gateway.runtime import METRICS_DIR, Ports, Runtime, resolve
-from gateway.supposed import WHAT_IFS
-from gateway.targets.prefixes import PREFIXES_FILE
 from ledger.database import check_durable, make_engine, migrate, sqlite_url
 from ledger.declared import billed_besides, declare
 from ledger.fleet.market import record_market

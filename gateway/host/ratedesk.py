@@ -1,7 +1,7 @@
 """One host's desk for limits of a minute that it shares with other hosts, in telemetry's process.
 
 The host's part of each limit stands in the file that its workers count in
-(`gateway.limits.rates`), and in the database, where parts add up to the limit
+(`gateway.request.limits.rates`), and in the database, where parts add up to the limit
 (`ledger.budgets.rateparts`). The desk renews the lease, asks for more where workers run short, and
 gives what lies idle when another host wants it. A part grows in the database first and shrinks in
 the file first, so whatever breaks in between, no minute has more than its limit. Those who come
@@ -20,8 +20,8 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from gateway.clock import Clock
-from gateway.limits.rateasking import ASKS, RATE_SOCKET, Ask, Told
-from gateway.limits.rates import RATES_FILE, Account, Pair, Part, Rates
+from gateway.request.limits.rateasking import ASKS, RATE_SOCKET, Ask, Told
+from gateway.request.limits.rates import RATES_FILE, Account, Pair, Part, Rates
 from ledger.budgets.desk_wire import frame, payloads
 from ledger.budgets.rateparts import KEPT_S, LEASE_S, Held, Lapsed, Limits, Need, RateParts
 from ledger.unixsocket import short_path

@@ -12,8 +12,8 @@ from sqlalchemy.exc import DBAPIError
 
 from gateway.clock import Clock
 from gateway.config.settings import Settings, examine
+from gateway.control.pricing.configured import store_prices
 from gateway.errors import ConfigError
-from gateway.pricing.configured import store_prices
 from ledger.database import make_engine
 
 POLICIES = "`breakeven policy apply FILE` puts them in force at once, a restart does as well"

@@ -10,11 +10,11 @@ from contextlib import contextmanager, suppress
 
 from sqlalchemy import Engine
 
-from gateway.admin.enginehost import EngineHost
 from gateway.clock import Clock
 from gateway.config.settings import Settings
-from gateway.following import FOLLOW_S
-from gateway.policies import overrideverbs as verbs
+from gateway.control import override_changes as verbs
+from gateway.control.admin.enginehost import EngineHost
+from gateway.followers import FOLLOW_S
 from gateway.policies.overrides import TARGET
 from gateway.runtime import EngineSeat
 from router.types import Health

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from backends.kvevents import PrefixMemory
 from backends.metrics import METRICS_PATH, EngineSample
 from backends.stepmodel import StepModel
+from gateway.fleet.slots import Board
 from gateway.table_layout import HEALTHS, EngineCell, LoadCell
-from gateway.targets.slots import Board
 from ledger.fleet.samples import PPM, Sample
 from router.feedback import HitTrust, Loops, Sums
 

@@ -24,6 +24,8 @@ from gateway.config import environ
 from gateway.config.settings import Settings
 from gateway.config.statedir import Held, hold
 from gateway.errors import ConfigError
+from gateway.fleet.peers.row import PeersRow
+from gateway.fleet.slots import Board
 from gateway.host import logfiles
 from gateway.host.banner import BILLED_BESIDES
 from gateway.host.children import Child, Command
@@ -35,9 +37,7 @@ from gateway.host.port_claims import PortClaims
 from gateway.host.prepare import Prepared, moved, prepare
 from gateway.host.reload import Reload
 from gateway.host.watchdog import watch, watch_peers
-from gateway.peers.row import PeersRow
 from gateway.runtime import METRICS_DIR, Runtime
-from gateway.targets.slots import Board
 from ledger.identity.vouched import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
 
 WRITER_GRACE_S = 20.0
@@ -225,7 +225,13 @@ class Serving:
             upkeep = [*_python("gateway.host.upkeep"), "--config", config, "--runtime", runtime]
             commands.append(("upkeep", upkeep))
         if any(pool.sampling is not None for pool in self._settings.pools.values()):
-            drift = [*_python("gateway.drift.sampling"), "--config", config, "--runtime", runtime]
+            drift = [
+                *_python("gateway.telemetry.drift.sampling"),
+                "--config",
+                config,
+                "--runtime",
+                runtime,
+            ]
             commands.append(("drift", [*drift, "--address", self._own_address]))
         for name, provider in self._settings.providers.items():
             if provider.start:

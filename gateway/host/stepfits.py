@@ -27,9 +27,9 @@ from backends.simulator.shapefile import ShapeFileError, profile_of
 from backends.stepmodel import StepModel
 from gateway.config.credentials import engine_headers
 from gateway.config.settings import Engine, Settings
+from gateway.fleet.measurements import EngineMeasurement, Measure
 from gateway.kinds.billable_units import AUDIO_MS_PER_TOKEN
 from gateway.runtime import EngineSeat
-from gateway.targets.measurements import EngineMeasurement, Measure
 
 DEFAULT_SLO_MS = (1000.0, 50.0)  # TTFT and TPOT of the capacity when no policy promises any
 READING_ROUNDS = 3

@@ -30,27 +30,27 @@ from backends.metrics import OTHER_PATHS, VLLM, ProbeFailed, is_json, parse, pat
 from backends.pinned import PinnedTransport
 from backends.reach import INSIDE
 from backends.roundtrip import round_trip_s
-from gateway.alerts import Alerts
 from gateway.clock import Clock
 from gateway.config.credentials import engine_headers
 from gateway.config.settings import Settings
-from gateway.demanded import Markets
+from gateway.control.budget_alerts import Alerts
+from gateway.fleet.demand_counter import Markets
+from gateway.fleet.enginewords import TELEMETRY, Words
+from gateway.fleet.evictions import listen
+from gateway.fleet.measurements import MeasurementNotes
+from gateway.fleet.slots import Board
 from gateway.host.metrics_page import read_page
 from gateway.host.operated_samples import as_operated
 from gateway.host.ratedesk import RateDesk
 from gateway.host.sample_backlog import SampleBacklog, unobserved
 from gateway.host.scrape import Limits, Watch
 from gateway.host.stepfits import Fitted, StepFits
-from gateway.limits.ratelimits import are_shared
 from gateway.policies.overrides import standing
 from gateway.process import start_process
+from gateway.request.limits.ratelimits import are_shared
 from gateway.runtime import EngineSeat, Runtime
 from gateway.table_layout import HEALTHS
 from gateway.table_layout import EngineCell as Published
-from gateway.targets.enginewords import TELEMETRY, Words
-from gateway.targets.evictions import listen
-from gateway.targets.measurements import MeasurementNotes
-from gateway.targets.slots import Board
 from ledger.database import make_engine
 from ledger.fleet.samples import Sample, add_capacity, add_catalog, add_round_trips, add_samples
 from ledger.money import usd_to_pusd

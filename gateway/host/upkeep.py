@@ -19,17 +19,17 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from backends.engine.decay import Pace, Reading, pace
-from gateway.admin.enginehost import EngineHost, Seen
 from gateway.clock import Clock
 from gateway.config import schedules
 from gateway.config.settings import Pool, Settings
-from gateway.following import FOLLOW_S
+from gateway.control import override_changes as verbs
+from gateway.control.admin.enginehost import EngineHost, Seen
+from gateway.fleet.slots import Board
+from gateway.followers import FOLLOW_S
 from gateway.host import rolling, sparing
-from gateway.policies import overrideverbs as verbs
 from gateway.policies.overrides import TARGET, barred, instant
 from gateway.process import start_process
 from gateway.runtime import Runtime
-from gateway.targets.slots import Board
 from ledger.database import make_engine
 from ledger.fleet.samples import readings
 from ledger.fleet.upkeepnotes import ACTOR, Note, write_notes

@@ -12,9 +12,9 @@ import asyncio
 from collections.abc import Callable
 
 from gateway.clock import Clock
+from gateway.fleet.peers.row import PeersRow
+from gateway.fleet.slots import Board
 from gateway.host.children import Child
-from gateway.peers.row import PeersRow
-from gateway.targets.slots import Board
 
 HUNG_S = 10.0
 LOOK_S = 1.0

@@ -4,6 +4,7 @@ from typing import Final
 
 from gateway.errors import RequestError
 from gateway.http.body import Members, member, open_members
+from gateway.kinds import request_checks, request_size
 from gateway.kinds.inference_request import Asked, IncomingBody, json_reader
 from gateway.kinds.openapi_schemas import (
     OPTIONS_NEED_STREAM,
@@ -15,6 +16,7 @@ from gateway.kinds.openapi_schemas import (
     list_schema,
     null_members,
 )
+from gateway.kinds.prompt_bytes import prompt_bytes
 from gateway.kinds.spec import KindPath, PathDescription, RequestKindSpec, Schema
 from gateway.kinds.text_answers import chat_relay, chat_usage
 from gateway.kinds.text_members import (
@@ -31,8 +33,6 @@ from gateway.kinds.text_members import (
     streams,
     text_features,
 )
-from gateway.limits import asks, caps
-from gateway.promptsize import prompt_bytes
 from router.request_kinds import Kind
 from router.types import Feature
 
@@ -50,8 +50,8 @@ def read_chat(members: Members, *, max_n: int, session: str | None) -> Asked:
             "bad_request", "`messages` must be a list with at least one message.", param="messages"
         )
     refuse_others(members, "messages")
-    caps.check(members, prompt)
-    asks.check(members)
+    request_size.check(members, prompt)
+    request_checks.check(members)
     n, stream = choices_of(members, max_n), streams(members)
     features = _features(members, prompt, n)
     options = options_of(members, stream=stream)
@@ -69,7 +69,7 @@ def read_chat(members: Members, *, max_n: int, session: str | None) -> Asked:
         features=features,
         session=session_of(members, session),
         members=members,
-        media_parts=caps.media_parts(prompt) if _IMAGES in features else 0,
+        media_parts=request_size.media_parts(prompt) if _IMAGES in features else 0,
     )
 
 

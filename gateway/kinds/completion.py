@@ -4,6 +4,7 @@ from typing import Final
 
 from gateway.errors import RequestError
 from gateway.http.body import Members, open_members
+from gateway.kinds import request_checks, request_size
 from gateway.kinds.inference_request import Asked, IncomingBody, json_reader
 from gateway.kinds.openapi_schemas import (
     OPTIONS_NEED_STREAM,
@@ -13,6 +14,7 @@ from gateway.kinds.openapi_schemas import (
     null_members,
     prompt_schema,
 )
+from gateway.kinds.prompt_bytes import prompt_bytes
 from gateway.kinds.spec import KindPath, PathDescription, RequestKindSpec, Schema
 from gateway.kinds.text_answers import chat_relay, chat_usage
 from gateway.kinds.text_members import (
@@ -30,8 +32,6 @@ from gateway.kinds.text_members import (
     streams,
     text_features,
 )
-from gateway.limits import asks, caps
-from gateway.promptsize import prompt_bytes
 from router.request_kinds import Kind
 from router.types import Feature
 
@@ -44,8 +44,8 @@ def read_completion(members: Members, *, max_n: int, session: str | None) -> Ask
     model = model_of(members)
     prompt_of(members, "prompt")
     refuse_others(members, "prompt")
-    caps.check(members, b"")
-    asks.check(members)
+    request_size.check(members, b"")
+    request_checks.check(members)
     prompts, n = prompts_of(members, "prompt"), choices_of(members, max_n)
     if n * prompts > max_n:
         raise RequestError(

@@ -6,6 +6,7 @@ import msgspec
 
 from gateway.errors import RequestError
 from gateway.http.body import Members, open_members
+from gateway.kinds import request_checks, request_size
 from gateway.kinds.inference_request import Asked, IncomingBody, json_reader
 from gateway.kinds.openapi_schemas import (
     MODEL,
@@ -15,6 +16,7 @@ from gateway.kinds.openapi_schemas import (
     null_members,
     prompt_schema,
 )
+from gateway.kinds.prompt_bytes import prompt_bytes
 from gateway.kinds.spec import KindPath, PathDescription, RequestKindSpec, Schema
 from gateway.kinds.text_answers import chat_relay, chat_usage
 from gateway.kinds.text_members import (
@@ -29,8 +31,6 @@ from gateway.kinds.text_members import (
     session_of,
     streams,
 )
-from gateway.limits import asks, caps
-from gateway.promptsize import prompt_bytes
 from router.prompts import Extent
 from router.request_kinds import Kind
 
@@ -42,8 +42,8 @@ def read_embedding(members: Members, *, session: str | None) -> Asked:
     model = model_of(members)
     prompt_of(members, "input")
     refuse_others(members, "input")
-    caps.check(members, b"")
-    asks.check(members)
+    request_size.check(members, b"")
+    request_checks.check(members)
     inputs = prompts_of(members, "input")
     if "n" in members and bytes(members["n"]) != b"null":
         raise RequestError("unsupported", "`n` does not apply to embeddings.", param="n")

@@ -2,9 +2,9 @@
 
 from gateway.config.schema import NAME
 from gateway.http.forms import FILE, NAMES, PARTS_LIMIT
+from gateway.kinds.request_checks import STOP_CHARACTERS, STOPS
 from gateway.kinds.spec import Schema
 from gateway.kinds.text_members import MAX_TOKENS_LIMIT, MODEL_LIMIT
-from gateway.limits.asks import STOP_CHARACTERS, STOPS
 
 TEXT: Schema = {"type": "string"}
 OBJECT: Schema = {"type": "object"}

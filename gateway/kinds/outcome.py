@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import msgspec
 
-from gateway.relay import ByteRelay
+from gateway.kinds.relay import ByteRelay
 from ledger.journals.records import Status
 
 

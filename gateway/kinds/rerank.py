@@ -14,10 +14,10 @@ from gateway.http.body import Members, member, open_members
 from gateway.kinds.billable_units import BYTES_PER_TOKEN
 from gateway.kinds.inference_request import Asked, IncomingBody, json_reader
 from gateway.kinds.openapi_schemas import MODEL, OBJECT, TEXT, body_schema, list_schema
+from gateway.kinds.request_size import media_parts, refuse_inside
 from gateway.kinds.spec import KindPath, KindUnits, PathDescription, RequestKindSpec, Schema
 from gateway.kinds.text_answers import chat_relay
 from gateway.kinds.text_members import media_of, model_of
-from gateway.limits.caps import media_parts, refuse_inside
 from ledger.journals.records import Tokens
 from ledger.prices.book import Price, beside_bound_pusd, bound_pusd
 from ledger.usage import tokens_of_reranking

@@ -6,7 +6,7 @@ from typing import Any
 
 from backends.answers import Found
 from gateway.kinds.inference_request import Asked, BodyReader
-from gateway.relay import ByteRelay
+from gateway.kinds.relay import ByteRelay
 from ledger.journals.records import Tokens
 from ledger.prices.book import Price
 from router.request_kinds import Kind

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gateway.kinds.inference_request import Asked
-from gateway.relay import ByteRelay, EventRelay
+from gateway.kinds.relay import ByteRelay, EventRelay
 from ledger.journals.records import Tokens
 from ledger.usage import Convention, tokens_from_usage
 

@@ -11,7 +11,7 @@ import msgspec
 
 from gateway.errors import RequestError
 from gateway.http.body import Members, encode, member
-from gateway.limits import hosted
+from gateway.kinds import hosted_tools
 from router.types import Feature
 
 MODEL_LIMIT = 256  # characters
@@ -164,7 +164,7 @@ def text_features(members: Members, n: int) -> set[Feature]:
         used.add(Feature.N)
     if "tools" in members and bytes(members["tools"]) not in (b"null", b"[]"):
         used.add(Feature.TOOLS)
-    if hosted.asked_by(members) is not None:
+    if hosted_tools.asked_by(members) is not None:
         used.add(Feature.HOSTED_TOOLS)
     if "response_format" in members and b'"json' in bytes(members["response_format"]):
         used.add(Feature.JSON_SCHEMA)

@@ -10,7 +10,7 @@ import msgspec
 
 from backends.said import text_bytes
 from backends.sse import data_spans, join_data
-from gateway.relay import ByteRelay
+from gateway.kinds.relay import ByteRelay
 
 _DELTA, _DONE = "transcript.text.delta", "transcript.text.done"
 

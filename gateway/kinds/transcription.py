@@ -10,6 +10,7 @@ from typing import Final
 from backends.answers import read_transcript
 from gateway.errors import RequestError
 from gateway.http.forms import FILE, Form, open_form
+from gateway.kinds import request_checks
 from gateway.kinds.audio_duration import duration_of
 from gateway.kinds.billable_units import sound_tokens
 from gateway.kinds.inference_request import Asked, BodyReader, IncomingBody
@@ -17,7 +18,6 @@ from gateway.kinds.openapi_schemas import MODEL, TEXT, answer_schema, form_schem
 from gateway.kinds.spec import KindPath, KindUnits, PathDescription, RequestKindSpec, Schema
 from gateway.kinds.text_members import NO_FEATURES, plain_model
 from gateway.kinds.transcript_relay import TranscriptRelay
-from gateway.limits import asks
 from ledger.journals.records import Tokens
 from ledger.prices.book import Price, beside_bound_pusd, bound_pusd
 from ledger.usage import tokens_of_transcription
@@ -46,7 +46,7 @@ def _read_sound(path: str, body: IncomingBody) -> Asked:
     for name in _SWITCHED:
         _flag(form, name)
     if _flag(form, "use_beam_search"):
-        raise asks.refused("use_beam_search")
+        raise request_checks.refused("use_beam_search")
     lasts = duration_of(sound)
     return Asked(
         kind=Kind.TRANSCRIPTION,

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from gateway.config.conditions import Condition
 from gateway.config.schema_policies import Times
 from gateway.config.settings import PolicyRule, Settings
-from gateway.targets.candidates import Frozen
+from gateway.fleet.candidates import Frozen
 from ledger.budgets.windows import zone_named
 from ledger.money import usd_to_pusd
 from router.hours import DAYS, Calendar, Hours, minute_of

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 from gateway.config.conditions import Asking, Undecided
 from gateway.config.settings import Model, PolicyRule
+from gateway.fleet.fleet import Target
 from gateway.policies.rules import Entry, Matched
-from gateway.targets.fleet import Target
 from router.policy import Rule, closed, rule_upon
 from router.reasons import Reason, Rejection
 from router.shares import NOBODY, Canary, Part, Split

@@ -8,7 +8,7 @@ would have done for nothing.
 from collections.abc import Sequence
 from typing import Any
 
-from gateway.sessions import Sessions
+from gateway.request.session_affinity import Sessions
 from gateway.whatif.traffic import Arrival
 from ledger.money import PUSD_PER_USD
 from router.reasons import Reason

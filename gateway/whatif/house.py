@@ -16,9 +16,9 @@ from backends.stepmodel import StepModel
 from gateway.config.aliases import resolve_model
 from gateway.config.machines import parts
 from gateway.config.settings import Model, Pool, Settings
-from gateway.decisions.hypothetical import nobody, unstarted
+from gateway.control.decisions.hypothetical import nobody, unstarted
+from gateway.fleet.fleet import Fleet
 from gateway.runtime import VLLM_LIMITS, Runtime
-from gateway.targets.fleet import Fleet
 from ledger.fleet.pool_records import CapacityRow
 from ledger.prices.book import Price, PriceBook
 from router.request_kinds import DECODED_KINDS

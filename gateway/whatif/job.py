@@ -16,9 +16,9 @@ import msgspec
 
 from gateway.clock import Clock
 from gateway.config.settings import Settings
+from gateway.control.pricing.configured import price_aliases
+from gateway.control.whatif_jobs import IN_FORCE, Order, Progress, Told, progress, tell
 from gateway.policies.sets import examine_set, rules_of
-from gateway.pricing.configured import price_aliases
-from gateway.supposed import IN_FORCE, Order, Progress, Told, progress, tell
 from gateway.whatif.asked import (
     AskedError,
     arranged,

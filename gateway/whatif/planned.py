@@ -15,12 +15,12 @@ from typing import NamedTuple
 from gateway.clock import Clock
 from gateway.config.conditions import Asking
 from gateway.config.settings import Model, Settings
-from gateway.limits.waiting import POLL_S
+from gateway.fleet.candidates import Candidates, Frozen
+from gateway.fleet.fleet import Target
+from gateway.fleet.sightings import ExternalSight, OwnSight
 from gateway.policies.rules import Matched, Rules
 from gateway.policies.rulings import Chain, Terms
-from gateway.targets.candidates import Candidates, Frozen
-from gateway.targets.fleet import Target
-from gateway.targets.sightings import ExternalSight, OwnSight
+from gateway.request.limits.waiting import POLL_S
 from gateway.whatif.holding import Holding
 from gateway.whatif.house import House
 from gateway.whatif.purses import Held, Purses

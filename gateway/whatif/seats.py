@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from backends.simulator.model import Engine
 from backends.simulator.shape import Event, Shape, What
-from gateway.targets.sightings import crowded
+from gateway.fleet.sightings import crowded
 from gateway.whatif.traffic import Arrival
 from router.deadlines import bearable_ms
 from router.feedback import Loops, Sums, predicted_s, pull

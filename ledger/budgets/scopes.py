@@ -27,7 +27,7 @@ class Payer(Protocol):
 
 
 class Destination(Protocol):
-    """Where an attempt goes. Implemented by `gateway.targets.fleet.Target`."""
+    """Where an attempt goes. Implemented by `gateway.fleet.fleet.Target`."""
 
     @property
     def name(self) -> str: ...

@@ -8,7 +8,7 @@ from backends.base import Call, Deadlines
 from backends.litellm import LiteLLMBackend
 from backends.openai import Credentials
 from backends.secret import Secret
-from gateway.relay import ByteRelay
+from gateway.kinds.relay import ByteRelay
 
 MIB = 1024 * 1024
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"

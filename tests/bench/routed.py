@@ -1,7 +1,7 @@
 """The product's own policy in a replay: `router.decide`, with what the gateway learns live.
 
 Output lengths, API latencies and the market are the estimators that workers and telemetry have.
-Nothing is computed here but what `gateway.targets.candidates` freezes for a real request.
+Nothing is computed here but what `gateway.fleet.candidates` freezes for a real request.
 """
 
 from collections.abc import Mapping, Sequence

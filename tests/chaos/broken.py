@@ -83,7 +83,7 @@ Repository._apply_batch = apply_batch
 """
 
 UNPRICED_IS_FREE = """
-from gateway.targets.candidates import Candidates
+from gateway.fleet.candidates import Candidates
 from ledger.prices.book import Price, Terms, rates_from
 from ledger.prices.quotes import Quote
 
@@ -143,7 +143,7 @@ ratelimits.are_shared = lambda url: False
 """
 
 TELLS_NOTHING = """
-from gateway.peers.telling import Telling
+from gateway.fleet.peers.telling import Telling
 
 tell = Telling.tell
 Telling.tell = lambda self, shares, now_s, *, changed: tell(self, {}, now_s, changed=changed)

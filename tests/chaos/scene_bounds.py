@@ -9,7 +9,7 @@ import random
 
 from scene import Found, Given, Scene
 
-from gateway.targets.candidates import api_bound_pusd
+from gateway.fleet.candidates import api_bound_pusd
 from ledger.journals.records import Tokens
 from ledger.prices.book import Price, Schedule, Terms, bound_pusd, check, rates_from, tier_cost_pusd
 from ledger.prices.quotes import Quote

@@ -13,7 +13,7 @@ import httpx
 from scene import Found, Given, Scene
 from stage import Stage, eventually
 
-from gateway.api import HOT
+from gateway.request.inference_api import HOT
 
 FREE = {"/v1/messages/count_tokens"}  # asks nobody
 LATER = {"/v1/files", "/v1/batches", "/v1/batches/{batch_id}/cancel"}  # ask through the others

@@ -31,17 +31,17 @@ from backends.simulator.running import bind
 from dashboard import asking
 from dashboard.viewer import Viewer
 from deploy import once
-from gateway.access import guard, operations
-from gateway.admin.desk import AdminDesk
-from gateway.admin.enginehost import EngineHost
-from gateway.admin.routes import admin_router
 from gateway.clock import Clock
 from gateway.config.settings import parse
+from gateway.control.access import guard, operations
+from gateway.control.admin.desk import AdminDesk
+from gateway.control.admin.enginehost import EngineHost
+from gateway.control.admin.routes import admin_router
 from gateway.control.operations import ROUTES
+from gateway.control.people import people_of
 from gateway.errors import RequestError, body
+from gateway.fleet.slots import Board
 from gateway.host.prepare import prepare
-from gateway.people import people_of
-from gateway.targets.slots import Board
 from ledger.accounts import close_hour, provisional_charge_pusd
 from ledger.database import make_engine, migrate
 from ledger.fleet.hours import gpu_entry

@@ -9,9 +9,9 @@ import pytest
 from dashboard import asking
 from dashboard.asking import Refused
 from dashboard.viewer import Viewer
-from gateway.admin.invoices import VERBS
-from gateway.admin.verb import Place, is_refused
 from gateway.config.settings import Settings
+from gateway.control.admin.invoices import VERBS
+from gateway.control.admin.verb import Place, is_refused
 from ledger.database import make_engine
 from ledger.identity.people import Role
 from ledger.invoices import books as invoices

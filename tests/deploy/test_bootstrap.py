@@ -56,7 +56,7 @@ def test_what_a_first_start_imports_is_compiled_ahead(tmp_path, monkeypatch) -> 
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path))
     monkeypatch.setattr(bootstrap, "PYTHON", Path(sys.executable))
-    monkeypatch.setattr(bootstrap, "COMPILED", ("there.is_no_such_module", "gateway.following"))
+    monkeypatch.setattr(bootstrap, "COMPILED", ("there.is_no_such_module", "gateway.followers"))
     bootstrap.compile_ahead()
     assert list(tmp_path.rglob("following.*.pyc"))
 

@@ -150,7 +150,7 @@ def test_secrets_are_read_by_the_group_alone(example) -> None:
 @pytest.fixture(scope="module")
 def routes() -> set[str]:
     """Of the gateway's own application."""
-    from gateway.app import Operations, create_app  # noqa: PLC0415  (takes a second)
+    from gateway.worker.app import Operations, create_app  # noqa: PLC0415  (takes a second)
 
     engine: Any = None
     application = create_app(

@@ -15,10 +15,10 @@ from prometheus_client import CollectorRegistry
 
 from deploy import parts
 from gateway.clock import Clock
-from gateway.metrics.host import HostMetrics
-from gateway.metrics.requests import Metrics
+from gateway.fleet.slots import Board
 from gateway.table_layout import TableLayout
-from gateway.targets.slots import Board
+from gateway.telemetry.metrics.host import HostMetrics
+from gateway.telemetry.metrics.requests import Metrics
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 SCRIPT = Path(__file__).with_name("validate_crds.mjs")

@@ -34,7 +34,7 @@ def published(service: dict[str, Any]) -> list[tuple[str, int]]:
 
 
 def app_paths() -> set[str]:
-    """The paths that gateway/app.py declares, read from its decorators."""
+    """The paths that gateway/worker/app.py declares, read from its decorators."""
     tree = ast.parse((ROOT / "gateway" / "app.py").read_text(encoding="utf-8"))
     return {
         node.args[0].value

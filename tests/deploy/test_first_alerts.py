@@ -7,15 +7,16 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry
 
-from gateway.failsafe import DECISION, TELEMETRY, FailSafe
-from gateway.metrics.requests import Metrics
-from gateway.otel.sending import Counted
+from gateway.fleet.slots import Board
+from gateway.request.degraded_decider import DECISION, TELEMETRY, FailSafe
 from gateway.table_layout import TableLayout
-from gateway.targets.slots import Board
+from gateway.telemetry.metrics.requests import Metrics
+from gateway.telemetry.otel.sending import Counted
 
 RULES = Path(__file__).resolve().parents[2] / "deploy" / "prometheus" / "rules.yml"
 COUNTED = re.compile(r"(?:rate|increase)\((breakeven_\w+_total)(?:\{(\w+)=\"(\w+)\"\})?\[")
-HOSTS = "breakeven_ledger_quarantined_total"  # begins at 0 with its writer (`gateway.metrics.host`)
+# begins at 0 with its writer (`gateway.telemetry.metrics.host`)
+HOSTS = "breakeven_ledger_quarantined_total"
 # A share of many: what is lost is one scrape's, and their labels are names of targets and reasons.
 SHARES = ("breakeven_requests_total", "breakeven_spill_total", "breakeven_estimate")
 

@@ -15,11 +15,11 @@ import yaml
 from deploy import parts
 from gateway.cli.app import app
 from gateway.clock import Clock
-from gateway.metrics.host import HostMetrics
-from gateway.metrics.requests import Metrics
-from gateway.otel.sending import Counted
+from gateway.fleet.slots import Board
 from gateway.table_layout import TableLayout
-from gateway.targets.slots import Board
+from gateway.telemetry.metrics.host import HostMetrics
+from gateway.telemetry.metrics.requests import Metrics
+from gateway.telemetry.otel.sending import Counted
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 BOARD = DEPLOY / "grafana" / "dashboards" / "breakeven.json"

@@ -13,13 +13,13 @@ FILES = {
     "router/decide.py": "from router import filters\n",
     "router/spoken.py": "# filters are spoken of\n",
     "ledger/sums.py": "import router.filters\n",
-    "gateway/plan.py": "from router.filters import admit\n",
+    "gateway/request/plan.py": "from router.filters import admit\n",
     "gateway/plan_late.py": "",
     "tests/router/test_filters.py": "",
     "tests/router/test_filters_of_kv.py": "",
     "tests/router/test_decide.py": "",
     "tests/router/test_spoken.py": "",
-    "tests/gateway/test_plan.py": "",
+    "tests/gateway/request/test_plan.py": "",
     "tests/gateway/test_plan_late.py": "",
     "tests/gateway/books.py": "",
     "tests/gateway/test_reads.py": "from books import fill\n",
@@ -58,20 +58,23 @@ def tree(tmp_path: Path) -> Path:
 
 def test_what_imports_a_file_is_found_in_every_spelling_and_its_own_package_is_first(tree: Path):
     found = near.importers(tree, "router/filters.py")
-    assert found == ["router/decide.py", "gateway/plan.py", "ledger/sums.py"]
+    assert found == ["router/decide.py", "gateway/request/plan.py", "ledger/sums.py"]
 
 
 def test_a_files_tests_come_before_those_of_what_imports_it(tree: Path) -> None:
     assert near.tests_near(tree, "router/filters.py") == [
         "tests/router/test_filters.py", "tests/router/test_filters_of_kv.py",
-        "tests/router/test_decide.py", "tests/gateway/test_plan.py",
+        "tests/router/test_decide.py", "tests/gateway/request/test_plan.py",
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("name", "tests"),
     [
-        ("gateway/plan.py", ["tests/gateway/test_plan.py"]),  # `plan_late` is another file's
+        (
+            "gateway/request/plan.py",
+            ["tests/gateway/request/test_plan.py"],
+        ),  # `plan_late` is another file's
         ("tests/router/test_decide.py", ["tests/router/test_decide.py"]),
         ("tests/gateway/books.py", ["tests/gateway/test_reads.py"]),
         ("ledger/sums.py", []),

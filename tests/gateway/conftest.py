@@ -38,16 +38,16 @@ from backends.simulator.quota import Quota
 from backends.simulator.running import bind
 from backends.simulator.server import Server
 from deploy import once
-from gateway.bootstrap import Exposition, build
 from gateway.clock import Clock
 from gateway.config.settings import parse
+from gateway.fleet.slots import Board
 from gateway.host.prepare import prepare
 from gateway.host.telemetry import Telemetry
-from gateway.news import Ledger
-from gateway.plan import Planner
+from gateway.request.plan import Planner
 from gateway.table_layout import ApiStatsCell, LoadCell
-from gateway.targets.slots import Board
-from gateway.worker import server as http_server
+from gateway.worker.__main__ import server as http_server
+from gateway.worker.bootstrap import Exposition, build
+from gateway.worker.ledger_follow import Ledger
 from ledger.database import make_engine, open_readonly
 from ledger.fleet.paidrates import read_rates
 from ledger.identity.keys import CreatedKey, KeyRing, KeySpec, create_key, load_pepper

@@ -107,8 +107,8 @@ def test_lines_of_a_running_gateway_name_the_request_that_was_answered(stack, mo
     def defect(*_: object, **__: object) -> None:
         raise RuntimeError("a defect")
 
-    monkeypatch.setattr("gateway.api.read", defect)
-    monkeypatch.setattr("gateway.app.cards", defect)
+    monkeypatch.setattr("gateway.request.inference_api.read", defect)
+    monkeypatch.setattr("gateway.worker.app.cards", defect)
     sink, out = logs.Sink("worker-0", Logs(format="json")), io.StringIO()
     sink.setStream(out)
     logging.getLogger().addHandler(sink)

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from backends.engine import shipped
 from gateway.cli.app import app
-from gateway.drift.sampling import LEAST
+from gateway.telemetry.drift.sampling import LEAST
 from ledger.fleet.driftnotes import read_drift
 
 ROOT = Path(__file__).parents[2]

@@ -22,7 +22,7 @@ from sqlalchemy import text as sql
 
 from gateway import errors
 from gateway.control.operations import ROUTES
-from gateway.roles import ROLES, Role
+from gateway.control.roles import ROLES, Role
 
 MARK = "injected"
 TEXTS = [

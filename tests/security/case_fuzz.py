@@ -16,8 +16,8 @@ from backends.sse import EventSplitter, cut_usage, data_spans, join_data, usage_
 from gateway.config.settings import Settings
 from gateway.errors import RequestError
 from gateway.http.body import encode, open_members
+from gateway.kinds import request_size
 from gateway.kinds.chat import read_chat
-from gateway.limits import caps
 from gateway.policies.sets import examine_set
 from ledger.money import MoneyError
 from ledger.prices.book import PriceError
@@ -55,7 +55,7 @@ def body(data: bytes) -> None:
     """What is taken is taken once more as it goes on."""
     members = open_members(data)
     asked = read_chat(members, max_n=8, session=None)
-    caps.check(members, bytes(members.get("messages", b"")))
+    request_size.check(members, bytes(members.get("messages", b"")))
     again = read_chat(open_members(encode(members)), max_n=8, session=None)
     assert (asked.model, asked.n, asked.max_tokens) == (again.model, again.n, again.max_tokens)
 

@@ -2,11 +2,11 @@
 
 from suite import proved
 
-ACCESS = "tests/gateway/test_access.py"
-PEOPLE = "tests/gateway/oidc/test_signin.py"
-KEYS = "tests/gateway/admin/test_keys.py"
+ACCESS = "tests/gateway/control/test_access.py"
+PEOPLE = "tests/gateway/control/oidc/test_signin.py"
+KEYS = "tests/gateway/control/admin/test_keys.py"
 KILLERS = "tests/gateway/faults/test_killers.py"
-CAPS = "tests/gateway/limits/test_caps.py"
+CAPS = "tests/gateway/kinds/test_request_size.py"
 HEADERS = "tests/gateway/faults/test_headers.py"
 SIGN_IN = "tests/dashboard/test_signin.py"
 LOCK = "tests/deploy/test_lock.py"
@@ -42,7 +42,7 @@ CASES = (
     ),
     proved(
         "S12", "pages of the dashboard that somebody saw without a role",
-        [SIGN_IN, "tests/dashboard/test_entrance.py", "tests/gateway/test_people.py"],
+        [SIGN_IN, "tests/dashboard/test_entrance.py", "tests/gateway/control/test_people.py"],
         ["tests/dashboard/test_entrance.py::test_a_sign_in_holds_for_hours"],
     ),
     proved(

@@ -14,10 +14,10 @@ from case import Case, Given, Measured
 from case_doors import raw_answer
 from parts import Stack
 
-import gateway.app
-from gateway.access import PUBLIC
+import gateway.worker.app
+from gateway.control.access import PUBLIC
 from gateway.control.operations import ROUTES
-from gateway.roles import ROLES, Role
+from gateway.control.roles import ROLES, Role
 
 NAMES = (
     *(
@@ -81,18 +81,18 @@ def asked() -> Iterator[tuple[str, str, bytes]]:
 
 def failures(given: Given) -> Measured:
     """Answers of 5xx, and none at all; doors that a path or a query opened are faults."""
-    usual, loud = gateway.app.cards, logging.root.manager.disable
+    usual, loud = gateway.worker.app.cards, logging.root.manager.disable
     tried = list(asked())[:: 1 if given.full else 7]
     logging.disable(logging.CRITICAL)
     if given.broken:
-        gateway.app.cards = _defect
+        gateway.worker.app.cards = _defect
     try:
         with tempfile.TemporaryDirectory() as folder, Stack(Path(folder), {}) as stack:
             key = stack.key("admin", scopes=tuple(sorted(ROLES[Role.ADMIN]))).token
             answers = [raw_answer(stack, *one, key)[9:12] for one in tried]
             opened = list(_opened(stack, key))
     finally:
-        gateway.app.cards = usual
+        gateway.worker.app.cards = usual
         logging.disable(loud)
     wrong = [
         one for one, status in zip(tried, answers, strict=True) if not b"200" <= status < b"500"

@@ -15,7 +15,7 @@ from case import Case, Given, Measured
 
 from gateway.config.schema import Timeouts
 from gateway.http import protocol
-from gateway.worker import server
+from gateway.worker.__main__ import server
 
 CORPUS = Path(__file__).with_name("corpus") / "http.txt"
 LEAST = 300

@@ -20,8 +20,8 @@ from parts import Stack, eventually
 
 from backends.openai import OpenAIBackend
 from backends.simulator.latency import Latency
-from gateway import routes
-from gateway.routes import cache_salt
+from gateway.request import routes
+from gateway.request.routes import cache_salt
 from ledger.identity.keys import KeySpec
 
 PAIRS, TIMED_PAIRS, QUICK_PAIRS = 200, 1_000, 12

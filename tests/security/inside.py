@@ -31,8 +31,8 @@ from backends.base import Deadlines
 from backends.errors import BackendError
 from backends.http import HttpClient, Origin
 from backends.pinned import PinnedTransport
+from gateway.fleet import fleet
 from gateway.http.body import DENIED
-from gateway.targets import fleet
 
 PORT = 8080
 SHORT = Deadlines(connect_s=2.0, head_s=1.0, idle_s=1.0)

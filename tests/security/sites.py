@@ -18,12 +18,12 @@ for name in ("stdout", "stderr"):
 # What a careless line of a log would be, with a sink that lets all of it through.
 CARELESS = """
 def careless():
-    import gateway.api, gateway.auth, gateway.logs
+    import gateway.request.inference_api, gateway.auth, gateway.logs
     heard = gateway.auth.sent
     def sent(token):
         logging.getLogger("gateway.careless").debug("asked with %s", token)
         return heard(token)
-    gateway.auth.sent = gateway.api.sent = sent
+    gateway.auth.sent = gateway.request.inference_api.sent = sent
     gateway.logs.Sink._struck = lambda self, text: text
 if "gateway.worker" in sys.orig_argv:
     careless()

@@ -46,7 +46,22 @@ def copy(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("router", "import httpx", "router.planted -> httpx"),
         ("router", "import asyncio", "router.planted -> asyncio"),
         ("gateway", "import torch", "gateway.planted -> torch"),
-        ("gateway/kinds", "import gateway.plan", "gateway.kinds.planted -> gateway.plan"),
+        ("ledger/economics", "import sqlalchemy", "ledger.economics.planted -> sqlalchemy"),
+        (
+            "ledger/sums",
+            "import ledger.queries.reads",
+            "ledger.sums.planted -> ledger.queries.reads",
+        ),
+        (
+            "gateway/request",
+            "import gateway.worker.app",
+            "gateway.request.planted -> gateway.worker.app",
+        ),
+        (
+            "gateway/kinds",
+            "import gateway.request.plan",
+            "gateway.kinds.planted -> gateway.request.plan",
+        ),
     ],
 )
 def test_a_planted_arrow_is_found(copy: Path, package: str, line: str, arrow: str) -> None:

@@ -18,8 +18,8 @@ WIRE = {
     "ledger/economics/usageanthropic.py": "Anthropic's usage export",
     "ledger/economics/usagefile.py": "OpenAI's usage export",
     "ledger/reports/usage.py": "the fields of the usage pages",
-    "gateway/organization/pages.py": "the usage pages, as OpenAI's",
-    "gateway/dialects/responses_voice.py": "usage in a response of the Responses API",
+    "gateway/control/organization/pages.py": "the usage pages, as OpenAI's",
+    "gateway/request/dialects/responses_voice.py": "usage in a response of the Responses API",
     "gateway/kinds/kind_usage.py": "what rerankings and transcriptions count",
     "ledger/prices/rates.py": "the four kinds that most requests have, unrolled for speed",
 }

@@ -18,7 +18,7 @@ def test_every_source_file_has_its_test(product, everything) -> None:
 
 
 def test_mirrored_names() -> None:
-    assert mirror("gateway/app.py") == "tests/gateway/test_app.py"
+    assert mirror("gateway/worker/app.py") == "tests/gateway/worker/test_app.py"
     assert mirror("backends/engine/plan.py") == "tests/backends/engine/test_plan.py"
 
 

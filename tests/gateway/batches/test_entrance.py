@@ -6,13 +6,13 @@ import time
 import httpx
 import pytest
 
-from gateway import intake
 from gateway.batches.authority import Authority, Ticket, load_authority
 from gateway.batches.entrance import PREFIX, Entrance, LineAdmission, LineFlights, MakingRoom
 from gateway.clock import Clock
 from gateway.errors import RequestError
+from gateway.fleet.slots import Board
+from gateway.request import upstream_body
 from gateway.table_layout import TableLayout
-from gateway.targets.slots import Board
 from ledger.budgets.desk import Refusal
 from ledger.journals.records import Hold
 from router.idle import Promised
@@ -110,13 +110,13 @@ def test_busy_engines_turn_a_line_away_without_a_trace(stack, authority, monkeyp
 def test_only_engines_that_serve_by_priority_are_told_one(
     stack, authority, monkeypatch, patient: bool
 ) -> None:
-    sent, usual = [], intake.body_for
+    sent, usual = [], upstream_body.body_for
 
     def recording(*given, **named):
         sent.append(usual(*given, **named))
         return sent[-1]
 
-    monkeypatch.setattr("gateway.dispatch.body_for", recording)
+    monkeypatch.setattr("gateway.request.dispatch.body_for", recording)
     pools = frozenset({"main", "embed"}) if patient else frozenset()
     planner = stack.app.entrance.hot._dispatcher.plans.value
     monkeypatch.setattr(planner, "_patient", pools)

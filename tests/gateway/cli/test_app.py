@@ -112,7 +112,7 @@ from pathlib import Path
 sys.prefix = sys.argv[1]
 from gateway.cli.app import keep_bytecode
 keep_bytecode()
-import gateway.following
+import gateway.followers
 print(sys.dont_write_bytecode, os.environ.get("PYTHONPYCACHEPREFIX"))
 """
 

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gateway.cli.app import app
-from gateway.roles import ROLES, Role
+from gateway.control.roles import ROLES, Role
 
 CALM = "policies: [{name: calm, slo: {ttft_ms: 5000}}]\n"
 DEAL = "name,input_usd_per_million,output_usd_per_million\nopenai/gpt-4o,1,2\n"

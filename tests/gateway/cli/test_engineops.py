@@ -10,12 +10,12 @@ import pytest
 from typer.testing import CliRunner
 
 from backends.engine.guard import Log
-from gateway.admin.enginehost import EngineHost
 from gateway.cli import engineops
 from gateway.cli.app import app
 from gateway.cli.engineops import LogTail
+from gateway.control.admin.enginehost import EngineHost
+from gateway.fleet.enginewords import PARENT, Words
 from gateway.host.logfiles import rotate
-from gateway.targets.enginewords import PARENT, Words
 
 LONG = {"messages": [{"role": "user", "content": "x"}], "stream": True, "ignore_eos": True}
 

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 from gateway.cli.app import app
 from gateway.config.settings import load
+from gateway.control.pricing.configured import names_in_use
 from gateway.host.prepare import prepare
-from gateway.pricing.configured import names_in_use
 from ledger.database import make_engine, sqlite_url
 from ledger.orm.books import PriceVersion
 from ledger.prices.drafts import PriceDraft

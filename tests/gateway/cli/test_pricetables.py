@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from gateway.cli.pricetables import kind_text, show_plan, summary
-from gateway.pricing.plain import plan_json
+from gateway.control.pricing.plain import plan_json
 from ledger.prices.book import Price
 from ledger.prices.diff import PER_TOKEN, PER_UNIT, SHARE, Amount, planned
 from ledger.prices.drafts import PriceDraft

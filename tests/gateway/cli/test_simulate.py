@@ -6,8 +6,8 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
-from gateway.admin import elsewhere, remote
 from gateway.cli.app import app
+from gateway.control.admin import elsewhere, remote
 
 CONFIG = """
 state_dir: {state}

@@ -5,7 +5,7 @@ import pytest
 from gateway.config.crosschecks_peers import MOST_ENGINES, peers
 from gateway.config.schema import Settings
 from gateway.config.settings import ConfigError, parse
-from gateway.peers.frames import MOST_ENTRIES
+from gateway.fleet.peers.frames import MOST_ENTRIES
 
 GOOD = {"listen": "0.0.0.0:9444", "hosts": ["b:9444"], "secret_env": "S"}
 

@@ -7,11 +7,11 @@ from types import ModuleType
 
 import pytest
 
-from gateway.access import OTHER_ROUTES
-from gateway.admin.verb import PREFIX
 from gateway.cli.commands import COMMANDS
 from gateway.cli.late import Noun
 from gateway.control import operations
+from gateway.control.access import OTHER_ROUTES
+from gateway.control.admin.verb import PREFIX
 from gateway.control.operations import OPERATIONS, ROUTES
 
 BY_HTTP_ALONE = {  # what the dashboard shows and enters

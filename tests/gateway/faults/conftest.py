@@ -21,7 +21,7 @@ from typing import Any
 import httpx
 import pytest
 
-from gateway.retries import RESERVE
+from gateway.request.retry_budget import RESERVE
 from gateway.table_layout import ApiStatsCell as SeenCell
 
 RESET = struct.pack("ii", 1, 0)  # SO_LINGER that sends RST

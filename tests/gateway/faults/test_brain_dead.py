@@ -18,9 +18,9 @@ from typing import Any, Self
 
 import pytest
 
+from gateway.fleet.slots import Board
 from gateway.runtime import Runtime
 from gateway.table_layout import EngineCell, LoadCell
-from gateway.targets.slots import Board
 from router.static import SHARE
 
 PAIRS, TRIES = 20, 4

@@ -12,9 +12,9 @@ import pytest
 
 from backends.base import Deadlines
 from backends.http import HttpClient, Limits, Origin
-from gateway import dispatch
-from gateway.api import HotApi
 from gateway.http.connection import CONNECTION
+from gateway.request import dispatch
+from gateway.request.inference_api import HotApi
 
 HARD = [{"scope": "global", "usd": 100, "period": "day", "hard": True}]
 MESSAGES = [{"role": "user", "content": "hello there"}]

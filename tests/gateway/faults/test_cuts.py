@@ -5,7 +5,7 @@ Nothing is said twice, nothing is cut off in silence, and each request has one s
 
 import pytest
 
-from gateway import relay
+from gateway.kinds import relay
 
 CONTENT = (
     b'{"id":"x","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant",'

@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from gateway import delivery
+from gateway.request import response_writer
 
 OURS = (
     b"x-ratelimit-limit-requests: 500\r\nx-ratelimit-remaining-requests: 499\r\n"
@@ -70,13 +70,13 @@ def test_a_targets_account_is_never_told(faulty, rule, answers, path, model) -> 
 
 def test_without_headers_of_our_own_making_it_would_be(faulty, rule, answers, monkeypatch) -> None:
     """The negative control: who hands on what the target said."""
-    usual = delivery._headers
+    usual = response_writer._headers
 
     def handed_on(attempt, *first):
         pairs = [line.split(b": ") for line in OURS.strip().split(b"\r\n")]
         return [*usual(attempt, *first), *((name, value) for name, value in pairs)]
 
-    monkeypatch.setattr(delivery, "_headers", handed_on)
+    monkeypatch.setattr(response_writer, "_headers", handed_on)
     whole = rule(answer=answers.whole(BODY, status_line(200)))
     found = leaked(ask(faulty, "api", "/v1/chat/completions", whole))
     assert {"x-ratelimit-limit-requests", "set-cookie", "server"} <= set(found)

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
+from gateway.fleet.slots import Board
 from gateway.runtime import Runtime
 from gateway.table_layout import HEALTHS, EngineCell, LoadCell
-from gateway.targets.slots import Board
 
 ENGINE = "h200-llama-3.1-8b-fp8"
 PLACES, SPEED, TOKENS = 8, 0.5, 40

@@ -7,8 +7,8 @@ import re
 import httpx
 import pytest
 
-from gateway import intake
 from gateway.http.body import DENIED
+from gateway.request import upstream_body
 
 CHAT = "/v1/chat/completions"
 ASK = {"model": "own", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 2}
@@ -53,13 +53,13 @@ def test_no_body_is_a_crash_or_a_hang(faulty) -> None:
 def recorded(faulty, monkeypatch):
     """Every body that is sent to a target."""
     sent = []
-    usual = intake.body_for
+    usual = upstream_body.body_for
 
     def recording(*given, **named):
         sent.append(usual(*given, **named))
         return sent[-1]
 
-    monkeypatch.setattr("gateway.dispatch.body_for", recording)
+    monkeypatch.setattr("gateway.request.dispatch.body_for", recording)
     return sent
 
 

@@ -13,11 +13,11 @@ from types import SimpleNamespace
 import httpx
 import pytest
 
-from gateway import api, dispatch
-from gateway.reply import Reply
-from gateway.retries import RESERVE, SHARE, Retries
+from gateway.fleet.experience import Experience
+from gateway.request import dispatch, inference_api
+from gateway.request.client_response import Reply
+from gateway.request.retry_budget import RESERVE, SHARE, Retries
 from gateway.table_layout import ApiStatsCell
-from gateway.targets.experience import Experience
 from ledger import writer
 
 MESSAGES = [{"role": "user", "content": "hello there"}]
@@ -132,7 +132,7 @@ def test_who_answered_for_a_while_is_asked_by_many(peaceful, rule) -> None:
 
 def test_without_the_slow_start_all_come_at_once(peaceful, rule, monkeypatch) -> None:
     """The negative control."""
-    monkeypatch.setattr("gateway.targets.experience.is_warming", lambda *_: False)
+    monkeypatch.setattr("gateway.fleet.experience.is_warming", lambda *_: False)
     peaceful.alpha.rule = rule(bytes_per_s=2000)
     assert recovered(peaceful, 30) > 5
 
@@ -300,7 +300,7 @@ def test_without_letting_go_it_waits_for_the_collector(
     peaceful, rule, answers, monkeypatch
 ) -> None:
     """The control."""
-    for module in (api, dispatch):
+    for module in (inference_api, dispatch):
         monkeypatch.setattr(module, "let_go", lambda _: None)
     monkeypatch.setattr(Reply, "let_go", lambda _: None)
     assert left_lying(peaceful, rule, answers) >= 3

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from backends import http_connection
-from gateway import api
+from gateway.request import inference_api
 
 MESSAGES = [{"role": "user", "content": "hello there"}]
 MIB = 1024 * 1024
@@ -94,7 +94,7 @@ def test_without_back_pressure_everything_is_read(flood, patiently, monkeypatch)
     async def greedy(_reply, data: bytes, *, more: bool) -> None:
         held.append(data)
 
-    monkeypatch.setattr(api.Reply, "body", greedy)
+    monkeypatch.setattr(inference_api.Reply, "body", greedy)
     clients, since = stalled(flood, 1)
     patiently(lambda: sum(map(len, held)) > 64 * MIB, 60)
     for client in clients:

@@ -22,9 +22,9 @@ from pathlib import Path
 
 import pytest
 
+from gateway.fleet.slots import Board
 from gateway.runtime import Runtime
 from gateway.table_layout import ApiStatsCell, LoadCell
-from gateway.targets.slots import Board
 
 SECONDS = float(os.environ.get("SOAK_SECONDS", "30"))
 SEED = int(os.environ.get("SOAK_SEED", "0")) or time.time_ns() % 10**6

@@ -2,7 +2,7 @@
 
 Meanwhile nobody reads more room into an engine than it has: what workers do themselves stays
 counted. The control: with an empty board its engines are met anew. What holds while nobody
-publishes for longer: `tests/gateway/test_failsafe.py`.
+publishes for longer: `tests/gateway/request/test_degraded_decider.py`.
 """
 
 import os
@@ -14,10 +14,10 @@ from typing import Self
 
 import pytest
 
+from gateway.fleet.sightings import engine_state
+from gateway.fleet.slots import Board
 from gateway.runtime import Runtime
 from gateway.table_layout import EngineCell, LoadCell
-from gateway.targets.sightings import engine_state
-from gateway.targets.slots import Board
 from router.types import Health
 
 PER_S, SECONDS, TOKENS = 8.0, 25.0, 40

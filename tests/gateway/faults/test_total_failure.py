@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.retries import RESERVE, SHARE
-from gateway.targets.circuit import CIRCUIT_FAILURES
+from gateway.fleet.circuit import CIRCUIT_FAILURES
+from gateway.request.retry_budget import RESERVE, SHARE
 
 FULL = os.environ.get("SOAK_FULL", "0") == "1"
 SECONDS = 300.0 if FULL else 20.0

@@ -17,6 +17,8 @@ from backends.simulator.running import bind
 from gateway.clock import Clock
 from gateway.config.schema_otel import OpenTelemetry
 from gateway.config.settings import Engine, parse
+from gateway.fleet.enginewords import words_of
+from gateway.fleet.slots import Board
 from gateway.host.engines import (
     EngineSupervision,
     installed,
@@ -28,8 +30,6 @@ from gateway.host.engines import (
 from gateway.host.telemetry import Telemetry
 from gateway.runtime import EngineSeat, Ports, resolve
 from gateway.table_layout import HEALTHS, STAGES, EngineCell, LoadCell
-from gateway.targets.enginewords import words_of
-from gateway.targets.slots import Board
 from ledger.database import make_engine, migrate, sqlite_url
 
 TEXT = """

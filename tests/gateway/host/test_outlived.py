@@ -15,7 +15,7 @@ ASKED = {
 
 FAILS = """
 from pathlib import Path
-from gateway.targets.silence import Silences
+from gateway.request.silent_engine import Silences
 
 usual, mark = Silences.look, Path({mark!r})
 

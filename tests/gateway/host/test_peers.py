@@ -16,11 +16,11 @@ from backends.secret import Secret
 from gateway.clock import Clock
 from gateway.config.settings import parse
 from gateway.errors import ConfigError
+from gateway.fleet.peers.row import PeersRow
+from gateway.fleet.slots import Board
 from gateway.host.peers import Exchange, main
-from gateway.peers.row import PeersRow
 from gateway.runtime import EngineSeat, Runtime
 from gateway.table_layout import LoadCell
-from gateway.targets.slots import Board
 
 SECRET = "a-secret-of-two-hosts-for-tests-01"
 AT_ONCE_S = 2.0  # on a machine that does much else; 0.1 s is usual

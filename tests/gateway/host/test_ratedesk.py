@@ -17,9 +17,9 @@ from gateway.clock import Clock
 from gateway.config.schema import RateLimit
 from gateway.errors import RequestError
 from gateway.host.ratedesk import RateDesk
-from gateway.limits.rateasking import RateAsking
-from gateway.limits.ratelimits import RateLimits, are_shared
-from gateway.limits.rates import RATES_FILE, Rates
+from gateway.request.limits.rateasking import RateAsking
+from gateway.request.limits.ratelimits import RateLimits, are_shared
+from gateway.request.limits.rates import RATES_FILE, Rates
 from ledger.database import make_engine, migrate
 from ledger.identity.keys import Identity
 

@@ -8,11 +8,11 @@ import pytest
 
 from backends.metrics import EngineSample, Histogram
 from backends.stepmodel import StepModel
+from gateway.fleet.peers.row import PeersRow
+from gateway.fleet.peers.shares import Share
+from gateway.fleet.slots import Board
 from gateway.host.scrape import TAKE_OVER_S, Limits, Watch, sums_of
-from gateway.peers.row import PeersRow
-from gateway.peers.shares import Share
 from gateway.table_layout import HEALTHS, EngineCell, LoadCell, TableLayout
-from gateway.targets.slots import Board
 from router.feedback import FEEDBACK_RANGE, SAFETY_TPOT, SAFETY_TTFT, Sums
 
 SAMPLE = EngineSample(

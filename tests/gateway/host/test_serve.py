@@ -18,9 +18,9 @@ import httpx
 import pytest
 
 from gateway.config.settings import parse
+from gateway.fleet.slots import Board
 from gateway.host import serve
 from gateway.runtime import Runtime
-from gateway.targets.slots import Board
 from ledger.database import open_readonly
 
 STREAM = {"stream": True, "max_tokens": 600, "ignore_eos": True, "logprobs": True}

@@ -20,6 +20,9 @@ from backends.engine.probes import Spent
 from backends.health import Probe, State
 from backends.stepmodel import StepModel
 from gateway.clock import Clock
+from gateway.fleet.measurements import read_measurements
+from gateway.fleet.sightings import engine_state
+from gateway.fleet.slots import Board
 from gateway.host import metrics_page, scrape
 from gateway.host import telemetry as telemetry_module
 from gateway.host.operated_samples import as_operated
@@ -27,9 +30,6 @@ from gateway.host.scrape import Watch
 from gateway.host.stepfits import Fitted
 from gateway.host.telemetry import Telemetry, _why, main
 from gateway.table_layout import HEALTHS, EngineCell
-from gateway.targets.measurements import read_measurements
-from gateway.targets.sightings import engine_state
-from gateway.targets.slots import Board
 from ledger.fleet.samples import Sample
 from ledger.fleet.use import DOWN
 from ledger.overrides import DISABLED, Override

@@ -6,17 +6,17 @@ import threading
 import pytest
 
 from backends.engine.decay import Reading
-from gateway.admin.enginehost import Seen
 from gateway.clock import Clock
 from gateway.config import schedules
 from gateway.config.settings import load
+from gateway.control import override_changes as verbs
+from gateway.control.admin.enginehost import Seen
+from gateway.control.override_changes import Author
+from gateway.fleet.slots import Board
 from gateway.host import rolling
 from gateway.host import upkeep as upkeep_module
 from gateway.host.upkeep import Upkeep
-from gateway.policies import overrideverbs as verbs
-from gateway.policies.overrideverbs import Author
 from gateway.runtime import Runtime
-from gateway.targets.slots import Board
 from ledger.database import make_engine
 from ledger.fleet.upkeepnotes import ACTOR, read_notes
 from ledger.overrides import overrides

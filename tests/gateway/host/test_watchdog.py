@@ -5,12 +5,12 @@ import asyncio
 import pytest
 
 from gateway.clock import Clock
+from gateway.fleet.peers.row import PeersRow
+from gateway.fleet.peers.shares import Share
+from gateway.fleet.slots import Board
 from gateway.host import watchdog
 from gateway.host.watchdog import HUNG_S, watch, watch_peers
-from gateway.peers.row import PeersRow
-from gateway.peers.shares import Share
 from gateway.table_layout import LoadCell, TableLayout
-from gateway.targets.slots import Board
 
 
 class Life:

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from gateway.errors import RequestError
-from gateway.intake import body_for
 from gateway.kinds import KIND_PATHS
 from gateway.kinds.embedding import INPUTS_LIMIT
 from gateway.kinds.inference_request import Asked, IncomingBody
+from gateway.request.upstream_body import body_for
 
 MESSAGES = [{"role": "user", "content": "hello"}]
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from gateway.dialects.spoken import SPOKEN
 from gateway.kinds import BATCH_PATHS, KIND_PATHS, KINDS
 from gateway.kinds.spec import KindUnits, RequestKindSpec
+from gateway.request.dialects.spoken import SPOKEN
 from ledger.journals.records import Tokens
 from router.request_kinds import Kind
 

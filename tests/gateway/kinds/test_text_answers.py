@@ -5,9 +5,9 @@ import pytest
 from gateway.http.body import open_members
 from gateway.kinds import KINDS
 from gateway.kinds.chat import read_chat
+from gateway.kinds.relay import ByteRelay, EventRelay
 from gateway.kinds.text_answers import chat_relay, chat_usage
 from gateway.kinds.transcript_relay import TranscriptRelay
-from gateway.relay import ByteRelay, EventRelay
 from ledger.journals.records import Tokens
 from ledger.usage import UsageError
 from router.request_kinds import Kind

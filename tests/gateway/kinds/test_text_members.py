@@ -7,10 +7,10 @@ import pytest
 
 from gateway.errors import RequestError
 from gateway.http.body import open_members
-from gateway.intake import body_for
 from gateway.kinds import KIND_PATHS
 from gateway.kinds.chat import read_chat
 from gateway.kinds.inference_request import Asked, IncomingBody
+from gateway.request.upstream_body import body_for
 from router.request_kinds import Kind
 from router.types import Feature
 

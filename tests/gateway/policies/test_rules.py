@@ -3,8 +3,8 @@
 import pytest
 
 from gateway.config.settings import parse
+from gateway.fleet.candidates import Frozen
 from gateway.policies.rules import PENALTY_FACTOR, Rules
-from gateway.targets.candidates import Frozen
 from router.request_kinds import Kind
 from router.types import Candidate, Otherwise, Residency
 

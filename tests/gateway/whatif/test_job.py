@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from gateway.clock import Clock
-from gateway.supposed import IN_FORCE, Order, Progress, Question, Told
+from gateway.control.whatif_jobs import IN_FORCE, Order, Progress, Question, Told
 from gateway.whatif import job
 from gateway.whatif.asked import AskedError
 from gateway.whatif.past import SpanError

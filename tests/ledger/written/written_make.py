@@ -36,7 +36,7 @@ from written_read import (
     unpacked,
 )
 
-from gateway.plan import DECISION_LIMIT_BYTES
+from gateway.request.plan import DECISION_LIMIT_BYTES
 from ledger.accounts import provisional_charge_pusd
 from ledger.budgets.grants import Account, Need, grow
 from ledger.budgets.windows import window_at

@@ -1,0 +1,140 @@
+"""Who may call what, in one table: a route without a line in it is not served at all.
+
+The lines of operations are in `gateway.control.operations`, those of all other routes here.
+
+`guard` puts each line onto its route object, in front of it, and refuses to start where a route has
+no line or a line has no route. So what is asked for hangs on the route that answers, not on a path
+that was read once more: both can never differ. Whom the guard let in is the request's `caller`.
+
+Lines of batches come to `/batch-lines`, which is no route: to who has no ticket of this host's
+runner it does not exist (`gateway.batches.entrance`).
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from fastapi import FastAPI, Request
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from gateway.auth import INFERENCE, USAGE, Keys, identified, permit, token_of
+from gateway.clock import Clock
+from gateway.control.people import PERSON, People, whole
+from gateway.request.inference_api import HOT
+from ledger.identity.keys import Identity
+
+PUBLIC = "public"
+CALLER = "breakeven.caller"
+_FOR = "/v1/organization"
+
+OTHER_ROUTES: dict[str, str] = {
+    "GET /": PUBLIC,
+    "GET /health": PUBLIC,
+    "GET /healthz": PUBLIC,
+    "GET /readyz": PUBLIC,
+    "GET /metrics": PUBLIC,
+    "GET /docs": PUBLIC,
+    "GET /openapi.json": PUBLIC,
+    **{f"POST {path}": INFERENCE for path in sorted(HOT)},
+    "GET /v1/models": INFERENCE,
+    "GET /v1/models/{model:path}": INFERENCE,
+    "GET /v1/files": INFERENCE,
+    "POST /v1/files": INFERENCE,
+    "GET /v1/files/{file_id}": INFERENCE,
+    "GET /v1/files/{file_id}/content": INFERENCE,
+    "DELETE /v1/files/{file_id}": INFERENCE,
+    "GET /v1/batches": INFERENCE,
+    "POST /v1/batches": INFERENCE,
+    "GET /v1/batches/{batch_id}": INFERENCE,
+    "POST /v1/batches/{batch_id}/cancel": INFERENCE,
+    f"GET {_FOR}/usage/completions": USAGE,
+    f"GET {_FOR}/usage/embeddings": USAGE,
+    f"GET {_FOR}/costs": USAGE,
+}
+_OPTIONAL = ("/v1/files", "/v1/batches")  # there where batches are switched on
+
+
+class AccessError(Exception):
+    """A route that nobody said who may call, or a line without its route."""
+
+
+class Known(NamedTuple):
+    """Who may ask: holders of keys, and people (None: none are heard)."""
+
+    keys: Keys
+    people: People | None = None
+
+
+class Guarded:
+    """In front of one route: who may not call it never reaches it."""
+
+    def __init__(self, app: ASGIApp, scope: str, known: Known, clock: Clock) -> None:
+        self.scope = scope
+        self._app = app
+        self._known = known
+        self._clock = clock
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        now_us, people = self._clock.wall_us(), self._known.people
+        vouched = None if people is None else people.named(scope)
+        if people is not None and vouched is not None:
+            identity, word = people.identity(vouched, scope, now_us)
+            receive, who = whole(receive, word.body), "An open dashboard"
+        else:
+            token, who = token_of(scope["headers"]), "This key"
+            if people is not None and people.takes(token):
+                identity = await people.signed_in(token, now_us)
+            else:
+                identity = await identified(self._known.keys, token, now_us=now_us)
+        person = identity.user_id if identity.key_id == PERSON else None
+        permit(identity, self.scope, person or who)
+        scope[CALLER] = identity
+        await self._app(scope, receive, send)
+
+
+def guard(
+    app: FastAPI,
+    keys: Keys,
+    clock: Clock,
+    table: Mapping[str, str],
+    people: People | None = None,
+) -> None:
+    """Once, when all routes are there. Raises `AccessError` for every line and route at fault."""
+    found = dict(operations(app))
+    faults = [f"{name} does not say who may call it" for name in found if name not in table]
+    faults += [
+        f"{name} is no route"
+        for name in table
+        if name not in found and not name.partition(" ")[2].startswith(_OPTIONAL)
+    ]
+    hot = {f"POST {path}" for path in HOT}
+    faults += [f"{name} is for `{INFERENCE}`" for name in hot if table.get(name) != INFERENCE]
+    if faults:
+        raise AccessError("\n".join(sorted(faults)))
+    for name, route in found.items():
+        if isinstance(route, Route) and table[name] != PUBLIC:
+            route.app = Guarded(route.app, table[name], Known(keys, people), clock)
+
+
+def operations(app: FastAPI) -> Iterator[tuple[str, Any]]:
+    """Every route as `METHOD /path`, the paths that models answer among them."""
+    for path in HOT:
+        yield f"POST {path}", None
+    for route in app.router.routes:
+        yield from _named(route)
+
+
+def caller(request: Request) -> Identity:
+    """Whom the guard let in."""
+    found: Identity = request.scope[CALLER]
+    return found
+
+
+def _named(route: BaseRoute) -> Iterator[tuple[str, BaseRoute]]:
+    """A route of more than one method is guarded by one line, so each says it for itself."""
+    if not isinstance(route, Route):
+        raise AccessError(f"{route} is no single route: its paths have no lines")
+    methods = sorted((route.methods or set()) - {"HEAD"})
+    if len(methods) != 1:
+        raise AccessError(f"{route.path} answers {', '.join(methods)}: one method a route")
+    yield f"{methods[0]} {route.path}", route

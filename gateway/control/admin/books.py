@@ -1,0 +1,98 @@
+"""What the books are kept by, to look at: budgets, GPU contracts, the log of changes."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import msgspec
+from sqlalchemy import and_, func, select
+
+from gateway.auth import BUDGETS, CHANGES, CONTRACTS, EVERY_TEAM
+from gateway.control.admin.verb import Nothing, Place, listed, verb
+from ledger.budgets.scopes import TEAM
+from ledger.budgets.states import BudgetState, budget_states
+from ledger.money import usd_exact
+from ledger.orm.tables import GpuContract
+from ledger.seals.registers import changes
+
+LISTED, LISTED_MOST = 50, 1_000
+
+
+class Newest(msgspec.Struct, forbid_unknown_fields=True):
+    limit: Annotated[int, msgspec.Meta(ge=1, le=LISTED_MOST)] = LISTED
+
+
+@verb(
+    "GET /budgets",
+    BUDGETS,
+    None,
+    "The team's budgets and what was spent, or with `budgets:all` everybody's",
+    Nothing,
+)
+def budgets_list(place: Place, _: Nothing) -> dict[str, Any]:
+    """With what the window that holds this moment has seen; of one's own team, or all.
+
+    A default (`user:*`) is followed by everybody whom it binds and who has spent in that window.
+    """
+    whose = place.identity
+    team = (
+        None if whose is None or BUDGETS + EVERY_TEAM in whose.scopes else TEAM.scope(whose.team_id)
+    )
+    with place.ledger.connect() as connection:
+        found = budget_states(connection, place.now_us, () if team is None else (team,))
+    return listed([_line(one) for one in found if team in (None, one.scope)])
+
+
+def _line(one: BudgetState) -> dict[str, Any]:
+    return {
+        "budget": one.account,
+        "scope": one.scope,
+        "period": one.line.period,
+        "timezone": one.line.timezone,
+        "hard": one.line.hard,
+        "limit_usd": usd_exact(one.line.limit_pusd),
+        "spent_usd": usd_exact(one.spent_pusd),
+        "held_usd": usd_exact(one.held_pusd),
+        "since": _moment(one.window.start_s),
+        "until": _moment(one.window.end_s),
+        "default": one.default,
+    }
+
+
+@verb("GET /contracts", CONTRACTS, None, "What own GPUs cost, by pool", Nothing)
+def contracts_list(place: Place, _: Nothing) -> dict[str, Any]:
+    """The newest of each pool."""
+    table = GpuContract
+    newest = select(table.pool, func.max(table.id).label("id")).group_by(table.pool).subquery()
+    query = (
+        select(*table.__table__.columns)
+        .join(newest, and_(newest.c.pool == table.pool, newest.c.id == table.id))
+        .order_by(table.pool)
+    )
+    with place.ledger.connect() as connection:
+        rows = [dict(row) for row in connection.execute(query).mappings()]
+    for row in rows:
+        for name in ("pusd_per_hour", "ops_pusd_per_hour"):
+            pusd = row.pop(name)
+            row[name.replace("pusd", "usd")] = None if pusd is None else usd_exact(pusd)
+    found: list[dict[str, Any]] = msgspec.to_builtins(rows)
+    return listed(found)
+
+
+@verb(
+    "GET /changes",
+    CHANGES,
+    "ledger changes",
+    "Who changed contracts, prices, policies and keys, from what to what; never a secret",
+    Newest,
+)
+def changes_list(place: Place, given: Newest) -> dict[str, Any]:
+    with place.ledger.connect() as connection:
+        found = changes(connection, given.limit)
+    return listed(msgspec.to_builtins(found))
+
+
+def _moment(at_s: int) -> str:
+    return datetime.fromtimestamp(at_s, UTC).isoformat(timespec="seconds")
+
+
+VERBS = (budgets_list, contracts_list, changes_list)

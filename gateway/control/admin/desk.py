@@ -1,0 +1,143 @@
+"""A worker's desk for verbs: bodies within bounds, work in threads, one at a time, few waiting."""
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import msgspec
+from fastapi import Request
+from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
+from starlette.requests import ClientDisconnect
+
+from gateway.clock import Clock
+from gateway.config.settings import Settings
+from gateway.control.access import caller
+from gateway.control.admin.enginehost import EngineHost
+from gateway.control.admin.verb import Place, Verb, refusal
+from gateway.errors import RequestError
+from gateway.http.body import encode
+from ledger.identity.keys import Identity
+
+AT_ONCE = 8  # in work and waiting
+EACH = 4  # of one team: one that asks without end leaves others, who may have a key to revoke, room
+RETRY_S = 2.0
+T = TypeVar("T", bound=msgspec.Struct)
+_AT_FAULT = re.compile(r"`\$\.(\w+)|field `(\w+)`")
+
+
+class AdminDesk:
+    """One per worker: the configuration that names are judged by, the ledger, and engines."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        make_engine: Callable[[], Engine],
+        host: EngineHost,
+        clock: Clock,
+    ) -> None:
+        """`settings`: the configuration file's."""
+        self._settings = settings
+        self._make_engine = make_engine
+        self._host = host
+        self._clock = clock
+        self._turn = asyncio.Lock()
+        self._here: Counter[str] = Counter()  # by team
+
+    async def answer(self, verb: Verb[Any], request: Request) -> bytes:
+        """What the verb tells, as JSON; raises what the client is told instead."""
+        identity = caller(request)
+        given = await self._given(verb, request)
+        whose = identity.team_id or actor(identity)
+        if self._here.total() >= AT_ONCE or self._here[whose] >= EACH:
+            raise RequestError("overloaded", "Too many wait already.", retry_after_s=RETRY_S)
+        self._here[whose] += 1
+        try:
+            async with self._turn:
+                return await asyncio.to_thread(self._work, verb, identity, given)
+        except DBAPIError as error:
+            message = "The ledger is away at the moment."
+            raise RequestError("unavailable", message, retry_after_s=RETRY_S) from error
+        except Exception as error:
+            if (told := refusal(error)) is not None:
+                raise told from error
+            raise
+        finally:
+            self._here[whose] -= 1
+            self._here += Counter()  # which keeps nobody at 0
+
+    def _work(self, verb: Verb[Any], identity: Identity, given: Any) -> bytes:
+        """In a thread, and written there: a long list would hold up the loop that streams share.
+
+        Rare, so nothing stays open for it.
+        """
+        engine = self._make_engine()
+        try:
+            by, now_us = actor(identity), self._clock.wall_us()
+            place = Place(self._settings, by, now_us, lambda: engine, self._engines, identity)
+            return encode(verb.work(place, given))
+        finally:
+            engine.dispose()
+
+    @contextmanager
+    def _engines(self) -> Iterator[EngineHost]:
+        yield self._host
+
+    async def _given(self, verb: Verb[Any], request: Request) -> Any:
+        """Within the size limit and the receive deadline; every member known, and storable."""
+        try:
+            if verb.in_query:
+                return _storable(msgspec.convert(_query(request), verb.given, strict=False))
+            body = await self._body(request, verb.largest)
+            return _storable(msgspec.json.decode(body, type=verb.given))
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            found = _AT_FAULT.search(str(error))
+            where = "The query" if verb.in_query else "The body"
+            param = (found[1] or found[2]) if found else None
+            raise RequestError("bad_request", f"{where}: {error}.", param=param) from error
+
+    async def _body(self, request: Request, largest: int) -> bytes:
+        text = bytearray()
+        try:
+            async with asyncio.timeout(self._settings.server.timeouts.receive_s):
+                async for part in request.stream():
+                    text += part
+                    if len(text) > largest:
+                        words = f"The body is larger than {largest} bytes."
+                        raise RequestError("too_large", words)
+        except TimeoutError as error:
+            raise RequestError("slow_client", "The body did not arrive in time.") from error
+        except ClientDisconnect as error:
+            raise RequestError("bad_request", "The client hung up.") from error
+        return bytes(text)
+
+
+def actor(identity: Identity) -> str:
+    """Who acts, as the books have it: a key's user, else the key."""
+    return identity.user_id or f"key:{identity.key_id}"
+
+
+def _storable(given: T) -> T:
+    """No text with a NUL, which PostgreSQL does not store, nor a note that steers a terminal."""
+    for name, value in msgspec.structs.asdict(given).items():
+        texts = value if isinstance(value, list) else [value]
+        if isinstance(value, dict):
+            texts = [*value, *value.values()]
+        if any(isinstance(one, str) and "\0" in one for one in texts):
+            raise RequestError("bad_request", f"`{name}` holds a NUL.", param=name)
+        if name == "note" and value is not None and not value.isprintable():
+            raise RequestError("bad_request", "`note` is one printable line.", param=name)
+    return given
+
+
+def _query(request: Request) -> dict[str, str]:
+    """Each name once: of two values nobody could say which one counts."""
+    pairs = request.query_params.multi_items()
+    names = [name for name, _ in pairs]
+    for name in names:
+        if names.count(name) > 1:
+            raise RequestError("bad_request", f"`{name}` is given more than once.", param=name)
+    return dict(pairs)

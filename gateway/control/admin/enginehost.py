@@ -1,0 +1,108 @@
+"""What a running host knows of its engines, by its shared memory, and how one is ordered anew."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from errno import EACCES
+from typing import NamedTuple
+
+import msgspec
+
+from gateway.clock import Clock
+from gateway.config.settings import Settings
+from gateway.config.statedir import is_held
+from gateway.control.override_changes import Impossible
+from gateway.fleet.sightings import engine_state
+from gateway.fleet.slots import Board
+from gateway.runtime import EngineSeat, Runtime
+from gateway.table_layout import EngineCell, LoadCell
+from router.types import EngineState, Health
+
+
+class Seen(NamedTuple):
+    """An engine at one moment."""
+
+    row: int
+    seat: EngineSeat
+    state: EngineState
+    in_flight: int  # of this host's requests
+    life: int  # 0: none serves, or somebody else's
+    word: str
+
+
+class EngineHost:
+    def __init__(self, settings: Settings, runtime: Runtime, board: Board) -> None:
+        self.runtime = runtime
+        self._stale_s = settings.telemetry.stale_s
+        self._board = board
+
+    def look(self, row: int) -> Seen:
+        board, seat = self._board, self.runtime.engines[row]
+        loads, life = board.loads(row), board.life(row)
+        state = engine_state(board.published(row), loads, Clock().now_s(), self._stale_s, life=life)
+        serves = state.health is Health.HEALTHY
+        word = state.health.value if serves or not seat.managed else board.stage(row)
+        return Seen(
+            row, seat, state, int(board.own_loads(row)[LoadCell.SEQUENCES]), int(life), word
+        )
+
+    def every(self) -> list[Seen]:
+        return [self.look(row) for row in range(len(self.runtime.engines))]
+
+    def named(self, name: str) -> list[Seen]:
+        """The engines that a name means; raises `Impossible` when there are none."""
+        found = [one for one in self.every() if name in (one.seat.name, f"pool:{one.seat.pool}")]
+        if not found:
+            known = ", ".join(one.name for one in self.runtime.engines)
+            raise Impossible(f"there is no engine {name}; there are {known}")
+        return found
+
+    def started_us(self, row: int) -> int:
+        """When the process that serves was started, by the epoch; 0: it does not say."""
+        return int(self._board.published(row)[EngineCell.STARTED_S] * 1e6)
+
+    def round_trip_us(self, row: int) -> int | None:
+        """Of a connection that telemetry opened within the last minute; `None`: not known."""
+        return round(self._board.published(row)[EngineCell.ROUND_TRIP_S] * 1e6) or None
+
+    def order(self, row: int, verb: str = "") -> None:
+        """Ask the host's parent process, which alone starts and ends engines, for its next life.
+
+        `rest` and `wake` end it until it is wanted again.
+        """
+        name = f"{row}.{verb}" if verb else str(row)
+        (self.runtime.restart_orders / name).touch(mode=0o600)
+
+
+@contextmanager
+def running_here(settings: Settings) -> Iterator[EngineHost]:
+    """The host that runs on this state directory. Raises `Impossible` when none does."""
+    try:
+        if not is_held(settings):
+            here = settings.state.resolve()
+            raise Impossible(f"no gateway runs on {here}: `breakeven serve` starts one")
+        runtime = runtime_of(settings)
+        board = Board(runtime.run_dir / "board", runtime.layout)
+    except OSError as error:
+        raise _not_ours(error) from error
+    try:
+        yield EngineHost(settings, runtime, board)
+    finally:
+        board.close()
+
+
+def runtime_of(settings: Settings) -> Runtime:
+    """What the last start resolved. Raises `Impossible` where there was none."""
+    path = settings.state.resolve() / "run" / "runtime.json"
+    try:
+        return Runtime.load(path)
+    except FileNotFoundError:
+        raise Impossible(f"there is no {path}: `breakeven serve` makes it") from None
+    except OSError as error:
+        raise _not_ours(error) from error
+    except msgspec.MsgspecError as error:
+        raise Impossible(f"{path}: {error}") from error
+
+
+def _not_ours(error: OSError) -> Impossible:
+    who = ": it is for the user whom `breakeven serve` runs as" if error.errno == EACCES else ""
+    return Impossible(f"{error.filename}: {error.strerror}{who}")

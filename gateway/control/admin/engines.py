@@ -1,0 +1,199 @@
+"""The verbs of `breakeven engine status|drain|resume|restart`, for the host that answers.
+
+To drain is an override like any other; waiting until an engine is empty, and going through a pool
+one by one, is left to who asks (`gateway.cli.engineops`): no request hangs for half an hour.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import msgspec
+
+from backends.engine.chunkbudget import full_step_s, prefill_budget
+from backends.stepmodel import StepModel
+from gateway.auth import APPLY, OPERATIONS
+from gateway.config.settings import Settings
+from gateway.control import override_changes as verbs
+from gateway.control.admin.enginehost import Seen
+from gateway.control.admin.overrides import author
+from gateway.control.admin.policies import Note
+from gateway.control.admin.verb import Nothing, Place, Refused, listed, verb
+from gateway.fleet.enginewords import words_of
+from gateway.fleet.measurements import EngineMeasurement, read_measurements
+from gateway.followers import FOLLOW_S
+from gateway.policies.overrides import TARGET, barred
+from gateway.runtime import EngineSeat
+from ledger.fleet.upkeepnotes import Note as UpkeepNote
+from ledger.fleet.upkeepnotes import read_notes
+from ledger.overrides import Override
+from ledger.reports.waterfall import far
+from router.types import EngineState, Health
+
+_Name = Annotated[
+    str, msgspec.Meta(description="`pool:NAME/0`, or `pool:NAME` for all of its engines")
+]
+
+
+class Named(msgspec.Struct, forbid_unknown_fields=True):
+    engine: _Name
+    note: Note | None = None
+
+
+class Restarting(msgspec.Struct, forbid_unknown_fields=True):
+    engine: Annotated[str, msgspec.Meta(description="`pool:NAME/0`, which is drained")]
+    at_once: Annotated[
+        bool, msgspec.Meta(description="although requests are under way there, which break")
+    ] = False
+
+
+@verb(
+    "GET /engines",
+    OPERATIONS,
+    "engine status",
+    "Every engine of the host that answers: state, what runs, what is held over it",
+    Nothing,
+)
+def engines_status(place: Place, _: Nothing) -> dict[str, Any]:
+    with place.engines() as host:
+        stands = verbs.in_force(place.ledger, place.now_us)
+        notes, words = read_notes(host.runtime.run_dir), words_of(host.runtime.run_dir)
+        ttft_us, tpot_us = _promised_us(place.settings)
+        measured = read_measurements(host.runtime.run_dir)
+        return listed(
+            [
+                _seen(one, stands)
+                | {"reason": words.get(one.seat.name)}
+                | _upkeep(one, notes)
+                | {"measured": _measured(measured.get(one.seat.name))}
+                | _way(host.round_trip_us(one.row), ttft_us)
+                | _steps(one.state, tpot_us)
+                for one in host.every()
+            ]
+        )
+
+
+@verb(
+    "POST /engines/drain",
+    OPERATIONS + APPLY,
+    "engine drain",
+    f"Send engines no new request; they are empty when nothing is in flight, {FOLLOW_S:g} s on",
+    Named,
+)
+def engines_drain(place: Place, given: Named) -> dict[str, Any]:
+    with place.engines() as host:
+        host.named(given.engine)
+        verbs.disable(place.ledger, place.settings, given.engine, author(place, given.note))
+        stands = verbs.in_force(place.ledger, place.now_us)
+        return listed([_seen(one, stands) for one in host.named(given.engine)])
+
+
+@verb(
+    "POST /engines/resume",
+    OPERATIONS + APPLY,
+    "engine resume",
+    "Let requests go to engines again",
+    Named,
+)
+def engines_resume(place: Place, given: Named) -> dict[str, Any]:
+    verbs.enable(place.ledger, given.engine, author(place, given.note))
+    return {"engine": given.engine, "drained": False}
+
+
+@verb(
+    "POST /engines/restart",
+    OPERATIONS + APPLY,
+    "engine restart",
+    "Start drained engines anew",
+    Restarting,
+)
+def engines_restart(place: Place, given: Restarting) -> dict[str, Any]:
+    with place.engines() as host:
+        stands = verbs.in_force(place.ledger, place.now_us)
+        told = words_of(host.runtime.run_dir)
+        for one in (found := host.named(given.engine)):
+            if not one.seat.managed:
+                words = f"{one.seat.name} was not started by this gateway: restart it where it runs"
+                raise Refused(words, param="engine")
+            if one.word == "stopped":  # flags that this vLLM has not: no start can succeed
+                why = told.get(one.seat.name, "its host ends")
+                raise Refused(f"{one.seat.name} is stopped for good: {why}", param="engine")
+            if _override(one.seat, stands) is None:
+                raise Refused(f"{one.seat.name} gets requests: drain it first", param="engine")
+            if one.in_flight and not given.at_once:
+                words = f"{one.seat.name} has {one.in_flight} requests under way: wait for them"
+                raise Refused(words, param="engine")
+        for one in found:
+            host.order(one.row)
+        return listed([_seen(one, stands) for one in found])
+
+
+def _seen(one: Seen, stands: Sequence[Override]) -> dict[str, Any]:
+    state = one.state
+    return {
+        "engine": one.seat.name,
+        "state": one.word,
+        "in_flight": one.in_flight,
+        "running": state.running,
+        "kv_usage": _usage(state),
+        "life": one.life,
+        "url": one.seat.base_url,
+        "managed": one.seat.managed,
+        "override": _override(one.seat, stands),
+        "held": any(two.subject == TARGET + one.seat.name for two in stands),
+    }
+
+
+def _upkeep(one: Seen, notes: Mapping[str, UpkeepNote]) -> dict[str, Any]:
+    note = notes.get(one.seat.name)
+    return {"upkeep": None if note is None else msgspec.to_builtins(note)}
+
+
+def _measured(note: EngineMeasurement | None) -> dict[str, Any] | None:
+    """When its speed was found out, how, and what was sent to it for that."""
+    if note is None:
+        return None
+    return {name: getattr(note, name) for name in note.__struct_fields__ if name != "engine"}
+
+
+def _promised_us(settings: Settings) -> tuple[int | None, int | None]:
+    """The tightest first token and the tightest further one that policies promise."""
+    slos = [rule.slo for rule in settings.policies]
+    promised = ([one.ttft_ms for one in slos], [one.tpot_ms for one in slos])
+    ttft, tpot = (min((ms for ms in some if ms is not None), default=None) for some in promised)
+    return None if ttft is None else round(ttft * 1e3), None if tpot is None else round(tpot * 1e3)
+
+
+def _way(round_trip_us: int | None, promised_us: int | None) -> dict[str, Any]:
+    """The round trip, and whether it is much of the tightest promise."""
+    return {"round_trip_us": round_trip_us, "far": far(round_trip_us, promised_us)}
+
+
+def _steps(state: EngineState, promised_us: int | None) -> dict[str, Any]:
+    """A step full of prompts; where it breaks the promise of each token, a budget that does not."""
+    known, pace = state.step, state.step_feedback
+    if known is None:
+        return {"full_step_us": None, "breaks_tpot": None, "prefill_budget_advised": None}
+    step = StepModel(*(pace * s for s in (known.a_s, known.b_s, known.c_s, known.d_s, known.t0_s)))
+    full_us, advised = round(1e6 * full_step_s(step, state.prefill_budget_tokens)), None
+    breaks = promised_us is not None and full_us > promised_us
+    if promised_us is not None and breaks:
+        advised = prefill_budget(
+            step, tpot_s=promised_us / 1e6, kv_tokens=state.kv_capacity_tokens,
+            max_sequences=state.max_num_seqs,
+        )  # fmt: skip
+    return {"full_step_us": full_us, "breaks_tpot": breaks, "prefill_budget_advised": advised}
+
+
+def _usage(state: EngineState) -> float | None:
+    if state.health is not Health.HEALTHY or state.kv_capacity_tokens <= 0:
+        return None
+    return state.kv_used_tokens / state.kv_capacity_tokens
+
+
+def _override(seat: EngineSeat, stands: Sequence[Override]) -> str | None:
+    """What keeps every model's requests away."""
+    found = barred(stands, "", [verbs.Place(seat.name, own=True)]).get(seat.name)
+    return None if found is None else found[1]
+
+
+VERBS = (engines_status, engines_drain, engines_resume, engines_restart)

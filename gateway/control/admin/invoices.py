@@ -1,0 +1,168 @@
+"""The verbs of `breakeven invoices`: what providers and clouds billed, beside the books."""
+
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from datetime import date
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from gateway.auth import APPLY, INVOICES
+from gateway.config.settings import Settings
+from gateway.control.admin.verb import NUMBER_LIMIT, Nothing, Place, Refused, listed, verb
+from ledger.entered import project_teams
+from ledger.invoices import books as invoices
+from ledger.invoices.books import GPU, PROVIDER, Manner, Stored
+from ledger.invoices.files import FORMATS, InvoiceError, InvoiceLine, parse
+from ledger.invoices.reconcile import Booked, Row, by_day_and_model, by_key, mapped, model_of
+
+LARGEST = 16 * 1024 * 1024  # bytes of a body
+By = Literal["day", "model", "project"]
+_Number = Annotated[int, msgspec.Meta(ge=1, le=NUMBER_LIMIT, description="as the list has it")]
+KEYS: dict[By, tuple[Callable[[InvoiceLine], str], Callable[[Booked], str]]] = {
+    "model": (lambda line: model_of(line.item), lambda one: model_of(one.model)),
+    "project": (lambda line: line.project or "", lambda one: one.project),
+}
+
+
+class Importing(msgspec.Struct, forbid_unknown_fields=True):
+    content: Annotated[str, msgspec.Meta(description="OpenAI's costs as JSON, a CSV, or FOCUS")]
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=200, description="the file's")]
+    provider: Annotated[str, msgspec.Meta(description="that sent it")] | None = None
+    pool: Annotated[str, msgspec.Meta(description="whose GPUs it is for")] | None = None
+    format: (
+        Annotated[str, msgspec.Meta(description=f"{', '.join(FORMATS)}; told from it")] | None
+    ) = None
+
+
+class Comparing(msgspec.Struct, forbid_unknown_fields=True):
+    invoice: _Number
+    by: By = "day"
+    projects: Annotated[
+        dict[str, str], msgspec.Meta(description="teams by project, over those entered")
+    ] = {}
+
+
+class Posting(msgspec.Struct, forbid_unknown_fields=True):
+    invoice: _Number
+    manner: Annotated[
+        Literal["whole", "replaces", "adds"],
+        msgspec.Meta(description="adds: owed beside the books; replaces: corrects another"),
+    ] = "whole"
+    look: Annotated[bool, msgspec.Meta(description="only say what it would add, by day")] = False
+
+
+@verb(
+    "GET /invoices",
+    INVOICES,
+    "invoices list",
+    "Every imported invoice, the latest first",
+    Nothing,
+)
+def invoices_list(place: Place, _: Nothing) -> dict[str, Any]:
+    with place.ledger.connect() as connection:
+        return listed(msgspec.to_builtins([asdict(one) for one in invoices.stored(connection)]))
+
+
+@verb(
+    "POST /invoices/import",
+    INVOICES + APPLY,
+    "invoices import",
+    "Read an invoice; it is beside the books until it is posted",
+    Importing,
+    largest=LARGEST,
+)
+def invoices_import(place: Place, given: Importing) -> dict[str, Any]:
+    party = _party(place.settings, given.provider, given.pool)
+    if given.format is not None and given.format not in FORMATS:
+        words = f"there is no format `{given.format}`; there are {', '.join(FORMATS)}"
+        raise Refused(words, param="format")
+    try:
+        found = parse(given.content, given.format)
+    except InvoiceError as error:
+        words = f"{given.name} is no invoice that can be read; nothing was imported\n{error}"
+        raise Refused(words, param="content") from error
+    number = invoices.store(
+        place.ledger, found, party=party, name=given.name, by=place.by, at_us=place.now_us
+    )
+    return {"invoice": number, "lines": len(found.lines), "total_pusd": found.total_pusd}
+
+
+@verb(
+    "POST /invoices/compare",
+    INVOICES,
+    "invoices show",
+    "What differs from the books, where, and what explains it",
+    Comparing,
+)
+def invoices_compare(place: Place, given: Comparing) -> dict[str, Any]:
+    with place.ledger.connect() as connection:
+        invoice = invoices.find(connection, given.invoice)
+        provider = invoice.party.removeprefix(PROVIDER)
+        known = project_teams(connection, provider, place.now_us)
+        lines = mapped(invoices.lines_of(connection, given.invoice), {**known, **given.projects})
+        booked = invoices.booked(connection, invoice.party, invoice.first_day, invoice.last_day)
+    if invoice.party.startswith(GPU):  # a resource of a cloud is no model: days are compared
+        lines = [replace(line, item=invoice.party.removeprefix(GPU)) for line in lines]
+    rows = [_told(*row) for row in _rows(invoice, lines, booked, given.by)]
+    found: dict[str, Any] = msgspec.to_builtins(
+        {"invoice": asdict(invoice), "by": given.by, "rows": rows}
+    )
+    return found
+
+
+@verb(
+    "POST /invoices/post",
+    INVOICES + APPLY,
+    "invoices post",
+    "Bring the books to an invoice by adjustments, one a day",
+    Posting,
+)
+def invoices_post(place: Place, given: Posting) -> dict[str, Any]:
+    manner, number = Manner(given.manner), given.invoice
+    if given.look:
+        with place.ledger.connect() as connection:
+            invoice = invoices.find(connection, number)
+            days = invoices.differences(connection, invoice, manner)
+        found: dict[str, Any] = msgspec.to_builtins(asdict(invoice))
+        seen = {"invoice": number, "posted_pusd": _by_day(days), "of": found}
+        if place.now_us >= invoices.postable_us(invoice):
+            return seen
+        until_us = invoices.postable_us(invoice)
+        return {**seen, "waits": {"until_us": until_us, "why": invoices.too_early(invoice)}}
+    days = invoices.post(place.ledger, number, by=place.by, at_us=place.now_us, manner=manner)
+    return {"invoice": number, "posted_pusd": _by_day(days)}
+
+
+def _by_day(days: dict[date, int]) -> dict[str, int]:
+    return {str(day): pusd for day, pusd in days.items()}
+
+
+def _party(settings: Settings, provider: str | None, pool: str | None) -> str:
+    if (provider is None) == (pool is None):
+        raise Refused("say whose invoice it is: --provider NAME, or --pool NAME for GPUs")
+    if provider is not None:
+        if provider not in settings.providers:
+            words = f"there is no provider `{provider}` in the configuration"
+            raise Refused(words, param="provider")
+        return f"{PROVIDER}{provider}"
+    if pool not in settings.pools:
+        raise Refused(f"there is no pool `{pool}` in the configuration", param="pool")
+    return f"{GPU}{pool}"
+
+
+def _rows(
+    invoice: Stored, lines: list[InvoiceLine], booked: list[Booked], by: By
+) -> list[tuple[str, Row]]:
+    if by in KEYS:
+        return [("", row) for row in by_key(lines, booked, KEYS[by])]
+    days = by_day_and_model(lines, booked, places=invoice.places)
+    return [(str(day), row) for day, rows in days.items() for row in rows]
+
+
+def _told(day: str, row: Row) -> dict[str, Any]:
+    told = asdict(row) | {"difference_pusd": row.difference_pusd}
+    return {"day": day, **told} if day else told
+
+
+VERBS = (invoices_list, invoices_compare, invoices_import, invoices_post)

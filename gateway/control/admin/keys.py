@@ -1,0 +1,361 @@
+"""The verbs of `breakeven keys`: list, make, rotate, revoke.
+
+Nobody hands on what they do not hold: a key's scopes, models, residency, tags and end bound those
+of the keys that it makes. Who may act for one team makes keys of that team alone, and has no
+members to name another by; a key of another team is not there for them.
+"""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import msgspec
+from sqlalchemy.orm import Session
+
+from gateway.auth import EVERY_TEAM, INFERENCE, KEYS
+from gateway.config.settings import resolve_model
+from gateway.control.admin.policies import Note
+from gateway.control.admin.verb import Place, Refused, listed, verb
+from gateway.control.override_changes import Impossible, span_us
+from gateway.control.people import OPEN, PERSON
+from gateway.control.roles import ROLES, Role, Scope, lacking, role_of
+from gateway.request.routes import allowed
+from ledger.identity import keychanges
+from ledger.identity.keychanges import Author, KnownKey
+from ledger.identity.keys import CreatedKey, Identity, IdentityError, KeySpec
+from ledger.identity.pepper import agreed_pepper
+
+DAY_US = 86_400_000_000
+OVERLAP = "1h"
+MOST_DAYS = 36_500
+PAGE = 1_000  # keys
+
+_Text = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
+_Days = Annotated[int, msgspec.Meta(ge=1, le=MOST_DAYS, description="expires after so many days")]
+_Id = Annotated[str, msgspec.Meta(max_length=64, description="as the list has it")]
+
+
+class TeamsKey(msgspec.Struct, forbid_unknown_fields=True):
+    """What a key of one's own team may be given. `role` or `scopes`; else it asks models."""
+
+    name: _Text
+    user: _Text | None = None
+    role: Role | None = None
+    scopes: Annotated[list[Scope], msgspec.Meta(min_length=1)] | None = None
+    models: Annotated[list[_Text], msgspec.Meta(max_length=100)] | None = None
+    internal_only: bool = False
+    days: _Days | None = None
+    note: Note | None = None
+
+
+class AnyKey(msgspec.Struct, forbid_unknown_fields=True):
+    """And one of any team; organisation, team and user are made when missing."""
+
+    name: _Text
+    team: _Text = "default"
+    org: _Text = "default"
+    user: _Text | None = None
+    role: Role | None = None
+    scopes: Annotated[list[Scope], msgspec.Meta(min_length=1)] | None = None
+    models: Annotated[list[_Text], msgspec.Meta(max_length=100)] | None = None
+    internal_only: bool = False
+    tags: Annotated[dict[_Text, _Text], msgspec.Meta(max_length=16)] | None = None
+    days: _Days | None = None
+    note: Note | None = None
+
+
+class Listing(msgspec.Struct, forbid_unknown_fields=True):
+    """A page of the list, in the order in which keys were made."""
+
+    limit: Annotated[int, msgspec.Meta(ge=1, le=PAGE)] = PAGE
+    after: Annotated[_Id, msgspec.Meta(description="the `last_id` of the page before")] | None = (
+        None
+    )
+
+
+class Rotating(msgspec.Struct, forbid_unknown_fields=True):
+    key_id: _Id
+    overlap: Annotated[
+        str, msgspec.Meta(description="how long the old one goes on: `90s`, `30m`, `2h`, `7d`")
+    ] = OVERLAP
+    days: (
+        Annotated[
+            int, msgspec.Meta(ge=1, le=MOST_DAYS, description="of the new one; default: as the old")
+        ]
+        | None
+    ) = None
+    note: Note | None = None
+
+
+class Revoking(msgspec.Struct, forbid_unknown_fields=True):
+    key_id: _Id
+    note: Note | None = None
+
+
+@verb(
+    "GET /keys",
+    KEYS,
+    "keys list",
+    "The team's keys, or with `keys:all` everybody's; never a token",
+    Listing,
+)
+def keys_list(place: Place, given: Listing) -> dict[str, Any]:
+    whose = place.identity
+    team = None if whose is None or _acts_for_all(whose) else whose.team_id
+    with Session(place.ledger) as session:
+        after = given.after and _within_reach(place, session, given.after, param="after")
+        found = keychanges.known_keys(
+            session.connection(), team, after=after or None, most=given.limit + 1
+        )
+    page = found[: given.limit]
+    return {
+        **listed([_document(one, place.now_us) for one in page]),
+        "first_id": page[0].id if page else None,
+        "last_id": page[-1].id if page else None,
+        "has_more": len(found) > len(page),
+    }
+
+
+@verb(
+    "POST /keys",
+    KEYS,
+    "keys create",
+    "Make a key of one's own team; its token is shown once",
+    TeamsKey,
+)
+def keys_create(place: Place, given: TeamsKey) -> dict[str, Any]:
+    """For one's own team: what the key at hand has beside its scopes is inherited."""
+    whose = place.identity
+    wide = AnyKey(
+        name=given.name, user=given.user, role=given.role, scopes=given.scopes,
+        models=given.models, internal_only=given.internal_only, days=given.days, note=given.note,
+    )  # fmt: skip
+    if whose is None:
+        return keys_create_any.work(place, wide)
+    if not whose.team_id:
+        raise Refused("people have no team of their own: name the key's (`--team`)", param="team")
+    wide.team, wide.org, wide.tags = whose.team_id, whose.org_id, dict(whose.tags)
+    if whose.models is not None and given.models is None:
+        wide.models = list(whose.models)
+    wide.internal_only = given.internal_only or whose.residency == "internal_only"
+    return keys_create_any.work(place, wide)
+
+
+@verb(
+    "POST /keys/any",
+    KEYS + EVERY_TEAM,
+    "keys create",
+    "Make a key of any team; its token is shown once",
+    AnyKey,
+)
+def keys_create_any(place: Place, given: AnyKey) -> dict[str, Any]:
+    spec = KeySpec(
+        name=given.name,
+        team=given.team,
+        org=given.org,
+        user=given.user,
+        scopes=_scopes(given),
+        models=None if given.models is None else tuple(given.models),
+        residency="internal_only" if given.internal_only else "any",
+        tags=tuple((given.tags or {}).items()),
+        expires_us=None if given.days is None else place.now_us + given.days * DAY_US,
+    )
+    for name in spec.models or ():
+        _refuse_unknown(place, name)
+    _refuse_excess(place.identity, spec.scopes, spec.models, spec.residency)
+    with Session(place.ledger) as session, session.begin():
+        author, pepper = _author(place, given.note), _pepper(place, session)
+        _refuse_another_teams_user(place.identity, session, spec.user)
+        ends_us = _own_end(place.identity, session)
+        if spec.expires_us is None:
+            spec = replace(spec, expires_us=ends_us)
+        _refuse_later(spec.expires_us, ends_us)
+        made = keychanges.make(session, spec, author, pepper=pepper)
+    return _shown_once(made, spec.team, spec.org)
+
+
+@verb(
+    "POST /keys/rotate",
+    KEYS,
+    "keys rotate",
+    "Make a key that may do the same; the old one goes on for a while",
+    Rotating,
+)
+def keys_rotate(place: Place, given: Rotating) -> dict[str, Any]:
+    ends_us = place.now_us + _overlap_us(given.overlap)
+    expires_us = None if given.days is None else place.now_us + given.days * DAY_US
+    with Session(place.ledger) as session, session.begin():
+        old = _within_reach(place, session, given.key_id)
+        models = None if old.models is None else tuple(old.models)
+        _refuse_excess(place.identity, old.scopes, models, old.residency)
+        _refuse_other_tags(place.identity, old)
+        lasts_until = old.expires_us if expires_us is None else expires_us
+        _refuse_later(lasts_until, _own_end(place.identity, session))
+        made = keychanges.rotate(
+            session, given.key_id, _author(place, given.note),
+            pepper=_pepper(place, session), ends_us=ends_us, expires_us=expires_us,
+        )  # fmt: skip
+        after = keychanges.find(session.connection(), given.key_id)
+    told = _shown_once(made, old.team, old.org)
+    return {**told, "replaces": given.key_id, "until": _moment(after.over_us or ends_us)}
+
+
+@verb(
+    "POST /keys/revoke",
+    KEYS,
+    "keys revoke",
+    "Revoke a key: every worker refuses it within a second",
+    Revoking,
+)
+def keys_revoke(place: Place, given: Revoking) -> dict[str, Any]:
+    whose = place.identity
+    with Session(place.ledger) as session, session.begin():
+        old = _within_reach(place, session, given.key_id)
+        if whose is not None and not _acts_for_all(whose):
+            _refuse_excess(whose, old.scopes, None, "any", models_too=False)
+        keychanges.revoke(session, given.key_id, _author(place, given.note))
+    return {"key_id": given.key_id, "state": "revoked"}
+
+
+def _within_reach(
+    place: Place, session: Session, key_id: str, *, param: str = "key_id"
+) -> KnownKey:
+    """A key of another team is told from none by nobody who acts for one team."""
+    whose, missing = place.identity, f"no key has the id `{key_id}`"
+    try:
+        found = keychanges.find(session.connection(), key_id)
+    except IdentityError:
+        raise Refused(missing, kind="no_such_key", param=param) from None
+    if whose is not None and not _acts_for_all(whose) and found.team != whose.team_id:
+        raise Refused(missing, kind="no_such_key", param=param)
+    return found
+
+
+def _refuse_excess(
+    whose: Identity | None,
+    scopes: tuple[str, ...] | list[str],
+    models: tuple[str, ...] | None,
+    residency: str,
+    *,
+    models_too: bool = True,
+) -> None:
+    """What a key may do is the most that it hands on; the host's own command line has no bounds."""
+    if whose is None:
+        return
+    if missing := lacking(whose.scopes | _made_for_others(whose), scopes):
+        words = f"this key lacks {', '.join(f'`{one}`' for one in missing)}, and cannot hand it on"
+        raise Refused(words, kind="forbidden", param="scopes")
+    if not models_too:
+        return
+    wide = models is None or not all(allowed(whose.models, name, name) for name in models)
+    if whose.models is not None and wide:
+        words = f"this key may use {', '.join(whose.models) or 'no model'} alone"
+        raise Refused(words, kind="forbidden", param="models")
+    if whose.residency == "internal_only" != residency:
+        words = "requests of this key never leave the network; nor do those of keys that it makes"
+        raise Refused(words, kind="forbidden", param="internal_only")
+
+
+def _refuse_another_teams_user(whose: Identity | None, session: Session, user: str | None) -> None:
+    """What that user may spend and is billed is none of this team's affair."""
+    if whose is None or user is None or _acts_for_all(whose):
+        return
+    teams = keychanges.teams_of(session.connection(), user)
+    if teams and whose.team_id not in teams:
+        words = f"`{user}` is a user of another team: let somebody with `keys:all` make this key"
+        raise Refused(words, kind="forbidden", param="user")
+
+
+def _refuse_other_tags(whose: Identity | None, old: KnownKey) -> None:
+    """Tags open and close policies; to rotate a key is to be given it."""
+    if whose is None or _acts_for_all(whose) or dict(whose.tags) == (old.tags or {}):
+        return
+    words = f"key `{old.id}` has other tags than this one: let somebody with `keys:all` rotate it"
+    raise Refused(words, kind="forbidden", param="key_id")
+
+
+def _own_end(whose: Identity | None, session: Session) -> int | None:
+    """When the key that asks ends by itself; people and the command line do not."""
+    if whose is None or whose.key_id in (PERSON, OPEN):
+        return None
+    return keychanges.find(session.connection(), whose.key_id).expires_us
+
+
+def _refuse_later(expires_us: int | None, ends_us: int | None) -> None:
+    """Or a key with an end would only have to make another one."""
+    if ends_us is not None and (expires_us is None or expires_us > ends_us):
+        words = f"this key ends at {_moment(ends_us)}: say `days` that end no later"
+        raise Refused(words, kind="forbidden", param="days")
+
+
+def _scopes(given: AnyKey) -> tuple[str, ...]:
+    if given.role is not None and given.scopes is not None:
+        raise Refused("a role or scopes, not both: a role is a set of scopes", param="role")
+    if given.role is not None:
+        return tuple(sorted(ROLES[given.role]))
+    return tuple(str(one) for one in given.scopes or (Scope.INFERENCE,))
+
+
+def _refuse_unknown(place: Place, name: str) -> None:
+    """A key for a model that nobody has would be refused with every request."""
+    models = place.settings.models
+    if name not in models and resolve_model(place.settings, name) is None:
+        known = ", ".join(f"`{one}`" for one in models) or "none"
+        words = f"there is no model named `{name}`; the configuration has {known}"
+        raise Refused(words, param="models")
+
+
+def _acts_for_all(whose: Identity) -> bool:
+    return KEYS + EVERY_TEAM in whose.scopes
+
+
+def _made_for_others(whose: Identity) -> frozenset[str]:
+    """A person asks no model, for nobody would pay; keys for those who do are theirs to make."""
+    person = whose.key_id == PERSON and _acts_for_all(whose)
+    return frozenset({INFERENCE}) if person else frozenset()
+
+
+def _overlap_us(words: str) -> int:
+    try:
+        return span_us(words)
+    except Impossible as error:
+        raise Refused(str(error), param="overlap") from None
+
+
+def _author(place: Place, note: str | None) -> Author:
+    return Author(place.by, note, place.now_us)
+
+
+def _pepper(place: Place, session: Session) -> bytes:
+    return agreed_pepper(session.connection(), place.settings.state.resolve())
+
+
+def _shown_once(made: CreatedKey, team: str, org: str) -> dict[str, Any]:
+    return {"key_id": made.key_id, "token": made.token, "team": team, "org": org}
+
+
+def _document(key: KnownKey, now_us: int) -> dict[str, Any]:
+    return {
+        "key_id": key.id,
+        "name": key.name,
+        "org": key.org,
+        "team": key.team,
+        "user": key.user,
+        "scopes": key.scopes,
+        "role": role_of(key.scopes),
+        "models": key.models,
+        "state": key.state(now_us),
+        "created": _day(key.created_us),
+        "expires": None if key.over_us is None else _day(key.over_us),
+    }
+
+
+def _day(at_us: int) -> str:
+    return datetime.fromtimestamp(at_us / 1e6, UTC).date().isoformat()
+
+
+def _moment(at_us: int) -> str:
+    return f"{datetime.fromtimestamp(at_us / 1e6, UTC):%Y-%m-%d %H:%M:%S UTC}"
+
+
+VERBS = (keys_list, keys_create, keys_create_any, keys_rotate, keys_revoke)

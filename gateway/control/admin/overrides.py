@@ -1,0 +1,144 @@
+"""The verbs of `breakeven target` and `breakeven route`: what is held over the policies."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from gateway.auth import APPLY, OPERATIONS
+from gateway.control import override_changes as verbs
+from gateway.control.admin.policies import Note
+from gateway.control.admin.verb import Nothing, Place, listed, verb
+from gateway.followers import FOLLOW_S
+from gateway.policies.overrides import until
+from ledger.overrides import Override
+
+_Target = Annotated[
+    str, msgspec.Meta(description="`pool:NAME`, `pool:NAME/0`, a provider, or its model")
+]
+_Lasts = Annotated[str, msgspec.Meta(description="how long: `90s`, `30m`, `2h`, `7d`")]
+_Model = Annotated[str, msgspec.Meta(description="this model alone; default: all")]
+
+
+class Disabling(msgspec.Struct, forbid_unknown_fields=True):
+    target: _Target
+    lasts: _Lasts | None = None
+    note: Note | None = None
+
+
+class Enabling(msgspec.Struct, forbid_unknown_fields=True):
+    target: _Target
+    note: Note | None = None
+
+
+class Forcing(msgspec.Struct, forbid_unknown_fields=True):
+    to: Annotated[
+        Literal["own", "api"], msgspec.Meta(description="own: no API; api: no own engine")
+    ]
+    model: _Model | None = None
+    lasts: _Lasts | None = None
+    note: Note | None = None
+
+
+class Releasing(msgspec.Struct, forbid_unknown_fields=True):
+    model: _Model | None = None
+    note: Note | None = None
+
+
+def author(place: Place, note: str | None, lasts: str | None = None) -> verbs.Author:
+    until_us = None if lasts is None else place.now_us + verbs.span_us(lasts)
+    return verbs.Author(place.by, note, place.now_us, until_us)
+
+
+def document(one: Override) -> dict[str, Any]:
+    kind, _, name = one.subject.partition(":")
+    return {
+        kind: name,
+        "says": one.says,
+        "until": until(one).removeprefix(" until ") or None,
+        "by": one.actor,
+        "note": one.note,
+        "number": one.number,
+    }
+
+
+@verb(
+    "GET /targets",
+    OPERATIONS,
+    "target list",
+    "Every name that can be disabled, and what operators hold over policies",
+    Nothing,
+)
+def targets_list(place: Place, _: Nothing) -> dict[str, Any]:
+    stands = verbs.in_force(place.ledger, place.now_us)
+    return {
+        "targets": verbs.target_names(place.settings),
+        "overrides": [document(one) for one in stands],
+        "unserved": verbs.unserved(place.settings, stands),
+    }
+
+
+@verb(
+    "GET /routes",
+    OPERATIONS,
+    "route list",
+    "What operators hold over policies at this moment",
+    Nothing,
+)
+def routes_list(place: Place, _: Nothing) -> dict[str, Any]:
+    return listed([document(one) for one in verbs.in_force(place.ledger, place.now_us)])
+
+
+@verb(
+    "POST /targets/disable",
+    OPERATIONS + APPLY,
+    "target disable",
+    f"Send no new request to a target; gateways follow within {FOLLOW_S:g} s",
+    Disabling,
+)
+def targets_disable(place: Place, given: Disabling) -> dict[str, Any]:
+    by = author(place, given.note, given.lasts)
+    return _said(place, [verbs.disable(place.ledger, place.settings, given.target, by)])
+
+
+@verb(
+    "POST /targets/enable",
+    OPERATIONS + APPLY,
+    "target enable",
+    "Let requests go to a target again",
+    Enabling,
+)
+def targets_enable(place: Place, given: Enabling) -> dict[str, Any]:
+    return _said(place, verbs.enable(place.ledger, given.target, author(place, given.note)))
+
+
+@verb(
+    "POST /routes/force",
+    OPERATIONS + APPLY,
+    "route force",
+    "Send requests to own engines alone, or to APIs alone",
+    Forcing,
+)
+def routes_force(place: Place, given: Forcing) -> dict[str, Any]:
+    by = author(place, given.note, given.lasts)
+    return _said(place, [verbs.force(place.ledger, place.settings, given.to, given.model, by)])
+
+
+@verb(
+    "POST /routes/release",
+    OPERATIONS + APPLY,
+    "route release",
+    "Let policies decide again",
+    Releasing,
+)
+def routes_release(place: Place, given: Releasing) -> dict[str, Any]:
+    by = author(place, given.note)
+    return _said(place, [verbs.release(place.ledger, place.settings, given.model, by)])
+
+
+def _said(place: Place, said: list[Override]) -> dict[str, Any]:
+    """With the models that are left without a target."""
+    left = verbs.unserved(place.settings, verbs.in_force(place.ledger, place.now_us))
+    return {"overrides": [document(one) for one in said], "unserved": left}
+
+
+VERBS = (targets_list, targets_disable, targets_enable, routes_list, routes_force, routes_release)

@@ -1,0 +1,164 @@
+"""The verbs of `breakeven policy`: sets judged, compared, put in force, taken back."""
+
+import os
+from typing import Annotated, Any
+
+import msgspec
+
+from gateway.auth import APPLY_POLICIES, POLICIES
+from gateway.config.settings import version
+from gateway.config.surroundings import names_of_keys
+from gateway.control import policy_changes
+from gateway.control.admin.verb import NOTE_LIMIT, NUMBER_LIMIT, Nothing, Place, listed, verb
+from gateway.control.override_changes import Author
+from gateway.followers import FOLLOW_S
+from gateway.policies.sets import examine_set
+
+LISTED, LISTED_MOST = 20, 100
+
+_Policies = Annotated[
+    str, msgspec.Meta(description="YAML with `policies`, as a configuration file has them")
+]
+Name = Annotated[
+    str, msgspec.Meta(max_length=200, description="what to call the set in what is told of it")
+]
+Note = Annotated[str, msgspec.Meta(max_length=NOTE_LIMIT, description="why")]
+_Follows = Annotated[
+    int,
+    msgspec.Meta(
+        ge=0,
+        le=NUMBER_LIMIT,
+        description="the set that its author saw in force; another by now is a 409",
+    ),
+]
+
+
+_Set = Annotated[
+    int, msgspec.Meta(ge=0, le=NUMBER_LIMIT, description="of the history; default: the last")
+]
+
+
+class Judged(msgspec.Struct, forbid_unknown_fields=True):
+    policies: _Policies
+    name: Name = "the set"
+
+
+class GivenSet(msgspec.Struct, forbid_unknown_fields=True):
+    policies: _Policies
+    note: Note | None = None
+    follows: _Follows | None = None
+    name: Name = "the set"
+
+
+class GoingBack(msgspec.Struct, forbid_unknown_fields=True):
+    set: _Set | None = None
+    to_file: Annotated[bool, msgspec.Meta(description="those of the configuration file")] = False
+    note: Note | None = None
+    follows: _Follows | None = None
+    look: Annotated[bool, msgspec.Meta(description="only say what would change")] = False
+
+
+class Past(msgspec.Struct, forbid_unknown_fields=True):
+    limit: Annotated[int, msgspec.Meta(ge=1, le=LISTED_MOST)] = LISTED
+
+
+@verb("GET /policies", POLICIES, "policy show", "The policies in force, and since when", Nothing)
+def policies_show(place: Place, _: Nothing) -> dict[str, Any]:
+    document, stored, rules = policy_changes.shown(place.ledger, place.settings)
+    stands = stored is not None and stored.document is not None and rules.fault is None
+    source = "the ledger" if stands else policy_changes.FILE
+    promises = [
+        {"policy": one.name, **one.slo.model_dump(include={"ttft_ms", "tpot_ms", "attainment"})}
+        for one in rules.settings.policies
+        if one.slo.ttft_ms is not None or one.slo.tpot_ms is not None
+    ]
+    return {**document, "fault": rules.fault, "source": source, "promises": promises}
+
+
+@verb(
+    "POST /policies/check",
+    POLICIES,
+    "policy check",
+    "Every fault of a set; puts nothing in force",
+    Judged,
+)
+def policies_check(place: Place, given: Judged) -> dict[str, Any]:
+    known = names_of_keys(place.settings, os.environ)
+    return policy_changes.checked(examine_set(given.policies, place.settings, given.name, known))
+
+
+@verb(
+    "POST /policies/diff",
+    POLICIES,
+    "policy diff",
+    "What a set would change, line by line",
+    Judged,
+)
+def policies_diff(place: Place, given: Judged) -> dict[str, Any]:
+    change = policy_changes.fitting(given.policies, place.settings, given.name)
+    return {"changes": policy_changes.changes(place.ledger, place.settings, change.new)}
+
+
+@verb(
+    "GET /policies/history",
+    POLICIES,
+    "policy history",
+    "Which sets were put in force, when and by whom, the newest first",
+    Past,
+)
+def policies_history(place: Place, given: Past) -> dict[str, Any]:
+    return listed(policy_changes.past(place.ledger, place.settings, given.limit))
+
+
+@verb(
+    "POST /policies/apply",
+    APPLY_POLICIES,
+    "policy apply",
+    f"Put a set in force; gateways follow within {FOLLOW_S:g} s",
+    GivenSet,
+)
+def policies_apply(place: Place, given: GivenSet) -> dict[str, Any]:
+    change = policy_changes.fitting(given.policies, place.settings, given.name)
+    return _put(place, change, given.note, given.follows)
+
+
+@verb(
+    "POST /policies/rollback",
+    APPLY_POLICIES,
+    "policy rollback",
+    "Put an earlier set in force again, as a new entry of the history",
+    GoingBack,
+)
+def policies_rollback(place: Place, given: GoingBack) -> dict[str, Any]:
+    change = policy_changes.earlier(place.ledger, place.settings, given.set, to_file=given.to_file)
+    if given.look:
+        lines = policy_changes.changes(place.ledger, place.settings, change.new)
+        return _told(policy_changes.newest(place.ledger), lines, change, place)
+    return _put(place, change, given.note, given.follows)
+
+
+def _put(
+    place: Place, change: policy_changes.Change, note: str | None, follows: int | None
+) -> dict[str, Any]:
+    lines = policy_changes.changes(place.ledger, place.settings, change.new)
+    number = policy_changes.newest(place.ledger)
+    if lines:
+        author = Author(place.by, note, place.now_us)
+        number = policy_changes.put_in_force(place.ledger, change, author, follows=follows)
+    return _told(number, lines, change, place)
+
+
+def _told(
+    number: int, lines: list[str], change: policy_changes.Change, place: Place
+) -> dict[str, Any]:
+    return {"set": number, "changes": lines, "version": version(change.new), "by": place.by}
+
+
+VERBS = (
+    policies_show,
+    policies_check,
+    policies_diff,
+    policies_history,
+    policies_apply,
+    policies_rollback,
+)

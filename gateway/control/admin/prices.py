@@ -1,0 +1,204 @@
+"""The verbs of `breakeven prices`: what counts, what to doubt, imports that somebody approves.
+
+A file's text is always sent along: nothing is read from a path, wherever the verb is done. What an
+import stores is approved by the word of a difference that was seen (`approves`); another one by
+then is refused.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from functools import partial
+from hashlib import sha256
+from typing import Annotated, Any
+
+import msgspec
+
+from gateway.auth import APPLY, PRICES
+from gateway.config.settings import Settings
+from gateway.control.admin.verb import Place, Refused, listed, verb
+from gateway.control.pricing.configured import names_in_use, price_aliases
+from gateway.control.pricing.plain import flag_json, plan_json, price_json, record_json
+from gateway.control.pricing.sources import PriceText, Source, source_of
+from gateway.followers import FOLLOW_S
+from ledger.prices.book import Price, PriceBook
+from ledger.prices.bundled import bundled_seed
+from ledger.prices.diff import Entry, Plan, Status, approved, planned
+from ledger.prices.drafts import BUNDLED_RANK
+from ledger.prices.flags import Flag, PriceFlag, flags
+from ledger.prices.stored import (
+    import_approved,
+    load_price_book,
+    read_days,
+    records_of,
+    stored_prices,
+)
+
+LARGEST = 16 * 1024 * 1024  # bytes of a body: LiteLLM's map is two
+_All = Annotated[bool, msgspec.Meta(description="all names, not only what the configuration uses")]
+_Patterns = Annotated[list[str], msgspec.Meta(description="only names like these: `openai/*`")]
+
+
+class Shown(msgspec.Struct, forbid_unknown_fields=True):
+    name: Annotated[str, msgspec.Meta(description="provider/model, or a pattern")] | None = None
+    everything: _All = False
+
+
+class Checked(msgspec.Struct, forbid_unknown_fields=True):
+    everything: _All = False
+
+
+class Stated(msgspec.Struct, forbid_unknown_fields=True):
+    source: Annotated[
+        str, msgspec.Meta(description="`litellm`, `genai-prices`, or a file's name", max_length=200)
+    ]
+    content: Annotated[bytes, msgspec.Meta(description="the file, base64")] | None = None
+    read_on: Annotated[str, msgspec.Meta(description="YYYY-MM-DD; of a JSON map")] | None = None
+    only: _Patterns | None = None
+    book: Annotated[str, msgspec.Meta(description="the prices' name in the book")] | None = None
+
+
+class Approved(Stated):
+    """The same, with what its difference said."""
+
+    approves: Annotated[str, msgspec.Meta(description="as `/prices/diff` told it")] = ""
+
+
+@verb(
+    "GET /prices",
+    PRICES,
+    "prices show",
+    "The prices in force with their doubts; of one name also its versions",
+    Shown,
+)
+def prices_show(place: Place, given: Shown) -> dict[str, Any]:
+    settings, name = place.settings, given.name
+    book = load_price_book(place.ledger, price_aliases(settings))
+    single = name is not None and "*" not in name
+    names = [name] if name is not None and single else _names(settings, book, given.everything)
+    if name is not None and not single:
+        names = [one for one in book.names() if _like(one, [name])]
+    doubts: dict[str, list[PriceFlag]] = {}
+    for flag in _doubts(place, book, names):
+        doubts.setdefault(flag.name, []).append(flag)
+    shown = [price_json(one, book.find(one, place.now_us), doubts.get(one, ())) for one in names]
+    if not single:
+        return listed(shown)
+    history = [record_json(one) for one in records_of(place.ledger, shown[0]["name"] or names[0])]
+    return {**shown[0], "versions": history}
+
+
+@verb(
+    "GET /prices/check",
+    PRICES,
+    "prices check",
+    "Prices that are stale, expired, without a source, implausible, missing or unapproved",
+    Checked,
+)
+def prices_check(place: Place, given: Checked) -> dict[str, Any]:
+    book = load_price_book(place.ledger, price_aliases(place.settings))
+    names = _names(place.settings, book, given.everything)
+    found = [flag_json(one) for one in _doubts(place, book, names)]
+    return {"checked": len(names), "flags": found}
+
+
+@verb(
+    "POST /prices/diff",
+    PRICES,
+    "prices diff",
+    "What an import would change; stores nothing",
+    Stated,
+    largest=LARGEST,
+)
+def prices_diff(place: Place, given: Stated) -> dict[str, Any]:
+    found, plan = _look(place, given)
+    return {
+        **plan_json(plan),
+        "refused": len(found.refused),
+        "new_versions": len(plan.changes.rows),
+        "approves": _word(plan),
+    }
+
+
+@verb(
+    "POST /prices/import",
+    PRICES + APPLY,
+    "prices import",
+    f"Store an approved difference as new versions; gateways follow within {FOLLOW_S:g} s",
+    Approved,
+    largest=LARGEST,
+)
+def prices_import(place: Place, given: Approved) -> dict[str, Any]:
+    found, plan = _look(place, given)
+    if given.approves != _word(plan):
+        words = "what is approved is not what would be stored: look at the changes again"
+        raise Refused(words, kind="prices_moved", param="approves")
+    stamp = replace(found.stamp, actor=place.by)
+    if given.only:
+        stamp = replace(stamp, read_on=None)
+    again = partial(_planned, found, given.only)
+    done = import_approved(place.ledger, again, plan, stamp=stamp, at_us=place.now_us)
+    return {**plan_json(done), "stored": len(done.changes.rows), "by": stamp.actor}
+
+
+def _look(place: Place, given: Stated) -> tuple[Source, Plan]:
+    text = None if given.content is None else PriceText(given.source, given.content, given.read_on)
+    stored = stored_prices(place.ledger)
+    configured = place.settings.prices
+    found = source_of(text or given.source, given.book, configured, stored, place.now_us)
+    return found, _planned(found, given.only, stored, place.now_us)
+
+
+def _word(plan: Plan) -> str:
+    """Names what a person saw; the same whenever it is planned, unless something changed."""
+    told = (plan.book, approved(plan))
+    return sha256(msgspec.json.encode(told, order="deterministic")).hexdigest()[:32]
+
+
+def _planned(
+    found: Source, only: Sequence[str] | None, stored: Sequence[Price], at_us: int
+) -> Plan:
+    return planned(
+        stored, found.drafts, book=found.book, only=partial(_like, patterns=only), at_us=at_us
+    )
+
+
+def _like(name: str, patterns: Sequence[str] | None) -> bool:
+    return not patterns or any(fnmatchcase(name.lower(), one.lower()) for one in patterns)
+
+
+def _names(settings: Settings, book: PriceBook, everything: bool) -> list[str]:
+    """What the configuration uses and what files and people have stated; or all there is."""
+    used = names_in_use(settings)
+    if everything:
+        return sorted({*used, *book.names()})
+    stated = [
+        name
+        for name in book.names()
+        if any(price.rank > BUNDLED_RANK for versions in book.books_of(name) for price in versions)
+    ]
+    return sorted({*used, *stated})
+
+
+def _doubts(place: Place, book: PriceBook, names: Sequence[str]) -> list[PriceFlag]:
+    now_us = place.now_us
+    found = flags(book, names, now_us, read_on=read_days(place.ledger))
+    wanted = {price.name for name in names if (price := book.find(name, now_us))}
+    seed = [one for one in bundled_seed().drafts if one.name in wanted]
+    plan = planned(stored_prices(place.ledger), seed, book="litellm",
+                   only=wanted.__contains__, at_us=now_us)  # fmt: skip
+    changed = {one.name: one for one in plan.entries if one.status is Status.CHANGED}
+    for name in names:
+        price = book.find(name, now_us)
+        if price is not None and price.name in changed:
+            words = f"{_moved(changed[price.name])}: `breakeven prices diff --from litellm`"
+            found.append(PriceFlag(name, price.version, Flag.PENDING, words))
+    return sorted(found, key=lambda one: (one.name, one.flag))
+
+
+def _moved(entry: Entry) -> str:
+    kinds = ", ".join(sorted({one.kind for one in entry.amounts}))
+    return f"the bundled map states another price ({kinds})"
+
+
+VERBS = (prices_show, prices_check, prices_diff, prices_import)

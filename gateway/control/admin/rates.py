@@ -1,0 +1,241 @@
+"""The verbs of `breakeven rates`: what own GPUs and those who run them cost, by who says so."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import date
+from decimal import Decimal
+from typing import Annotated, Any
+
+import msgspec
+from sqlalchemy import Connection
+
+from gateway.auth import APPLY, CONTRACTS
+from gateway.config.declarations import contracts
+from gateway.config.settings import Settings
+from gateway.control.admin.policies import Note
+from gateway.control.admin.verb import Nothing, Place, Refused, verb
+from gateway.followers import FOLLOW_S
+from ledger.declared import Contract
+from ledger.entered import RATE, Entered, enter, entries, to_come
+from ledger.fleet.accrual import midnight_us
+from ledger.fleet.paidrates import Rate, carried, carry_rates, rate_of, standing_rates
+from ledger.money import PPM, MoneyError, split_largest_remainder, usd_exact, usd_to_pusd
+
+HOUR_S, WEEK_HOURS, MOST_USD = 3_600, 168, 1_000_000
+FURTHEST_YEARS = 10
+FURTHEST_US = FURTHEST_YEARS * 366 * 86_400 * 10**6
+
+_Pool = Annotated[str, msgspec.Meta(description="of the configuration")]
+_Usd = Annotated[Decimal, msgspec.Meta(description="dollars")]
+
+
+class Entering(msgspec.Struct, forbid_unknown_fields=True):
+    """What is left out stays as it is."""
+
+    pool: _Pool
+    source: Annotated[str, msgspec.Meta(min_length=1, max_length=300, description="of the rate")]
+    usd_per_hour: Annotated[Decimal, msgspec.Meta(description="of one GPU")] | None = None
+    ops_hours_per_week: (
+        Annotated[Decimal, msgspec.Meta(description="people's time on this pool")] | None
+    ) = None
+    ops_usd_per_hour: _Usd | None = None
+    since: (
+        Annotated[date, msgspec.Meta(description="first UTC day; without it: at once")] | None
+    ) = None
+    note: Note | None = None
+
+
+class Withdrawing(msgspec.Struct, forbid_unknown_fields=True):
+    pool: _Pool
+    note: Note | None = None
+
+
+@verb(
+    "GET /rates",
+    CONTRACTS,
+    "rates list",
+    "What GPUs and ops hours cost by pool, as configured and as entered, and who entered what",
+    Nothing,
+)
+def rates_list(place: Place, _: Nothing) -> dict[str, Any]:
+    declared = _declared(place.settings)
+    with place.ledger.connect() as connection:
+        found = entries(connection, RATE)
+        standing = standing_rates(connection, place.now_us)
+    later = to_come(found, place.now_us)
+    pools = []
+    for name, contract in declared.items():
+        one = standing.get(name)
+        pools.append(
+            {
+                "pool": name, "gpu_type": contract["gpu_type"],
+                "gpus": contract["gpus_per_replica"] * contract["replicas"],
+                "machine": contract["machine"], "simulated": contract["simulated"],
+                "in_force": _terms(carried(contract, one)), "configured": _terms(contract),
+                "entered": None if one is None or one.says is None else _entry(one),
+                "to_come": [_entry(each) for each in later if each.name == name],
+            }
+        )  # fmt: skip
+    return {"object": "list", "data": pools, "entries": [_entry(one) for one in found]}
+
+
+@verb(
+    "POST /rates",
+    CONTRACTS + APPLY,
+    "rates enter",
+    f"Enter a pool's rates, at once or from a day on; gateways follow within {FOLLOW_S:g} s",
+    Entering,
+)
+def rates_enter(place: Place, given: Entering) -> dict[str, Any]:
+    declared = _declared(place.settings)
+    names = _sharing(declared, given.pool)
+    from_us = _begins(given.since, place.now_us)
+    with place.ledger.begin() as connection:
+        standing = standing_rates(connection, place.now_us)
+        now = {name: carried(declared[name], standing.get(name)) for name in names}
+        said = [
+            _say(connection, place, name, rate, from_us=from_us, note=given.note)
+            for name, rate in _rates(given, now, place.settings).items()
+        ]
+        carry_rates(connection, place.now_us)
+    return {"entered": [_entry(one) for one in said], "by": place.by}
+
+
+@verb(
+    "POST /rates/withdraw",
+    CONTRACTS + APPLY,
+    "rates withdraw",
+    "Take what was entered for a pool back: the configuration's rates count again",
+    Withdrawing,
+)
+def rates_withdraw(place: Place, given: Withdrawing) -> dict[str, Any]:
+    """The configuration's word again, at once, and of all that was to come."""
+    declared = _declared(place.settings)
+    names = _sharing(declared, given.pool)
+    with place.ledger.begin() as connection:
+        found = entries(connection, RATE)
+        standing, later = standing_rates(connection, place.now_us), to_come(found, place.now_us)
+        known = {name for name, one in standing.items() if one.says is not None}
+        if not (known | {one.name for one in later}) & set(names):
+            raise Refused(f"no rate is entered for pool `{given.pool}`", param="pool")
+        said = [
+            _say(connection, place, name, None, from_us=place.now_us, note=given.note)
+            for name in names
+        ]
+        carry_rates(connection, place.now_us, {name: _rate(declared[name]) for name in names})
+    return {"entered": [_entry(one) for one in said], "by": place.by}
+
+
+def _say(
+    connection: Connection,
+    place: Place,
+    pool: str,
+    rate: Rate | None,
+    *,
+    from_us: int,
+    note: str | None,
+) -> Entered:
+    says = None if rate is None else msgspec.structs.asdict(rate)
+    given = Entered(0, RATE + pool, says, from_us, place.now_us, place.by, note)
+    return enter(connection, given)
+
+
+def _rates(
+    given: Entering, now: Mapping[str, Mapping[str, Any]], settings: Settings
+) -> dict[str, Rate]:
+    """By pool; pools on one machine bear its rate by their shares, exactly."""
+    names = list(now)
+    rates: list[int | None] = [now[name]["pusd_per_hour"] for name in names]
+    if given.usd_per_hour is not None:
+        whole = _pusd("usd_per_hour", given.usd_per_hour)
+        weights = [int(settings.pools[name].gpu.share * PPM) for name in names]
+        rates = [*split_largest_remainder(whole, weights)]
+    found = {}
+    for name, pusd in zip(names, rates, strict=True):
+        rate = msgspec.structs.replace(_rate(now[name]), pusd_per_hour=pusd, source=given.source)
+        if name == given.pool:
+            rate = _with_ops(rate, given)
+        found[name] = rate
+    return found
+
+
+def _with_ops(rate: Rate, given: Entering) -> Rate:
+    if (hours := given.ops_hours_per_week) is not None:
+        if not 0 <= hours <= WEEK_HOURS * 100:
+            words = f"`ops_hours_per_week` is from 0 to {WEEK_HOURS * 100}"
+            raise Refused(words, param="ops_hours_per_week")
+        rate = msgspec.structs.replace(rate, ops_seconds_per_week=round(hours * HOUR_S))
+    if given.ops_usd_per_hour is not None:
+        pusd = _pusd("ops_usd_per_hour", given.ops_usd_per_hour)
+        rate = msgspec.structs.replace(rate, ops_pusd_per_hour=pusd)
+    return rate
+
+
+def _pusd(name: str, usd: Decimal) -> int:
+    """Exact. A rate of nothing is none: what is owned has its amortisation and its power."""
+    least = "more than 0" if name == "usd_per_hour" else "0 or more"
+    if not usd.is_finite() or usd < 0 or usd > MOST_USD or (name == "usd_per_hour" and not usd):
+        raise Refused(f"`{name}` is {least} and at most {MOST_USD} dollars", param=name)
+    try:
+        return usd_to_pusd(usd)
+    except MoneyError as error:
+        raise Refused(str(error), param=name) from error
+
+
+def _begins(since: date | None, now_us: int) -> int:
+    if since is None:
+        return now_us
+    from_us = midnight_us(since) or 0
+    if from_us <= now_us:
+        words = (
+            f"{since} has begun: leave `since` out, and the rate counts at once. Hours that are "
+            "closed stay as they were closed; what a bill says of them is an invoice to bring in"
+        )
+        raise Refused(words, param="since")
+    if from_us > now_us + FURTHEST_US:
+        words = f"{since} is more than {FURTHEST_YEARS} years away: is its year as you meant it?"
+        raise Refused(words, param="since")
+    return from_us
+
+
+def _declared(settings: Settings) -> dict[str, dict[str, Any]]:
+    """By pool, what the configuration says, as a contract's columns."""
+    found: list[Contract] = contracts(settings)
+    return {one.pool: asdict(one) for one in found}
+
+
+def _sharing(declared: Mapping[str, Mapping[str, Any]], pool: str) -> list[str]:
+    """The pool and all others on its machine."""
+    if pool not in declared:
+        raise Refused(f"there is no pool `{pool}` in the configuration", param="pool")
+    machine = declared[pool]["machine"]
+    if machine is None:
+        return [pool]
+    return [name for name, one in declared.items() if one["machine"] == machine]
+
+
+def _rate(contract: Mapping[str, Any]) -> Rate:
+    return Rate(*(contract[name] for name in Rate.__struct_fields__))
+
+
+def _terms(contract: Mapping[str, Any]) -> dict[str, Any]:
+    rate = _rate(contract)
+    pusd = rate.pusd_per_hour
+    return {
+        "usd_per_hour": None if pusd is None else usd_exact(pusd),
+        "source": rate.source,
+        "ops_hours_per_week": rate.ops_seconds_per_week / HOUR_S,
+        "ops_usd_per_hour": usd_exact(rate.ops_pusd_per_hour),
+    }
+
+
+def _entry(one: Entered) -> dict[str, Any]:
+    rate = rate_of(one)
+    terms = None if rate is None else _terms(msgspec.structs.asdict(rate))
+    return {
+        "number": one.number, "pool": one.name, "says": terms, "from_us": one.from_us,
+        "entered_us": one.recorded_us, "by": one.actor, "note": one.note,
+    }  # fmt: skip
+
+
+VERBS = (rates_list, rates_enter, rates_withdraw)

@@ -1,0 +1,109 @@
+"""A gateway elsewhere, asked with a key or with a person's token: the same verbs, done there.
+
+A token of the house's sign-in is in `BREAKEVEN_TOKEN`, or is what the command in
+`BREAKEVEN_TOKEN_COMMAND` prints: the identity provider's own program knows how one signs in there.
+"""
+
+import shlex
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from ipaddress import ip_address
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import httpx
+import msgspec
+
+from gateway.control.admin.elsewhere import API_KEY, TOKEN, TOKEN_COMMAND
+from gateway.control.admin.verb import PREFIX, Refused, Verb
+
+TIMEOUT_S = 60.0
+COMMAND_S = 300.0  # somebody may have to sign in meanwhile
+G = TypeVar("G", bound=msgspec.Struct)
+
+
+class Remote:
+    def __init__(self, client: httpx.Client) -> None:
+        self._client = client
+
+    def do(self, verb: Verb[G], given: G) -> dict[str, Any]:
+        """What the gateway tells. Raises `Refused` with its words, or why it could not be asked."""
+        said = {
+            name: value for name, value in msgspec.to_builtins(given).items() if value is not None
+        }
+        sent: dict[str, Any] = {"params": said} if verb.in_query else {"json": said}
+        try:
+            answer = self._client.request(verb.method, PREFIX + verb.path, **sent)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            why = str(error) or type(error).__name__
+            raise Refused(f"{self._client.base_url} cannot be asked: {why}") from error
+        return self._read(answer)
+
+    def _read(self, answer: httpx.Response) -> dict[str, Any]:
+        try:
+            document: dict[str, Any] = answer.json()
+            if answer.is_success:
+                return document
+            words = str(document["error"]["message"])
+        except (ValueError, KeyError, TypeError):
+            url = self._client.base_url
+            raise Refused(f"{url} answered {answer.status_code}, as no gateway does") from None
+        raise Refused(words.removesuffix("."))
+
+
+def in_clear(url: str) -> bool:
+    """Whether anybody on the way there reads the key: plain HTTP, to another host."""
+    parts = urlsplit(url)
+    if parts.scheme != "http" or parts.hostname in (None, "localhost"):
+        return False
+    try:
+        return not ip_address(str(parts.hostname)).is_loopback
+    except ValueError:
+        return True
+
+
+def bearer(url: str, environ: Mapping[str, str]) -> str:
+    """Whose word is sent: one of the three variables. Raises `Refused`."""
+    named = [name for name in (API_KEY, TOKEN, TOKEN_COMMAND) if environ.get(name)]
+    if not named:
+        raise Refused(
+            f"set {API_KEY} to a key that {url} knows, or {TOKEN} or {TOKEN_COMMAND} to a token of "
+            "your sign-in"
+        )
+    if len(named) > 1:
+        raise Refused(f"set {named[0]} or {named[1]}, not both: nobody could say who asks")
+    said = environ[named[0]]
+    found = (_printed(said) if named[0] == TOKEN_COMMAND else said).strip()
+    if not (found.isascii() and found.isprintable() and found):
+        raise Refused(f"{named[0]} gives no token")
+    return found
+
+
+def _printed(command: str) -> str:
+    """What it says on its other output is the person's to read: a code to type, a fault."""
+    try:
+        done = subprocess.run(  # noqa: S603 - the person's own command, as they wrote it; no shell
+            shlex.split(command), stdout=subprocess.PIPE, check=True, timeout=COMMAND_S, text=True
+        )
+    except (OSError, ValueError, IndexError, subprocess.SubprocessError) as error:
+        why = f"ended with {error.returncode}" if hasattr(error, "returncode") else str(error)
+        raise Refused(f"{TOKEN_COMMAND}: `{command}` {why}") from error
+    return done.stdout
+
+
+@contextmanager
+def remote(url: str, environ: Mapping[str, str]) -> Iterator[Remote]:
+    """`url`: with or without `/v1`. Raises `Refused` without a key or for what is no address."""
+    base = url.rstrip("/").removesuffix("/v1")
+    if not base.startswith(("http://", "https://")):
+        raise Refused(f"`{url}` is no address: it begins with http:// or https://")
+    headers = {"authorization": f"Bearer {bearer(url, environ)}"}
+    try:
+        # Plain HTTP within this machine is told to no proxy of the environment, with its key.
+        proxied = urlsplit(base).scheme != "http" or in_clear(base)
+        client = httpx.Client(base_url=base, headers=headers, timeout=TIMEOUT_S, trust_env=proxied)
+    except (httpx.InvalidURL, ValueError) as error:
+        raise Refused(f"`{url}` is no address: {error}") from error
+    with client:
+        yield Remote(client)

@@ -1,0 +1,64 @@
+"""The verbs as routes below `/v1/organization`, described by what they are given."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+from fastapi import APIRouter, Request, Response
+
+from gateway.control.admin.desk import AdminDesk
+from gateway.control.admin.verb import PREFIX, Verb
+from gateway.control.operations import OPERATIONS
+
+_UNKEPT = {"cache-control": "no-store"}  # a new key's token is among the answers
+
+
+def admin_router(desk: AdminDesk) -> APIRouter:
+    router = APIRouter(prefix=PREFIX, tags=["organization"])
+    for verb in OPERATIONS:
+        router.add_api_route(
+            verb.path,
+            _endpoint(desk, verb),
+            methods=[verb.method],
+            summary=verb.summary,
+            operation_id=verb.name,
+            openapi_extra=described(verb),
+            response_model=dict[str, Any],
+        )
+    return router
+
+
+def described(verb: Verb[Any]) -> dict[str, Any]:
+    """The query's parameters, or the body."""
+    schema = msgspec.json.schema(verb.given)
+    shape = _whole(schema["$defs"][verb.given.__name__], schema["$defs"])
+    if not verb.in_query:
+        shape["additionalProperties"] = False
+        return {
+            "requestBody": {"required": True, "content": {"application/json": {"schema": shape}}}
+        }
+    return {
+        "parameters": [
+            {"name": name, "in": "query", "required": name in shape["required"], "schema": one}
+            for name, one in shape["properties"].items()
+        ]
+    }
+
+
+def _whole(part: Any, named: dict[str, Any]) -> Any:
+    """Without references: the document has no other place for what they name."""
+    if isinstance(part, list):
+        return [_whole(one, named) for one in part]
+    if not isinstance(part, dict):
+        return part
+    if "$ref" in part:
+        return _whole(named[part["$ref"].rpartition("/")[2]], named)
+    return {name: _whole(one, named) for name, one in part.items()}
+
+
+def _endpoint(desk: AdminDesk, verb: Verb[Any]) -> Callable[[Request], Awaitable[Response]]:
+    async def answer(request: Request) -> Response:
+        told = await desk.answer(verb, request)
+        return Response(told, media_type="application/json", headers=_UNKEPT)
+
+    return answer

@@ -1,0 +1,135 @@
+"""A verb: where it is asked for over HTTP, what it is given, and what it does.
+
+`work` may block; it takes the place that it works on and what it was given, and returns what is
+told, as JSON has it. What cannot be done is raised as one of the errors in `KINDS`, whose words say
+why: the command line prints them, HTTP answers with their kind and names the member at fault.
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import msgspec
+from sqlalchemy import Engine
+
+from gateway.config.settings import Settings
+from gateway.control import override_changes
+from gateway.control import policy_changes as policyverbs
+from gateway.control.admin.enginehost import EngineHost
+from gateway.errors import RequestError
+from ledger.identity.keys import Identity, IdentityError
+from ledger.invoices.books import InvoiceStateError
+from ledger.invoices.files import InvoiceError
+from ledger.prices.book import PriceError
+from ledger.prices.stored import BookMovedError
+
+PREFIX = "/v1/organization"
+NOTE_LIMIT = 500  # characters
+NUMBER_LIMIT = 2**31 - 1  # of what the ledger counts
+LARGEST = 1024 * 1024  # bytes of a body
+G = TypeVar("G", bound=msgspec.Struct)
+
+
+class Refused(Exception):
+    """What was asked for cannot be done. `kind`: of `gateway.errors`; `param`: what is at fault."""
+
+    def __init__(self, words: str, *, kind: str = "bad_request", param: str | None = None) -> None:
+        super().__init__(words)
+        self.kind = kind
+        self.param = param
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a verb works on, and for whom.
+
+    `by`: who acts, as the books will have it. `identity`: whose key asks; None at the command line
+    of the host itself, which may do everything. `opened`: the ledger, once it is needed.
+    `engines`: what runs on this host.
+    """
+
+    settings: Settings
+    by: str
+    now_us: int
+    opened: Callable[[], Engine]
+    engines: Callable[[], AbstractContextManager[EngineHost]]
+    identity: Identity | None = None
+
+    @property
+    def ledger(self) -> Engine:
+        return self.opened()
+
+
+@dataclass(frozen=True, eq=False)
+class Verb(Generic[G]):
+    """`path`: below `/v1/organization`. `name`: the operation's, in the OpenAPI document.
+
+    `scope`: what a caller over HTTP must hold. `command`: the words of the command line that do the
+    same on this host; `None` where only HTTP has it.
+    """
+
+    name: str
+    method: str
+    path: str
+    scope: str
+    command: str | None
+    summary: str
+    given: type[G]
+    work: Callable[[Place, G], dict[str, Any]]
+    largest: int = LARGEST
+
+    @property
+    def in_query(self) -> bool:
+        """Whether what it is given stands in the query; else it is the body."""
+        return self.method != "POST"
+
+
+def verb(
+    asked: str,
+    scope: str,
+    command: str | None,
+    summary: str,
+    given: type[G],
+    largest: int = LARGEST,
+) -> Callable[[Callable[[Place, G], dict[str, Any]]], Verb[G]]:
+    """Makes a function a verb of its name. `asked`: method and path, as `GET /targets`."""
+    method, _, path = asked.partition(" ")
+    return lambda work: Verb(
+        work.__name__, method, path, scope, command, summary, given, work, largest
+    )
+
+
+class Nothing(msgspec.Struct, forbid_unknown_fields=True):
+    """Of a verb that is given nothing."""
+
+
+KINDS: dict[type[Exception], str] = {
+    policyverbs.Moved: "policies_moved",
+    policyverbs.Impossible: "bad_request",
+    override_changes.Impossible: "bad_request",
+    IdentityError: "bad_request",
+    PriceError: "bad_request",
+    BookMovedError: "prices_moved",
+    InvoiceError: "bad_request",
+    InvoiceStateError: "bad_request",
+}
+
+
+def listed(found: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"object": "list", "data": found}
+
+
+def refusal(error: Exception) -> RequestError | None:
+    """What a client is told of a verb's own error; None for any other."""
+    words = f"{error}".removesuffix(".") + "."
+    if isinstance(error, Refused):
+        return RequestError(error.kind, words, param=error.param)
+    for known, kind in KINDS.items():
+        if isinstance(error, known):
+            return RequestError(kind, words)
+    return None
+
+
+def is_refused(error: Exception) -> bool:
+    return isinstance(error, (Refused, *KINDS))

@@ -1,0 +1,206 @@
+"""Why a past request went where it went: what the ledger kept of its decisions, try by try.
+
+Each is made again from its frozen inputs, and told where it differs. Of one that was refused it is
+told why each target was out.
+"""
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import msgspec
+from sqlalchemy import Connection, Engine, Row, select
+
+from gateway.control.decisions import summed
+from gateway.control.decisions.again import again
+from ledger.money import usd_exact, usd_text
+from ledger.orm.books import Attempt, AttemptDecision, Refusal
+from ledger.reports.waterfall import lines as drawn
+from ledger.reports.waterfall import waterfall
+from router.explain import unpack
+from router.packed import NUMBERS
+
+
+class Recorded(NamedTuple):
+    """A document for each attempt, and all of it in words."""
+
+    attempts: list[dict[str, Any]]
+    lines: list[str]
+
+
+def recorded(engine: Engine, request_id: str, team: str | None = None) -> Recorded | None:
+    """`None`: the ledger has no such request, or not of this team (`None`: of any)."""
+    query = (
+        select(
+            Attempt.attempt_id,
+            Attempt.target,
+            Attempt.status,
+            AttemptDecision.decision,
+            AttemptDecision.inputs,
+            AttemptDecision.shadow_policy,
+            AttemptDecision.shadow_target,
+            AttemptDecision.shadow_reason,
+            *summed.COLUMNS,
+        )
+        .outerjoin(AttemptDecision, AttemptDecision.attempt_id == Attempt.attempt_id)
+        .where(Attempt.request_id == request_id)
+        .order_by(Attempt.attempt_no)
+    )
+    if team is not None:
+        query = query.where(Attempt.team_id == team)
+    with engine.connect() as connection:
+        rows = connection.execute(query).all()
+        if not rows:
+            return _refused(connection, request_id, team)
+        tries = waterfall(connection, request_id)
+    documents, lines = [], []
+    for before, row in zip([None, *rows], rows, strict=False):
+        document, told = _try(row, before)
+        documents.append(document)
+        lines += told
+    for document, one in zip(documents, tries, strict=True):
+        document["waterfall"] = [asdict(span) for span in one.spans]
+        document["warning"] = one.warning
+    return Recorded(documents, [*lines, "", "where its time went:", *drawn(tries)])
+
+
+def _try(
+    row: Row[*tuple[Any, ...]], before: Row[*tuple[Any, ...]] | None
+) -> tuple[dict[str, Any], list[str]]:
+    lines = [f"{row.attempt_id} at {row.target}: {row.status or 'open'}"]
+    lines += [f"  {line}" for line in summed.sentences(row, before)]
+    document: dict[str, Any] = {
+        "attempt_id": row.attempt_id, "target": row.target, "status": row.status,
+        **summed.document(row),
+    }  # fmt: skip
+    if row.decision:
+        document |= _decision(row.decision, lines)
+        replayed, told = _again(row.inputs, row.decision)
+        document["again"] = replayed
+        lines += [f"  {line}" for line in told]
+    policy, would, why = row.shadow_policy, row.shadow_target, row.shadow_reason
+    if policy is not None and why is not None:
+        document["shadow"] = {"policy": policy, "target": would, "reason": why}
+        lines.append(_shadow_line(policy, would, why))
+    return document, lines
+
+
+def _refused(connection: Connection, request_id: str, team: str | None) -> Recorded | None:
+    """Asked of nobody: why each target was out. What was frozen is kept of attempts alone."""
+    query = select(Refusal).where(Refusal.request_id == request_id)
+    if team is not None:
+        query = query.where(Refusal.team_id == team)
+    row = connection.execute(query.with_only_columns(*Refusal.__table__.columns)).one_or_none()
+    if row is None:
+        return None
+    document: dict[str, Any] = {
+        "attempt_id": None, "target": None, "status": "refused", "reason": row.reason,
+        "http_status": row.http_status, "policy": row.policy, "scope": row.scope,
+    }  # fmt: skip
+    whose = "" if row.scope is None else f", {row.scope}"
+    lines = [f"{request_id} refused: {row.reason} ({row.http_status}{whose}), policy {row.policy}"]
+    if row.since_us is not None:
+        document["budget"] = _budget(row)
+        lines.append(f"  {_budget_line(row)}")
+    if row.decision:
+        document |= _decision(row.decision, lines)
+    return Recorded([document], lines)
+
+
+def _budget(row: Row[*tuple[Any, ...]]) -> dict[str, Any]:
+    return {
+        "scope": row.scope,
+        **{
+            f"{name}_usd": None if pusd is None else usd_exact(pusd)
+            for name, pusd in (
+                ("bound", row.bound_pusd), ("room", row.room_pusd), ("limit", row.limit_pusd),
+            )
+        },
+        "since_us": row.since_us,
+        "until_us": row.until_us,
+    }  # fmt: skip
+
+
+def _budget_line(row: Row[*tuple[Any, ...]]) -> str:
+    """What it may have cost, and what there was for it."""
+    wanted = "its price is not known" if row.bound_pusd is None else (
+        f"it may cost up to {usd_text(row.bound_pusd)}"
+    )  # fmt: skip
+    limit = "" if row.limit_pusd is None else f" of {usd_text(row.limit_pusd)}"
+    since, until = (f"{datetime.fromtimestamp(at_us / 1e6, UTC):%Y-%m-%d %H:%M}"
+                    for at_us in (row.since_us, row.until_us))  # fmt: skip
+    return (
+        f"budget {row.scope}: {wanted}, {usd_text(row.room_pusd)}{limit} was left "
+        f"(since {since}, until {until} UTC)"
+    )
+
+
+def _decision(blob: bytes, lines: list[str]) -> dict[str, Any]:
+    try:
+        found = unpack(msgspec.msgpack.decode(blob))
+    except ValueError as error:  # another release wrote it
+        lines.append(f"  {error}")
+        return {}
+    lines += [f"  {line}" for line in _lines(found)]
+    return {"decision": found}
+
+
+def _again(inputs: bytes | None, blob: bytes) -> tuple[dict[str, Any] | None, list[str]]:
+    """The decision made again from what was kept of its inputs."""
+    if not inputs:
+        return None, ["its inputs were not kept: budgets or a batch changed it, or it was too long"]
+    try:
+        found = again(inputs, blob)
+    except ValueError as error:  # another release wrote it
+        return None, [str(error)]
+    return found.document(), found.lines()
+
+
+def _shadow_line(policy: str, target: str | None, reason: str) -> str:
+    would = "would have refused" if target is None else f"would have chosen {target}"
+    return f"  shadow policy {policy}: {would} ({reason})"
+
+
+def _lines(recorded: dict[str, Any]) -> list[str]:
+    """One line per candidate: its reason, and the numbers that were looked at."""
+    return [
+        " ".join(
+            [
+                f"{candidate['name']}: {candidate['reason']}",
+                *(_told(name, candidate[name]) for name in NUMBERS if candidate[name] is not None),
+                *_kv(candidate["engine"]),
+                *_cap(candidate["output_cap_tokens"]),
+            ]
+        )
+        for candidate in recorded["candidates"]
+    ]
+
+
+def _told(name: str, number: float) -> str:
+    """Money as people read it; what engine time is worth, by the hour, as GPUs are paid for."""
+    if name == "objective_pusd":
+        return f"objective={usd_text(round(number))}"
+    if name == "density_pusd_per_s":
+        return f"worth_of_an_engine_hour={usd_text(round(3600 * number))}"
+    return f"{name}={_plain(number)}"
+
+
+def _plain(number: float) -> str:
+    """Without an exponent, whatever its size."""
+    return f"{number:.4f}".rstrip("0").rstrip(".")
+
+
+def _cap(tokens: int | None) -> list[str]:
+    """What was asked for where the request itself names no limit, and money does."""
+    return [] if tokens is None else [f"output_cap_tokens={tokens}"]
+
+
+def _kv(engine: dict[str, Any] | None) -> list[str]:
+    """The KV figure of an own engine, and what it was made of."""
+    if engine is None or engine["kv_free_tokens"] is None:
+        return []
+    made_of = f"{engine['kv_used_tokens']} used, {engine['kv_promised_tokens']} promised"
+    if engine["residents"]:
+        made_of += f", {len(engine['residents'])} sequences that end one by one"
+    free, promise = engine["kv_free_tokens"], engine["kv_promise_tokens"]
+    return [f"kv_free_tokens={free} after a promise of {promise} ({made_of})"]

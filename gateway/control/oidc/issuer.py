@@ -1,0 +1,142 @@
+"""The issuer's keys: asked for through the gateway's own rules outward, kept, and bounded.
+
+Two documents, the discovery and the key set it names: at a judged address, without redirects,
+within 5 s and 256 KiB together. They are kept for `FRESH_S`; a token that names a key nobody knows
+has them fetched at once, for that is how keys rotate, but not sooner than `PAUSE_S` after the time
+before: whoever sends made-up names costs the issuer one question in that time, not one a request.
+While the issuer is away its last keys go on for `KEPT_S`.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+from joserfc.jwk import KeySet
+
+from backends.pinned import PinnedTransport
+from backends.reach import LOCALHOST, Reach, stated
+from gateway.clock import Clock
+from gateway.control.oidc.tokens import NoKey, Rule, usable
+
+FRESH_S = 300.0
+KEPT_S = 3600.0
+PAUSE_S = 30.0  # between two fetches for a key that is not there
+AGAIN_S = 5.0  # after a fetch that failed while there are no keys at all
+WITHIN_S = 5.0
+LARGEST = 256 * 1024  # bytes of one document
+WELL_KNOWN = "/.well-known/openid-configuration"
+
+log = logging.getLogger("breakeven.oidc")
+
+
+class Away(Exception):
+    """The issuer's keys cannot be had, and there are none from before."""
+
+
+class Issuer:
+    """One per worker. `fetches` counts how often the issuer was asked."""
+
+    def __init__(
+        self,
+        rule: Rule,
+        reach: Reach,
+        clock: Clock,
+        connect: Callable[[Reach], httpx.AsyncBaseTransport] = PinnedTransport,
+    ) -> None:
+        self._rule = rule
+        self._reach = reach
+        self._clock = clock
+        self._connect = connect
+        self._turn = asyncio.Lock()
+        self._keys: KeySet | None = None
+        self._fetched_s = self._tried_s = float("-inf")
+        self.fetches = 0
+
+    async def keys(self, kid: str | None) -> KeySet:
+        """What may have signed a token that names `kid`. Raises `Away`."""
+        under_way = self._turn.locked()  # whoever knows the key already need not wait for its end
+        if self._lacks(kid) if under_way else self._wanting(kid):
+            async with self._turn:
+                if self._wanting(kid):
+                    await self._fetch()
+        found = self._standing()
+        if found is None:
+            raise Away
+        return found
+
+    def _standing(self) -> KeySet | None:
+        over = self._clock.now_s() - self._fetched_s > KEPT_S
+        return None if over else self._keys
+
+    def _lacks(self, kid: str | None) -> bool:
+        keys = self._standing()
+        return keys is None or not (kid is None or any(key.kid == kid for key in keys))
+
+    def _wanting(self, kid: str | None) -> bool:
+        """Whether to ask now: a key is missing or all are old, and it is a while since the last."""
+        now_s = self._clock.now_s()
+        old = now_s - self._fetched_s >= FRESH_S
+        pause_s = AGAIN_S if self._standing() is None else PAUSE_S
+        return (old or self._lacks(kid)) and now_s - self._tried_s >= pause_s
+
+    async def _fetch(self) -> None:
+        self._tried_s = self._clock.now_s()
+        self.fetches += 1
+        try:
+            async with asyncio.timeout(WITHIN_S):
+                document = await self._documents()
+            self._keys = usable(document, self._rule)
+            self._fetched_s = self._clock.now_s()
+        except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, NoKey, ValueError) as error:
+            why = str(error) or type(error).__name__
+            log.warning("the keys of %s cannot be had: %s", self._rule.issuer, why)
+
+    async def _documents(self) -> dict[str, Any]:
+        transport = self._connect(self._reach)
+        async with httpx.AsyncClient(transport=transport, timeout=WITHIN_S) as client:
+            issuer = self._rule.issuer
+            discovered = await _document(client, issuer.removesuffix("/") + WELL_KNOWN)
+            if discovered.get("issuer") != issuer:
+                raise ValueError("its discovery document is another issuer's")
+            address = discovered.get("jwks_uri")
+            if not isinstance(address, str) or (why := misdirected(issuer, address)):
+                raise ValueError(why if isinstance(address, str) else "it names no `jwks_uri`")
+            return await _document(client, address)
+
+
+def misdirected(issuer: str, address: str) -> str | None:
+    """Why its keys are not fetched there. Digits are believed of the configuration alone."""
+    own, other = urlsplit(issuer), urlsplit(address)
+    if (other.scheme, other.hostname) == (own.scheme, own.hostname):
+        return None
+    if other.scheme != "https":
+        return "its `jwks_uri` is not https"
+    host = other.hostname or ""
+    if host == own.hostname:
+        return None
+    literal = stated(host) is not None or host == LOCALHOST
+    return "its `jwks_uri` is on a machine that is not its own" if literal else None
+
+
+async def _document(client: httpx.AsyncClient, url: str) -> dict[str, Any]:
+    """Within `LARGEST`; whatever is compressed would not be."""
+    headers = {"accept": "application/json", "accept-encoding": "identity"}
+    async with client.stream("GET", url, headers=headers) as answer:
+        if answer.status_code != httpx.codes.OK or "content-encoding" in answer.headers:
+            raise ValueError(f"{url} answered {answer.status_code}")
+        body = bytearray()
+        async for part in answer.aiter_raw():
+            body += part
+            if len(body) > LARGEST:
+                raise ValueError(f"{url} answered more than {LARGEST} bytes")
+    try:
+        found = json.loads(body)
+    except RecursionError as error:
+        raise ValueError(f"{url} is nested too deep") from error
+    if isinstance(found, dict):
+        return found
+    raise ValueError(f"{url} is no JSON object")

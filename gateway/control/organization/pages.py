@@ -1,0 +1,231 @@
+"""Usage and costs in the shapes of OpenAI's organisation endpoints, read from the ledger.
+
+A project is a team. A key with the scope `usage` reads its own team, one with `usage:all` every
+team, and with them what of the GPUs was idle or unavailable. Tokens are all that attempts used;
+requests count once, however many targets were tried. Costs are what the ledger holds, exactly:
+API charges, and GPU hours once they are closed.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import msgspec
+from fastapi import FastAPI, Request, Response
+from sqlalchemy import Connection
+
+from gateway.auth import EVERY_TEAM, USAGE
+from gateway.clock import Clock
+from gateway.control.access import caller
+from gateway.control.organization.query import (
+    GROUPS,
+    LINE_ITEM,
+    US_PER_S,
+    Accepted,
+    PageQuery,
+    Width,
+    cursor,
+    page_query,
+    parameters,
+)
+from gateway.control.organization.reads import LedgerReads
+from gateway.errors import RequestError
+from gateway.kinds import KINDS
+from ledger.money import usd_exact
+from ledger.reports.usage import HOURS, CostCell, TooManyCells, UsageCell, cost_cells, usage_cells
+from ledger.seals.retirements import retired_until_us
+from ledger.spans import Scope
+from router.request_kinds import Kind
+
+_WIDTHS = {"1d": Width(86_400, 7, 31), "1h": Width(3_600, 24, 168), "1m": Width(60, 60, 1_440)}
+_COMPLETIONS = Accepted(
+    _WIDTHS,
+    ("project_ids", "user_ids", "api_key_ids", "models"),
+    ("project_id", "user_id", "api_key_id", "model", "batch", "service_tier"),
+    batch=True,
+)
+_EMBEDDINGS = Accepted(
+    _WIDTHS,
+    ("project_ids", "user_ids", "api_key_ids", "models"),
+    ("project_id", "user_id", "api_key_id", "model"),
+)
+_COSTS = Accepted(
+    {"1d": Width(86_400, 7, 180), "1h": Width(3_600, 24, 168)},  # GPUs are billed by the hour
+    ("project_ids", "api_key_ids"),
+    ("project_id", "line_item", "api_key_id", "user_id"),
+    line_items=True,
+)
+
+Result = dict[str, Any]
+Results = Callable[[Connection, Scope, PageQuery], list[tuple[int, Result]]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    path: str
+    summary: str
+    accepted: Accepted
+    results: Results
+
+
+def add_organization(app: FastAPI, reads: LedgerReads, clock: Clock) -> None:
+    """The three endpoints, described in the application's OpenAPI."""
+    for page in _PAGES:
+        app.add_api_route(
+            f"/v1/organization{page.path}",
+            _endpoint(page, reads, clock),
+            methods=["GET"],
+            tags=["organization"],
+            summary=page.summary,
+            operation_id="organization" + page.path.replace("/", "_"),
+            openapi_extra={"parameters": parameters(page.accepted)},
+        )
+
+
+def _endpoint(
+    page: _Page, reads: LedgerReads, clock: Clock
+) -> Callable[[Request], Awaitable[Response]]:
+    async def answer(request: Request) -> Response:
+        identity, now_us = caller(request), clock.wall_us()
+        team = None if USAGE + EVERY_TEAM in identity.scopes else identity.team_id
+        pairs = request.query_params.multi_items()
+        query = page_query(pairs, page.accepted, now_s=now_us // US_PER_S + 1, team=team)
+        body = await reads.run(partial(_body, page, query, team))
+        return Response(body, media_type="application/json")
+
+    return answer
+
+
+def _body(page: _Page, query: PageQuery, team: str | None, connection: Connection) -> bytes:
+    """In a thread: the page, encoded."""
+    scope = Scope(query.start_s * US_PER_S, query.end_s * US_PER_S, team)
+    buckets: dict[int, list[Result]] = {start: [] for start, _ in query.buckets}
+    if scope.start_us < (gone_us := retired_until_us(connection)):
+        message = f"Single requests before {-(-gone_us // US_PER_S)} were retired: start there."
+        raise RequestError("bad_request", message, param="start_time")
+    try:
+        found = page.results(connection, scope, query)
+    except TooManyCells as error:
+        message = "This answer is too large: ask for fewer buckets, or group by less."
+        raise RequestError("bad_request", message, param="limit") from error
+    for start_us, result in found:
+        buckets[max(start_us // US_PER_S, query.start_s)].append(result)
+    return msgspec.json.encode(
+        {
+            "object": "page",
+            "data": [
+                {
+                    "object": "bucket",
+                    "start_time": start,
+                    "end_time": end,
+                    "results": buckets[start],
+                }
+                for start, end in query.buckets
+            ],
+            "has_more": query.next_s is not None,
+            "next_page": None if query.next_s is None else cursor(query.next_s),
+        }
+    )
+
+
+def _usage(
+    connection: Connection,
+    scope: Scope,
+    query: PageQuery,
+    *,
+    kinds: frozenset[Kind],
+    shape: Callable[[UsageCell], Result],
+) -> list[tuple[int, Result]]:
+    by = [GROUPS[name] for name in query.groups]
+    cells = usage_cells(
+        connection, scope, query.filters, kinds=kinds, by=by, bucket_us=query.width_s * US_PER_S
+    )
+    return [
+        (cell.start_us, {**shape(cell), **dict(zip(query.groups, cell.key, strict=True))})
+        for cell in cells
+    ]
+
+
+def _completions(cell: UsageCell) -> Result:
+    fresh = cell.prompt_tokens - cell.cached_tokens - cell.cache_write_tokens
+    return {
+        "object": "organization.usage.completions.result",
+        "input_tokens": cell.prompt_tokens,
+        "input_cached_tokens": cell.cached_tokens,
+        "input_cache_write_tokens": cell.cache_write_tokens,
+        "input_uncached_tokens": fresh,
+        "input_audio_tokens": cell.audio_input_tokens,
+        "output_tokens": cell.output_tokens,
+        "output_audio_tokens": cell.audio_output_tokens,
+        "num_model_requests": cell.requests,
+        **dict.fromkeys(_COMPLETIONS.groups),
+    }
+
+
+def _embeddings(cell: UsageCell) -> Result:
+    return {
+        "object": "organization.usage.embeddings.result",
+        "input_tokens": cell.prompt_tokens,
+        "num_model_requests": cell.requests,
+        **dict.fromkeys(_EMBEDDINGS.groups),
+    }
+
+
+def _costs(connection: Connection, scope: Scope, query: PageQuery) -> list[tuple[int, Result]]:
+    grouped = [name for name in query.groups if name != LINE_ITEM]
+    shown = LINE_ITEM in query.groups
+    cells = cost_cells(
+        connection,
+        scope,
+        query.filters,
+        by=[GROUPS[name] for name in grouped],
+        items=shown or bool(query.line_items),
+        bucket_us=query.width_s * US_PER_S,
+    )
+    if query.line_items:
+        cells = [cell for cell in cells if cell.item in query.line_items]
+    if not shown:
+        cells = _without_items(cells)
+    return [
+        (cell.start_us, {**_cost(cell), **dict(zip(grouped, cell.key, strict=True))})
+        for cell in cells
+    ]
+
+
+def _without_items(cells: list[CostCell]) -> list[CostCell]:
+    """A filter by items looks at them; who did not group by them is shown their sum."""
+    sums: dict[tuple[int, tuple[str | None, ...]], int] = {}
+    for cell in cells:
+        place = (cell.start_us, cell.key)
+        sums[place] = sums.get(place, 0) + cell.pusd
+    return [CostCell(*place, None, pusd, None, None) for place, pusd in sums.items()]
+
+
+def _cost(cell: CostCell) -> Result:
+    """The amount is written with all its places: whoever needs them must not read a float."""
+    value = msgspec.Raw(usd_exact(cell.pusd).encode())
+    return {
+        "object": "organization.costs.result",
+        "amount": {"value": value, "currency": "usd"},
+        **dict.fromkeys(_COSTS.groups),
+        LINE_ITEM: cell.item,
+        "quantity": cell.quantity,
+        "quantity_unit": "duration_hours" if cell.unit == HOURS else cell.unit,
+    }
+
+
+_CHAT, _EMBED = "/usage/completions", "/usage/embeddings"
+
+
+def _counted(page: str, shape: Callable[..., Any]) -> partial[Any]:
+    """Answers of a usage page: all requests of the kinds that it counts."""
+    kinds = frozenset(kind for kind, spec in KINDS.items() if spec.usage_page == page)
+    return partial(_usage, kinds=kinds, shape=shape)
+
+
+_PAGES = (
+    _Page(_CHAT, "Tokens and requests", _COMPLETIONS, _counted(_CHAT, _completions)),
+    _Page(_EMBED, "Tokens embedded", _EMBEDDINGS, _counted(_EMBED, _embeddings)),
+    _Page("/costs", "What it cost, to the pico-dollar", _COSTS, _costs),
+)

@@ -1,0 +1,167 @@
+"""People: whom the dashboard vouches for, and who sends a token of the house's sign-in (`oidc`).
+
+Either comes with a name and no more (`ledger.identity.vouched`, `gateway.control.oidc`). The role
+is read
+from the file that `dashboard.access_file` names, here, at every request: one that the dashboard
+believed or a token claims opens nothing. Without that file the dashboard is open, nobody
+has a name, and whoever sits there may look and simulate: a change needs somebody who made it.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Protocol
+
+from starlette.types import Message, Receive, Scope
+
+from gateway.auth import INFERENCE
+from gateway.clock import Clock
+from gateway.config.settings import Settings
+from gateway.control.roles import ROLES
+from gateway.control.roles import Role as KeyRole
+from gateway.errors import RequestError
+from ledger.identity.keys import Identity
+from ledger.identity.people import Access, AccessFile, AccessFileError, NotNamed, Person, Role
+from ledger.identity.secretfile import read_secret
+from ledger.identity.vouched import HEADER, KEY_FILE, Asked, NotVouched, Vouched, heard
+
+VIEWED = ROLES[KeyRole.VIEWER]
+MAY: dict[Role, frozenset[str]] = {
+    Role.VIEWER: VIEWED,
+    Role.FINANCE: VIEWED | ROLES[KeyRole.FINANCE],
+    Role.ADMIN: ROLES[KeyRole.ADMIN] - {INFERENCE},  # models are asked by keys, which are paid for
+}
+OPEN, PERSON = "open dashboard", "person"  # in place of a key's id
+_NAME = HEADER.encode()
+
+
+class SignIn(Protocol):
+    """What knows the tokens of the house's sign-in: `gateway.control.oidc.signin`."""
+
+    def takes(self, token: str) -> bool: ...
+
+    async def claims(self, token: str, now_us: int) -> dict[str, Any]: ...
+
+
+class People:
+    def __init__(
+        self,
+        access: AccessFile | None,
+        key: Callable[[], bytes | None],
+        sign_in: SignIn | None = None,
+    ) -> None:
+        """`key`: None where there is none, and then nobody can be vouched for."""
+        self._access = access
+        self._key = key
+        self._sign_in = sign_in
+
+    def takes(self, token: str) -> bool:
+        """Whether this bearer token is a person's sign-in, and none of our keys."""
+        return self._sign_in is not None and self._sign_in.takes(token)
+
+    async def signed_in(self, token: str, now_us: int) -> Identity:
+        """Who asks and what they may do. Raises 401, 403, and 503 while the issuer is away."""
+        assert self._sign_in is not None
+        claims = await self._sign_in.claims(token, now_us)
+        access = self._read()
+        if access is None:
+            words = "No access file here says what people may do: set `dashboard.access_file`."
+            raise RequestError("forbidden", words)
+        try:
+            name, since_s = access.named(claims)
+        except NotNamed as error:
+            raise RequestError("forbidden", str(error)) from error
+        if not access.lasts(since_s, now_us / 1e6):
+            raise RequestError("bad_key", "This sign-in was too long ago: sign in again.")
+        return _found(access, name)
+
+    def named(self, scope: Scope) -> str | None:
+        """The header, if a person asks; raises where it stands beside a key or another one."""
+        headers: Iterable[tuple[bytes, bytes]] = scope["headers"]
+        names = [name for name, _ in headers]
+        if _NAME not in names:
+            return None
+        if names.count(_NAME) > 1 or b"authorization" in names or b"x-api-key" in names:
+            raise RequestError("bad_key", f"Send `{HEADER}` once, or a key, not both.")
+        return next(value for name, value in headers if name == _NAME).decode("latin-1")
+
+    def identity(self, value: str, scope: Scope, now_us: int) -> tuple[Identity, Vouched]:
+        """Who asks and what they may do. Raises 401 and 403."""
+        key = self._key()
+        if key is None:
+            raise RequestError("bad_key", "This gateway has no key that a dashboard could use.")
+        path, query = scope.get("raw_path") or scope["path"].encode(), scope["query_string"]
+        target = (path + (b"?" + query if query else b"")).decode("latin-1")
+        try:
+            vouched = heard(key, value, Asked(scope["method"], target), now_us)
+        except NotVouched as error:
+            words = f"`{HEADER}` does not hold: {error}."
+            raise RequestError("bad_key", words) from error
+        return self._identity(vouched.name), vouched
+
+    def _identity(self, name: str | None) -> Identity:
+        if self._access is None:
+            if name is not None:
+                words = f"No access file here says what {name} may do: set `dashboard.access_file`."
+                raise RequestError("forbidden", words)
+            return _identity(None, VIEWED)
+        access = self._read()
+        assert access is not None
+        return _found(access, name)
+
+    def _read(self) -> Access | None:
+        """As it is now; None where no file is named."""
+        try:
+            return None if self._access is None else self._access.read()
+        except AccessFileError as error:
+            raise RequestError("forbidden", f"Nobody is let in: {error}.") from error
+
+
+def may(person: Person) -> frozenset[str]:
+    """Who sees single teams alone sees nothing of the house's, and there is nothing else here."""
+    return frozenset() if person.teams is not None else MAY[person.role]
+
+
+def people_of(settings: Settings, clock: Clock) -> People:
+    path, state = settings.dashboard.access_file, settings.state.resolve()
+    access = None if path is None else AccessFile(Path(path))
+    return People(access, lambda: read_secret(state / KEY_FILE), _sign_in(settings, clock))
+
+
+def _sign_in(settings: Settings, clock: Clock) -> SignIn | None:
+    if settings.oidc.issuer is None:
+        return None
+    from gateway.control.oidc.signin import sign_in  # noqa: PLC0415 - some MB for those who use it alone
+
+    return sign_in(settings.oidc, clock)
+
+
+def whole(receive: Receive, body: str) -> Receive:
+    """The same body, refused at its end unless it is the one that the person's word is about."""
+    seen = hashlib.sha256()
+
+    async def checked() -> Message:
+        message = await receive()
+        if message["type"] == "http.request":
+            seen.update(message.get("body", b""))
+            if not message.get("more_body", False) and seen.hexdigest() != body:
+                raise RequestError("bad_key", f"`{HEADER}` is about another body.")
+        return message
+
+    return checked
+
+
+def _found(access: Access, name: str | None) -> Identity:
+    found = None if name is None else access.find(name)
+    if found is None:
+        words = f"{name or 'Who does not say a name'} has no role in this gateway's access file"
+        raise RequestError("forbidden", f"{words}.")
+    return _identity(found.name, may(found))
+
+
+def _identity(name: str | None, scopes: frozenset[str]) -> Identity:
+    """Of no team; as the books have it, whoever it is and not what asked for them."""
+    return Identity(
+        key_id=OPEN if name is None else PERSON, user_id=name, team_id="", org_id="",
+        scopes=scopes, models=None, residency="any", tags=(), isolation="team",
+    )  # fmt: skip

@@ -1,0 +1,158 @@
+"""What can be done with sets of policies, for the command line and the admin API alike.
+
+Everything here may block: the caller is a command, or a thread.
+"""
+
+import difflib
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import Engine
+
+from gateway.config.settings import Examined, Settings, version
+from gateway.control.override_changes import Author
+from gateway.policies.sets import Effective, examine_set, in_words, rules_of, written
+from ledger.policies import (
+    PoliciesMovedError,
+    PolicySet,
+    policies_in_force,
+    policy_set,
+    policy_sets,
+    store_policies,
+)
+
+FILE = "the configuration file"
+
+
+class Impossible(Exception):
+    """What was asked for cannot be done; its words say why."""
+
+
+class Moved(Impossible):
+    """Another set came first."""
+
+
+class Change(NamedTuple):
+    """A set to be put in force; `document` None: those of the configuration file."""
+
+    new: Settings
+    document: str | None
+
+
+def shown(engine: Engine, settings: Settings) -> tuple[dict[str, Any], PolicySet | None, Effective]:
+    """The policies in force with since when and by whom."""
+    stored = policies_in_force(engine)
+    rules = rules_of(settings, stored)
+    document = {
+        **line_of(stored, settings),
+        "version": rules.version,
+        "policies": written(rules.settings),
+    }
+    return document, stored, rules
+
+
+def checked(examined: Examined) -> dict[str, Any]:
+    """Every fault of a set, and in words what each of its policies says."""
+    found = examined.settings
+    return {
+        "valid": found is not None,
+        "faults": [fault.document() for fault in examined.faults],
+        "policies": [] if found is None else [in_words(rule) for rule in found.policies],
+        "version": None if found is None else version(found),
+    }
+
+
+def changes(engine: Engine, settings: Settings, new: Settings) -> list[str]:
+    """Against what is in force, line by line.
+
+    A stored set that does not fit would come back with the model that it misses: that it goes is a
+    change, too.
+    """
+    stored = policies_in_force(engine)
+    rules = rules_of(settings, stored)
+    old, later = written(rules.settings).splitlines(), written(new).splitlines()
+    lines = list(difflib.unified_diff(old, later, "in force", "new", lineterm=""))
+    if stored is not None and rules.fault is not None:
+        lines.insert(0, f"-set {stored.number}, which does not fit and is not used")
+    return lines
+
+
+def put_in_force(
+    engine: Engine, change: Change, author: Author, *, follows: int | None = None
+) -> int:
+    """The number of the new set. Raises `Moved` when another one came first.
+
+    `follows`: the set that its author has seen in force.
+    """
+    stored = policies_in_force(engine)
+    number = 0 if stored is None else stored.number
+    if follows is not None and follows != number:
+        raise Moved(f"set {number} is in force, not {follows}: look again")
+    entry = PolicySet(number + 1, change.document, author.at_us, author.by, author.note)
+    try:
+        store_policies(engine, entry)
+    except PoliciesMovedError:
+        words = "somebody else put a set in force meanwhile: look again"
+        raise Moved(words) from None
+    return number + 1
+
+
+def newest(engine: Engine) -> int:
+    stored = policies_in_force(engine)
+    return 0 if stored is None else stored.number
+
+
+def earlier(engine: Engine, settings: Settings, number: int | None, *, to_file: bool) -> Change:
+    """What to go back to; without a number the one before the newest, 0 as `to_file`."""
+    if to_file and number:
+        raise Impossible(f"either set {number}, or those of {FILE}: name one")
+    stored = None if to_file or number == 0 else _earlier(engine, number)
+    if stored is None or stored.document is None:
+        return Change(settings, None)
+    rules = rules_of(settings, stored)
+    if rules.fault is not None:
+        raise Impossible(f"set {stored.number} no longer fits: {rules.fault}")
+    return Change(rules.settings, stored.document)
+
+
+def past(engine: Engine, settings: Settings, most: int) -> list[dict[str, Any]]:
+    """The newest first."""
+    return [line_of(one, settings) for one in policy_sets(engine, most)]
+
+
+def line_of(stored: PolicySet | None, settings: Settings) -> dict[str, Any]:
+    if stored is None:
+        return {"set": 0, "since": None, "by": FILE, "note": None, "version": version(settings)}
+    rules = rules_of(settings, stored)
+    return {
+        "set": stored.number,
+        "since": when(stored),
+        "by": stored.actor,
+        "note": stored.note,
+        "version": None if rules.fault else rules.version,
+    }
+
+
+def when(stored: PolicySet) -> str:
+    return datetime.fromtimestamp(stored.recorded_us / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def fitting(text: str, settings: Settings, name: str) -> Change:
+    """Raises `Impossible` with every fault."""
+    found = examine_set(text, settings, name)
+    if found.settings is None:
+        raise Impossible(f"the set cannot be used: {found.count}\n" + "\n".join(found.lines))
+    return Change(found.settings, written(found.settings))
+
+
+def _earlier(engine: Engine, number: int | None) -> PolicySet | None:
+    """None: what the configuration file says, from before the first set."""
+    if number is not None:
+        found = policy_set(engine, number)
+        if found is None:
+            raise Impossible(f"there is no set {number}: the history lists them")
+        return found
+    sets = policy_sets(engine, 2)
+    if not sets:
+        raise Impossible(f"nothing to take back: only {FILE} ever said")
+    return sets[1] if len(sets) > 1 else None

@@ -1,0 +1,145 @@
+"""Where `breakeven prices` reads prices from: LiteLLM's map, `genai-prices`, or a file."""
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path, PurePath
+
+from gateway.control.pricing.configured import actor
+from ledger.prices import bundled as pricebook
+from ledger.prices import genaimap
+from ledger.prices.book import Price, PriceBook, PriceError
+from ledger.prices.bundled import Remark, bundled_seed, seed_from_map
+from ledger.prices.drafts import APPROVED_RANK, BUNDLED_RANK, PriceDraft
+from ledger.prices.files import parse_price_file
+from ledger.prices.negotiated import parse_price_csv
+from ledger.prices.stored import Stamp
+
+LITELLM, GENAI = "litellm", "genai-prices"
+KINDS = (".csv", ".yaml", ".yml", ".json")
+GENAI_INSTALL = (
+    "`genai-prices` is not installed here: `uv pip install --require-hashes "
+    "-r deploy/prices/requirements.lock`, or `pip install 'breakeven[prices]'`"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a source states, as `book`; `refused` are rows of it that cannot be used."""
+
+    book: str
+    drafts: tuple[PriceDraft, ...]
+    stamp: Stamp
+    refused: tuple[Remark, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PriceText:
+    """A file of prices: its name without a folder, its bytes, and the day that it is of."""
+
+    name: str
+    data: bytes
+    read_on: str | None = None
+
+
+def read_text(name: str) -> PriceText | None:
+    """The file that `--from` names; None for what is no file. Raises `PriceError`."""
+    if name in (LITELLM, GENAI):
+        return None
+    path = Path(name)
+    if path.suffix.lower() not in KINDS:
+        raise PriceError(f"--from {name}: name `{LITELLM}`, `{GENAI}`, or a CSV, YAML or JSON file")
+    data = _read(path)
+    day = datetime.fromtimestamp(path.stat().st_mtime, tz=UTC).date().isoformat()
+    return PriceText(path.name, data, day)
+
+
+def source_of(
+    given: str | PriceText,
+    book: str | None,
+    configured: Sequence[str],
+    stored: Sequence[Price],
+    at_us: int,
+) -> Source:
+    """What a source or a file states. `configured`: names of the configuration's price files.
+
+    Nothing is read from a path here. Raises `PriceError` with every fault, a line each.
+    """
+    if given == LITELLM:
+        stamp = Stamp(actor(), f"litellm {version('litellm')}", read_on=_released())
+        seed = bundled_seed()
+        return Source(pricebook.BOOK, seed.drafts, stamp, seed.refused)
+    if given == GENAI:
+        return _genai(stored, at_us)
+    if isinstance(given, str):
+        raise PriceError(f"`{given}` is neither `{LITELLM}` nor `{GENAI}`: send a file's content")
+    kind = PurePath(given.name).suffix.lower()
+    if kind not in KINDS:
+        raise PriceError(f"`{given.name}` is no CSV, YAML or JSON file")
+    stamp = Stamp(actor(), given.name, digest=sha256(given.data).hexdigest())
+    if kind == ".json":
+        day = _day(given.read_on, at_us)
+        seed = seed_from_map(_text(given), source_date=day)
+        return Source(pricebook.BOOK, seed.drafts, replace(stamp, read_on=day), seed.refused)
+    chosen = book or given.name
+    if chosen in (*(Path(one).name for one in configured), LITELLM, GENAI):
+        raise PriceError(f"`{chosen}` is a book of its own already: name another with --book")
+    if kind == ".csv":
+        return Source(chosen, parse_price_csv(given.data, book=chosen), stamp)
+    found = parse_price_file(_text(given), book=chosen, rank=APPROVED_RANK)
+    if found.aliases:
+        raise PriceError(f"{chosen}: `aliases` belong into a file that the configuration names")
+    return Source(chosen, found.drafts, stamp)
+
+
+def _day(said: str | None, at_us: int) -> str:
+    try:
+        found = (
+            date.fromisoformat(said) if said else datetime.fromtimestamp(at_us / 1e6, UTC).date()
+        )
+    except ValueError:
+        raise PriceError(f"`{said}` is no day: YYYY-MM-DD") from None
+    return found.isoformat()
+
+
+def _genai(stored: Sequence[Price], at_us: int) -> Source:
+    """What it states otherwise than the price lists that are stored, and what it has stated."""
+    try:
+        snapshot = importlib.import_module("genai_prices.data_snapshot")
+    except ImportError:
+        raise PriceError(GENAI_INSTALL) from None
+    release = version("genai-prices")
+    market = PriceBook([price for price in stored if price.rank == BUNDLED_RANK])
+    known = {price.name: price for price in market.in_force(at_us)}
+    providers = snapshot.get_snapshot().providers
+    read_on = genaimap.stated_on(providers, at_us)
+    seed = genaimap.seed_from_genai(providers, known, at_us=at_us, read_on=read_on)
+    own = {price.name for price in stored if price.book == genaimap.BOOK}
+    drafts = tuple(
+        one
+        for one in seed.drafts
+        if one.name in own or one.name not in known or known[one.name].terms != one.terms
+    )
+    stamp = Stamp(actor(), f"genai-prices {release}", read_on=read_on)
+    return Source(genaimap.BOOK, drafts, stamp, seed.refused)
+
+
+def _released() -> str | None:
+    return pricebook.RELEASE_DATES.get(version("litellm"))
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise PriceError(f"{path}: {error.strerror}") from error
+
+
+def _text(given: PriceText) -> str:
+    try:
+        return given.data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise PriceError(f"{given.name}: is not UTF-8") from None

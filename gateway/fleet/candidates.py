@@ -1,0 +1,321 @@
+"""Freeze every target's state and price into `router.Candidate`s: the decision sees nothing else.
+
+The moving half of a candidate is in `sightings`, what money says of it in the price book.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+import msgspec
+
+from gateway.clock import Clock
+from gateway.fleet.fleet import Target
+from gateway.fleet.heldoff import with_held_off
+from gateway.fleet.output_cap import Cap, OpenEnd
+from gateway.fleet.prefixes import Prefixes
+from gateway.fleet.sightings import BoardSights, ExternalSight, OwnSight, Shunned, Sights
+from gateway.fleet.slots import Board
+from gateway.kinds import KINDS
+from gateway.kinds.spec import KindUnits
+from ledger.journals.records import Tokens
+from ledger.prices.book import Price, PriceBook, bound_pusd, cost_pusd
+from ledger.prices.modellimits import ModelLimits
+from ledger.prices.quotes import Quote
+from router.filters import CONTEXT_MARGIN, counted_tokens
+from router.types import ApiState, Candidate, EngineState, Health, Request
+
+OUTPUT_BOUND_TOKENS = 4096  # the longest answer of a model whose limit nobody stated
+API_CONTEXT_TOKENS = 1_000_000  # the provider itself refuses what is longer than its model's limit
+PRICED_LIMIT = 4096  # names whose price is remembered while no price of the book changes
+_HEALTHY = Health.HEALTHY
+
+
+class Frozen(msgspec.Struct, frozen=True):
+    """One candidate with what dispatch needs to act on it."""
+
+    target: Target
+    price: Price | None
+    candidate: Candidate
+    open_end: OpenEnd | None = None  # of a request without `max_tokens`
+    prefix_tokens: int = 0  # of the prompt: expected in the engine's prefix cache
+
+    def within(self, room_pusd: int) -> "Frozen | None":
+        """The same with an answer short enough for the room; `None` when none is."""
+        if self.open_end is None:
+            return None
+        cap = self.open_end.cap(room_pusd)
+        if cap.pusd > room_pusd:
+            return None
+        return msgspec.structs.replace(self, candidate=_capped(self.candidate, cap))
+
+
+class _Asked(msgspec.Struct, frozen=True):
+    """What is the same at every target; `tokens` is the expected use, `output` bounds a choice."""
+
+    request: Request
+    tokens: Tokens
+    output: int
+    counted: int
+    units: KindUnits | None  # that quotes know nothing of: searches, seconds
+    avoided_pusd: int
+    now_s: float
+
+
+class Candidates:
+    """Builds the frozen view; prices are those in force by the wall clock.
+
+    `limits`: what models of APIs give at most, by the names of the price book; `shunned`: whether
+    an engine with these loads is left alone for its failures; `prefixes`: what engines were sent.
+    `board` may also be whatever else gives sights of its rows: a what-if has its engines in virtual
+    time.
+    """
+
+    def __init__(
+        self,
+        board: Board | Sights,
+        prices: PriceBook,
+        *,
+        stale_s: float,
+        limits: Mapping[str, ModelLimits] | None = None,
+        shunned: Shunned | None = None,
+        prefixes: Prefixes | None = None,
+    ) -> None:
+        seen = BoardSights(board, stale_s, shunned) if isinstance(board, Board) else board
+        self._sights: Sights = seen
+        self._prefixes = prefixes
+        self._prices = prices
+        self._limits = limits or {}
+        self._engines: dict[int, OwnSight] = {}  # by their rows
+        self._apis: dict[int, ExternalSight] = {}
+        self._quoted: dict[str, Quote | None] = {}
+        self._compared: dict[tuple[str, ...], tuple[Quote, ...]] = {}
+        self._quoted_us = (0, 0)  # from and until when these hold
+
+    def freeze(
+        self,
+        targets: Sequence[Target],
+        request: Request,
+        compare_with: Sequence[str],
+        *,
+        rooms_pusd: Sequence[int | None],
+        ceiling_pusd: int | None,
+        clock: Clock,
+    ) -> tuple[Frozen, ...]:
+        """`rooms_pusd`: what budgets leave at each target; `ceiling_pusd`: the policy's cap.
+
+        Both shorten the answer to a request that sets no limit itself.
+        """
+        at_us, tokens = clock.wall_us(), expected_tokens(request)
+        compared, units = self._quotes(compare_with, at_us), KINDS[request.kind].units
+        if units is None:
+            costs = [quote.cost_pusd(tokens) for quote in compared]
+        else:
+            costs = [cost_pusd(tokens, quote.price) for quote in compared]
+        asked = _Asked(
+            request,
+            tokens,
+            output_bound(request),
+            counted_tokens(request),
+            units,
+            min(costs, default=0),
+            clock.now_s(),
+        )
+        frozen = tuple(
+            [
+                self._own(target, asked, room) if target.own else self._api(target, asked, room)
+                for target, room in zip(targets, rooms_pusd, strict=True)
+            ]
+        )
+        if request.max_tokens is not None:
+            return frozen
+        return tuple(_fitted(one, ceiling_pusd) for one in frozen)
+
+    def reprice(self, prices: PriceBook) -> None:
+        """From the next request on this book counts; no remembered quote holds any more."""
+        self._prices, self._quoted_us = prices, (0, 0)
+
+    def comparators(self, compare_with: Sequence[str], at_us: int) -> tuple[Price, ...]:
+        """The comparators that have a price; the others are flagged by `breakeven check`."""
+        return tuple([quote.price for quote in self._quotes(compare_with, at_us)])
+
+    def _quotes(self, compare_with: Sequence[str], at_us: int) -> tuple[Quote, ...]:
+        """The quotes of these names; all that are remembered hold at this instant from here on."""
+        since_us, until_us = self._quoted_us
+        if not since_us <= at_us < until_us:
+            self._quoted_us = self._prices.unchanged_us(at_us)
+            self._quoted, self._compared = {}, {}
+        names = tuple(compare_with)
+        compared = self._compared.get(names)
+        if compared is None:
+            found = [self._quote(name) for name in names]
+            compared = tuple([quote for quote in found if quote is not None])
+            if len(self._compared) < PRICED_LIMIT:
+                self._compared[names] = compared
+        return compared
+
+    def _quote(self, name: str) -> Quote | None:
+        if name in self._quoted:
+            return self._quoted[name]
+        price = self._prices.find(name, self._quoted_us[0])
+        quote = None if price is None else Quote(price)
+        if len(self._quoted) < PRICED_LIMIT:
+            self._quoted[name] = quote
+        return quote
+
+    def _own(self, target: Target, asked: _Asked, room: int | None) -> Frozen:
+        row, request = target.row, asked.request
+        sight = self._engines.get(row)
+        if sight is None:
+            sight = self._engines[row] = self._sights.engine(row)
+        state, stated, (bid, top, spread, _) = sight.look(asked.now_s)
+        cached = 0
+        if request.beginning.marks and self._prefixes is not None:
+            cached, trusted = self._prefixes.look(row, request)
+            if trusted:
+                state = replace(state, prefix_hit_tokens=trusted)
+        known = target.context_tokens or stated
+        context = known or OUTPUT_BOUND_TOKENS
+        open_end = None
+        if request.max_tokens is None:
+            open_end = OpenEnd(
+                partial(own_bound_pusd, target, state, request),
+                limit_tokens=max(1, context - likely_prompt_tokens(request)),
+                unasked_tokens=context,
+            )
+        candidate = Candidate(
+            target.name,
+            target.pool,
+            target.features,
+            target.kinds,
+            # What nobody has yet met may be of any size: not its context, its health refuses.
+            context if known or state.health is _HEALTHY else API_CONTEXT_TOKENS,
+            True,  # internal; all by place, as names cost as much again
+            0,
+            own_bound_pusd(target, state, request, asked.output),
+            asked.avoided_pusd,
+            room,
+            target.bid_price_pusd_per_s or bid,  # a fixed one is the operator's word
+            target.accepts_salt,
+            state,
+            None,  # no API
+            None,  # no cap
+            top,
+            spread,
+        )
+        return Frozen(target, None, candidate, open_end, cached)
+
+    def _api(self, target: Target, asked: _Asked, room: int | None) -> Frozen:
+        row, request, open_end = target.row, asked.request, None
+        sight = self._apis.get(row)
+        if sight is None:
+            sight = self._apis[row] = self._sights.api(row)
+        price = expected = bound = None
+        quote = self._quote(target.price_name or target.name)
+        if quote is not None:
+            price = quote.price
+            if asked.units is None:
+                expected = quote.cost_pusd(asked.tokens)
+                bound = quote.bound_pusd(request.prompt_tokens_bound, asked.output * request.n)
+            else:
+                expected = cost_pusd(asked.tokens, price)
+                bound = asked.units.bound_pusd(price, request, asked.output)
+            if request.max_tokens is None:
+                limits = self._limits.get(price.name.partition("#")[0])
+                longest = OUTPUT_BOUND_TOKENS
+                if limits:
+                    longest = limits.longest(request.prompt_tokens_bound)
+                open_end = OpenEnd(partial(api_bound_pusd, price, request), limit_tokens=longest)
+        candidate = Candidate(
+            target.name,
+            None,
+            target.features,
+            target.kinds,
+            target.context_tokens or API_CONTEXT_TOKENS,
+            False,  # internal
+            expected,
+            bound,
+            0,
+            room,
+            api=self._look(target, sight, asked),
+        )
+        return Frozen(target, price, candidate, open_end)
+
+    def _look(self, target: Target, sight: ExternalSight, asked: _Asked) -> ApiState:
+        state = sight.look(asked.now_s, asked.counted)
+        if not target.shares_row:
+            return state
+        wait_s = self._sights.held_off_s(target.row, target.upstream_model, asked.now_s)
+        return with_held_off(state, wait_s) if wait_s else state
+
+
+def _fitted(frozen: Frozen, ceiling_pusd: int | None) -> Frozen:
+    """With the longest answer that budgets and policy afford, where the client set no limit."""
+    if frozen.open_end is None:
+        return frozen
+    limits = [
+        limit for limit in (frozen.candidate.budget_room_pusd, ceiling_pusd) if limit is not None
+    ]
+    cap = frozen.open_end.cap(min(limits, default=None))
+    return msgspec.structs.replace(frozen, candidate=_capped(frozen.candidate, cap))
+
+
+def _capped(candidate: Candidate, cap: Cap) -> Candidate:
+    """A shorter answer bounds what is expected, too."""
+    expected = candidate.expected_pusd
+    if expected is not None:
+        expected = min(expected, cap.pusd)
+    return replace(candidate, expected_pusd=expected, bound_pusd=cap.pusd, output_cap=cap.tokens)
+
+
+def expected_tokens(request: Request) -> Tokens:
+    """The estimate, and the mean output of its like: never more than the client allows."""
+    mean = request.output.mean
+    if request.max_tokens is not None:
+        mean = min(mean, request.max_tokens)
+    units = KINDS[request.kind].units
+    if units is not None:
+        return units.estimate(request, round(mean))
+    return Tokens(input=request.prompt_tokens, output=round(mean * request.n))
+
+
+def output_bound(request: Request) -> int:
+    """The most output tokens one choice may produce, where no target is looked at."""
+    return OUTPUT_BOUND_TOKENS if request.max_tokens is None else request.max_tokens
+
+
+def likely_prompt_tokens(request: Request) -> int:
+    """The prompt with room for the estimate's error, as the filter of the context counts it."""
+    return min(request.prompt_tokens_bound, math.ceil(CONTEXT_MARGIN * request.prompt_tokens))
+
+
+def api_bound_pusd(price: Price, request: Request, output_tokens: int) -> int:
+    """The most an API can charge with this many output tokens in each choice."""
+    units = KINDS[request.kind].units
+    if units is not None:
+        return units.bound_pusd(price, request, output_tokens)
+    return bound_pusd(
+        price,
+        prompt_tokens=request.prompt_tokens_bound,
+        output_tokens=output_tokens,
+        n=request.n,
+        audio=False,
+    )
+
+
+def own_bound_pusd(target: Target, state: EngineState, request: Request, output_tokens: int) -> int:
+    """The most an own request can be charged: its engine-seconds with this much output.
+
+    Alone in the engine each token costs a full step, so no share of a batch exceeds this.
+    """
+    step = state.step
+    if target.rate_pusd_per_hour is None or step is None:
+        return 0
+    prompt, output = request.prompt_tokens_bound, output_tokens * request.n
+    seconds = (
+        step.t0_s
+        + step.d_s * prompt
+        + output * (step.a_s + step.b_s + step.c_s * (prompt + output))
+    )
+    return math.ceil(seconds * state.step_feedback * target.rate_pusd_per_hour / 3600)

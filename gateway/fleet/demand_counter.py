@@ -1,0 +1,72 @@
+"""What requests would have taken of each pool: on the board, for the price of its time.
+
+A worker adds to sums of its own; telemetry reads everybody's once a second and publishes what a
+second of each pool's engines is worth (`router.market`). A pool that no engine serves at this
+moment had no time to sell: its price is left at nothing.
+"""
+
+from gateway.fleet.slots import Board
+from gateway.table_layout import EngineCell
+from router.deadlines import deadline_bin
+from router.market import BINS, Market, Window, bin_of, demand_of
+from router.types import Decision, Policy, Request
+
+
+class Demanded:
+    """One worker's sums."""
+
+    __slots__ = ("_board", "_rows")
+
+    def __init__(self, board: Board, worker: int) -> None:
+        self._board = board
+        self._rows = {
+            name: board.market_row(worker, place) for place, name in enumerate(board.layout.pools)
+        }
+
+    def note(self, decision: Decision, request: Request, policy: Policy) -> None:
+        """One request was decided, whatever came of it."""
+        cells = self._board.cells
+        for pool, seconds, density, ttft_ms in demand_of(decision, request, policy):
+            row = self._rows.get(pool)
+            if row is not None:
+                place = row + bin_of(density)
+                cells[place] += seconds
+                cells[place + BINS] += 1.0
+                if ttft_ms is not None:
+                    cells[row + 2 * BINS + deadline_bin(ttft_ms)] += 1.0
+
+
+class Markets:
+    """Telemetry's half: every pool's window, and its price for all of its engines."""
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+        names = board.layout.pools
+        self._windows = [Window() for _ in names]
+        self._rows = [
+            [
+                row
+                for row, engine in enumerate(board.layout.engines)
+                if engine.startswith(f"pool:{name}/")
+            ]
+            for name in names
+        ]
+
+    def tick(self, now_s: float, healthy: float) -> list[Market]:
+        """Read and publish; `healthy` is the word of a healthy engine on the board."""
+        board, found = self._board, []
+        for place, (window, rows) in enumerate(zip(self._windows, self._rows, strict=True)):
+            serving = sum(board.published(row)[EngineCell.HEALTH] == healthy for row in rows)
+            market = window.read(board.demand(place), now_s, engines=serving)
+            for row in rows:
+                board.publish(
+                    row,
+                    {
+                        EngineCell.BID_PRICE_PUSD_PER_S: market.bid_price,
+                        EngineCell.TOP_DENSITY_PUSD_PER_S: market.top_density,
+                        EngineCell.DENSITY_SPREAD: market.density_spread,
+                        EngineCell.TIGHTEST_TTFT_MS: market.tightest_ttft_ms or 0.0,
+                    },
+                )
+            found.append(market)
+        return found

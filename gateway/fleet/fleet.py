@@ -1,0 +1,203 @@
+"""Every place a request can go, built once per worker from settings and runtime.
+
+A `Target` is the static half of a candidate; `gateway.fleet.candidates` adds the moving half.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from backends.base import Backend
+from backends.http import Origin
+from backends.providers import PROVIDER_KINDS
+from backends.reach import LOCALHOST, stated
+from gateway.config.machines import parts
+from gateway.config.settings import Model, Pool, Provider, Settings
+from gateway.runtime import Runtime
+from ledger.money import usd_to_pusd
+from router.request_kinds import Kind
+from router.types import Feature
+
+PASSTHROUGH_LIMIT = 1024  # distinct pass-through models remembered per worker
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One own engine replica or one model of a provider.
+
+    `row` is its row on the board; `price_name` its name in the price book (APIs);
+    `rate_pusd_per_hour` what one replica's GPUs cost by contract (own engines; None: not entered).
+    """
+
+    name: str
+    own: bool
+    pool: str | None
+    provider: str | None
+    upstream_model: str
+    simulated: bool
+    backend: Backend
+    row: int
+    features: frozenset[Feature]
+    kinds: frozenset[Kind]
+    context_tokens: int | None
+    accepts_salt: bool
+    price_name: str | None = None
+    rate_pusd_per_hour: int | None = None
+    bid_price_pusd_per_s: int = 0
+    takes_marks: bool = False  # of what to cache, in chat's messages
+    by_priority: bool = False  # its engine takes a request's `priority`; others refuse it
+    shares_row: bool = False  # with all models of its provider that no configuration names
+
+    @property
+    def replica(self) -> str | None:
+        return self.name.rpartition("/")[2] if self.own else None
+
+
+def serves_by_priority(pool: Pool) -> bool:
+    """Whether its engines are told `--scheduling-policy priority`."""
+    return "--scheduling-policy=priority" in "=".join(pool.engine.flags)
+
+
+BackendFor = Callable[[str, Pool | Provider, str | None], Backend]
+"""(name, settings, resolved base URL) -> a wire client; the worker's `bootstrap` supplies it."""
+
+
+class Fleet:
+    """Targets by logical model."""
+
+    def __init__(self, settings: Settings, runtime: Runtime, backend_for: BackendFor) -> None:
+        self._settings = settings
+        self._addresses = runtime.providers
+        self._api_rows = {name: row for row, name in enumerate(runtime.apis)}
+        self._api_backends: dict[str, Backend] = {
+            name: backend_for(name, provider, runtime.providers[name])
+            for name, provider in settings.providers.items()
+        }
+        self._pools: dict[str, list[Target]] = {name: [] for name in settings.pools}
+        paid = parts(settings)
+        for row, seat in enumerate(runtime.engines):
+            pool = settings.pools[seat.pool]
+            each = paid[seat.pool].pusd_per_hour
+            rate = None if each is None else each * pool.gpu.count
+            self._pools[seat.pool].append(
+                Target(
+                    name=seat.name,
+                    own=True,
+                    pool=seat.pool,
+                    provider=None,
+                    upstream_model=seat.served_name,
+                    simulated=seat.simulated,
+                    backend=backend_for(seat.name, pool, seat.base_url),
+                    row=row,
+                    features=_features(pool.engine.features),
+                    by_priority=serves_by_priority(pool),
+                    kinds=frozenset(Kind(kind) for kind in pool.engine.kinds),
+                    context_tokens=pool.engine.context_tokens,
+                    accepts_salt=pool.engine.accepts_salt,
+                    rate_pusd_per_hour=rate,
+                    bid_price_pusd_per_s=usd_to_pusd(pool.bid_price_usd_per_s),
+                )
+            )
+        self._apis: dict[str, Target] = {}
+        self._by_model = self._expanded()
+
+    def targets(self, name: str, model: Model) -> tuple[Target, ...]:
+        """The targets of a resolved model; pass-through models are expanded on demand."""
+        known = self._by_model.get(name)
+        return known if known is not None else self._expand(model)
+
+    def rerate(self, rates: Mapping[str, int | None]) -> bool:
+        """What one GPU of each pool costs an hour by now; whether anything of it is new.
+
+        Whoever holds targets asks for them again.
+        """
+        changed = False
+        for pool, targets in self._pools.items():
+            each = rates.get(pool)
+            rate = None if each is None else each * self._settings.pools[pool].gpu.count
+            if pool in rates and any(one.rate_pusd_per_hour != rate for one in targets):
+                self._pools[pool] = [replace(one, rate_pusd_per_hour=rate) for one in targets]
+                changed = True
+        if changed:
+            self._by_model = self._expanded()
+        return changed
+
+    @property
+    def backends(self) -> Mapping[str, Backend]:
+        """Every wire client by target or provider name, for closing them."""
+        own = {target.name: target.backend for pool in self._pools.values() for target in pool}
+        return own | self._api_backends
+
+    def _expanded(self) -> dict[str, tuple[Target, ...]]:
+        return {
+            name: self._expand(model)
+            for name, model in self._settings.models.items()
+            if isinstance(model, Model) and model.same_as is None
+        }
+
+    def _expand(self, model: Model) -> tuple[Target, ...]:
+        found: list[Target] = []
+        for name in model.targets:
+            if name.startswith("pool:"):
+                found += [_told(model.adapter, target) for target in self._pools[name[5:]]]
+            else:
+                found.append(self._api(name))
+        return tuple(found)
+
+    def _api(self, name: str) -> Target:
+        target = self._apis.get(name)
+        if target is not None:
+            return target
+        provider_name, _, upstream = name.partition("/")
+        provider = self._settings.providers[provider_name]
+        row = self._api_rows.get(name, self._api_rows[f"{provider_name}/*"])
+        target = Target(
+            name=name,
+            own=False,
+            pool=None,
+            provider=provider_name,
+            upstream_model=upstream,
+            simulated=provider.simulated,
+            backend=self._api_backends[provider_name],
+            row=row,
+            features=self._fetching(provider, provider_name),
+            kinds=frozenset(Kind(kind) for kind in provider.kinds),
+            context_tokens=None,
+            accepts_salt=True,  # a provider's prefix cache is isolated by its own account
+            price_name=provider.prices_as or name,
+            takes_marks=_takes_marks(provider, provider_name),
+            shares_row=name not in self._api_rows,
+        )
+        if len(self._apis) < PASSTHROUGH_LIMIT:
+            self._apis[name] = target
+        return target
+
+    def _fetching(self, provider: Provider, name: str) -> frozenset[Feature]:
+        """An API outside fetches media from there; what stands inside must be told that it may."""
+        features = _features(provider.features)
+        if Feature.IMAGES in features and _stands_outside(provider, self._addresses[name]):
+            return features | {Feature.MEDIA_URLS}
+        return features
+
+
+def _told(adapter: str | None, target: Target) -> Target:
+    """An engine takes an adapter's name in the place of its model's."""
+    return target if adapter is None else replace(target, upstream_model=adapter)
+
+
+def _stands_outside(provider: Provider, base_url: str | None) -> bool:
+    """Whether the provider fetches media itself, from outside the network."""
+    if not PROVIDER_KINDS[provider.kind].fetches_media or provider.networks:
+        return False
+    if base_url is None:
+        return True
+    host = Origin.parse(base_url)[0].host
+    address = stated(host)
+    return address.is_global if address is not None else host != LOCALHOST
+
+
+def _takes_marks(provider: Provider, name: str) -> bool:
+    return PROVIDER_KINDS[provider.kind].marks_cache(provider.litellm_prefix or name)
+
+
+def _features(names: tuple[str, ...]) -> frozenset[Feature]:
+    return frozenset(Feature(name) for name in names)

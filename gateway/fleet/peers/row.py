@@ -1,0 +1,46 @@
+"""The row of the board in which all other hosts together are, as one more worker would be.
+
+The process that exchanges slots writes it. Its parent clears it when that process ends or hangs, so
+that nothing counts which nobody hears any more.
+"""
+
+from gateway.fleet.peers.shares import CELLS, Share
+from gateway.fleet.slots import Board
+from gateway.table_layout import LoadCell
+
+
+class PeersRow:
+    """Of a board whose layout has peers; of any other one there is nothing to clear."""
+
+    def __init__(self, board: Board) -> None:
+        self._board, self._first = board, board.peers
+
+    def alive(self, now_s: float, hosts: int) -> None:
+        """The exchange runs at this moment, and hears so many."""
+        self._board.cells[self._first] = now_s
+        self._board.cells[self._first + 1] = float(hosts)
+
+    @property
+    def hosts(self) -> int:
+        """How many are heard."""
+        return int(self._board.cells[self._first + 1])
+
+    def silent_s(self, now_s: float) -> float:
+        """Since when the exchange was not heard of; 0 before its first word, and once cleared."""
+        alive_s = self._board.cells[self._first]
+        return max(0.0, now_s - alive_s) if alive_s else 0.0
+
+    def write(self, engine: int, share: Share, now_s: float) -> None:
+        """What other hosts have in flight on one engine, as of this moment."""
+        row, cells = self._board.peers_row(engine), self._board.cells
+        for cell, value in zip(CELLS, share, strict=False):  # the last is no cell, but an age
+            cells[row + cell] = value
+        queued, waiting = share.queued_prefill_tokens, share.queued_sequences
+        moved_s = now_s - share.queue_moved_ago_s if waiting > 0.0 else 0.0
+        cells[row + LoadCell.QUEUE_MOVED_S] = moved_s
+        # Their prompts are taken to be alike: the spread of each host's is not told.
+        cells[row + LoadCell.QUEUED_SQUARES] = queued * queued / waiting if waiting > 0.0 else 0.0
+
+    def clear(self) -> None:
+        for cell in range(self._first, self._first + self._board.layout.peers_cells):
+            self._board.cells[cell] = 0.0

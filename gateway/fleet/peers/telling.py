@@ -1,0 +1,140 @@
+"""The end that dials: every other host is told, and none is waited for.
+
+Names are asked for their addresses again and again, for on a cluster hosts come and go behind one.
+Each address has a connection of its own, begun anew with pauses. What a slow host has not taken
+yet is not added to: a frame that was not sent is made good by the next one, since each says all.
+"""
+
+import asyncio
+import logging
+import secrets
+import socket
+from collections.abc import Sequence
+from contextlib import suppress
+
+from backends.secret import Secret
+from gateway.config.schema_peers import MOST_HOSTS
+from gateway.fleet.peers.frames import (
+    CHALLENGE_BYTES,
+    HELLO_BYTES,
+    TAG_BYTES,
+    BadFrame,
+    Handshake,
+    Shares,
+    Writing,
+    hello,
+    id_of,
+)
+
+CONNECT_S = 2.0
+RESOLVE_S = 5.0
+PAUSE_S, LONGEST_PAUSE_S = 0.2, 5.0
+STUCK_S = 2.0
+HEARTBEAT_S = 0.15  # a third of the silence after which a host counts no more
+
+Address = tuple[str, int]
+log = logging.getLogger("breakeven.peers")
+
+
+class Telling:
+    """`run` keeps the connections, `tell` sends."""
+
+    def __init__(self, own_id: bytes, secret: Secret, hosts: Sequence[str]) -> None:
+        self._own_id, self._secret = own_id, secret
+        self._hosts = [split(host) for host in hosts]
+        self._known: dict[Address, list[Address]] = {}  # what each name meant last
+        self._links: dict[Address, asyncio.Task[None]] = {}
+        self._proving = asyncio.Lock()
+        self._told: dict[bytes, _Link] = {}  # by the id of who hears
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        try:
+            await asyncio.gather(*(self._resolve(host) for host in self._hosts))
+        finally:
+            links = list(self._links.values())
+            self._follow([])
+            await asyncio.gather(*links, return_exceptions=True)
+
+    def tell(self, shares: Shares, now_s: float, *, changed: bool) -> None:
+        """To everybody who listens: at once what changed, else now and then that we are here."""
+        for link in list(self._told.values()):
+            link.tell(shares, now_s, changed=changed)
+
+    def _follow(self, addresses: Sequence[Address]) -> None:
+        wanted = list(dict.fromkeys(addresses))[: 2 * MOST_HOSTS]
+        for gone in [one for one in self._links if one not in wanted]:
+            self._links.pop(gone).cancel()
+        for new in [one for one in wanted if one not in self._links]:
+            self._links[new] = asyncio.create_task(self._keep(new))
+
+    async def _resolve(self, host: Address) -> None:
+        """What cannot be resolved at this moment goes on meaning what it did."""
+        loop = asyncio.get_running_loop()
+        while True:
+            with suppress(OSError, UnicodeError):
+                found = await loop.getaddrinfo(*host, type=socket.SOCK_STREAM)
+                self._known[host] = [(str(entry[4][0]), int(entry[4][1])) for entry in found]
+            self._follow([each for one in self._hosts for each in self._known.get(one, [])])
+            await asyncio.sleep(RESOLVE_S)
+
+    async def _keep(self, address: Address) -> None:
+        pause_s = PAUSE_S
+        while True:
+            try:
+                heard = await self._connected(address)
+            except (BadFrame, OSError, EOFError, TimeoutError) as error:
+                heard = False
+                log.info("%s:%d is not told: %s", *address, str(error) or type(error).__name__)
+            pause_s = PAUSE_S if heard else min(2 * pause_s, LONGEST_PAUSE_S)
+            await asyncio.sleep(pause_s)
+
+    async def _connected(self, address: Address) -> bool:
+        """One connection until it ends; `False` where its other end needs no telling."""
+        async with asyncio.timeout(CONNECT_S):
+            reader, writer = await asyncio.open_connection(*address, limit=HELLO_BYTES)
+        try:
+            async with asyncio.timeout(CONNECT_S):
+                theirs = await reader.readexactly(HELLO_BYTES)
+                their_id = id_of(theirs)
+                # One at a time: of two proofs to one host the second would end the first.
+                async with self._proving:
+                    if their_id == self._own_id or their_id in self._told:
+                        return False
+                    ours = hello(self._own_id, secrets.token_bytes(CHALLENGE_BYTES))
+                    handshake = Handshake(self._secret, theirs, ours)
+                    writer.write(ours + handshake.proof("dials"))
+                    handshake.check("hears", await reader.readexactly(TAG_BYTES))
+                    link = self._told[their_id] = _Link(writer.transport, Writing(handshake.key()))
+            log.warning("host %s at %s:%d is told", their_id.hex()[:8], *address)
+            try:
+                await reader.read(1)  # it has no more to say: until it is gone
+            finally:
+                if self._told.get(their_id) is link:
+                    del self._told[their_id]
+            return True
+        finally:
+            writer.transport.abort()
+
+
+class _Link:
+    """One connection whose other end proved itself."""
+
+    def __init__(self, transport: asyncio.WriteTransport, writing: Writing) -> None:
+        self._transport, self._writing = transport, writing
+        self._told_s: float | None = None
+
+    def tell(self, shares: Shares, now_s: float, *, changed: bool) -> None:
+        ago_s = None if self._told_s is None else now_s - self._told_s
+        if self._transport.get_write_buffer_size():
+            if ago_s is not None and ago_s > STUCK_S:
+                self._transport.abort()
+        elif changed or ago_s is None or ago_s >= HEARTBEAT_S:
+            self._transport.write(self._writing.frame(shares))
+            self._told_s = now_s
+
+
+def split(address: str) -> Address:
+    """`name:9444` or `[fd00::7]:9444`, as the configuration has it."""
+    host, _, port = address.rpartition(":")
+    return host.strip("[]"), int(port)

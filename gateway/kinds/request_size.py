@@ -1,0 +1,174 @@
+"""What one request may ask of whatever answers it, beside its length: said before any target hears.
+
+Engines compile schemas and patterns before they answer, count alternatives at every token, and
+decode each picture: small texts can ask for much there. The limits are above what applications
+were seen to send, and no setting: who needs more needs another engine.
+"""
+
+import re
+from contextlib import suppress
+
+import msgspec
+
+from gateway.errors import RequestError
+from gateway.http.body import Members, encode, member
+from gateway.kinds.patterns import (
+    grammars,
+    longest_repeat,
+    patterns,
+    plain,
+    repeated,
+    repeats_groups,
+    within,
+    without_quoted,
+)
+
+SCHEMA_BYTES = 256 * 1024  # of all tools together, too: coding agents send some 100 KB
+SCHEMA_LEVELS = 64  # of JSON: a property lies two below its object
+PATTERN_BYTES = 512
+REPEATED = 1000  # in a pattern's `{m,n}`, which becomes as many states
+GROUPS_BYTES = 8 * 1024  # of patterns whose repeats multiply, in all: reading them takes time
+ALTERNATIVES = 20  # per token; vLLM's own limit and OpenAI's (2026-11)
+MEDIA_PARTS = 64
+WITHIN = 2  # a structural tag is a text, and has schemas that may be texts
+
+# Members that hold schemas, patterns or grammars: OpenAI's, vLLM's of now and before, SGLang's
+# and llama.cpp's.
+SHAPES = (
+    "response_format", "tools", "functions", "structured_outputs", "guided_json", "guided_regex",
+    "guided_grammar", "guided_choice", "guided_whitespace_pattern", "structural_tag", "json_schema",
+    "regex", "ebnf", "grammar",
+)  # fmt: skip
+_PATTERNS = frozenset({"guided_regex", "guided_whitespace_pattern", "regex"})  # the value is one
+_GRAMMARS = frozenset({"guided_grammar", "ebnf", "grammar"})
+_ALTERNATIVES = ("top_logprobs", "logprobs")
+_LOOKED_AT = frozenset((*SHAPES, *_ALTERNATIVES))
+_TEXT = rb'"(?:[^"\\]|\\.)*+"'
+_OPENS = re.compile(_TEXT + rb"|[{}\[\]]")
+# A part's kind, or, as vLLM takes it without one, the member that has its medium.
+_KIND = re.compile(
+    rb'"type"\s*+:\s*+"(?:image_url|input_image|image|video_url|audio_url|input_audio)"'
+)
+_MEDIUM = re.compile(rb'"(?:image_url|video_url|audio_url|input_audio)"\s*+:')
+# Of vLLM's parts. What has a `uuid` is found again by it in caches that all tenants share, also by
+# who never sent it; what is embedded already would be unpacked as a tensor.
+_INSIDE = re.compile(
+    rb'"(uuid|image_pil|(?:image|audio|video|prompt)_embeds)"\s*+:'
+    rb'|"type"\s*+:\s*+"(image_pil|(?:image|audio|video|prompt)_embeds)"'
+)
+_NAMED = re.compile(rb'_(?:url|audio|embeds|pil)"')  # in one of them is all of these
+_HINT, _ESCAPED = b'"type"', b"\\u00"
+
+
+def check(members: Members, prompt: bytes) -> None:
+    """Raises `RequestError` for the first that is too much, with its limit."""
+    if not _LOOKED_AT.isdisjoint(members):
+        for name in SHAPES:
+            if name in members:
+                _check_shape(name, bytes(members[name]))
+        for name in _ALTERNATIVES:
+            if name in members and bytes(members[name]) not in (b"true", b"false"):
+                _check_alternatives(name, member(members, name, int, 0))
+    _check_media(prompt)
+
+
+def media_parts(prompt: bytes) -> int:
+    """How many pictures, films and sounds a conversation has, or more: texts may look like them."""
+    return _parts(_spelt_out(prompt))
+
+
+def _parts(prompt: bytes) -> int:
+    return max(len(_KIND.findall(prompt)), len(_MEDIUM.findall(prompt)))
+
+
+def _check_shape(name: str, text: bytes, levels: int = WITHIN) -> None:
+    """`levels`: how many texts within texts are looked into for schemas."""
+    if len(text) > SCHEMA_BYTES:
+        raise _much(name, f"is longer than {SCHEMA_BYTES} bytes")
+    text = _spelt_out(text)
+    if text.count(b"{") + text.count(b"[") > SCHEMA_LEVELS and _levels(text) > SCHEMA_LEVELS:
+        raise _much(name, f"is nested more than {SCHEMA_LEVELS} deep")
+    if name in _GRAMMARS:
+        _checked(name, without_quoted(plain(text)), GROUPS_BYTES)
+        return
+    left = GROUPS_BYTES
+    for pattern in (plain(text),) if name in _PATTERNS else patterns(text):
+        if len(pattern.encode()) > PATTERN_BYTES:
+            raise _much(name, f"has a pattern of more than {PATTERN_BYTES} bytes")
+        left = _checked(name, pattern, left)
+    for grammar in grammars(text):
+        left = _checked(name, without_quoted(grammar), left)
+    for inner in within(text) if levels else ():
+        _check_shape(name, inner, levels - 1)
+
+
+def _checked(name: str, pattern: str, left: int) -> int:
+    """What is left of `GROUPS_BYTES`: repeats of repeats are read sign by sign."""
+    if repeats_groups(pattern):
+        left -= len(pattern)
+        if left < 0:
+            raise _much(name, f"repeats groups in more than {GROUPS_BYTES} bytes of patterns")
+        times = repeated(pattern)
+    else:
+        times = longest_repeat(pattern)
+    if times > REPEATED:
+        raise _much(name, f"repeats what a pattern matches more than {REPEATED} times")
+    return left
+
+
+def _spelt_out(text: bytes) -> bytes:
+    """With letters as themselves: a name may be written in escapes, and means the same."""
+    if _ESCAPED in text:
+        with suppress(msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+            return encode(msgspec.json.decode(text))
+    return text
+
+
+def _levels(text: bytes) -> int:
+    most = level = 0
+    for token in _OPENS.findall(text):
+        if token in b"{[":
+            level += 1
+            most = max(most, level)
+        elif token in b"}]":
+            level -= 1
+    return most
+
+
+def _check_alternatives(name: str, count: int) -> None:
+    if not 0 <= count <= ALTERNATIVES:
+        raise RequestError(
+            "bad_request", f"`{name}` must be between 0 and {ALTERNATIVES}.", param=name
+        )
+
+
+def refuse_inside(prompt: bytes, param: str) -> None:
+    """Raises for parts that are no pictures of their own; `param` is the member they came in."""
+    prompt = _spelt_out(prompt)
+    if _NAMED.search(prompt) is not None:
+        _refuse_inside(prompt, param)
+
+
+def _check_media(prompt: bytes) -> None:
+    if prompt.find(b"[", 1) < 0 and prompt.count(b"{") <= MEDIA_PARTS:
+        return  # parts are objects in a list of their own, of which a long text has none
+    prompt = _spelt_out(prompt)
+    if _NAMED.search(prompt) is not None:
+        _refuse_inside(prompt, "messages")
+    elif prompt.count(_HINT) <= MEDIA_PARTS:
+        return
+    if _parts(prompt) > MEDIA_PARTS:
+        words = f"`messages` may have {MEDIA_PARTS} pictures and sounds; send fewer at a time."
+        raise RequestError("bad_request", words, param="messages")
+
+
+def _refuse_inside(prompt: bytes, param: str) -> None:
+    found = _INSIDE.search(prompt)
+    if found is not None:
+        name = (found[1] or found[2]).decode()
+        words = f"`{param}`: parts with `{name}` are not taken. Send the picture itself."
+        raise RequestError("bad_request", words, param=param)
+
+
+def _much(name: str, what: str) -> RequestError:
+    return RequestError("bad_request", f"`{name}` {what}. Send a smaller one.", param=name)

@@ -1,0 +1,1 @@
+"""One request, from its bytes to its settle: parse, plan, admit, dispatch, relay, meter."""

@@ -1,0 +1,76 @@
+"""Budgets at the door: which scopes a request falls under, what room they have, and the holds.
+
+The desk (ledger writer process) owns the money; this worker borrows slices of it. A hold is taken
+per attempt before dispatch, on every hard scope or on none, and resolves exactly once.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from gateway.errors import RequestError
+from gateway.fleet.fleet import Target
+from ledger.budgets.desk import DeskAway, DeskClient, Refusal
+from ledger.budgets.scopes import request_scopes, target_scopes
+from ledger.identity.keys import Identity
+from ledger.journals.records import Hold
+
+
+class Rooms:
+    """What budgets leave one key's requests for one model, at each of its targets.
+
+    `scopes` is what an attempt there is counted on, target by target.
+    """
+
+    __slots__ = ("_desk", "_edition", "_pusd", "scopes")
+
+    def __init__(self, desk: DeskClient, scopes: Sequence[tuple[str, ...]]) -> None:
+        self.scopes = tuple(scopes)
+        self._desk = desk
+        self._edition = -1
+        self._pusd: tuple[int | None, ...] = ()
+
+    def pusd(self) -> tuple[int | None, ...]:
+        """The least room over all scopes, by target; `None`: no hard budget.
+
+        Looked up again when the desk knows something new, and once for targets that share all.
+        """
+        edition = self._desk.edition()
+        if edition != self._edition:
+            known = {scopes: self._desk.room(scopes) for scopes in dict.fromkeys(self.scopes)}
+            self._pusd = tuple([known[scopes] for scopes in self.scopes])
+            self._edition = edition
+        return self._pusd
+
+
+class Admission:
+    def __init__(self, desk: DeskClient) -> None:
+        self.desk = desk
+
+    def rooms(self, identity: Identity, model: str, targets: Iterable[Target]) -> Rooms:
+        return Rooms(self.desk, [scopes(identity, model, target) for target in targets])
+
+    def tightest(self, identity: Identity, model: str, targets: Iterable[Target]) -> Refusal:
+        """The budget that leaves this request the least room at any of these targets."""
+        every = {scope for target in targets for scope in scopes(identity, model, target)}
+        found = self.desk.tightest(tuple(every))
+        assert found is not None, "a budget refused, so there is one"
+        return found
+
+    async def hold(
+        self, attempt_id: str, scopes: Sequence[str], bound_pusd: int
+    ) -> tuple[Hold, ...] | Refusal:
+        """The holds, or the budget without room; 503 while nobody can tell."""
+        try:
+            return await self.desk.hold(attempt_id, scopes, bound_pusd)
+        except DeskAway as error:
+            raise RequestError(
+                "unavailable", "Budgets cannot be checked at the moment.", retry_after_s=1.0
+            ) from error
+
+    def release(self, attempt_id: str, actual_pusd: int) -> None:
+        """End the attempt's holds at their true cost; a second call changes nothing."""
+        self.desk.release(attempt_id, actual_pusd)
+
+
+def scopes(identity: Identity, model: str, target: Target) -> tuple[str, ...]:
+    """Every scope the attempt is counted on, whether or not a budget exists there."""
+    return (*request_scopes(identity, model), *target_scopes(target))

@@ -1,0 +1,116 @@
+"""One try at one target, from dispatch to its outcome."""
+
+from bisect import bisect_left
+from dataclasses import dataclass, field
+
+from gateway.fleet.experience import Passage
+from gateway.fleet.gap_counts import GAP_BUCKETS, PACE_BOUNDS_S
+from gateway.kinds.relay import ByteRelay, EventRelay
+from gateway.request.load_tracker import Flight
+from gateway.request.plan import Plan, Step
+from gateway.request.trace_observer import Story
+from ledger.journals.records import Hold, Tokens
+from router.types import Verdict
+
+TELL_S = 0.04  # between two words to the board about one stream; chunks come faster
+
+
+class Tries:
+    """The candidates of a request that were not tried yet; none once an answer begins."""
+
+    __slots__ = ("_left", "plan")
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self._left = list(reversed(plan.decision.order))
+
+    def next(self) -> Verdict | None:
+        return self._left.pop() if self._left else None
+
+    def end(self, plan: Plan) -> None:
+        """`plan`: what stays to be known of it."""
+        self.plan = plan
+        self._left.clear()
+
+
+@dataclass(slots=True)
+class Attempt:
+    """Times are monotonic seconds; `events` counts the content events relayed so far.
+
+    `opened_us`: the wall clock when it was dispatched, once that is in the journal. `waited_s`: how
+    long the request had been there when this try was dispatched, in the gateway's queue or at
+    targets that failed. Its client waits for that, too.
+    """
+
+    plan: Plan
+    step: Step
+    number: int
+    dispatched_s: float
+    holds: tuple[Hold, ...]
+    last: bool = False  # no further candidate would be tried
+    flight: Flight | None = None
+    passage: Passage | None = None
+    first_token_s: float | None = None
+    last_token_s: float | None = None
+    events: int = 0
+    gaps: list[int] | None = None  # between arrivals of content, counted by `PACE_BOUNDS_S`
+    relay: EventRelay | ByteRelay | None = None
+    opened_us: int | None = None
+    settled: bool = False
+    told_s: float = 0.0  # when the board heard of it last, and of how many events
+    told_events: int = 0
+    tries: Tries | None = None
+    story: Story | None = None  # of its request, where somebody follows it
+    waited_s: float = 0.0
+    tokens: int = 0  # once it is settled: all that it took
+    booked: Tokens | None = None  # the same by kind, as the ledger has it
+    id: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.id = f"{self.plan.request_id}.{self.number}"
+
+    @property
+    def decode_s(self) -> float:
+        """From the first arrival of content to the last one."""
+        if self.first_token_s is None or self.last_token_s is None:
+            return 0.0
+        return self.last_token_s - self.first_token_s
+
+    @property
+    def own(self) -> bool:
+        return self.step.frozen.target.own
+
+    def begins(self) -> None:
+        """Its answer begins, so no other target is tried: what it was chosen among is let go.
+
+        A stream may last for minutes, and eight candidates hold 8 KB.
+        """
+        self.plan = self.plan.of_one(self.step.verdict)
+        if self.tries is not None:
+            self.tries.end(self.plan)
+            self.tries = None
+
+    def saw(self, now_s: float, events: int) -> None:
+        """Content arrived: `events` content events in all.
+
+        An event may carry several tokens, or none that can be read yet: where the engine counts,
+        its count is what the sequence holds. The board hears of the first at once.
+        """
+        last_s, gaps = self.last_token_s, self.gaps
+        if last_s is None or gaps is None:
+            self.first_token_s, self.gaps = now_s, [0] * GAP_BUCKETS
+        else:
+            gaps[bisect_left(PACE_BOUNDS_S, now_s - last_s)] += 1
+        self.last_token_s = now_s
+        self.events = events
+        if self.flight is not None and now_s - self.told_s >= TELL_S:
+            self._tell(self.flight, now_s)
+
+    def _tell(self, flight: Flight, now_s: float) -> None:
+        flight.first_token(now_s)
+        counts = None if self.relay is None else self.relay.counts
+        if counts is not None:
+            flight.counted(*counts, now_s)
+        else:
+            flight.grew(self.events - self.told_events)
+        self.told_s, self.told_events = now_s, self.events

@@ -1,0 +1,139 @@
+"""The client's side of one request: what was sent, whether it is still there, who ended it.
+
+`start` happens once; after it an error can only travel as an event in the stream. A sweeper (in
+`gateway.request.inference_api`) asks `stalls` and looks at `opened_s` to end stalled and overlong
+requests.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from typing import Any
+
+from gateway.http.connection import Connection, Header
+from gateway.request.limits.ratelimits import Use
+from gateway.request.trace_observer import Story
+from ledger.journals.records import Tokens
+
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+JSON: Header = (b"content-type", b"application/json")
+
+
+class Reply:
+    """One answer. `task` is the request's task: cancelling it ends the request everywhere.
+
+    `charged`, kept once `through` was called: a target may charge for an attempt that failed.
+    `broken`, likewise: the answer had begun and ends with an error. `use`: of limits of its rate.
+    """
+
+    __slots__ = ("_clock", "_connection", "_left", "_line", "_send", "broken", "charged",
+                 "ended_by", "finished", "opened_s", "request_id", "sending_since", "started",
+                 "status", "story", "task", "use")  # fmt: skip
+
+    def __init__(
+        self,
+        send: Send,
+        *,
+        request_id: str,
+        clock: Callable[[], float],
+        task: asyncio.Task[Any],
+        connection: Connection | None = None,
+    ) -> None:
+        self._send = send
+        self._connection = self._line = connection
+        self._left: int | None = None  # bytes that its client had not taken at the last look
+        self._clock = clock
+        self.task = task
+        self.request_id = request_id
+        self.opened_s = clock()
+        self.sending_since: float | None = None
+        self.started = False
+        self.finished = False
+        self.use: Use | None = None
+        self.status: int | None = None  # as it was told
+        self.story: Story | None = None  # of who follows it, if anybody does
+        self.ended_by: str | None = None  # "client_gone", "client_stall", "total", "drain"
+
+    def end(self, why: str) -> None:
+        """End the request from outside its task; the first reason stands, a full answer too."""
+        if self.ended_by is None and not self.finished:
+            self.ended_by = why
+            self.task.cancel()
+
+    def stalls(self, now_s: float, limit_s: float) -> bool:
+        """Whether its client has taken nothing for so long; to be asked more often than that.
+
+        A picture of some MiB leaves in one piece, which takes a slow line longer than the limit.
+        """
+        if self.sending_since is None:
+            return False
+        before, self._left = self._left, 0 if self._line is None else self._line.unsent()
+        if before is not None and self._left < before:
+            self.sending_since = now_s
+        return now_s - self.sending_since > limit_s
+
+    def through(self, wrap: Callable[[Send], Send]) -> None:
+        """Whatever is sent from here on passes what `wrap` makes, and takes no shorter way."""
+        self._send, self._connection = wrap(self._send), None
+        self.broken = self.charged = False
+
+    def let_go(self) -> None:
+        """Nothing more is sent: what `through` put in the way knows this reply, and holds it."""
+        self._send = _over
+        if self.use is not None:
+            self.use.end()
+        if self.story is not None:
+            self.story.ends(self.status, self.ended_by)
+
+    async def start(self, status: int, headers: Sequence[Header]) -> None:
+        self.started, self.status = True, status
+        await self._send(
+            {
+                "type": "http.response.start",
+                "status": status,
+                "headers": self._marked(headers),
+            }
+        )
+
+    def push(self, part: bytes) -> bytes:
+        """Send a part of a begun answer where nothing must be waited for; what is left for `body`.
+
+        A hundredth of a core is saved by every thousand parts a second that need no task.
+        """
+        connection = self._connection
+        return b"" if self.started and connection is not None and connection.push(part) else part
+
+    async def body(self, data: bytes, *, more: bool) -> None:
+        """Send and wait while the client's buffer is full: memory stays bounded."""
+        self.sending_since, self._left = self._clock(), None
+        self.finished = not more  # the server reports a disconnect after a complete answer
+        await self._send({"type": "http.response.body", "body": data, "more_body": more})
+        self.sending_since = None
+
+    def booked(self, tokens: Tokens | None) -> None:
+        """What the ledger has of an answer, before its end is sent: told where it is translated."""
+
+    async def whole(self, status: int, headers: Sequence[Header], data: bytes) -> None:
+        if self._connection is not None and self._connection.answer(
+            status, self._marked(headers), data
+        ):
+            self.started = self.finished = True
+            self.status = status
+            return
+        await self.start(status, [*headers, (b"content-length", str(len(data)).encode())])
+        await self.body(data, more=False)
+
+    def _marked(self, headers: Sequence[Header]) -> list[Header]:
+        named = (b"x-request-id", self.request_id.encode())
+        return [named, *headers] if self.use is None else [named, *headers, *self.use.headers]
+
+    async def again(self, status: int, headers: Sequence[Header], data: bytes) -> None:
+        """Another request's answer, as it was sent: with that one's id, and in this dialect."""
+        self.started, self.status = True, status
+        start = {"type": "http.response.start", "status": status, "headers": list(headers)}
+        await self._send(start)
+        await Reply.body(self, data, more=False)
+
+
+async def _over(_: MutableMapping[str, Any]) -> None:
+    raise RuntimeError("sent after its request had ended")

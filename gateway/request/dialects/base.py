@@ -1,0 +1,39 @@
+"""What a dialect is: it hears a request as chat, and says answers and errors in its own words."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from gateway.http.body import Members
+from gateway.http.connection import Header
+from gateway.request.dialects.voice import Voice
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A request as chat's members, and who tells its answer.
+
+    `voice` takes the request's id and the wall clock's seconds; `session` is what the dialect has
+    for one. `marked` are members in their form for targets that take marks of what to cache.
+    """
+
+    members: Members
+    voice: Callable[[str, int], Voice]
+    session: str | None = None
+    marked: Members = field(default_factory=dict)
+
+
+class Dialect(Protocol):
+    """`counts`: the path asks how many tokens a request has, and for no answer."""
+
+    @property
+    def counts(self) -> bool: ...
+
+    def hear(self, members: Members) -> Heard:
+        """Raises `RequestError` with a place of this dialect."""
+
+    def refusal(self, body: bytes, status: int, request_id: str, *, of_chat: bool = True) -> bytes:
+        """Chat's error body in this dialect; `of_chat`: what it names has chat's names, too."""
+
+    def headers(self, request_id: str) -> Sequence[Header]:
+        """What its clients look for beside what every answer has."""

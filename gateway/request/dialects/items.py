@@ -1,0 +1,124 @@
+"""The input of OpenAI's Responses as chat's messages: messages, calls, their outputs.
+
+What a model reasoned before is left out: chat has no place for it. Items that only the service
+behind OpenAI's own address can have made, or can read, are refused by their place.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from gateway.request.dialects.conversation import (
+    Conversation,
+    Message,
+    called,
+    image_part,
+    text_part,
+)
+from gateway.request.dialects.fields import (
+    each,
+    mapping,
+    missing,
+    optional_text,
+    text,
+    unsupported,
+    wrong,
+)
+
+_NO_FORM = "chat completions have no form for it. Leave it out."
+_TEXTS = ("input_text", "output_text", "text")
+
+
+def flat(namespace: str | None, name: str) -> str:
+    """Chat has no namespaces: a function of one has both in its name."""
+    return name if namespace is None else f"{namespace}__{name}"
+
+
+def chat_messages(instructions: str | None, given: Any) -> list[Message]:
+    """Instructions and items; raises `RequestError` with the place that chat cannot say."""
+    found = Conversation()
+    if instructions:
+        found.instructed(text_part(instructions))
+    if given is None:
+        raise missing("input")
+    if isinstance(given, str):
+        found.said(text_part(given))
+        return found.told()
+    for where, item in each(given, "input"):
+        _item(found, item, where)
+    told = found.told()
+    if not told:
+        raise wrong("input", "must be a text or a list with at least one message.")
+    return told
+
+
+def _item(found: Conversation, item: Mapping[str, Any], place: str) -> None:
+    kind = item.get("type", "message")
+    if kind == "message":
+        _message(found, item, place)
+    elif kind == "function_call":
+        space = optional_text(item.get("namespace"), f"{place}.namespace")
+        call = called(
+            text(item.get("call_id"), f"{place}.call_id"),
+            flat(space, text(item.get("name"), f"{place}.name")),
+            text(item.get("arguments"), f"{place}.arguments"),
+        )
+        found.answered([], [call])
+    elif kind == "function_call_output":
+        call_id = text(item.get("call_id"), f"{place}.call_id")
+        found.resulted(call_id, _content(item.get("output"), f"{place}.output"))
+    elif kind == "item_reference":
+        raise unsupported(place, "no answer is kept here to refer to. Send the item itself.")
+    elif kind != "reasoning":
+        raise unsupported(place, f"an item of type `{kind}`: {_NO_FORM}")
+
+
+def _message(found: Conversation, item: Mapping[str, Any], place: str) -> None:
+    role = text(item.get("role"), f"{place}.role")
+    if role == "user":
+        found.said(*_content(item.get("content"), f"{place}.content"))
+        return
+    told = _plain(item.get("content"), f"{place}.content")
+    if role == "assistant":
+        found.answered([text_part(told)], [])
+    elif role in ("system", "developer"):
+        found.instructed(text_part(told))
+    else:
+        raise wrong(f"{place}.role", "must be `user`, `assistant`, `system` or `developer`.")
+
+
+def _content(content: Any, place: str) -> list[Message]:
+    if isinstance(content, str):
+        return [text_part(content)]
+    return [_part(part, where) for where, part in each(content, place)]
+
+
+def _part(part: Mapping[str, Any], place: str) -> Message:
+    kind = part.get("type")
+    if kind in _TEXTS:
+        return text_part(text(part.get("text"), f"{place}.text"))
+    if kind == "input_image" and part.get("image_url") is not None:
+        detail = optional_text(part.get("detail"), f"{place}.detail")
+        return image_part(text(part["image_url"], f"{place}.image_url"), detail)
+    if kind == "input_file" and part.get("file_data") is not None:
+        names = ("file_data", "filename")
+        told = {name: optional_text(part.get(name), f"{place}.{name}") for name in names}
+        return {"type": "file", "file": {name: one for name, one in told.items() if one}}
+    if kind == "input_audio":
+        audio = mapping(part.get("input_audio"), f"{place}.input_audio")
+        return {"type": "input_audio", "input_audio": audio}
+    if kind in ("input_image", "input_file"):
+        raise unsupported(place, "no file is kept here. Send its data, or an image's address.")
+    raise unsupported(place, f"a part of type `{kind}`: {_NO_FORM}")
+
+
+def _plain(content: Any, place: str) -> str:
+    """Texts, where nothing else can stand."""
+    if isinstance(content, str):
+        return content
+    told = []
+    for where, part in each(content, place):
+        name = "refusal" if part.get("type") == "refusal" else "text"
+        if name == "text" and part.get("type") not in _TEXTS:
+            raise unsupported(where, "only texts can stand here.")
+        told.append(text(part.get(name), f"{where}.{name}"))
+    return "".join(told)

@@ -1,0 +1,206 @@
+"""Anthropic's `/v1/messages`, heard as a chat completion.
+
+What chat can say is translated, what only advises Anthropic's service (thinking, the effort) is
+left to the target's own default, and what would be lost is refused by its name. Marks of what to
+cache go to the targets that take them. Members that this dialect does not have go on untouched, as
+chat's do. Chat's own members are refused: an answer has one text, and nobody should pay for two.
+
+Whoever is named in `metadata.user_id` is a session to stick to, and is told to no target.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from gateway.http.body import Members, member, raw
+from gateway.http.connection import Header
+from gateway.request.dialects.base import Heard
+from gateway.request.dialects.conversation import MARK, Conversation, marked
+from gateway.request.dialects.fields import (
+    OF_CHAT,
+    each,
+    mapping,
+    missing,
+    opened,
+    optional_text,
+    refuse_given,
+    text,
+    unsupported,
+    wrong,
+)
+from gateway.request.dialects.messages_voice import MessagesVoice, error_document
+from gateway.request.dialects.turns import conversation
+from gateway.request.dialects.voice import encode
+
+_ADVICE = frozenset(
+    {
+        "cache_control", "diagnostics", "metadata", "service_tier", "speed", "thinking",
+        "user_profile_id", "workspace_id",
+    }
+)  # fmt: skip
+_READ = frozenset(
+    {
+        "system", "messages", "max_tokens", "stop_sequences", "tools", "tool_choice",
+        "output_config", "output_format", "context_management", "inference_geo",
+    }
+)  # fmt: skip
+_REFUSED = {
+    "container": "no target here keeps a container. Leave it out.",
+    "mcp_servers": "the gateway calls no tool servers. Declare their tools in `tools`.",
+    "fallbacks": "the gateway's own policy says which target is next. Leave it out.",
+    **dict.fromkeys(
+        (
+            "n", "stop", "logprobs", "top_logprobs", "response_format", "max_completion_tokens",
+            "functions", "function_call", "stream_options", "parallel_tool_calls", "modalities",
+            "audio", "prediction", "store", "reasoning_effort",
+        ),
+        OF_CHAT,
+    ),
+}  # fmt: skip
+_CHOICES = {"auto": "auto", "any": "required", "none": "none"}
+_HERE = {  # what chat's errors name, by its name here
+    "stop": "stop_sequences",
+    "response_format": "output_config.format",
+}
+
+
+class Messages:
+    """`counts`: of `/v1/messages/count_tokens`, which has no `max_tokens` and no answer."""
+
+    def __init__(self, *, counts: bool = False) -> None:
+        self._counts = counts
+
+    @property
+    def counts(self) -> bool:
+        return self._counts
+
+    def hear(self, members: Members) -> Heard:
+        refuse_given(members, _REFUSED)
+        _check_advice(members)
+        heard = {
+            name: value
+            for name, value in members.items()
+            if name not in _READ and name not in _ADVICE and name not in _REFUSED
+        }
+        found = conversation(opened(members, "system"), opened(members, "messages"))
+        heard["messages"] = raw(found.told())
+        if not self._counts:
+            if member(members, "max_tokens", int) is None:
+                raise missing("max_tokens")
+            heard["max_tokens"] = members["max_tokens"]
+            if member(members, "stream", bool, False):
+                heard["stream_options"] = raw({"include_usage": True})
+        stops = member(members, "stop_sequences", list[str])
+        if stops:
+            heard["stop"] = raw(stops)
+        heard |= _tools(members) | _format(members)
+        metadata = mapping(opened(members, "metadata") or {}, "metadata")
+        session = optional_text(metadata.get("user_id"), "metadata.user_id")
+        return Heard(heard, _voice, session, _marked(members, found))
+
+    def refusal(self, body: bytes, status: int, request_id: str, *, of_chat: bool = True) -> bytes:
+        error = msgspec.json.decode(body).get("error") or {}
+        told = str(error.get("message"))
+        for chats, ours in _HERE.items() if of_chat else ():
+            told = told.replace(f"`{chats}`", f"`{ours}`")
+        return encode(error_document(status, told, request_id))
+
+    def headers(self, request_id: str) -> Sequence[Header]:
+        return [(b"request-id", request_id.encode())]
+
+
+def _marked(members: Members, found: Conversation) -> Members:
+    """What has marks, with them; most requests have none."""
+    given = ("system", "messages", "tools")
+    if not any(MARK.encode() in bytes(members.get(name, b"")) for name in given):
+        return {}
+    with_marks: dict[str, Any] = {"messages": found.told(marks=True)}
+    if opened(members, "tools"):
+        tools = each(opened(members, "tools"), "tools")
+        with_marks["tools"] = [marked(_tool(tool, where), tool) for where, tool in tools]
+    return {name: raw(value) for name, value in with_marks.items()}
+
+
+def _voice(request_id: str, _: int) -> MessagesVoice:
+    return MessagesVoice(request_id)
+
+
+def _check_advice(members: Members) -> None:
+    """What may only be left out in some of its forms."""
+    geo = optional_text(opened(members, "inference_geo"), "inference_geo")
+    if geo not in (None, "global"):
+        raise unsupported(
+            "inference_geo",
+            "where it is worked on is said by the key, the model and its policy (`residency`). "
+            "Leave it out.",
+        )
+    management = mapping(opened(members, "context_management") or {}, "context_management")
+    for where, edit in each(management.get("edits") or [], "context_management.edits"):
+        kind = text(edit.get("type"), f"{where}.type")
+        if not kind.startswith("clear_"):  # those only save tokens
+            raise unsupported(where, f"`{kind}` is not done here. Leave it out.")
+
+
+def _tools(members: Members) -> Members:
+    given = opened(members, "tools")
+    declared = [] if given is None else list(each(given, "tools"))
+    found: dict[str, Any] = {}
+    if declared:
+        found["tools"] = [_tool(tool, where) for where, tool in declared]
+    choice = opened(members, "tool_choice")
+    if choice is not None:
+        chosen = mapping(choice, "tool_choice")
+        kind = chosen.get("type")
+        if kind == "tool":
+            name = text(chosen.get("name"), "tool_choice.name")
+            found["tool_choice"] = {"type": "function", "function": {"name": name}}
+        elif kind in _CHOICES:
+            found["tool_choice"] = _CHOICES[str(kind)]
+        else:
+            raise wrong("tool_choice.type", "must be `auto`, `any`, `tool` or `none`.")
+        if chosen.get("disable_parallel_tool_use") is True:
+            found["parallel_tool_calls"] = False
+        if not declared:  # there is nothing to choose from, and chat refuses to choose
+            found.clear()
+    return {name: raw(value) for name, value in found.items()}
+
+
+def _tool(tool: Mapping[str, Any], place: str) -> dict[str, Any]:
+    kind = tool.get("type")
+    if kind not in (None, "custom"):
+        raise unsupported(
+            place,
+            f"tools of type `{kind}` belong to Anthropic's own service. Declare a tool with an "
+            "`input_schema`, or leave it out.",
+        )
+    function: dict[str, Any] = {
+        "name": text(tool.get("name"), f"{place}.name"),
+        "parameters": mapping(tool.get("input_schema"), f"{place}.input_schema"),
+    }
+    description = optional_text(tool.get("description"), f"{place}.description")
+    if description is not None:
+        function["description"] = description
+    if tool.get("strict") is True:
+        function["strict"] = True
+    return {"type": "function", "function": function}
+
+
+def _format(members: Members) -> Members:
+    """The form of the answer: in `output_config`, in the beta a member of its own."""
+    config = mapping(opened(members, "output_config") or {}, "output_config")
+    place, shape = "output_config.format", config.get("format")
+    if shape is None:
+        place, shape = "output_format", opened(members, "output_format")
+    if shape is None:
+        return {}
+    shape = mapping(shape, place)
+    if shape.get("type") != "json_schema":
+        raise wrong(f"{place}.type", "must be `json_schema`.")
+    schema = mapping(shape.get("schema"), f"{place}.schema")
+    inner = {"name": "answer", "schema": schema, "strict": True}
+    return {"response_format": raw({"type": "json_schema", "json_schema": inner})}
+
+
+MESSAGES: Final = Messages()
+COUNT_TOKENS: Final = Messages(counts=True)

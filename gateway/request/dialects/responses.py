@@ -1,0 +1,220 @@
+"""OpenAI's `/v1/responses`, heard as a chat completion.
+
+Nothing is kept between requests, so what goes on from a kept answer is refused, and an answer says
+`store: false`. The SDKs' default of keeping (no `store` at all) asks for nothing that they use
+unasked. What chat has under another name is renamed; its other members, and those that nobody here
+knows, go on untouched. Tools that run at OpenAI are refused by their place; a search that is
+offered beside functions is left out, as agents offer it with whatever they ask.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from gateway.http.body import Members, member, raw
+from gateway.http.connection import Header
+from gateway.request.dialects.base import Heard
+from gateway.request.dialects.fields import (
+    OF_CHAT,
+    each,
+    mapping,
+    opened,
+    optional_text,
+    refuse_given,
+    text,
+    unsupported,
+    wrong,
+)
+from gateway.request.dialects.items import chat_messages, flat
+from gateway.request.dialects.responses_voice import ResponsesVoice
+from gateway.request.dialects.voice import encode
+
+SEARCH = "web_search"  # `web_search_preview`, and with the day it came
+_KEPT = "no answer is kept here. Leave it out and send the whole conversation in `input`."
+_REFUSED: Final[Mapping[str, str]] = {
+    "store": "no answer is kept here. Leave it out or send `false`.",
+    "previous_response_id": _KEPT,
+    "conversation": _KEPT,
+    "background": "every answer is given on the connection that asks for it. Leave it out.",
+    "prompt": "no prompt is kept here. Send its text in `instructions` and `input`.",
+    "context_management": "the conversation is sent as it is. Leave it out.",
+    "moderation": "the gateway moderates nothing. Leave it out.",
+    "top_logprobs": "log probabilities are told by chat completions only. Leave it out.",
+    **dict.fromkeys(
+        (
+            "n", "messages", "max_tokens", "max_completion_tokens", "response_format", "logprobs",
+            "functions", "function_call", "modalities", "audio", "prediction", "reasoning_effort",
+            "verbosity",
+        ),
+        OF_CHAT,
+    ),
+}  # fmt: skip
+_READ = frozenset(
+    {
+        "input", "instructions", "max_output_tokens", "tools", "tool_choice", "text", "reasoning",
+        "truncation", "include",
+    }
+)  # fmt: skip
+_ADVICE = frozenset(
+    {
+        "client_metadata", "max_tool_calls", "metadata", "prompt_cache_options", "stream_options",
+        "access_programs",
+    }
+)  # fmt: skip
+_ECHOED = (
+    "instructions", "max_output_tokens", "max_tool_calls", "metadata", "parallel_tool_calls",
+    "prompt_cache_key", "reasoning", "safety_identifier", "temperature", "text", "tool_choice",
+    "tools", "top_p", "truncation", "user",
+)  # fmt: skip
+_HERE = {  # what chat's errors name, by its name here
+    "messages": "input",
+    "max_tokens": "max_output_tokens",
+    "max_completion_tokens": "max_output_tokens",
+    "response_format": "text.format",
+    "reasoning_effort": "reasoning.effort",
+    "verbosity": "text.verbosity",
+}
+
+
+class Responses:
+    @property
+    def counts(self) -> bool:
+        return False
+
+    def hear(self, members: Members) -> Heard:
+        refuse_given(members, _REFUSED)
+        _check(members)
+        left_out = _READ | _ADVICE | _REFUSED.keys()
+        heard = {name: value for name, value in members.items() if name not in left_out}
+        instructions = optional_text(opened(members, "instructions"), "instructions")
+        heard["messages"] = raw(chat_messages(instructions, opened(members, "input")))
+        if member(members, "max_output_tokens", int) is not None:
+            heard["max_tokens"] = members["max_output_tokens"]
+        if member(members, "stream", bool, False):
+            heard["stream_options"] = raw({"include_usage": True})
+        functions = list(_functions(members))
+        heard |= _tools(members, functions) | _style(members)
+        echo = {
+            name: members[name]
+            for name in _ECHOED
+            if name in members and bytes(members[name]) != b"null"
+        }
+        session = member(members, "prompt_cache_key", str)
+        spaces = {one.told["name"]: one.origin for one in functions if one.origin is not None}
+        return Heard(heard, partial(ResponsesVoice, echo=echo, spaces=spaces), session)
+
+    def refusal(self, body: bytes, status: int, request_id: str, *, of_chat: bool = True) -> bytes:
+        """The same shape as chat's, with this dialect's names."""
+        del status, request_id  # told by the answer's head
+        if not of_chat:
+            return body
+        error = dict(msgspec.json.decode(body).get("error") or {})
+        message, param = str(error.get("message")), str(error.get("param") or "")
+        for chats, ours in _HERE.items():
+            message = message.replace(f"`{chats}`", f"`{ours}`")
+        root = param.partition("[")[0].partition(".")[0]
+        if root in _HERE:
+            error["param"] = _HERE[root]
+        return encode({"error": {**error, "message": message}})
+
+    def headers(self, request_id: str) -> Sequence[Header]:
+        del request_id  # every answer has it
+        return ()
+
+
+def _check(members: Members) -> None:
+    """What may only be left out in some of its forms."""
+    if optional_text(opened(members, "truncation"), "truncation") not in (None, "disabled"):
+        raise unsupported("truncation", "the conversation is sent as it is. Send `disabled`.")
+    for index, one in enumerate(member(members, "include", list[str], [])):
+        if one.endswith("logprobs"):
+            why = "log probabilities are told by chat completions only. Leave it out."
+            raise unsupported(f"include[{index}]", why)
+
+
+class _Function(NamedTuple):
+    """As chat is told it; `origin`: its namespace and its name there."""
+
+    told: dict[str, Any]
+    origin: tuple[str, str] | None = None
+
+
+def _functions(members: Members) -> Iterator[_Function]:
+    given = opened(members, "tools")
+    declared = [] if given is None else list(each(given, "tools"))
+    beside = any(tool.get("type") in ("function", "namespace") for _, tool in declared)
+    for where, tool in declared:
+        if tool.get("type") == "namespace":
+            space = text(tool.get("name"), f"{where}.name")
+            for inner, one in each(tool.get("tools"), f"{where}.tools"):
+                told = _tool(one, inner)
+                name = told["name"]
+                yield _Function({**told, "name": flat(space, name)}, (space, name))
+        elif not (beside and str(tool.get("type")).startswith(SEARCH)):
+            yield _Function(_tool(tool, where))
+
+
+def _tools(members: Members, functions: Sequence[_Function]) -> Members:
+    choice = opened(members, "tool_choice")
+    if not functions:  # there is nothing to choose from, and chat refuses to choose
+        return {}
+    told = [{"type": "function", "function": one.told} for one in functions]
+    found: dict[str, Any] = {"tools": told}
+    if isinstance(choice, str):
+        found["tool_choice"] = choice
+    elif choice is not None:
+        chosen = mapping(choice, "tool_choice")
+        if chosen.get("type") != "function":
+            kind = chosen.get("type")
+            raise unsupported("tool_choice", f"a choice of type `{kind}` is not made here.")
+        name = text(chosen.get("name"), "tool_choice.name")
+        found["tool_choice"] = {"type": "function", "function": {"name": name}}
+    return {name: raw(value) for name, value in found.items()}
+
+
+def _tool(tool: Mapping[str, Any], place: str) -> dict[str, Any]:
+    kind = tool.get("type")
+    if kind != "function":
+        raise unsupported(
+            place,
+            f"tools of type `{kind}` belong to OpenAI's own service. Declare a `function`, or "
+            "leave it out.",
+        )
+    function: dict[str, Any] = {"name": text(tool.get("name"), f"{place}.name")}
+    optional_text(tool.get("description"), f"{place}.description")
+    if tool.get("parameters") is not None:
+        mapping(tool["parameters"], f"{place}.parameters")
+    for name in ("description", "parameters", "strict"):
+        if tool.get(name) is not None:
+            function[name] = tool[name]
+    return function
+
+
+def _style(members: Members) -> Members:
+    """The form of the answer and how much thought goes into it."""
+    found: dict[str, Any] = {}
+    config = mapping(opened(members, "text") or {}, "text")
+    shape = mapping(config.get("format") or {"type": "text"}, "text.format")
+    kind = shape.get("type")
+    if kind == "json_schema":
+        inner = {
+            name: shape[name]
+            for name in ("name", "description", "schema", "strict")
+            if shape.get(name) is not None
+        }
+        found["response_format"] = {"type": "json_schema", "json_schema": inner}
+    elif kind == "json_object":
+        found["response_format"] = {"type": "json_object"}
+    elif kind != "text":
+        raise wrong("text.format.type", "must be `text`, `json_object` or `json_schema`.")
+    reasoning = mapping(opened(members, "reasoning") or {}, "reasoning")
+    effort = optional_text(reasoning.get("effort"), "reasoning.effort")
+    verbosity = optional_text(config.get("verbosity"), "text.verbosity")
+    found |= {"reasoning_effort": effort} if effort else {}
+    found |= {"verbosity": verbosity} if verbosity else {}
+    return {name: raw(value) for name, value in found.items()}
+
+
+RESPONSES: Final = Responses()

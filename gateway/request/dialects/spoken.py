@@ -1,0 +1,14 @@
+"""Which paths are spoken to in another dialect than chat's."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from gateway.request.dialects.base import Dialect
+from gateway.request.dialects.messages import COUNT_TOKENS, MESSAGES
+from gateway.request.dialects.responses import RESPONSES
+
+SPOKEN: Final[Mapping[str, Dialect]] = {
+    "/v1/messages": MESSAGES,
+    "/v1/messages/count_tokens": COUNT_TOKENS,
+    "/v1/responses": RESPONSES,
+}

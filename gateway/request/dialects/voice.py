@@ -1,0 +1,230 @@
+"""How an answer is told in another dialect: a fold from chat's pieces to blocks, and their events.
+
+An answer is a row of blocks: reasoning, text, a refusal, tool calls. A block opens with its first
+piece, grows with every further one as it comes, and closes when something else begins. Calls may
+come interleaved: one whose arguments are not whole stays open beside the next. Whole answers are
+told by the same fold, of one piece each. Nothing here waits, and nothing is kept back: bytes that
+go in come out in the same step, so that what the relay withholds cannot leave early.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from backends.sse import EventSplitter, data_spans, join_data
+from gateway.request.dialects.chat import Kind, Piece, first_choice, pieces, read_object, tokens_of
+from ledger.journals.records import Tokens
+
+STRING_BYTES = 64  # that a short one takes beside its characters
+
+encode = msgspec.json.encode
+
+
+class Block:
+    """One part of the answer; `index` is its place in it."""
+
+    __slots__ = ("closed", "id", "index", "kind", "name", "parts")
+
+    def __init__(self, kind: Kind, index: int, piece: Piece, spare_id: str) -> None:
+        self.kind = kind
+        self.index = index
+        self.id = piece.id or spare_id
+        self.name = piece.name
+        self.parts: list[str] = []
+        self.closed = False
+
+    @property
+    def text(self) -> str:
+        return "".join(self.parts)
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing can follow: of a call's arguments, once they are a whole object."""
+        if self.kind != "call":
+            return True
+        last = next((part for part in reversed(self.parts) if part.strip()), "")
+        return last.rstrip().endswith("}") and read_object(self.text.encode()) is not None
+
+
+class Voice(ABC):
+    """Tells one answer. `feed` takes bytes of chat's event stream, `whole` a chat completion.
+
+    What was said is held to the end, where some dialects say it again: `held_bytes`, roughly.
+    """
+
+    def __init__(self, request_id: str) -> None:
+        self.request_id = request_id
+        self.model = ""
+        self.tier: str | None = None
+        self.finish: str | None = None
+        self.stop: str | None = None  # which of the stop texts ended it, where the target says so
+        self.booked: Tokens | None = None  # what the ledger has, once it is there
+        self._reported = Tokens()
+        self.prompt_estimate = 0  # what a stream may begin with, before anything is counted
+        self.blocks: list[Block] = []
+        self._calls: dict[int, Block] = {}
+        self._splitter = EventSplitter()
+        self.held_bytes = 0
+        self._begun = False
+        self._over = False
+
+    def feed(self, data: bytes) -> bytes:
+        """The events that these bytes come to."""
+        return b"".join(
+            event for told in self._splitter.feed(data) for event in self._events(_payload(told))
+        )
+
+    def end(self) -> bytes:
+        """What is left to say when the stream is at its end; nothing after an error."""
+        if self._over:
+            return b""
+        self._over = True
+        out = [*self._begin()]
+        for block in self.blocks:
+            out += self._close(block)
+        return b"".join((*out, *self.finished()))
+
+    def whole(self, body: bytes) -> bytes:
+        """A chat completion in this dialect."""
+        answer = read_object(body) or {}
+        choice = self._observe(answer) or {}
+        for piece in pieces(choice.get("message")):
+            for _ in self._tell(piece):
+                pass
+        for block in self.blocks:
+            block.closed = True
+        return encode(self.document())
+
+    @property
+    def tokens(self) -> Tokens:
+        """As they are booked: a target may report nothing, or what cannot be."""
+        return self._reported if self.booked is None else self.booked
+
+    @property
+    def reason(self) -> str:
+        """Why it ended, in chat's words; targets call a forced tool call an ordinary stop."""
+        finish = self.finish or "stop"
+        if finish in ("stop", "function_call") and self._calls:
+            return "tool_calls"
+        return finish
+
+    def _events(self, payload: bytes) -> Iterator[bytes]:
+        if self._over or not payload or payload == b"[DONE]":
+            return
+        chunk = read_object(payload)
+        if chunk is None:
+            return
+        error = chunk.get("error")
+        if isinstance(error, dict):
+            self._over = True
+            yield from self.failed(error)
+            return
+        choice = self._observe(chunk)
+        yield from self._begin()
+        for piece in pieces((choice or {}).get("delta")):
+            self.held_bytes += len(piece.text) + STRING_BYTES
+            yield from self._tell(piece)
+
+    def _observe(self, chunk: dict[str, Any]) -> dict[str, Any] | None:
+        model, tier, usage = chunk.get("model"), chunk.get("service_tier"), chunk.get("usage")
+        if isinstance(model, str):
+            self.model = model
+        if isinstance(tier, str):
+            self.tier = tier
+        if usage:
+            self._reported = tokens_of(usage)
+        choice = first_choice(chunk)
+        if choice is not None:
+            finish, stop = choice.get("finish_reason"), choice.get("stop_reason")
+            if isinstance(finish, str):
+                self.finish = finish
+                self.stop = stop if isinstance(stop, str) else None
+        return choice
+
+    def _begin(self) -> Iterator[bytes]:
+        if not self._begun:
+            self._begun = True
+            yield from self.began()
+
+    def _tell(self, piece: Piece) -> Iterator[bytes]:
+        kind = self.kind_of(piece)
+        block = self._call_of(piece) if kind == "call" else self._last(kind)
+        if block is None:
+            for other in self.blocks:
+                if not other.closed and other.whole:
+                    yield from self._close(other)
+            block = self._open(kind, piece)
+            yield from self.opened(block)
+        if piece.text:
+            block.parts.append(piece.text)
+            yield from self.grew(block, piece.text)
+
+    def _call_of(self, piece: Piece) -> Block | None:
+        """The call that it goes on with. Some targets number all of an answer's calls 0.
+
+        Their next call then has a name, and an id of its own; or no id, behind whole arguments.
+        """
+        block = self._calls.get(piece.call)
+        if block is None or not piece.name:
+            return block
+        begins = piece.id != block.id if piece.id else bool(piece.text) and block.whole
+        return None if begins else block
+
+    def _last(self, kind: Kind) -> Block | None:
+        last = self.blocks[-1] if self.blocks else None
+        return last if last is not None and last.kind == kind else None
+
+    def _open(self, kind: Kind, piece: Piece) -> Block:
+        index = len(self.blocks)
+        spare = f"call_{self.request_id.removeprefix('req_')}_{index}"
+        block = Block(kind, index, piece, spare)
+        self.blocks.append(block)
+        if kind == "call":
+            self._calls[piece.call] = block
+        return block
+
+    def _close(self, block: Block) -> Iterator[bytes]:
+        if not block.closed:
+            block.closed = True
+            yield from self.closed(block)
+
+    # -- what a dialect says ------------------------------------------------------------------
+
+    def kind_of(self, piece: Piece) -> Kind:
+        return piece.kind
+
+    @abstractmethod
+    def began(self) -> Iterator[bytes]:
+        """The first events of a stream."""
+
+    @abstractmethod
+    def opened(self, block: Block) -> Iterator[bytes]: ...
+
+    @abstractmethod
+    def grew(self, block: Block, text: str) -> Iterator[bytes]: ...
+
+    @abstractmethod
+    def closed(self, block: Block) -> Iterator[bytes]: ...
+
+    @abstractmethod
+    def finished(self) -> Iterator[bytes]:
+        """The last events, with usage."""
+
+    @abstractmethod
+    def failed(self, error: dict[str, Any]) -> Iterator[bytes]:
+        """What ends a stream that breaks; `error` is what chat would have been told."""
+
+    @abstractmethod
+    def document(self) -> dict[str, Any]:
+        """The whole answer."""
+
+
+def event(name: str, document: dict[str, Any]) -> bytes:
+    return b"event: %b\ndata: %b\n\n" % (name.encode(), encode(document))
+
+
+def _payload(told: bytes) -> bytes:
+    spans = data_spans(told)
+    return join_data(told, spans).strip() if spans else b""

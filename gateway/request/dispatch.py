@@ -1,0 +1,355 @@
+"""The only loop that awaits: hold, dispatch, deliver, settle, and on to the next candidate.
+
+Another candidate is tried only while no byte has reached the client. Every try is an attempt with
+its own hold and its own two records; whatever ends it (answer, failure, hang-up, deadline), its
+promises are taken from the board, its hold is released and its row is settled exactly once.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+import msgspec
+
+from backends.base import Call, Deadlines, Exchange
+from backends.errors import BackendError, Overloaded, Overtaken
+from backends.ratelimit import RateLimit, parse_rate_limit
+from gateway.clock import Clock
+from gateway.errors import RequestError, let_go
+from gateway.fleet.demand_counter import Demanded
+from gateway.fleet.experience import Experience
+from gateway.fleet.fleet import Target
+from gateway.fleet.heldoff import LIMITED
+from gateway.kinds import KINDS
+from gateway.kinds.inference_request import Asked
+from gateway.kinds.outcome import Outcome
+from gateway.kinds.relay import error_event
+from gateway.request.active_policies import Held
+from gateway.request.admission import Admission
+from gateway.request.attempt import Attempt, Tries
+from gateway.request.client_response import Reply
+from gateway.request.idempotency.submissions import Submissions
+from gateway.request.limits.ratelimits import RateLimits, over_rate
+from gateway.request.limits.waiting import Full, WaitingRoom
+from gateway.request.load_tracker import Flights
+from gateway.request.metering import Metering
+from gateway.request.plan import Plan, Plans, Step
+from gateway.request.refusals import Short, failed, infeasible, no_place, over_budget, status_of
+from gateway.request.response_writer import Delivery
+from gateway.request.retry_budget import Retries
+from gateway.request.session_affinity import Sessions
+from gateway.request.silent_engine import Silences
+from gateway.request.trace_observer import Observer
+from gateway.request.upstream_body import body_for
+from ledger.budgets.desk import Refusal
+from ledger.identity.keys import Identity
+from ledger.journals.journal import JournalError
+from ledger.journals.records import Status
+from router.filters import counted_tokens
+from router.reasons import PERMANENT, Reason
+from router.types import Otherwise
+
+MAX_ATTEMPTS = 3  # as the SRE book advises: more tries multiply an outage
+CLIENT_GONE = "client_gone"  # any other ending was our own doing
+UNRECORDED = "The request cannot be recorded at the moment."
+RETRY_S = 5.0
+# OpenAI's reasoning models refuse the older name; most others know no other.
+CAP_NAMES = {"openai": "max_completion_tokens"}
+NOBODY = 499  # the status that proxies log for a client that closed its connection
+RESTARTING = 503
+# What a client is told whose request was ended, where it can be told anything.
+TOLD = {CLIENT_GONE: NOBODY, "client_stall": NOBODY, "total": 504, "drain": RESTARTING}
+
+
+class SampleSink(Protocol):
+    """Takes answered requests to compare with a baseline; `drift.drawing.Drawing` is one."""
+
+    def offer(self, asked: Asked, identity: Identity, target: Target) -> None:
+        """Take a request that `target` answered; must not wait."""
+
+    def close(self) -> None:
+        """Release what it holds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dispatcher:
+    """One per worker."""
+
+    plans: Held[Plans]  # those under the policies in force
+    admission: Admission
+    metering: Metering
+    delivery: Delivery
+    flights: Flights
+    experience: Experience
+    sessions: Sessions
+    submissions: Submissions
+    retries: Retries
+    silences: Silences
+    deadlines: Deadlines
+    whole: Deadlines  # in their place for an answer in one piece: its head comes when it is made
+    clock: Clock
+    waiting: WaitingRoom
+    limits: RateLimits | None  # `None`: nothing limits the rate of what is dispatched
+    demanded: Demanded | None  # `None`: what is dispatched is no demand that moves a price
+    drawing: SampleSink | None  # `None`: nothing of what is dispatched is asked again
+    observer: Observer | None = None  # `None`: nobody follows requests from outside
+
+    async def dispatch(self, asked: Asked, identity: Identity, reply: Reply) -> None:
+        """Answer the request on `reply`, or raise the `RequestError` that explains why not."""
+        asked_s = self.clock.now_s()
+        tries = Tries(await self._planned(asked, identity, reply))
+        refusal: RequestError | None = None
+        short: Short | None = None
+        number = 0
+        failing: list[Target] = []
+        self.retries.asked()
+        while (verdict := tries.next()) is not None:
+            attempt = await self._fitted(tries.plan, tries.plan.step(verdict), number + 1)
+            if isinstance(attempt, Refusal):
+                refusal = refusal or over_budget(attempt)
+                short = short or Short(attempt, verdict.candidate.bound_pusd)
+                continue
+            number += 1
+            attempt.tries, attempt.waited_s = tries, attempt.dispatched_s - asked_s
+            attempt.story = reply.story
+            error = await self._attempt(attempt, reply)
+            if number > 1:
+                self.retries.ended(ok=error is None)
+            if error is None:
+                target = attempt.step.frozen.target
+                self._absolved(identity, failing, target)
+                if self.drawing is not None and target.own:
+                    self.drawing.offer(asked, identity, target)
+                return
+            name = attempt.step.frozen.target.name
+            refusal = failed(error, name, [target.name for target in failing])
+            if isinstance(error, Overtaken):
+                continue  # nothing failed: it was sent to the wrong place
+            failing.append(attempt.step.frozen.target)
+            if error.billable:
+                reply.charged = True
+            if number == MAX_ATTEMPTS or not self.retries.allowed:
+                break
+        assert refusal is not None, "a plan without steps was refused when it was made"
+        if number == 0:
+            status = refusal.row.status
+            self.metering.refuse(tries.plan, reason="budget", http_status=status, short=short)
+        raise refusal
+
+    def _absolved(self, identity: Identity, failing: list[Target], answering: Target) -> None:
+        """A replica that answers what another one of its pool failed at says whose fault it is."""
+        for target in failing:
+            if target.own and target.pool == answering.pool:
+                self.experience.absolve(target.row, identity.key_id)
+
+    async def _planned(self, asked: Asked, identity: Identity, reply: Reply) -> Plan:
+        """A plan with at least one step; waits when the policy says `queue` and it can help."""
+        plan = self._plan(asked, identity, reply)
+        if self.limits is not None:
+            await self._count(self.limits, plan, reply)
+        if self._lines_up(plan):
+            due_s = reply.opened_s + plan.terms.rule.queue_ms / 1e3
+            again = partial(self._plan, asked, identity, reply)
+            since_s = self.clock.now_s()
+            try:
+                plan = await self.waiting.wait(plan, due_s, again)
+                plan = msgspec.structs.replace(plan, line_s=self.clock.now_s() - since_s)
+            except Full as full:
+                self._note(plan)
+                told = no_place(plan, full.wait_s, hopeless=full.hopeless)
+                reason = plan.decision.reason.value
+                self.metering.refuse(plan, reason=reason, http_status=told.row.status)
+                raise told from full
+        if plan.decision.order:
+            self._note(plan)
+            return plan
+        self._note(plan)
+        reason, short = plan.decision.reason, None
+        if reason is Reason.BUDGET:
+            tightest = self.admission.tightest(identity, plan.model, plan.unaffordable)
+            error, short = over_budget(tightest), Short(tightest, plan.least_pusd)
+        else:
+            error = infeasible(plan)
+        self.metering.refuse(plan, reason=reason.value, http_status=error.row.status, short=short)
+        raise error
+
+    async def _count(self, limits: RateLimits, plan: Plan, reply: Reply) -> None:
+        """Once a request, before it waits for anything."""
+        reply.use = await limits.count(plan.identity, plan.model, counted_tokens(plan.request))
+        over = None if reply.use is None else reply.use.counted.over
+        if over is not None:
+            self._note(plan)
+            told, scope = over_rate(over), over.account.name
+            self.metering.refuse(plan, reason="over_rate", http_status=told.row.status, scope=scope)
+            raise told
+
+    def _plan(self, asked: Asked, identity: Identity, reply: Reply) -> Plan:
+        begun_s = 0.0 if reply.story is None else self.clock.now_s()
+        plan = self.plans.value.plan(
+            reply.request_id, asked, identity, clock=self.clock, sticky=self.sessions.target
+        )
+        if reply.story is not None:
+            reply.story.decided(begun_s, plan)
+        return plan
+
+    def _lines_up(self, plan: Plan) -> bool:
+        """Where waiting can help; who could go to an own engine lines up behind who waits there."""
+        decision = plan.decision
+        if decision.otherwise is not Otherwise.QUEUE:
+            return False
+        chosen = decision.chosen
+        if chosen is None:
+            return decision.reason not in PERMANENT
+        return chosen.candidate.internal and self.waiting.has_line(plan)
+
+    def _note(self, plan: Plan) -> None:
+        """Once a request, admitted or not, however often it was planned."""
+        self.metering.noted(plan)
+        if self.demanded is not None:
+            self.demanded.note(plan.decision, plan.request, plan.policy)
+
+    async def _fitted(self, plan: Plan, step: Step, number: int) -> Attempt | Refusal:
+        """Held in full, or with as short an answer as the holds of others leave room for."""
+        held = await self._held(plan, step, number)
+        if not isinstance(held, Refusal):
+            return held
+        shorter = step.within(held.room_pusd)
+        if shorter is None:
+            return held
+        return await self._held(plan.shortened(shorter), shorter, number)
+
+    async def _held(self, plan: Plan, step: Step, number: int) -> Attempt | Refusal:
+        """The attempt, opened in the journal with its holds and promises; or the budget's no."""
+        attempt_id = f"{plan.request_id}.{number}"
+        target, bound = step.frozen.target, step.verdict.candidate.bound_pusd or 0
+        # The promise is made before anything is awaited: no other request may see the room twice.
+        flight, passage = self.flights.take_off(plan, step, self.clock.now_s()), None
+        if not target.own:
+            passage = self.experience.depart(target.row, counted_tokens(plan.request))
+        try:
+            held = await self.admission.hold(attempt_id, step.scopes, bound)
+            if isinstance(held, Refusal):
+                return held
+            attempt = Attempt(
+                plan=plan,
+                step=step,
+                number=number,
+                dispatched_s=self.clock.now_s(),
+                holds=held,
+                last=number == MAX_ATTEMPTS
+                or target.name == plan.decision.order[-1].candidate.name,
+                flight=flight,
+                passage=passage,
+            )
+            self._opened(attempt)
+            flight = passage = None  # they land with the attempt
+        finally:
+            for promise in (flight, passage):
+                if promise is not None:
+                    promise.land()
+        return attempt
+
+    def _opened(self, attempt: Attempt) -> None:
+        """Write the attempt ahead of its dispatch; without a record nothing is sent."""
+        try:
+            self.metering.open(attempt)
+        except JournalError as error:
+            self.admission.release(attempt.id, 0)
+            raise RequestError("unavailable", UNRECORDED, retry_after_s=RETRY_S) from error
+
+    async def _attempt(self, attempt: Attempt, reply: Reply) -> BackendError | None:
+        """One try. Returns the failure when another candidate may be tried, else answers."""
+        exchange: Exchange | None = None
+        try:
+            with self.silences.heard(attempt, reply.task):
+                exchange = await self._open(attempt)
+                await self.delivery.answer(attempt, exchange, reply)
+        except BackendError as error:
+            let_go(error)
+            return await self._failed(attempt, error, reply)
+        except JournalError as error:
+            if reply.started:
+                raise  # the answer stays without its end, as it stays without its row
+            reply.charged = True
+            raise RequestError("unavailable", UNRECORDED, retry_after_s=RETRY_S) from error
+        except asyncio.CancelledError:
+            status: Status = "client_gone" if reply.ended_by == CLIENT_GONE else "timeout"
+            told = TOLD.get(reply.ended_by or "", RESTARTING)
+            self.metering.settle_later(attempt, Outcome.cut(attempt.relay, status, told))
+            raise
+        finally:
+            for promise in (attempt.flight, attempt.passage):
+                if promise is not None:
+                    promise.land()
+            if exchange is not None:
+                await exchange.aclose()
+            # A defect above must not leave the row open; after a settle this does nothing.
+            self.metering.settle_later(attempt, Outcome.cut(attempt.relay, "upstream_error", 500))
+            if reply.use is not None:
+                reply.use.tokens += attempt.tokens
+        if attempt.plan.sticky_key is not None:
+            self.sessions.remember(attempt.plan.sticky_key, attempt.step.frozen.target.name)
+        return None
+
+    async def _open(self, attempt: Attempt) -> Exchange:
+        plan, target = attempt.plan, attempt.step.frozen.target
+        asked = plan.asked.with_marks() if target.takes_marks else plan.asked
+        if target.by_priority:
+            asked = asked.ranked(plan.terms.rule.priority)
+        body = body_for(
+            asked,
+            upstream_model=target.upstream_model,
+            own=target.own,
+            # Where money is limited, an open-ended request gets the limit its hold was sized for.
+            max_tokens_cap=attempt.step.frozen.candidate.output_cap,
+            salt=plan.route.salt if target.own and target.accepts_salt else None,
+            cap_name=CAP_NAMES.get(target.provider or "", "max_tokens"),
+        )
+        headers = {"x-request-id": attempt.id}
+        if attempt.story is not None:
+            headers |= attempt.story.sends(attempt.id, attempt.number, plan, attempt.step)
+        asked, form = plan.asked, plan.asked.form
+        # A file may be answered whole although a stream was asked for: whisper-1 knows no streams.
+        streamed, media = (asked.stream, None) if form is None else (False, form.content_type)
+        whole = not asked.stream and KINDS[asked.kind].generated
+        deadlines = self.whole if whole else self.deadlines
+        call = Call(asked.path, body, streamed, headers, deadlines, media)
+        exchange = await target.backend.open(call)
+        if attempt.passage is not None:
+            self.experience.answered(target.row)
+            if target.shares_row:
+                self.experience.held_off.answered(target.row, target.upstream_model)
+            wall_s = self.clock.wall_us() / 1e6
+            self._heard(attempt, parse_rate_limit(exchange.headers, wall_s=wall_s))
+        return exchange
+
+    def _heard(self, attempt: Attempt, limit: RateLimit | None) -> None:
+        """The head of an API's answer has come, and may say what is left of its limits."""
+        if limit is not None:
+            self.experience.room(attempt.step.frozen.target.row, limit)
+        if attempt.passage is not None:
+            attempt.passage.land()
+
+    async def _failed(
+        self, attempt: Attempt, error: BackendError, reply: Reply
+    ) -> BackendError | None:
+        """Settle the failed try; hand on, tell the client, or end its stream with one event."""
+        target = attempt.step.frozen.target
+        if isinstance(error, Overloaded) and not target.own:
+            self._heard(attempt, error.rate_limit)
+            if target.shares_row and error.status == LIMITED:
+                self.experience.held_off.refused(target.row, target.upstream_model, error)
+            elif error.retry_after_s:
+                self.experience.wait(target.row, error.retry_after_s)
+        status, http_status = status_of(error)
+        outcome = Outcome.cut(
+            attempt.relay, status, http_status, error=error.kind, billable=error.billable
+        )
+        if not reply.started:
+            self.metering.settle_later(attempt, outcome)
+            return error  # no byte has left: another target may still answer
+        await self.metering.settle(attempt, outcome)
+        told, reply.broken = failed(error, target.name), True
+        await reply.body(error_event(told.message, told.row.type, told.row.code), more=False)
+        return None

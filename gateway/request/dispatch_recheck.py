@@ -1,0 +1,57 @@
+"""A second look at what was sent to an engine that other hosts send to as well.
+
+Between hosts news takes a while (`gateway.fleet.peers`): in a burst two of them give the last of an
+engine's time away. So a request that has no first token when the others' news of the moment of its
+dispatch is there is decided once more (`router.hindsight`); whoever would have gone to an API goes
+to its next candidate. The workers of one host share their sums in memory: nothing of this is done.
+"""
+
+import asyncio
+
+from backends.errors import Overtaken
+from gateway.fleet.peers.row import PeersRow
+from gateway.fleet.slots import Board
+from gateway.request.silent_engine import Wait
+from gateway.table_layout import LoadCell
+from router.hindsight import Others, stands
+
+LOOK_S = 0.05  # how long news takes in the middle: a tick of the host that tells, one of ours
+
+
+class Hindsight:
+    """One per worker of a host that exchanges slots with others."""
+
+    def __init__(self, board: Board) -> None:
+        self._board, self._peers = board, PeersRow(board)
+
+    def sent(self, wait: Wait) -> None:
+        """Its request goes out now, by a decision of this moment."""
+        attempt = wait.attempt
+        # Only a first try is one: the next candidates are those of the same decision.
+        if attempt.number > 1 or attempt.last or attempt.plan.changed or not self._peers.hosts:
+            return
+        known = self._peers.hosts, self._others(attempt.step.frozen.target.row)
+        asyncio.get_running_loop().call_later(LOOK_S, self._look, wait, *known)
+
+    def _look(self, wait: Wait, hosts: int, known: Others) -> None:
+        attempt = wait.attempt
+        # `tries` are gone once an answer begins. Of a host not heard before all it has is no news.
+        if not (wait.waits and wait.counts) or attempt.tries is None or self._peers.hosts != hosts:
+            return
+        missed = self._others(attempt.step.frozen.target.row).beyond(known)
+        if max(missed) <= 0.0:
+            return
+        plan = attempt.plan
+        candidates = [entry.candidate for entry in plan.frozen]
+        chosen = attempt.step.verdict.candidate.name
+        if not stands(plan.request, plan.policy, candidates, chosen, missed):
+            wait.move(Overtaken("another host had given the engine's time away"))
+
+    def _others(self, engine: int) -> Others:
+        row, cells = self._board.peers_row(engine), self._board.cells
+        return Others(
+            cells[row + LoadCell.SEQUENCES],
+            cells[row + LoadCell.CONTEXT_TOKENS],
+            cells[row + LoadCell.QUEUED_PREFILL_TOKENS],
+            cells[row + LoadCell.PROMISED_TOKENS],
+        )

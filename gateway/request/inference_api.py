@@ -1,0 +1,339 @@
+"""The hot paths as raw ASGI: accept, authenticate, read, dispatch, and answer every failure.
+
+In front of FastAPI's routing and middleware, because per-request machinery there costs more than
+everything else a request needs. The client's hang-up is listened for from the last byte of its
+body on (also while the target is silent) and ends the request's task; a sweeper ends stalled
+clients and overlong requests.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, MutableMapping
+from functools import partial
+from math import ceil
+from typing import Any, Protocol
+
+from gateway.auth import INFERENCE, Keys, authenticate, sent
+from gateway.clock import Clock
+from gateway.config.settings import Server, Timeouts
+from gateway.errors import RequestError, let_go
+from gateway.errors import body as error_body
+from gateway.http.body import encode, open_members
+from gateway.http.connection import Connection, Header, connection_of
+from gateway.http.fields import Fields, read_fields
+from gateway.kinds import KIND_PATHS
+from gateway.kinds.chat import CHAT_PATH
+from gateway.kinds.inference_request import Asked, IncomingBody
+from gateway.kinds.relay import error_event
+from gateway.logs import REQUEST
+from gateway.request.client_response import JSON, Reply
+from gateway.request.dialects.reply import TranslatedReply
+from gateway.request.dialects.spoken import SPOKEN
+from gateway.request.dispatch import CLIENT_GONE, Dispatcher
+from gateway.request.idempotency.submissions import Sent
+from ledger.identity.keys import Identity
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+SendMessage = Callable[[Message], Awaitable[None]]
+
+SWEEP_S = 0.5
+SLOWEST_BYTES_PER_S = 16 * 1024  # of a body; the request's time as a whole is bounded, too
+LARGE_BYTES = 256 * 1024  # reading more takes longer than streams should wait
+LARGE_SPOKEN_BYTES = 64 * 1024  # so does translating
+HOT = frozenset((*KIND_PATHS, *SPOKEN))
+_CHAT_READER = KIND_PATHS[CHAT_PATH]  # other dialects send JSON, too
+ESTIMATED: Header = (b"x-breakeven-tokens", b"estimated")
+COMPRESSED = "The body is compressed (`content-encoding`). Send it as it is."
+CHALLENGE: Header = (b"www-authenticate", b"Bearer")
+
+_ENDINGS = {
+    "total": ("timeout", "The request took too long."),
+    "drain": ("unavailable", "The gateway is restarting."),
+}
+_BODY_UNREAD = 408  # what follows on the connection is no request
+
+log = logging.getLogger("breakeven.api")
+
+
+class Workload(Protocol):
+    """Told how many requests are being worked on: `gateway.telemetry.metrics.requests.Metrics`."""
+
+    working: int
+
+
+class HotApi:
+    """Serves `HOT`; one per worker."""
+
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        keys: Keys,
+        metrics: Workload,
+        server: Server,
+        clock: Clock,
+        new_id: Callable[[], str],
+    ) -> None:
+        self._dispatcher = dispatcher
+        self._keys = keys
+        self._metrics = metrics
+        self._server = server
+        self._clock = clock
+        self.new_id = new_id
+        self._open: set[Reply] = set()
+        self.draining = False
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._open)
+
+    async def __call__(self, scope: Message, receive: Receive, send: SendMessage) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        dialect, now_s, connection = (
+            SPOKEN.get(scope["path"]),
+            self._clock.now_s,
+            connection_of(scope),
+        )
+        request_id = self.new_id()
+        REQUEST.set(request_id)
+        make = Reply if dialect is None else partial(TranslatedReply, dialect)
+        reply = make(send, request_id=request_id, clock=now_s, task=task, connection=connection)
+        self._begins(reply, scope)
+        unwatch: Callable[[], object] | None = None
+        text: bytes | None = None
+        try:
+            self._admit(scope["method"])
+            fields, now_us = read_fields(scope["headers"]), self._clock.wall_us()
+            identity = await authenticate(
+                self._keys, sent(fields.token), now_us=now_us, scope=INFERENCE
+            )
+            text = await self._body(scope["path"], fields, connection, receive)
+            unwatch = _watched(connection, receive, reply)
+            asked = await self._asked(scope["path"], fields, text, reply)
+            if dialect is None and fields.once is None:
+                await self._dispatcher.dispatch(asked, identity, reply)
+            else:
+                await self._otherwise(scope["path"], fields, text, asked, identity, reply)
+        except RequestError as error:
+            await refuse(reply, error, last=text is None and waits_to_send(scope))
+            let_go(error)
+        except asyncio.CancelledError:
+            if reply.ended_by is None:
+                if not self.draining:
+                    raise
+                reply.ended_by = "drain"
+            task.uncancel()
+            await _ended(reply, connection, self._server.timeouts.client_stall_s)
+        except Exception:  # the outermost handler: one defect must not take the worker along
+            log.exception("request %s failed", reply.request_id)
+            if not reply.started:
+                await refuse(reply, RequestError("internal", "The gateway failed; it is logged."))
+        finally:
+            if unwatch is not None:
+                unwatch()
+            self._open.discard(reply)
+            self._metrics.working = len(self._open)
+            reply.let_go()
+
+    def _begins(self, reply: Reply, scope: Message) -> None:
+        self._open.add(reply)
+        self._metrics.working = len(self._open)
+        observer = self._dispatcher.observer
+        if observer is not None:
+            reply.story = observer.begins(reply.request_id, scope["path"], scope["headers"])
+
+    def open_replies(self) -> tuple[Reply, ...]:
+        """What is being worked on."""
+        return tuple(self._open)
+
+    async def sweep(self) -> None:
+        """Run for ever: end what stalls or lasts too long."""
+        limits = self._server.timeouts
+        while True:
+            await asyncio.sleep(SWEEP_S)
+            if self.draining:
+                self._dispatcher.waiting.drain()
+            self._end_late(limits, self._clock.now_s())
+
+    def _end_late(self, limits: Timeouts, now: float) -> None:
+        for reply in tuple(self._open):  # a name in the sweeper would hold the last one on
+            if reply.stalls(now, limits.client_stall_s):
+                reply.end("client_stall")
+            elif now - reply.opened_s > limits.total_s:
+                reply.end("total")
+
+    async def _asked(self, path: str, fields: Fields, text: bytes, reply: Reply) -> Asked:
+        """What the body asks for; a large one is read in a thread."""
+        large = LARGE_SPOKEN_BYTES if isinstance(reply, TranslatedReply) else LARGE_BYTES
+        if len(text) > large:
+            return await asyncio.to_thread(self._understood, path, fields, text, reply)
+        return self._understood(path, fields, text, reply)
+
+    def _understood(self, path: str, fields: Fields, text: bytes, reply: Reply) -> Asked:
+        """What the body asks for, in its dialect."""
+        max_n, session = self._server.max_n, fields.session
+        if isinstance(reply, TranslatedReply):
+            wall_s = self._clock.wall_us() // 1_000_000
+            return reply.hear(open_members(text), max_n=max_n, session=session, wall_s=wall_s)
+        return KIND_PATHS[path].read(IncomingBody(text, fields.media or "", session, max_n))
+
+    async def _translated(self, asked: Asked, identity: Identity, reply: TranslatedReply) -> None:
+        """The same for a request in another dialect, or the number of its tokens."""
+        if reply.counts:
+            counted = self._dispatcher.plans.value.prompt_tokens(asked, identity)
+            await reply.whole(200, [JSON, ESTIMATED], encode({"input_tokens": counted}))
+            return
+        if reply.voice is not None and asked.stream:
+            reply.voice.prompt_estimate = self._dispatcher.plans.value.prompt_tokens(
+                asked, identity
+            )
+        await self._dispatcher.dispatch(asked, identity, reply)
+
+    async def _otherwise(
+        self, path: str, fields: Fields, text: bytes, asked: Asked, identity: Identity, reply: Reply
+    ) -> None:
+        """The same in another dialect, or once only."""
+        answer: Callable[[], Awaitable[None]]
+        if isinstance(reply, TranslatedReply):
+            answer = partial(self._translated, asked, identity, reply)
+        else:
+            answer = partial(self._dispatcher.dispatch, asked, identity, reply)
+        if fields.once is None:
+            await answer()
+        else:
+            named = Sent(fields.once, identity.key_id, path, text)
+            await self._dispatcher.submissions.first(named, reply, answer)
+
+    def _admit(self, method: str) -> None:
+        if method != "POST":
+            raise RequestError("method", f"{method} is not supported here; use POST.")
+        if len(self._open) > self._server.max_in_flight:
+            raise RequestError("overloaded", "Too many requests are open here.", retry_after_s=1.0)
+
+    async def _body(
+        self, path: str, fields: Fields, connection: Connection | None, receive: Receive
+    ) -> bytes:
+        """The whole body within the size limit and the receive deadline."""
+        limit = self._server.body_limit_bytes
+        if fields.length > limit:
+            raise _too_large(limit)
+        if fields.encoding is not None:
+            raise RequestError("media_type", COMPRESSED)
+        if fields.media is not None:
+            _check_media_type(path, fields.media)
+        text = None if connection is None else connection.take()
+        if text is None:  # usually all of it is here, and nothing needs a deadline
+            text = await self._received(receive, limit)
+        if len(text) > limit:
+            raise _too_large(limit)
+        return text
+
+    async def _received(self, receive: Receive, limit: int) -> bytes:
+        try:
+            async with asyncio.timeout(self._server.timeouts.receive_s) as patience:
+                return await _joined(await receive(), receive, limit, patience)
+        except TimeoutError as error:
+            raise RequestError("slow_client", "The request body did not arrive in time.") from error
+
+
+def _check_media_type(path: str, said: str) -> None:
+    reader = KIND_PATHS.get(path, _CHAT_READER)
+    if reader.media_type not in said.partition(";")[0].lower():
+        raise RequestError("media_type", reader.fix)
+
+
+async def _joined(
+    message: Message, receive: Receive, limit: int, patience: asyncio.Timeout
+) -> bytes:
+    """All parts. What came prolongs the patience, so a long body may come over a slow line."""
+    if message["type"] == "http.request" and not message.get("more_body", False):
+        whole: bytes = message.get("body", b"")
+        return whole
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        if message["type"] == "http.disconnect":
+            raise RequestError("bad_request", "The client hung up before its body was complete.")
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > limit:
+            raise _too_large(limit)
+        until = patience.when()
+        if until is not None:
+            patience.reschedule(until + len(parts[-1]) / SLOWEST_BYTES_PER_S)
+        if not message.get("more_body", False):
+            return b"".join(parts)
+        message = await receive()
+
+
+def _watched(connection: Connection | None, receive: Receive, reply: Reply) -> Callable[[], object]:
+    """From here on a hang-up ends the request; returns what ends the watching."""
+    if connection is None:
+        return asyncio.create_task(_watch(receive, reply)).cancel
+    return connection.listen(partial(reply.end, CLIENT_GONE))
+
+
+async def _watch(receive: Receive, reply: Reply) -> None:
+    """End the request when its client goes, in whatever it is doing."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    reply.end(CLIENT_GONE)
+
+
+async def _ended(reply: Reply, connection: Connection | None, patience_s: float) -> None:
+    """Nobody reads on after a hang-up or a stall; whoever still reads is told why it ends.
+
+    `patience_s`: for who has yet to take what came before, which may be a picture of many MiB.
+    """
+    if reply.ended_by == CLIENT_GONE or reply.finished:
+        return
+    kind, why = _ENDINGS.get(reply.ended_by or "", _ENDINGS["total"])
+    error = RequestError(kind, why, retry_after_s=1.0)
+    if not reply.started:
+        await refuse(reply, error)
+    elif reply.sending_since is None:
+        try:
+            async with asyncio.timeout(patience_s):
+                await reply.body(error_event(why, error.row.type, error.row.code), more=False)
+        except TimeoutError:
+            if connection is not None:
+                connection.abort()
+    elif connection is not None:
+        connection.abort()  # closing would wait for a client that takes nothing
+
+
+async def refuse(reply: Reply, error: RequestError, *, last: bool = False) -> None:
+    """Answer with the OpenAI error body, unless the answer has begun.
+
+    `last`: nothing that follows on the connection is to be read.
+    """
+    if reply.started:
+        return
+    headers: list[Header] = [JSON]
+    if error.retry_after_s is not None:
+        headers.append((b"retry-after", str(max(1, ceil(error.retry_after_s))).encode()))
+    if error.retry is not None:
+        headers.append((b"x-should-retry", b"true" if error.retry else b"false"))
+    if error.backend is not None:
+        headers.append((b"x-breakeven-backend", error.backend.encode("latin-1", "replace")))
+    if error.row.status == 405:
+        headers.append((b"allow", b"POST"))
+    if error.row.status == 401:
+        headers.append(CHALLENGE)
+    if last or error.row.status == _BODY_UNREAD:
+        headers.append((b"connection", b"close"))
+    await reply.whole(error.row.status, headers, error_body(error))
+
+
+def _too_large(limit: int) -> RequestError:
+    return RequestError("too_large", f"The body is larger than {limit} bytes.")
+
+
+def waits_to_send(scope: Message) -> bool:
+    """Whether its body is held back until it is asked for: a refusal before that is the last."""
+    return any(name == b"expect" for name, _ in scope["headers"])
+
+
+def is_hot(scope: Message) -> bool:
+    return scope["type"] == "http" and scope["path"] in HOT

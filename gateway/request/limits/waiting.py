@@ -1,0 +1,167 @@
+"""Where requests wait whose policy says `queue`: bounded, fair between tenants, by deadline.
+
+One line for each set of pools, in each worker. Whose turn it is asks whether there is room now, and
+lets the next tenant ask when there is none for it; everybody else sleeps. Nobody waits beyond the
+deadline, and who cannot be served before it by the line's own pace is told at once.
+
+Each worker's line keeps the shares by itself. The kernel spreads connections over the workers, so
+a host's shares are near them; a tenant all of whose connections are at one worker has its share of
+what that one lets in, no more.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+from gateway.request.plan import Plan
+from gateway.request.request_counters import QueueCounters
+from router.fairshare import Line, Waiter
+
+POLL_S = 0.02
+TENANTS = 4  # that may ask in turn when there is no room for the one before
+PACE_S = 5.0  # of what was served lately
+PACE_LEAST = 8  # fewer tell nothing
+PACE_MOST = 4096
+RETRY_S = 1.0
+
+Ended = Literal["served", "late", "refused", "gone", "drained"]
+Ticket = Waiter[asyncio.Event]
+
+
+class Full(Exception):
+    """There is no place, or no hope; `wait_s` is when to come back."""
+
+    def __init__(self, wait_s: float, *, hopeless: bool) -> None:
+        super().__init__(wait_s)
+        self.wait_s = wait_s
+        self.hopeless = hopeless
+
+
+class Queue:
+    """One line."""
+
+    def __init__(self, most: int, weights: dict[str, float]) -> None:
+        self.line: Line[asyncio.Event] = Line(most, weights)
+        self._served: deque[tuple[float, float]] = deque(maxlen=PACE_MOST)
+
+    def pace(self, now_s: float) -> float | None:
+        """Tokens a second that left the line lately; `None`: too few to tell."""
+        while self._served and self._served[0][0] < now_s - PACE_S:
+            self._served.popleft()
+        if len(self._served) < PACE_LEAST:
+            return None
+        span_s = now_s - self._served[0][0]
+        return sum(tokens for _, tokens in self._served) / span_s if span_s > 0.0 else None
+
+    def serve(self, ticket: Ticket, now_s: float) -> None:
+        self.line.serve(ticket)
+        self._served.append((now_s, ticket.tokens))
+
+    def is_next(self, ticket: Ticket) -> bool:
+        heads = self.line.heads()
+        return bool(heads) and heads[0] is ticket
+
+    def wake_next(self) -> None:
+        for head in self.line.heads()[:1]:
+            head.what.set()
+
+    def pass_on(self, ticket: Ticket) -> None:
+        """There is no room for this one: the next tenant may ask."""
+        heads = self.line.heads()[:TENANTS]
+        for place, head in enumerate(heads[:-1]):
+            if head is ticket:
+                heads[place + 1].what.set()
+
+
+class WaitingRoom:
+    """One per worker. `most`: places in each line; `weights`: by team."""
+
+    def __init__(
+        self, most: int, weights: Mapping[str, float], metrics: QueueCounters,
+        now_s: Callable[[], float],
+    ) -> None:  # fmt: skip
+        self._most = most
+        self._weights = dict(weights)
+        self._metrics = metrics
+        self._now_s = now_s
+        self._queues: dict[tuple[str, ...], Queue] = {}
+        self._draining = False
+
+    def has_line(self, plan: Plan) -> bool:
+        """Whether somebody waits for the same pools: who comes now lines up behind."""
+        queue = self._queues.get(_pools(plan))
+        return queue is not None and len(queue.line) > 0
+
+    def drain(self) -> None:
+        """Everybody leaves, and nobody may come."""
+        self._draining = True
+        for queue in self._queues.values():
+            for ticket in queue.line.everybody():
+                ticket.what.set()
+
+    async def wait(self, first: Plan, due_s: float, again: Callable[[], Plan]) -> Plan:
+        """A plan with room, or the last without. Raises `Full`; `due_s`: by the monotonic clock."""
+        place, since_s = _pools(first), self._now_s()
+        queue = self._queues.setdefault(place, Queue(self._most, self._weights))
+        best = first.best_own
+        needs_ms = 0.0 if best is None or best.ttft_ms is None else best.ttft_ms
+        tokens = first.request.prompt_tokens + first.request.n * first.request.output.mean
+        ticket: Ticket = Waiter(
+            first.identity.team_id, tokens, due_s, needs_ms / 1e3, asyncio.Event()
+        )
+        ended: Ended = "gone"
+        try:
+            self._admit(queue, ticket, since_s)
+            ended, plan = await self._turn(queue, ticket, first, again)
+        except Full:
+            ended = "refused"
+            raise
+        finally:
+            queue.line.leave(ticket)
+            queue.wake_next()
+            if not len(queue.line) and not queue.pace(self._now_s()):
+                self._queues.pop(place, None)
+            self._metrics.observe_queue_wait(ended, self._now_s() - since_s)
+            self._metrics.set_queue_length(sum(len(one.line) for one in self._queues.values()))
+        if ended == "drained" or (ended == "late" and plan.decision.order):
+            raise Full(RETRY_S, hopeless=ended == "late")  # others were there before
+        return plan
+
+    def _admit(self, queue: Queue, ticket: Ticket, now_s: float) -> None:
+        if self._draining or not queue.line.join(ticket):
+            raise Full(RETRY_S, hopeless=False)
+        pace = queue.pace(now_s)
+        if pace:
+            late_s = queue.line.ahead(ticket) / pace - (ticket.due_s - now_s)
+            if late_s > 0.0:
+                raise Full(late_s, hopeless=True)
+        self._metrics.set_queue_length(sum(len(one.line) for one in self._queues.values()))
+
+    async def _turn(
+        self, queue: Queue, ticket: Ticket, plan: Plan, again: Callable[[], Plan]
+    ) -> tuple[Ended, Plan]:
+        asks = queue.is_next(ticket)
+        while not self._draining:
+            if asks:
+                plan = again()
+                if plan.decision.order:
+                    queue.serve(ticket, self._now_s())
+                    return "served", plan
+                queue.pass_on(ticket)
+            left_s = ticket.due_s - self._now_s()
+            if left_s <= 0.0:
+                return "late", plan
+            ticket.what.clear()
+            pause_s = min(left_s, POLL_S) if queue.is_next(ticket) else left_s
+            try:
+                async with asyncio.timeout(pause_s):
+                    await ticket.what.wait()
+                asks = True  # its turn came, or it was passed on
+            except TimeoutError:
+                asks = queue.is_next(ticket)
+        return "drained", plan
+
+
+def _pools(plan: Plan) -> tuple[str, ...]:
+    return tuple(sorted({one.pool for one in plan.route.targets if one.pool is not None}))

@@ -1,0 +1,314 @@
+"""One attempt in the air: its promises on the board, kept in step with its own events.
+
+`land` gives back exactly what was taken, whatever happened in between, and is idempotent: an
+attempt that ends in any way leaves no promise behind. A stream tells how far it is, so its sequence
+is followed: what it holds and what it may come to hold stand in a place of their own.
+"""
+
+import msgspec
+
+from gateway.fleet.prefixes import Prefixes
+from gateway.fleet.slots import Board
+from gateway.request.plan import Plan, Step
+from gateway.table_layout import RESIDENTS, LoadCell, SequenceCell
+from router.deadlines import bearable_ms
+from router.feedback import predicted_s, pull
+from router.forecast import kv_longest_tokens, kv_rounded, work_of
+from router.request_kinds import KIND_TRAITS
+from router.types import Slo, StepModel
+
+PIECE_S = 0.5  # of a stream that runs: an engine that slows down is seen before its answers end
+COUNT_LIMIT = 2**31  # tokens; sums of more are not exact in a cell, and no engine holds them
+# Plain numbers: adding them costs half of adding members of an enumeration.
+_HELD, _FINAL = int(SequenceCell.HELD_TOKENS), int(SequenceCell.FINAL_TOKENS)
+_HEARD, _PACE = int(SequenceCell.HEARD_S), int(SequenceCell.TOKENS_PER_S)
+_SEQUENCES, _CONTEXT = int(LoadCell.SEQUENCES), int(LoadCell.CONTEXT_TOKENS)
+_QUEUED, _PROMISED = int(LoadCell.QUEUED_PREFILL_TOKENS), int(LoadCell.PROMISED_TOKENS)
+_WAITING, _MOVED = int(LoadCell.QUEUED_SEQUENCES), int(LoadCell.QUEUE_MOVED_S)
+_SQUARES = int(LoadCell.QUEUED_SQUARES)
+_EXPECTED, _TIGHTEST = int(LoadCell.PREFIX_EXPECTED_TOTAL), int(LoadCell.TIGHTEST_TPOT_MS)
+_HEARD_S, _PREFILLED = int(LoadCell.HEARD_S), int(LoadCell.PREFILLED_TOKENS_TOTAL)
+
+
+class Flights:
+    """Takes off flights on this worker's rows."""
+
+    def __init__(self, board: Board, worker: int, prefixes: Prefixes | None = None) -> None:
+        self._board = board
+        self._worker = worker
+        self._prefixes = prefixes
+        self._places: dict[int, list[int]] = {}  # free ones, by engine
+        self._tightest: dict[int, Tightest] = {}
+
+    def take_off(self, plan: Plan, step: Step, now_s: float) -> "Flight | None":
+        """The promises of one attempt that is sent now (monotonic); APIs have none."""
+        verdict, request = step.verdict, plan.request
+        state = verdict.candidate.engine
+        if state is None:
+            return None
+        prompt, output, slo = request.prompt_tokens, None, plan.policy.slo
+        decoded = KIND_TRAITS[request.kind].decoded
+        if plan.asked.stream and request.n == 1 and decoded:  # followed
+            longest = kv_longest_tokens(work_of(request, plan.policy), verdict.candidate)
+            output = longest - prompt
+        promise = Promise(
+            prompt * plan.asked.n,
+            verdict.kv_promise_tokens,  # whoever is tried was forecast
+            request.n,
+            output,
+            state.kv_block_tokens,
+            slo if plan.asked.stream else None,
+            now_s,
+            bearable_ms(slo.tpot_ms, state.step) if decoded else None,
+            state.step,
+            plan.asked.stream,
+        )
+        engine = step.frozen.target.row
+        if request.beginning.marks and self._prefixes is not None:
+            self._prefixes.sent(engine, request.beginning.marks, now_s)
+            row = self._board.load_row(self._worker, engine)
+            self._board.cells[row + _EXPECTED] += step.frozen.prefix_tokens
+        places = self._places.get(engine)
+        if places is None:
+            places = self._places[engine] = list(range(RESIDENTS))
+            row = self._board.load_row(self._worker, engine)
+            self._tightest[engine] = Tightest(self._board.cells, row + _TIGHTEST)
+        tightest = self._tightest[engine]
+        return Flight(self._board, self._worker, engine, promise, places, tightest)
+
+
+class Promise(msgspec.Struct, frozen=True):
+    """What an attempt may come to hold: `kv_tokens` is its block-rounded final size.
+
+    `output_tokens` is set for a single sequence whose progress will be seen; `slo` where its first
+    token will be; `tpot_ms` where a TPOT is promised that the engine can keep; `step` is what was
+    believed of its steps; `streamed`: not all of it comes at once, so that it has a pace.
+    """
+
+    prompt_tokens: int
+    kv_tokens: int
+    sequences: int
+    output_tokens: int | None = None
+    block_tokens: int = 1
+    slo: Slo | None = None
+    sent_s: float = 0.0
+    tpot_ms: float | None = None
+    step: StepModel | None = None
+    streamed: bool = True
+
+
+class Tightest:
+    """The tightest TPOT promised to what one worker has on one engine: in a cell, 0 for none."""
+
+    __slots__ = ("_cell", "_cells", "_counts")
+
+    def __init__(self, cells: "memoryview[float]", cell: int) -> None:
+        self._cells, self._cell = cells, cell
+        self._counts: dict[float, int] = {}
+
+    def add(self, tpot_ms: float) -> None:
+        known = self._counts.get(tpot_ms, 0)
+        self._counts[tpot_ms] = known + 1
+        if not known:
+            self._cells[self._cell] = min(self._counts)
+
+    def remove(self, tpot_ms: float) -> None:
+        left = self._counts[tpot_ms] = self._counts[tpot_ms] - 1
+        if not left:
+            del self._counts[tpot_ms]
+            self._cells[self._cell] = min(self._counts, default=0.0)
+
+
+class Flight:
+    """Dead reckoning of one attempt on one own engine; `engine` is its row on the board."""
+
+    __slots__ = (
+        "_board",
+        "_context",
+        "_engine",
+        "_felt_s",
+        "_felt_steps",
+        "_final",
+        "_first",
+        "_kv",
+        "_landed",
+        "_place",
+        "_place_row",
+        "_places",
+        "_promise",
+        "_row",
+        "_start",
+        "_tightest",
+    )
+
+    def __init__(
+        self,
+        board: Board,
+        worker: int,
+        engine: int,
+        promise: Promise,
+        places: list[int] | None = None,
+        tightest: Tightest | None = None,
+    ) -> None:
+        """`places`: the free ones of this engine; one is borrowed until landing."""
+        self._board = board
+        self._engine = engine
+        self._row = row = board.load_row(worker, engine)
+        self._promise = promise
+        self._kv = float(promise.kv_tokens)
+        self._context = 0
+        self._start: list[float] | None = None  # the engine's loads at the first token
+        self._landed = False
+        cells = board.cells
+        cells[row + _SEQUENCES] += promise.sequences
+        cells[row + _QUEUED] += promise.prompt_tokens
+        cells[row + _SQUARES] += promise.prompt_tokens**2
+        cells[row + _PROMISED] += promise.kv_tokens
+        if not cells[row + _WAITING]:
+            cells[row + _MOVED] = promise.sent_s
+        cells[row + _WAITING] += 1.0
+        self._tightest = tightest
+        if tightest is not None and promise.tpot_ms is not None:
+            tightest.add(promise.tpot_ms)
+        self._places = places
+        self._place: int | None = None
+        self._place_row = 0
+        self._final = 0
+        self._first: tuple[float, int] | None = None  # when the engine counted first, and what
+        self._felt_s = self._felt_steps = 0.0  # since then, and told to the step feedback
+        if promise.output_tokens is not None:
+            self._final = promise.prompt_tokens + promise.output_tokens
+            if places:
+                self._place = places.pop()
+                self._place_row = board.resident_row(worker, engine, self._place)
+                self._stands(promise.prompt_tokens, self._final)
+
+    def first_token(self, now_s: float) -> None:
+        """The prompt is in the cache; the sequence decodes. Later ones are only heard."""
+        cells = self._board.cells
+        cells[self._row + _HEARD_S] = now_s
+        if self._context or self._landed:
+            return
+        self._leave_queue()
+        cells[self._row + _MOVED] = now_s
+        cells[self._row + _CONTEXT] += self._promise.prompt_tokens
+        cells[self._row + _PREFILLED] += self._promise.prompt_tokens
+        self._context = self._promise.prompt_tokens
+        if self._promise.streamed:
+            self._start = self._board.loads(self._engine)
+        slo = self._promise.slo
+        if slo is not None:
+            waited_s = now_s - self._promise.sent_s
+            self._judge(LoadCell.TTFT_PULL_TOTAL, waited_s, slo.ttft_ms, slo.attainment)
+
+    def grew(self, tokens: int) -> None:
+        """The sequence holds this many more tokens."""
+        if self._context and not self._landed:
+            self._board.cells[self._row + _CONTEXT] += tokens
+            self._context += tokens
+
+    def counted(self, prompt_tokens: int, output_tokens: int, now_s: float) -> None:
+        """The engine's own count: the prompt's estimate is corrected, and with it the promise.
+
+        A sequence that outgrows its promise is promised one block more at a time. What no engine
+        can hold is not believed: it would stay behind on the board when the flight has landed.
+        """
+        promise = self._promise
+        if not (0 < prompt_tokens <= COUNT_LIMIT and 0 <= output_tokens <= COUNT_LIMIT):
+            return
+        if not self._context or self._landed or promise.output_tokens is None:
+            return
+        held, block = prompt_tokens + output_tokens, promise.block_tokens
+        final = prompt_tokens + promise.output_tokens
+        if held > final:
+            final = held + block
+        self.grew(held - self._context)
+        if final != self._final:
+            change = kv_rounded(final, block) - kv_rounded(self._final, block)
+            self._board.cells[self._row + _PROMISED] += change
+            self._kv += change
+            self._final = final
+        if self._first is None:
+            self._first = (now_s, output_tokens)
+        elapsed_s, steps = now_s - self._first[0], output_tokens - self._first[1]
+        if promise.step is not None and elapsed_s - self._felt_s >= PIECE_S:
+            self._feel(promise.step, elapsed_s, steps)
+        if elapsed_s > 0.0:
+            self._stands(held, final, now_s, steps / elapsed_s)
+        else:
+            self._stands(held, final)
+
+    def paced(self, model: StepModel, *, observed_s: float, steps: float) -> None:
+        """It ends: `steps` steps took so long. What was not felt so far feeds the step feedback."""
+        if self._start is None or steps <= 0 or observed_s <= 0:
+            return
+        self._feel(model, observed_s, steps)
+        slo = self._promise.slo
+        if slo is not None:
+            self._judge(LoadCell.TPOT_PULL_TOTAL, observed_s / steps, slo.tpot_ms, slo.attainment)
+
+    def _feel(self, model: StepModel, until_s: float, until_steps: float) -> None:
+        """Feed the step feedback: what the latest steps took, and what the model says of them.
+
+        Both count from the first token. The load while they ran is taken as the mean of the loads
+        at their start and at their end.
+        """
+        observed_s, steps = until_s - self._felt_s, until_steps - self._felt_steps
+        if self._start is None or steps <= 0.0 or observed_s <= 0.0:
+            return
+        self._felt_s, self._felt_steps = until_s, until_steps
+        end = self._board.loads(self._engine)
+        sequences = (self._start[LoadCell.SEQUENCES] + end[LoadCell.SEQUENCES]) / 2
+        context = (self._start[LoadCell.CONTEXT_TOKENS] + end[LoadCell.CONTEXT_TOKENS]) / 2
+        prefilled = (
+            end[LoadCell.PREFILLED_TOKENS_TOTAL] - self._start[LoadCell.PREFILLED_TOKENS_TOTAL]
+        )
+        cells, self._start = self._board.cells, end
+        cells[self._row + LoadCell.OBSERVED_STEP_S_TOTAL] += observed_s
+        cells[self._row + LoadCell.PREDICTED_STEP_S_TOTAL] += predicted_s(
+            model, steps=steps, sequences=sequences, context=context, prefilled=prefilled
+        )
+
+    def _judge(
+        self, cell: LoadCell, took_s: float, limit_ms: float | None, attainment: float
+    ) -> None:
+        """A promise came due: what it says to the engine's safety factor."""
+        if limit_ms is None:
+            return
+        cells, row, kept = self._board.cells, self._row, 1000.0 * took_s <= limit_ms
+        cells[row + cell] += pull(kept=kept, attainment=attainment)
+        cells[row + LoadCell.JUDGED_TOTAL] += 1.0
+        if not kept:
+            cells[row + LoadCell.MISSED_TOTAL] += 1.0
+
+    def land(self) -> None:
+        if self._landed:
+            return
+        self._landed = True
+        cells = self._board.cells
+        cells[self._row + _SEQUENCES] -= self._promise.sequences
+        cells[self._row + _PROMISED] -= self._kv
+        if self._context:
+            cells[self._row + _CONTEXT] -= self._context
+        else:
+            self._leave_queue()
+        if self._tightest is not None and self._promise.tpot_ms is not None:
+            self._tightest.remove(self._promise.tpot_ms)
+        if self._place is not None and self._places is not None:
+            self._stands(0, 0)
+            self._places.append(self._place)
+
+    def _leave_queue(self) -> None:
+        cells, prompt = self._board.cells, self._promise.prompt_tokens
+        cells[self._row + _QUEUED] -= prompt
+        cells[self._row + _SQUARES] -= prompt**2
+        cells[self._row + _WAITING] -= 1.0
+
+    def _stands(self, held: int, final: int, heard_s: float = 0.0, pace: float = 0.0) -> None:
+        """Readers may see the one cell without the other: held against an old final, at worst."""
+        if self._place is not None:
+            cells, row = self._board.cells, self._place_row
+            cells[row + _HELD] = held
+            cells[row + _FINAL] = final
+            cells[row + _PACE] = pace
+            cells[row + _HEARD] = heard_s

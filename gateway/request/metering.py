@@ -1,0 +1,394 @@
+"""From events to records: what happened to an attempt, and what was learned from it.
+
+The only writer of journal records in a worker. `opened` goes to the journal before dispatch,
+`settled` is durable before the answer's last byte leaves; after a hang-up nobody waits for it.
+"""
+
+from contextlib import suppress
+from functools import partial
+
+import msgspec
+
+from backends.errors import (
+    BadAnswer,
+    Overloaded,
+    Overtaken,
+    ServerError,
+    Silent,
+    TooLong,
+    Unserved,
+    UpstreamBroken,
+)
+from gateway.clock import Clock
+from gateway.fleet.calibration import Estimate
+from gateway.fleet.experience import Experience
+from gateway.fleet.heldoff import LIMITED
+from gateway.kinds import KINDS
+from gateway.kinds.outcome import Outcome
+from gateway.request.admission import Admission
+from gateway.request.attempt import Attempt
+from gateway.request.charging import charge, compared_pusd
+from gateway.request.plan import Learned, Plan
+from gateway.request.refusals import Short
+from gateway.request.request_counters import AttemptLabels, RequestCounters
+from ledger.journals.journal import JournalError, JournalWriter
+from ledger.journals.records import AttemptOpened, AttemptSettled, Compared, RequestRefused, Tokens
+from ledger.prices.rates import BIGINT_LIMIT, prompt_tokens
+from router.request_kinds import KIND_TRAITS
+
+REFUSED = "refused"  # the target's own 4xx: the client's fault, not the target's
+_OF_THE_REQUEST = (REFUSED, TooLong.kind, Unserved.kind)
+# A target that stumbles over one request answers so; one that is down or full refuses, is silent
+# or says that it is full, whatever it was sent.
+_MAY_BE_THE_REQUEST = (ServerError.kind, UpstreamBroken.kind, BadAnswer.kind)
+
+
+class Metering:
+    """One per worker."""
+
+    def __init__(
+        self,
+        journal: JournalWriter,
+        admission: Admission,
+        metrics: RequestCounters,
+        experience: Experience,
+        learned: Learned,
+        clock: Clock,
+    ) -> None:
+        self._journal = journal
+        self._admission = admission
+        self._metrics = metrics
+        self._experience = experience
+        self._learned = learned
+        self._clock = clock
+
+    def open(self, attempt: Attempt) -> None:
+        attempt.opened_us = self._clock.wall_us()
+        self._journal.append(opening(attempt, attempt.opened_us))
+
+    async def settle(self, attempt: Attempt, outcome: Outcome) -> int | None:
+        """Durable settle; returns the cost in pico-USD, or None when it has no price."""
+        record = self._settled(attempt, outcome)
+        written = partial(self._ended, attempt, outcome, record)
+        await self._journal.append_durable(record, written)
+        return record.cost_pusd
+
+    def settle_later(self, attempt: Attempt, outcome: Outcome) -> None:
+        """Settle when no client waits for the answer: written at once, flushed with the next.
+
+        Does nothing when the attempt is settled: the first outcome stands.
+        """
+        if not attempt.settled:
+            record = self._settled(attempt, outcome)
+            self._journal.append_ending(record)
+            self._ended(attempt, outcome, record)
+
+    def noted(self, plan: Plan) -> None:
+        """What policies said of a request, beside the decision that acts."""
+        metrics = self._metrics
+        for name in plan.terms.undecided:
+            metrics.count_undecided(name)
+        if plan.shadow is not None:
+            chosen, watched = plan.decision.chosen, plan.shadow.chosen
+            ours, theirs = (
+                None if one is None else one.candidate.name for one in (chosen, watched)
+            )
+            metrics.count_shadow(plan.shadow.policy, agrees=ours == theirs)
+
+    def refuse(
+        self,
+        plan: Plan,
+        *,
+        reason: str,
+        http_status: int,
+        scope: str | None = None,
+        short: Short | None = None,
+    ) -> None:
+        """`scope`: of a limit that has no room; `short`: or the budget."""
+        self._metrics.count_refusal(reason)
+        who = plan.identity
+        record = RequestRefused(
+            request_id=plan.request_id,
+            refused_us=self._clock.wall_us(),
+            key_id=who.key_id,
+            team_id=who.team_id,
+            org_id=who.org_id,
+            model=plan.model,
+            policy=plan.policy.name,
+            reason=reason,
+            http_status=http_status,
+            scope=scope,
+            decision=plan.decision_blob,
+        )
+        if short is not None:
+            record = _with_room(record, short)
+        with suppress(JournalError):  # a refusal stands without its note, where notes have no room
+            self._journal.append(record)
+
+    def _settled(self, attempt: Attempt, outcome: Outcome) -> AttemptSettled:
+        now_s = self._clock.now_s()
+        bill = charge(attempt, outcome, self._learned.ratio, now_s=now_s)
+        tokens, cost = bill.tokens, bill.cost_pusd
+        ttft_s = _ttft_s(attempt)
+        duration_us = round((now_s - attempt.dispatched_s) * 1e6)
+        opened_us = attempt.opened_us
+        record = AttemptSettled(
+            attempt_id=attempt.id,
+            # Whoever sets the wall clock meanwhile does not make it end before it began.
+            settled_us=self._clock.wall_us() if opened_us is None else opened_us + duration_us,
+            status=outcome.status,
+            http_status=outcome.http_status,
+            tokens=tokens,
+            basis=bill.basis,
+            cost_pusd=cost,
+            ttft_us=None if ttft_s is None else round(ttft_s * 1e6),
+            duration_us=duration_us,
+            engine_us=bill.engine_us,
+            finish_reason=outcome.finish_reason,
+            error=outcome.error,
+            slo_met=self._slo_met(attempt, outcome, tokens),
+            compared=tuple(
+                Compared(
+                    price.name,
+                    price.version,
+                    compared_pusd(attempt.plan.request, tokens, price),
+                )
+                for price in attempt.plan.comparators
+            ),
+            tier=bill.tier,
+            unknown_tier=bill.unknown_tier,
+            disputed=bill.disputed,
+        )
+        attempt.settled = True
+        attempt.booked = tokens
+        attempt.tokens = prompt_tokens(tokens) + tokens.output
+        return record
+
+    def _ended(self, attempt: Attempt, outcome: Outcome, record: AttemptSettled) -> None:
+        """The record is written, and only now money comes back.
+
+        Before it, a worker's death in between would lend twice what the books count to the bound.
+        """
+        if attempt.holds:
+            self._admission.release(attempt.id, record.cost_pusd or 0)
+        self._learn(attempt, outcome, record)
+
+    def _slo_met(self, attempt: Attempt, outcome: Outcome, tokens: Tokens) -> bool | None:
+        """Against the policy's SLO, as the client saw it; None: nothing promised, or it left."""
+        slo = attempt.plan.policy.slo
+        if (slo.ttft_ms is None and slo.tpot_ms is None) or outcome.status == "client_gone":
+            return None
+        if outcome.status != "finished":
+            return False
+        if not attempt.plan.asked.stream:
+            return self._whole_met(attempt, tokens)
+        ttft_s, tpot_s = _ttft_s(attempt), self._tpot_s(attempt, tokens)
+        if ttft_s is None:
+            return None
+        if slo.ttft_ms is not None and (attempt.waited_s + ttft_s) * 1e3 > slo.ttft_ms:
+            return False
+        return slo.tpot_ms is None or tpot_s is None or tpot_s * 1e3 <= slo.tpot_ms
+
+    def _whole_met(self, attempt: Attempt, tokens: Tokens) -> bool | None:
+        """An answer in one piece has the time that the same answer has as a stream."""
+        slo = attempt.plan.policy.slo
+        request = attempt.plan.request
+        further = max(0.0, tokens.output / request.n - 1)
+        if not KIND_TRAITS[request.kind].decoded:
+            further = 0.0
+        if slo.ttft_ms is None or (slo.tpot_ms is None and further):
+            return None
+        allowed_ms = slo.ttft_ms + (slo.tpot_ms or 0.0) * further
+        took_s = attempt.waited_s + self._clock.now_s() - attempt.dispatched_s
+        return took_s * 1e3 <= allowed_ms
+
+    def _tpot_s(self, attempt: Attempt, tokens: Tokens) -> float | None:
+        request = attempt.plan.request
+        if not attempt.plan.asked.stream or not KIND_TRAITS[request.kind].decoded:
+            return None
+        first, last = attempt.first_token_s, attempt.last_token_s
+        per_choice = tokens.output / request.n
+        if first is None or last is None or per_choice < 2:
+            return None
+        return (last - first) / (per_choice - 1)
+
+    def _learn(self, attempt: Attempt, outcome: Outcome, record: AttemptSettled) -> None:
+        plan, target, tokens = attempt.plan, attempt.step.frozen.target, record.tokens
+        finished = outcome.status == "finished"
+        if finished and record.basis == "reported" and not record.disputed:
+            prompt = tokens.prompt
+            self._learned.ratio.observe(plan.learning_key, plan.asked.prompt_bytes, prompt)
+            choice = round(tokens.output / plan.request.n)
+            cut = outcome.finish_reason == "length"
+            self._learned.outputs.observe(plan.learning_key, prompt, choice, cut=cut)
+            self._calibrate(attempt, record, prompt=prompt, choice=choice)
+        if attempt.story is not None:
+            attempt.story.settled(record)
+        did_well = _did_well(attempt, outcome)
+        suspect = plan.identity.key_id if outcome.error in _MAY_BE_THE_REQUEST else None
+        if target.own:
+            _feed_back(attempt, tokens)
+            if did_well is not None:
+                self._experience.engine(target.row, ok=did_well, suspect=suspect)
+        elif did_well is not None:
+            self._experience.api(
+                target.row,
+                ttft_s=None if record.ttft_us is None else record.ttft_us / 1e6,
+                tpot_s=self._tpot_s(attempt, tokens),
+                ok=did_well,
+                suspect=suspect,
+            )
+        self._count(attempt, outcome, record)
+
+    def _calibrate(
+        self, attempt: Attempt, record: AttemptSettled, *, prompt: int, choice: int
+    ) -> None:
+        """What the decision counted on, against what came."""
+        request, verdict = attempt.plan.request, attempt.step.verdict
+        note, backend = self._metrics.calibration.note, _backend(attempt)
+        note(Estimate.PROMPT_TOKENS, backend, request.prompt_tokens, prompt)
+        if KIND_TRAITS[request.kind].decoded:
+            most, mean = request.max_tokens, request.output.mean
+            expected = mean if most is None else min(mean, most)
+            note(Estimate.OUTPUT_TOKENS, backend, expected, choice)
+        if record.ttft_us is not None and verdict.ttft_ms is not None:
+            note(Estimate.TTFT_S, backend, verdict.ttft_ms / 1e3, record.ttft_us / 1e6)
+        tpot_s = self._tpot_s(attempt, record.tokens)
+        if tpot_s is not None and verdict.tpot_ms is not None:
+            note(Estimate.TPOT_S, backend, verdict.tpot_ms / 1e3, tpot_s)
+
+    def _count(self, attempt: Attempt, outcome: Outcome, record: AttemptSettled) -> None:
+        metrics, target, tokens = self._metrics, attempt.step.frozen.target, record.tokens
+        tally = metrics.sums_of(
+            AttemptLabels(
+                attempt.plan.model,
+                target.name,
+                _backend(attempt),
+                str(attempt.step.verdict.reason),
+                outcome.status,
+                record.slo_met,
+                None if target.own else attempt.plan.spill_reason,
+            )
+        )
+        tally.attempts += 1
+        if KINDS[attempt.plan.request.kind].ranked:
+            tally.ranked += tokens.input
+        else:
+            tally.input += tokens.input
+        tally.cached += tokens.cached
+        tally.output += tokens.output
+        tally.cost_pusd += record.cost_pusd or 0
+        seconds, name = record.duration_us / 1e6, target.name
+        if record.ttft_us is None:
+            metrics.observe_attempt(name, seconds, None)
+            return
+        metrics.observe_attempt(name, seconds, record.ttft_us / 1e6)
+        tpot_s = self._tpot_s(attempt, tokens)
+        metrics.observe_pace(name, tpot_s, attempt.gaps, attempt.decode_s)
+
+
+def opening(attempt: Attempt, opened_us: int) -> AttemptOpened:
+    """What is promised to the books before the attempt is dispatched."""
+    plan, step = attempt.plan, attempt.step
+    target, verdict, who = step.frozen.target, step.verdict, plan.identity
+    best = plan.best_own
+    return AttemptOpened(
+        attempt_id=attempt.id,
+        request_id=plan.request_id,
+        attempt_no=attempt.number,
+        opened_us=opened_us,
+        key_id=who.key_id,
+        user_id=who.user_id,
+        team_id=who.team_id,
+        org_id=who.org_id,
+        kind=str(plan.asked.kind),
+        stream=plan.asked.stream,
+        model=plan.model,
+        target=target.name,
+        backend="own" if target.own else "api",
+        pool=target.pool,
+        engine=target.replica,
+        provider=target.provider,
+        upstream_model=target.upstream_model,
+        simulated=target.simulated,
+        policy=plan.policy.name,
+        policy_version=plan.policy_version,
+        reason=str(verdict.reason),
+        spill_reason=None if target.own else plan.spill_reason,
+        price_version=None if step.frozen.price is None else step.frozen.price.version,
+        bound_pusd=verdict.candidate.bound_pusd or 0,
+        prompt_tokens_estimate=plan.request.prompt_tokens,
+        ttft_predicted_us=None if verdict.ttft_ms is None else round(verdict.ttft_ms * 1e3),
+        kv_headroom_ppm=None
+        if best is None or best.kv_ratio is None
+        else round((1.0 - best.kv_ratio) * 1e6),
+        bid_price_pusd_per_s=round(verdict.candidate.bid_price_pusd_per_s),
+        holds=attempt.holds,
+        tags=tuple(who.tags),
+        decision=plan.decision_blob,
+        inputs=plan.inputs,
+        line_us=round(plan.line_s * 1e6) if attempt.number == 1 else 0,
+        **_shadow(plan),
+    )
+
+
+def _with_room(record: RequestRefused, short: Short) -> RequestRefused:
+    budget = short.budget
+    return msgspec.structs.replace(
+        record,
+        scope=budget.scope,
+        bound_pusd=short.bound_pusd,
+        room_pusd=budget.room_pusd,
+        limit_pusd=budget.limit_pusd if budget.limit_pusd < BIGINT_LIMIT else None,
+        since_us=budget.since_us,
+        until_us=budget.resets_at_us,
+    )
+
+
+def _backend(attempt: Attempt) -> str:
+    return "own" if attempt.own else "api"
+
+
+def _shadow(plan: Plan) -> dict[str, str | None]:
+    """What the policy that only watches would have done, where there is one."""
+    if plan.shadow is None:
+        return {}
+    chosen = plan.shadow.chosen
+    return {
+        "shadow_policy": plan.shadow.policy,
+        "shadow_target": None if chosen is None else chosen.candidate.name,
+        "shadow_reason": plan.shadow.reason.value,
+    }
+
+
+def _did_well(attempt: Attempt, outcome: Outcome) -> bool | None:
+    """What the ending says of the target; `None`: it was ours or the client's doing."""
+    if outcome.status == "finished" or outcome.error in _OF_THE_REQUEST:
+        return True
+    if outcome.error in (Silent.kind, Overtaken.kind):
+        return None  # whoever found it silent told the board; to be asked twice is no failure
+    limited = outcome.error == Overloaded.kind and outcome.http_status == LIMITED
+    if limited and attempt.step.frozen.target.shares_row:
+        return None  # it is about its model, and says nothing of the others: `heldoff` was told
+    if outcome.error is not None:
+        return False
+    return True if attempt.first_token_s is not None else None
+
+
+def _ttft_s(attempt: Attempt) -> float | None:
+    """Unknown where the first byte comes with the last token."""
+    if attempt.first_token_s is None or not attempt.plan.asked.stream:
+        return None
+    return attempt.first_token_s - attempt.dispatched_s
+
+
+def _feed_back(attempt: Attempt, tokens: Tokens) -> None:
+    """Observed against predicted step time of a stream's decode."""
+    engine, flight = attempt.step.frozen.candidate.engine, attempt.flight
+    first, last = attempt.first_token_s, attempt.last_token_s
+    if not KIND_TRAITS[attempt.plan.request.kind].decoded:
+        return
+    if engine is None or engine.step is None or flight is None or first is None or last is None:
+        return
+    steps = tokens.output / attempt.plan.request.n - 1
+    flight.paced(engine.step, observed_s=last - first, steps=steps)

@@ -1,0 +1,343 @@
+"""From a question to an ordered list of places to ask: model, policy, candidates, decision.
+
+Planning reads state and awaits nothing. `Planner.plan` may be called again for the same request
+(a policy that queues): only the moving half of the candidates differs.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import msgspec
+
+from gateway.clock import Clock
+from gateway.config.conditions import Asking
+from gateway.fleet.candidates import Candidates, Frozen
+from gateway.fleet.fleet import Target
+from gateway.fleet.prefixes import NOTHING, beginning_of
+from gateway.kinds.billable_units import sound_tokens
+from gateway.kinds.inference_request import Asked
+from gateway.policies.rulings import Terms
+from gateway.request.decision_states import States
+from gateway.request.degraded_decider import FailSafe
+from gateway.request.routes import Route, Routes
+from ledger.identity.keys import Identity
+from ledger.prices.book import Price
+from router.estimates import OutputLengths, TokenRatio
+from router.explain import packed_within
+from router.reasons import Reason
+from router.types import Decision, Policy, Request, Verdict
+
+DECISION_LIMIT_BYTES = 800
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One candidate to try: the verdict that put it there, its target, and what it counts on."""
+
+    verdict: Verdict
+    frozen: Frozen
+    scopes: tuple[str, ...]
+
+    def within(self, room_pusd: int) -> "Step | None":
+        """The same with an answer short enough for the room; `None` when none is."""
+        frozen = self.frozen.within(room_pusd)
+        if frozen is None:
+            return None
+        return Step(self.verdict._replace(candidate=frozen.candidate), frozen, self.scopes)
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """`route` is what it shares with others of its key and model; `frozen` goes by its targets."""
+
+    request_id: str
+    asked: Asked
+    route: Route
+    request: Request
+    policy: Policy
+    policy_version: str
+    decision: Decision
+    frozen: tuple[Frozen, ...]
+    comparators: tuple[Price, ...]
+    sticky_key: str | None
+    decision_blob: bytes
+    terms: Terms
+    states: States
+    shadow: Decision | None = None  # of the policy that only watches
+    changed: bool = False  # what `decide` was given does not tell what was done
+    line_s: float = 0.0  # how long the request stood in line for its place
+
+    @property
+    def identity(self) -> Identity:
+        return self.route.identity
+
+    @property
+    def model(self) -> str:
+        """The logical model, aliases resolved."""
+        return self.route.model
+
+    @property
+    def learning_key(self) -> tuple[str, str]:
+        """Model and team: output lengths, bytes per token."""
+        return self.route.learning_key
+
+    def step(self, verdict: Verdict) -> Step:
+        """How to try a candidate of the decision's order."""
+        candidate = verdict.candidate
+        for frozen, scopes in zip(self.frozen, self.route.rooms.scopes, strict=True):
+            if frozen.candidate is candidate:
+                return Step(verdict, frozen, scopes)
+        raise LookupError(f"{candidate.name} is no candidate of this plan")
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """All of them in their order; dispatch makes one when it comes to it."""
+        return tuple([self.step(verdict) for verdict in self.decision.order])
+
+    def shortened(self, step: Step) -> "Plan":
+        """The same with this step as it is asked for, so that its record says so."""
+        known, changed = self.decision, step.verdict.candidate.name
+        order, verdicts = (
+            tuple([step.verdict if one.candidate.name == changed else one for one in group])
+            for group in (known.order, known.verdicts)
+        )
+        decision = known._replace(order=order, verdicts=verdicts)
+        blob = _packed(self.request, self.policy, decision)
+        return msgspec.structs.replace(self, decision=decision, decision_blob=blob, changed=True)
+
+    def of_one(self, verdict: Verdict) -> "Plan":
+        """What is left to be known once the answer of a candidate begins, its record being open."""
+        best, known = self.best_own, self.decision
+        verdicts = (verdict,) if best is None or best is verdict else (best, verdict)
+        return msgspec.structs.replace(
+            self,
+            decision=known._replace(order=(verdict,), verdicts=verdicts),
+            frozen=(),
+            decision_blob=b"",
+            shadow=None,
+        )
+
+    def decided(self, decision: Decision) -> "Plan":
+        """The same under another decision on its candidates."""
+        blob = _packed(self.request, self.policy, decision)
+        return msgspec.structs.replace(self, decision=decision, decision_blob=blob, changed=True)
+
+    @property
+    def inputs(self) -> bytes:
+        """Everything that `decide` was given, to be decided again; empty where that is too long."""
+        if self.changed:
+            return b""
+        candidates = [entry.candidate for entry in self.frozen]
+        return self.states.inputs(self.request, self.policy, candidates)
+
+    @property
+    def best_own(self) -> Verdict | None:
+        """The own engine that came furthest: least load, or the first that was looked at."""
+        own = [verdict for verdict in self.decision.verdicts if verdict.candidate.internal]
+        return min(own, key=_furthest, default=None)
+
+    @property
+    def unaffordable(self) -> tuple[Target, ...]:
+        """Those that only budgets keep away."""
+        names = {
+            verdict.candidate.name
+            for verdict in self.decision.verdicts
+            if verdict.reason is Reason.BUDGET
+        }
+        return tuple(target for target in self.route.targets if target.name in names)
+
+    @property
+    def least_pusd(self) -> int | None:
+        """The most that the request could cost at the cheapest of those."""
+        bounds = [
+            verdict.candidate.bound_pusd
+            for verdict in self.decision.verdicts
+            if verdict.reason is Reason.BUDGET
+        ]
+        return min((one for one in bounds if one is not None), default=None)
+
+    @property
+    def spill_reason(self) -> str | None:
+        """Why no own engine serves it, when the model has one."""
+        best = self.best_own
+        return None if best is None else best.reason.value
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """What requests turned out to need: bytes per token and output lengths, by model and team."""
+
+    ratio: TokenRatio
+    outputs: OutputLengths
+
+
+class Plans(Protocol):
+    """Who makes plans: `Planner`, or one that asks more of it (`gateway.batches`)."""
+
+    def plan(
+        self,
+        request_id: str,
+        asked: Asked,
+        identity: Identity,
+        *,
+        clock: Clock,
+        sticky: Callable[[str], str | None],
+    ) -> Plan: ...
+
+    def prompt_tokens(self, asked: Asked, identity: Identity) -> int: ...
+
+
+class Planner:
+    def __init__(
+        self,
+        policy_version: str,
+        routes: Routes,
+        candidates: Candidates,
+        learned: Learned,
+        failsafe: FailSafe,
+        *,
+        picture_tokens: int,
+    ) -> None:
+        self._version = policy_version
+        self._routes = routes
+        self._candidates = candidates
+        self._learned = learned
+        self._failsafe = failsafe
+        self._picture_tokens = picture_tokens
+        self._states = States()
+
+    def plan(
+        self,
+        request_id: str,
+        asked: Asked,
+        identity: Identity,
+        *,
+        clock: Clock,
+        sticky: Callable[[str], str | None],
+    ) -> Plan:
+        """Raises `RequestError` 404 for an unknown model, 403 for one the key may not use."""
+        route = self._routes.find(asked.model, identity)
+        sticky_key = target = None
+        if route.is_sticky and asked.session is not None:
+            sticky_key = session_key(route.model, identity, asked.session)
+            target = sticky(sticky_key)
+        tokens = self._tokens(asked, route)
+        terms = route.chain.constant
+        if terms is None:
+            terms = route.chain.terms(
+                lambda: _asking(asked, route, tokens[0]),
+                wall_us=clock.wall_us(),
+                key=request_id
+                if asked.session is None
+                else session_key(route.model, identity, asked.session),
+            )
+        request = self._request(asked, route, tokens, terms, target)
+        rule, candidates = terms.rule, self._candidates
+        frozen = candidates.freeze(
+            route.targets,
+            request,
+            route.compare_with,
+            rooms_pusd=route.rooms.pusd(),
+            ceiling_pusd=rule.policy.max_cost_pusd,
+            clock=clock,
+        )
+        policy = rule.priced(frozen)
+        now_s, offered = clock.now_s(), [entry.candidate for entry in frozen]
+        decision, static = self._failsafe.decide(request, policy, offered, now_s)
+        shadow = None
+        if terms.shadow is not None and not static:
+            shadow = self._watched(terms.shadow, request, frozen, now_s)
+        return Plan(
+            request_id,
+            asked,
+            route,
+            request,
+            policy,
+            self._version,
+            decision,
+            frozen,
+            candidates.comparators(route.compare_with, clock.wall_us()),
+            sticky_key,
+            _packed(request, policy, decision),
+            terms,
+            self._states,
+            shadow,
+            static,
+        )
+
+    def prompt_tokens(self, asked: Asked, identity: Identity) -> int:
+        """How many tokens a prompt may have, without asking anybody; 404 and 403 as `plan`."""
+        route = self._routes.find(asked.model, identity)
+        return self._learned.ratio.estimate(route.learning_key, asked.prompt_bytes)[0]
+
+    def _tokens(self, asked: Asked, route: Route) -> tuple[int, int]:
+        """The prompt's estimate and its bound."""
+        estimate, bound = self._learned.ratio.estimate(route.learning_key, asked.prompt_bytes)
+        # An address has hardly any bytes, nor has a plain picture.
+        bound += asked.media_parts * self._picture_tokens
+        if asked.extent is None:
+            return estimate, bound
+        heard, heard_bound = sound_tokens(asked.extent)
+        return estimate + heard, bound + heard_bound
+
+    def _request(
+        self, asked: Asked, route: Route, tokens: tuple[int, int], terms: Terms, sticky: str | None
+    ) -> Request:
+        estimate, bound = tokens
+        return Request(
+            asked.kind,
+            route.model,
+            estimate,
+            bound,
+            asked.max_tokens,
+            self._learned.outputs.moments(route.learning_key, estimate),
+            asked.n * asked.prompts,  # every prompt of a list gets its own choices
+            asked.features,
+            route.residency,
+            sticky,
+            route.salt is not None,
+            asked.extent,
+            terms.preferred,
+            terms.barred,
+            beginning_of(asked, route.salt) if route.has_own else NOTHING,
+        )
+
+    def _watched(
+        self, terms: Terms, request: Request, frozen: tuple[Frozen, ...], now_s: float
+    ) -> Decision | None:
+        """What a shadow would do of the same candidates; the acting policy's cap cuts answers."""
+        asked = replace(request, preferred=terms.preferred, barred=terms.barred)
+        offered = [entry.candidate for entry in frozen]
+        decision, static = self._failsafe.decide(asked, terms.rule.priced(frozen), offered, now_s)
+        return None if static else decision
+
+
+def _asking(asked: Asked, route: Route, prompt_tokens: int) -> Asking:
+    who = route.identity
+    return Asking(
+        model=route.model,
+        team=who.team_id,
+        org=who.org_id,
+        key=who.key_id,
+        user=who.user_id or "",
+        tags=dict(who.tags),
+        kind=asked.kind.value,
+        stream=asked.stream,
+        prompt_tokens=prompt_tokens,
+        max_tokens=asked.max_tokens or 0,
+        n=asked.n * asked.prompts,
+        features=tuple(feature.value for feature in asked.features),
+    )
+
+
+def _packed(request: Request, policy: Policy, decision: Decision) -> bytes:
+    asked = request, policy, decision
+    return packed_within(DECISION_LIMIT_BYTES, msgspec.msgpack.encode, asked)
+
+
+def session_key(model: str, identity: Identity, session: str) -> str:
+    """A session belongs to a team and a model: nobody can ride on another team's stickiness."""
+    return f"{identity.team_id}\x00{model}\x00{session}"
+
+
+def _furthest(verdict: Verdict) -> tuple[bool, bool, float]:
+    return not verdict.feasible, verdict.load is None, verdict.load or 0.0

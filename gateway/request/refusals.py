@@ -1,0 +1,210 @@
+"""What a client is told when no answer comes: the cause and the fix, never a provider's secret."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from math import ceil
+from typing import NamedTuple
+
+from backends.errors import (
+    BackendError,
+    HeadTimeout,
+    IdleTimeout,
+    Overloaded,
+    Overtaken,
+    Silent,
+    WrongAddress,
+)
+from gateway.errors import RequestError
+from gateway.kinds import KINDS, hosted_tools
+from gateway.request.plan import Plan
+from ledger.budgets.desk import Refusal
+from ledger.journals.records import Status
+from router.explain import short
+from router.reasons import REASONS, Outlook, Reason, with_outlook
+from router.types import Feature, Verdict
+
+RETRY_AFTER_S = 1.0
+_MEND = "This cannot pass by itself: name another model, and tell the gateway's operator"
+_BASE_URL = "that its `base_url` (or `endpoints`) in the gateway's configuration is wrong."
+_FULL, _AWAY = with_outlook(Outlook.FULL), with_outlook(Outlook.AWAY)
+_ASKED_BY = {  # the member that asks for a feature
+    Feature.TOOLS: "tools",
+    Feature.JSON_SCHEMA: "response_format",
+    Feature.LOGPROBS: "logprobs",
+    Feature.N: "n",
+    Feature.REASONING: "reasoning_effort",
+    Feature.STORE: "store",
+    Feature.HOSTED_TOOLS: "tools",
+}
+
+
+class Failure(NamedTuple):
+    """How a failed target is described: `reason` beside a status, `did` without one.
+
+    `cure`: what the client can do; empty where a retry may help.
+    """
+
+    did: str
+    reason: str
+    cure: str = ""
+
+
+FAILURES: Mapping[str, Failure] = {  # by `BackendError.kind`; static words alone, for no secret
+    "unreachable": Failure("could not be reached", "not reachable"),
+    "overloaded": Failure("is overloaded", "overloaded"),
+    "refused_credentials": Failure(
+        "refused the gateway's own account",
+        "it refused the gateway's own account",
+        f"{_MEND} that its key or balance is refused.",
+    ),
+    "too_long": Failure(
+        "has too small a context for the prompt",
+        "the prompt exceeds its context",
+        "Shorten the prompt, or name a model with a larger context.",
+    ),
+    "unserved": Failure("does not serve the model now", "it does not serve the model now"),
+    "server_error": Failure("reported an error", "server error"),
+    "reported_error": Failure("reported an error in its answer", "an error in its answer"),
+    "wrong_address": Failure(
+        "has no such path, or moved", "it has no such path, or moved", f"{_MEND} {_BASE_URL}"
+    ),
+    "head_timeout": Failure("did not answer in time", "no answer in time"),
+    "silent": Failure("fell silent", "it fell silent"),
+    "overtaken": Failure("has no room left", "no room left"),
+    "idle_timeout": Failure("went silent before its answer was complete", "it went silent"),
+    "upstream_broken": Failure("broke off its answer", "it broke off its answer"),
+    "bad_answer": Failure("sent an answer that cannot be read", "its answer cannot be read"),
+}
+_UNNAMED = Failure("failed", "failed")
+
+
+class Short(NamedTuple):
+    """The budget that refused, and the most that the request could have cost; `None`: unpriced."""
+
+    budget: Refusal
+    bound_pusd: int | None
+
+
+def over_budget(refusal: Refusal) -> RequestError:
+    """The 429 that names the budget and its reset; SDKs must not hammer it."""
+    resets = datetime.fromtimestamp(refusal.resets_at_us / 1e6, UTC)
+    return RequestError(
+        "budget",
+        f"Budget `{refusal.scope}` has no room for this request until it resets at "
+        f"{resets:%Y-%m-%d %H:%M} UTC.",
+        retry=False,
+    )
+
+
+def no_place(plan: Plan, wait_s: float, *, hopeless: bool) -> RequestError:
+    """The policy would let it wait, and the line is full, or too slow for its deadline."""
+    if hopeless:
+        message = f"`{plan.model}` has no room for this request before its deadline."
+        return RequestError("no_capacity", message, retry_after_s=max(RETRY_AFTER_S, wait_s))
+    message = f"Too many requests wait for `{plan.model}`."
+    return RequestError("overloaded", message, retry_after_s=max(RETRY_AFTER_S, wait_s))
+
+
+def infeasible(plan: Plan) -> RequestError:
+    """No candidate may serve it, budgets apart: the reasons, and whether waiting can help.
+
+    A target that serves and has no room is a 429; where none serves, it is not the client's rate.
+    """
+    decision = plan.decision
+    detail = short(decision)
+    if decision.reason is Reason.FEATURE:
+        return _lacking(plan)
+    remedy = REASONS[decision.reason].remedy
+    if remedy is not None:
+        param, fix = remedy.member, remedy.advice
+        if decision.reason in (Reason.CONTEXT, Reason.PRICE_CAP):
+            param, fix = KINDS[plan.request.kind].shorten or (param, fix)
+        message = f"No target of `{plan.model}` can serve this: {detail}. {fix}"
+        return RequestError(remedy.error, message, param=param, retry=False)
+    wait_s = _room_in_s(decision.verdicts)
+    shown = f"{wait_s:.1f}".removesuffix(".0")
+    when = f"; there is room in {shown} s" if wait_s > RETRY_AFTER_S else ""
+    serving = any(verdict.reason in _FULL for verdict in decision.verdicts)
+    return RequestError(
+        "unavailable" if decision.reason in _AWAY and not serving else "no_capacity",
+        f"No target of `{plan.model}` can take this request: {detail}{when}.",
+        retry_after_s=wait_s,
+    )
+
+
+def _room_in_s(verdicts: Sequence[Verdict]) -> float:
+    """When the first target may have room: APIs say so, an own engine may at any moment."""
+    waits = [
+        verdict.candidate.api.retry_after_s if verdict.candidate.api else RETRY_AFTER_S
+        for verdict in verdicts
+        if verdict.reason in _FULL or verdict.reason in _AWAY
+    ]
+    return max(RETRY_AFTER_S, min(waits, default=RETRY_AFTER_S))
+
+
+def _lacking(plan: Plan) -> RequestError:
+    """Names the members that ask for what the target that comes closest does not offer."""
+    missing = min(
+        (
+            plan.request.features - verdict.candidate.features
+            for verdict in plan.decision.verdicts
+            if verdict.reason is Reason.FEATURE
+        ),
+        key=len,
+    )
+    names = sorted({_asked_by(feature, plan) for feature in missing})
+    fields, declared = ", ".join(f"`{name}`" for name in names), ", ".join(sorted(missing))
+    return RequestError(
+        "unsupported",
+        f"No target of `{plan.model}` offers what {fields} asks for "
+        f"({declared}). Leave {fields} out, name a model that offers it, or declare "
+        f"`features: [{declared}]` for a target in the gateway's configuration.",
+        param=names[0],
+        retry=False,
+    )
+
+
+def _asked_by(feature: Feature, plan: Plan) -> str:
+    if feature is Feature.HOSTED_TOOLS:  # by one of several
+        return hosted_tools.asked_by(plan.asked.members) or _ASKED_BY[feature]
+    return _ASKED_BY.get(feature) or KINDS[plan.request.kind].media_member
+
+
+def failed(
+    error: BackendError, target: str | None = None, before: Sequence[str] = ()
+) -> RequestError:
+    """Return what the client is told: which target failed, how, and what to do.
+
+    `target`: its name as `x-breakeven-backend` tells it; `before`: targets that had failed already.
+    """
+    kind = "timeout" if _timed_out(error) else "upstream"
+    wait_s = error.retry_after_s
+    if isinstance(error, Overloaded | Overtaken):
+        kind, wait_s = "overloaded", wait_s or RETRY_AFTER_S
+    if isinstance(error, WrongAddress):
+        wait_s = None
+    failure = FAILURES.get(error.kind, _UNNAMED)
+    what = f"returned {error.status} ({failure.reason})" if error.status else failure.did
+    who = "The upstream" if target is None else f"Upstream `{target}`"
+    earlier = " and ".join(f"`{name}`" for name in dict.fromkeys(before) if name != target)
+    after = f", after {earlier} failed" if earlier else ""
+    cure = failure.cure or (
+        f"Retry after {ceil(max(RETRY_AFTER_S, wait_s))} s."
+        if wait_s is not None
+        else "Retry the request, or name another model."
+    )
+    message = f"{who} {what}{after}. {cure}"
+    return RequestError(kind, message, retry_after_s=wait_s, backend=target)
+
+
+def status_of(error: BackendError) -> tuple[Status, int]:
+    """The ledger's words for the failure: (status, HTTP status)."""
+    if not error.billable:
+        return "rejected", error.status or 503
+    if _timed_out(error):
+        return "timeout", error.status or 504
+    return "upstream_error", error.status or 502
+
+
+def _timed_out(error: BackendError) -> bool:
+    return isinstance(error, HeadTimeout | IdleTimeout | Silent)

@@ -1,0 +1,225 @@
+"""From a target's open exchange to the client: relay, settle, then the last byte.
+
+Content goes on at once. What carries finish, usage or `[DONE]` is held back until the settle is
+durable: a client that has seen the end of an answer has a row in the ledger, also after power loss.
+"""
+
+import math
+from collections.abc import Callable
+
+from backends.answers import TEXTS, Found, media_type
+from backends.base import Exchange
+from backends.errors import BackendError, HeadTimeout, Refused, TooLong, Unserved, WrongAddress
+from backends.exchange import drain, pour, read_all
+from backends.refusal import TOO_LONG, names_model, openai_refusal
+from gateway.clock import Clock
+from gateway.http.connection import Header
+from gateway.kinds import KINDS
+from gateway.kinds.outcome import Outcome
+from gateway.kinds.relay import ByteRelay, parse_answer
+from gateway.request.attempt import Attempt
+from gateway.request.client_response import JSON, Reply
+from gateway.request.metering import REFUSED, Metering
+from router.explain import short
+
+ANSWER_LIMIT_BYTES = 64 * 1024 * 1024
+EVENTS = "text/event-stream"
+STREAM: Header = (b"content-type", b"text/event-stream; charset=utf-8")
+REFUSAL_LIMIT_BYTES = 1024 * 1024
+NOT_FOUND = 404
+NO_PATH = (NOT_FOUND, 405)
+OUR_ACCOUNT = (401, 402, 403)  # our credentials and balance, not the client's
+NO_CACHE: Header = (b"cache-control", b"no-cache")
+
+
+class Delivery:
+    def __init__(self, metering: Metering, clock: Clock, *, first_s: float = math.inf) -> None:
+        """`first_s`: how long a stream that says something may go without its first token."""
+        self._metering = metering
+        self._first_s = first_s
+        self._clock = clock
+
+    async def answer(self, attempt: Attempt, exchange: Exchange, reply: Reply) -> None:
+        """Deliver whatever the target answered; raises a `BackendError` when it breaks."""
+        read = KINDS[attempt.plan.asked.kind].read_answer
+        if exchange.status >= 400:
+            await self._refused(attempt, exchange, reply)
+        elif read is not None and not _flows(attempt, exchange):
+            await self._found(attempt, exchange, reply, read)
+        elif attempt.plan.asked.stream:
+            await self._stream(attempt, exchange, reply)
+        else:
+            await self._whole(attempt, exchange, reply)
+
+    async def _stream(self, attempt: Attempt, exchange: Exchange, reply: Reply) -> None:
+        asked = attempt.plan.asked
+        attempt.relay = relay = KINDS[asked.kind].relay(asked, attempt.own)
+        headers = _headers(attempt, STREAM, NO_CACHE)
+        stream = Stream(attempt, relay, reply, self._clock.now_s, self._first_s)
+        while not await pour(exchange, stream):
+            if stream.held:
+                if not reply.started:
+                    await reply.start(200, headers)
+                    attempt.begins()
+                await reply.body(stream.held, more=True)
+            if stream.error is not None:
+                raise stream.error
+            if relay.complete:  # an upstream that stays open after `[DONE]` has nothing to add
+                await drain(exchange)
+                break
+        rest = relay.finish()
+        await self._metering.settle(
+            attempt,
+            Outcome(
+                "finished",
+                200,
+                usage=relay.usage,
+                usage_final=relay.usage_final,
+                finish_reason=relay.finish_reason,
+                tier=relay.tier,
+                said_bytes=relay.said_bytes,
+                shown=relay.shown,
+            ),
+        )
+        reply.booked(attempt.booked)
+        if not reply.started:
+            await reply.start(200, headers)
+        await reply.body(rest, more=False)
+
+    async def _whole(self, attempt: Attempt, exchange: Exchange, reply: Reply) -> None:
+        body = await read_all(exchange, ANSWER_LIMIT_BYTES)
+        said = parse_answer(body)
+        attempt.saw(self._clock.now_s(), 1)
+        cost = await self._metering.settle(
+            attempt,
+            Outcome(
+                "finished",
+                200,
+                usage=said.usage,
+                usage_final=True,
+                finish_reason=said.finish_reason,
+                tier=said.tier,
+                answer=body,
+            ),
+        )
+        headers = _headers(attempt, JSON)
+        if cost is not None:
+            headers.append((b"x-breakeven-cost-usd", _usd(cost)))
+        reply.booked(attempt.booked)
+        await reply.whole(exchange.status, headers, body)
+
+    async def _found(
+        self,
+        attempt: Attempt,
+        exchange: Exchange,
+        reply: Reply,
+        read: Callable[[bytes, str], Found],
+    ) -> None:
+        """A ranking or a transcript in one piece, byte for byte and as what the target calls it."""
+        body = await read_all(exchange, ANSWER_LIMIT_BYTES)
+        media = media_type(exchange.headers)
+        found = read(body, media)
+        attempt.saw(self._clock.now_s(), 1)
+        outcome = Outcome(
+            "finished", 200, usage=found.usage, usage_final=True, said_bytes=found.said_bytes
+        )
+        cost = await self._metering.settle(attempt, outcome)
+        content_type = JSON
+        if media in TEXTS:  # of these words alone: a browser must not run what a target sends
+            content_type = (b"content-type", media.encode() + b"; charset=utf-8")
+        headers = _headers(attempt, content_type)
+        if cost is not None:
+            headers.append((b"x-breakeven-cost-usd", _usd(cost)))
+        await reply.whole(exchange.status, headers, body)
+
+    async def _refused(self, attempt: Attempt, exchange: Exchange, reply: Reply) -> None:
+        """The target's own 4xx is the answer: nothing was worked on, nothing is charged.
+
+        A prompt that is too long for this target is tried at the next one, and so is what our own
+        configuration is to blame for.
+        """
+        body = await read_all(exchange, REFUSAL_LIMIT_BYTES)
+        if exchange.status in OUR_ACCOUNT:  # its body may quote them
+            raise Refused("the target refused our credentials", status=exchange.status)
+        if exchange.status in NO_PATH and not names_model(body):
+            raise WrongAddress("the target has no such path", status=exchange.status)
+        if exchange.status == NOT_FOUND and attempt.own and not attempt.last:
+            raise Unserved("the engine is without that adapter", status=NOT_FOUND)
+        if exchange.status == 400 and TOO_LONG.encode() in body and not attempt.last:
+            raise TooLong("the prompt exceeds the target's context", status=400)
+        outcome = Outcome("rejected", exchange.status, error=REFUSED, billable=False)
+        await self._metering.settle(attempt, outcome)
+        secrets = attempt.step.frozen.target.backend.secrets
+        told = openai_refusal(body, exchange.status, secrets)
+        await reply.whole(exchange.status, _headers(attempt, JSON), told)
+
+
+class Stream:
+    """Where the pieces of a streamed answer go, in the moment they come: a `backends.base.Sink`.
+
+    It stops the flow where something must be waited for: the head of the answer, a client that
+    reads slowly (`held` could not leave), the end; and where the answer is broken.
+    """
+
+    __slots__ = ("_attempt", "_first_s", "_now_s", "_relay", "_reply", "error", "held")
+
+    def __init__(
+        self,
+        attempt: Attempt,
+        relay: ByteRelay,
+        reply: Reply,
+        now_s: Callable[[], float],
+        first_s: float,
+    ) -> None:
+        """`first_s`: as for `Delivery`."""
+        self.error: BackendError | None = None
+        self.held = b""
+        self._attempt = attempt
+        self._relay = relay
+        self._reply = reply
+        self._now_s = now_s
+        self._first_s = first_s
+
+    def __call__(self, piece: bytes) -> bool:
+        relay, attempt = self._relay, self._attempt
+        try:
+            out = relay.feed(piece)
+        except BackendError as error:
+            return self._broken(error)
+        if relay.content_events > attempt.events:
+            attempt.saw(self._now_s(), relay.content_events)
+        elif attempt.first_token_s is None and self._is_late():
+            return self._broken(HeadTimeout("no token in time"))
+        self.held = self._reply.push(out) if out else b""
+        self.error = relay.error  # no further piece may ever come to tell it
+        return not self.held and not relay.complete and self.error is None
+
+    def _broken(self, error: BackendError) -> bool:
+        self.error, self.held = error, b""
+        return False
+
+    def _is_late(self) -> bool:
+        """Comments that keep a connection alive are not the answer that its client waits for."""
+        return self._now_s() - self._attempt.dispatched_s > self._first_s
+
+
+def _flows(attempt: Attempt, exchange: Exchange) -> bool:
+    """Whether the answer is a stream: not every target that is asked for one knows any."""
+    return attempt.plan.asked.stream and media_type(exchange.headers) == EVENTS
+
+
+def _headers(attempt: Attempt, *first: Header) -> list[Header]:
+    plan, cap = attempt.plan, attempt.step.frozen.candidate.output_cap
+    decision = short(plan.decision) + ("" if cap is None else f" cap={cap}")
+    return [
+        *first,
+        (b"x-breakeven-backend", attempt.step.frozen.target.name.encode("latin-1", "replace")),
+        (b"x-breakeven-policy", plan.policy.name.encode("latin-1", "replace")),
+        (b"x-breakeven-decision", decision.encode("latin-1", "replace")),
+    ]
+
+
+def _usd(cost_pusd: int) -> bytes:
+    """Exact dollars with all twelve places of a pico-USD."""
+    whole, fraction = divmod(cost_pusd, 10**12)
+    return f"{whole}.{fraction:012d}".encode()

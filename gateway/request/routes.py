@@ -1,0 +1,121 @@
+"""What is the same for every request of one key for one model, found once and remembered.
+
+Nothing of it can change while this process runs: settings are read at its start. Whose key it is
+can, so a route is remembered for that very identity: one that was revoked, moved or confined finds
+none that was made before. Prices and budgets have their own ways of being news.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+from gateway.config.settings import Settings, resolve_model
+from gateway.errors import RequestError
+from gateway.fleet.fleet import Fleet, Target
+from gateway.policies.overrides import barred
+from gateway.policies.rules import Rules
+from gateway.policies.rulings import Chain
+from gateway.request.admission import Admission, Rooms
+from ledger.identity.keys import Identity
+from ledger.overrides import Override
+from router.policy import tighten
+from router.types import Residency
+
+ROUTES_LIMIT = 4096  # the one remembered first is forgotten first; clients choose model names
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """`model`: the logical name, aliases resolved; `learning_key`: its requests are alike."""
+
+    identity: Identity
+    model: str
+    compare_with: tuple[str, ...]
+    is_sticky: bool
+    has_own: bool  # an engine with a prefix cache among its targets
+    chain: Chain
+    targets: tuple[Target, ...]  # all that the model has
+    rooms: Rooms
+    residency: Residency
+    learning_key: tuple[str, str]
+    salt: str | None  # isolates the tenant's prefix cache on own engines
+
+
+class Routes:
+    def __init__(
+        self,
+        settings: Settings,
+        fleet: Fleet,
+        admission: Admission,
+        overrides: Sequence[Override] = (),
+    ) -> None:
+        """`overrides`: those that stand; when they change, routes are made anew."""
+        self._settings = settings
+        self._overrides = overrides
+        self._fleet = fleet
+        self._admission = admission
+        self._rules = Rules(settings)
+        self._known: dict[tuple[str, str], Route] = {}  # by model as asked for, and key
+
+    def find(self, asked: str, identity: Identity) -> Route:
+        """Raises `RequestError` 404 for an unknown model, 403 for one the key may not use."""
+        place = asked, identity.key_id
+        route = self._known.get(place)
+        if route is None or route.identity is not identity:
+            route = self._made(asked, identity)
+            if place not in self._known and len(self._known) >= ROUTES_LIMIT:
+                del self._known[next(iter(self._known))]
+            self._known[place] = route
+        return route
+
+    def _made(self, asked: str, identity: Identity) -> Route:
+        found = resolve_model(self._settings, asked)
+        if found is None:
+            raise RequestError(
+                "no_model",
+                f"The model `{asked}` does not exist. `GET /v1/models` lists those that do.",
+                param="model",
+            )
+        name, model = found
+        if not allowed(identity.models, asked, name):
+            raise RequestError(
+                "forbidden", f"This key may not use the model `{asked}`.", param="model"
+            )
+        targets = self._fleet.targets(name, model)
+        return Route(
+            identity=identity,
+            model=name,
+            compare_with=model.compare_with,
+            is_sticky=model.sticky == "session",
+            has_own=any(target.own for target in targets),
+            chain=Chain(
+                self._rules.entries(name, identity.team_id),
+                model,
+                targets,
+                barred(self._overrides, name, targets),
+            ),
+            targets=targets,
+            rooms=self._admission.rooms(identity, name, targets),
+            residency=tighten(Residency(model.residency), Residency(identity.residency)),
+            learning_key=(name, identity.team_id),
+            salt=cache_salt(identity),
+        )
+
+
+def cache_salt(identity: Identity) -> str | None:
+    """The tenant's name in the engine's prefix cache; clients cannot send one themselves."""
+    if identity.isolation == "none":
+        return None
+    owner = identity.org_id if identity.isolation == "org" else identity.team_id
+    return sha256(f"{identity.isolation}\x00{identity.org_id}\x00{owner}".encode()).hexdigest()[:32]
+
+
+def allowed(models: Sequence[str] | None, asked: str, resolved: str) -> bool:
+    """Whether a key's allow-list (None: everything) covers the name asked for or its alias.
+
+    `openai/*` covers every model of that provider.
+    """
+    if models is None or asked in models or resolved in models:
+        return True
+    provider, slash, _ = resolved.partition("/")
+    return bool(slash) and f"{provider}/*" in models

@@ -1,0 +1,38 @@
+"""What somebody who watches requests from outside is told of them: traces, further metrics.
+
+Nobody watches by default, and then a request pays for a few comparisons. Whoever does is built by
+`gateway.telemetry.otel`, with libraries that nothing else needs.
+"""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from gateway.http.connection import Header
+from gateway.request.plan import Plan, Step
+from ledger.journals.records import AttemptSettled
+
+
+class Story(Protocol):
+    """One request, from its first byte to its last. Times are monotonic seconds."""
+
+    def decided(self, begun_s: float, plan: Plan) -> None:
+        """It was planned, from `begun_s` to now; again whenever it waited for a place."""
+
+    def sends(self, attempt_id: str, number: int, plan: Plan, step: Step) -> dict[str, str]:
+        """An attempt is dispatched: what else its target is told in headers."""
+
+    def settled(self, record: AttemptSettled) -> None:
+        """An attempt has ended, and the journal has it."""
+
+    def ends(self, status: int | None, ended_by: str | None) -> None:
+        """Nothing more is sent to the client; `status` is what it was told, if it was."""
+
+
+class Observer(Protocol):
+    """One per worker."""
+
+    def begins(self, request_id: str, path: str, headers: Iterable[Header]) -> Story:
+        """A request has come."""
+
+    def close(self) -> None:
+        """Send what is left, for a second at most."""

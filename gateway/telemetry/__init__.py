@@ -1,0 +1,1 @@
+"""Metrics, OpenTelemetry and drift; implements interfaces that `gateway.request` declares."""

@@ -1,0 +1,241 @@
+"""The sampling process: `python -m gateway.telemetry.drift.sampling --config FILE ...`.
+
+What workers drew is asked of the pool and of its baseline, both through the gateway with the key of
+a named account: so each question has its row, its price and its team, as any other. It is asked
+while the engines of both have nothing else to do, never more often than the pool's cap, and let go
+when they have no idle moment in time. Prompts and answers stay in this process' memory until they
+are compared; what is kept of them is counts.
+
+Both models say what they would write at each token of the baseline's greedy answer (`engine eval`
+says how that is judged). Over the last `window` questions the share of tokens where they differ is
+known with an interval: an interval above the limit of the pool's risk class is drift.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+from collections import deque
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+
+from backends.engine.evalclient import NoAnswer, Side
+from backends.engine.evalfigures import LIMITS, Item, figures, forced, freely, verdict
+from gateway.clock import Clock
+from gateway.config.schema_upkeep import Sampling
+from gateway.config.settings import Settings, resolve_model
+from gateway.control.admin.enginehost import EngineHost
+from gateway.fleet.slots import Board
+from gateway.process import WHERE_WORKERS_LISTEN, start_process
+from gateway.runtime import Runtime
+from gateway.telemetry.drift.drawing import SOCKET, Drawn
+from ledger.fleet.driftnotes import DriftNote, write_drift
+from ledger.unixsocket import short_path
+
+PLACES = 64  # drawn and not yet asked, of one pool; the oldest is let go
+LOOK_S = 0.2
+PATIENCE_S = 300.0  # for an idle moment
+TIMEOUT_S = 120.0
+HOUR_S = 3600.0
+LEAST = 20  # compared, before anything is said
+_MESSAGES = msgspec.json.Decoder(list[dict[str, Any]])
+_DRAWN = msgspec.json.Decoder(Drawn)
+
+log = logging.getLogger("breakeven.drift")
+
+
+@dataclass
+class Watched:
+    """One pool: what waits, when questions were asked, what came of the last ones."""
+
+    name: str
+    rule: Sampling
+    rows: tuple[int, ...]  # of engines that must be idle: its own, and the baseline's
+    window: deque[Item]
+    waiting: deque[Drawn] = field(default_factory=lambda: deque(maxlen=PLACES))
+    asked_s: deque[float] = field(default_factory=deque)
+    compared: int = 0
+    let_go: int = 0
+    failed: int = 0
+
+    def take(self, drawn: Drawn) -> None:
+        self.let_go += len(self.waiting) == PLACES
+        self.waiting.append(drawn)
+
+    def may_ask(self, now_s: float) -> bool:
+        """Within the cap of the last hour."""
+        while self.asked_s and now_s - self.asked_s[0] >= HOUR_S:
+            self.asked_s.popleft()
+        return len(self.asked_s) < self.rule.per_hour
+
+    def note(self, at_us: int) -> DriftNote:
+        limit = LIMITS[self.rule.risk]
+        found = figures(self.window) if len(self.window) >= LEAST else None
+        judged = None if found is None else verdict(found, limit)
+        return DriftNote(
+            pool=self.name,
+            baseline=self.rule.baseline,
+            at_us=at_us,
+            limit=limit,
+            compared=self.compared,
+            in_window=len(self.window),
+            let_go=self.let_go,
+            failed=self.failed,
+            differ=None if found is None else round(found.disagreement.value, 6),
+            low=None if found is None else round(found.disagreement.low, 6),
+            high=None if found is None else round(found.disagreement.high, 6),
+            kl=None if found is None or found.kl is None else round(found.kl.value, 6),
+            drifts=judged is not None and judged.state == "fails",
+        )
+
+
+class Sampler:
+    """`ask` compares one conversation; `idle` says whether engines have nothing else to do."""
+
+    def __init__(
+        self, settings: Settings, runtime: Runtime, host: EngineHost, url: str, clock: Clock
+    ) -> None:
+        self._url = url
+        self._run_dir = runtime.run_dir
+        self._host = host
+        self._clock = clock
+        self.watched = {one.name: one for one in watched(settings, runtime)}
+
+    def take(self, news: bytes) -> None:
+        """What a worker drew; of what cannot be read nothing is told, it may be a prompt."""
+        with suppress(msgspec.DecodeError):
+            drawn = _DRAWN.decode(news)
+            if one := self.watched.get(drawn.pool):
+                one.take(drawn)
+
+    def idle(self, one: Watched) -> bool:
+        return all(
+            seen.in_flight == 0 and not seen.state.running and not seen.state.waiting
+            for seen in map(self._host.look, one.rows)
+        )
+
+    async def run(self, client: httpx.AsyncClient, keys: Mapping[str, str]) -> None:
+        """Each pool by itself: one that is never idle holds up no other."""
+        self.tell()
+        async with asyncio.TaskGroup() as group:
+            for one in self.watched.values():
+                group.create_task(self._each(one, client, keys[one.name]))
+
+    async def _each(self, one: Watched, client: httpx.AsyncClient, key: str) -> None:
+        while True:
+            if one.waiting and one.may_ask(self._clock.now_s()):
+                await self._one(one, client, key)
+            else:
+                await asyncio.sleep(LOOK_S)
+
+    async def _one(self, one: Watched, client: httpx.AsyncClient, key: str) -> None:
+        drawn = one.waiting.popleft()
+        one.asked_s.append(self._clock.now_s())
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                item = await self._compared(one, drawn, client, key)
+        except TimeoutError:
+            one.let_go += 1
+        except (NoAnswer, LookupError, ValueError, TypeError) as error:
+            one.failed += 1  # what it says may repeat the prompt
+            log.warning("%s: a question had no answer of both: %s", one.name, type(error).__name__)
+        else:
+            one.compared += 1
+            if item.tokens:
+                one.window.append(item)
+        self.tell()
+
+    async def _compared(
+        self, one: Watched, drawn: Drawn, client: httpx.AsyncClient, key: str
+    ) -> Item:
+        headers = {"authorization": f"Bearer {key}"}
+        sides = [
+            Side(client, self._url, model, one.rule.tokens, headers)
+            for model in (one.rule.baseline, one.rule.model)
+        ]
+        messages = _MESSAGES.decode(drawn.messages)
+        answers = []
+        for side in sides:
+            await self._moment(one)
+            answers.append(await side.answer(messages))
+        first, second = answers
+        if first.ids and second.ids and first.ids[0] == second.ids[0]:
+            thoughts = []
+            for side in sides:
+                await self._moment(one)
+                thoughts.append(await side.told(first.ids))
+            if thoughts[0] and thoughts[1]:
+                return forced(thoughts[0], thoughts[1])
+        return freely(first.told, second.told)
+
+    async def _moment(self, one: Watched) -> None:
+        while not self.idle(one):  # noqa: ASYNC110  (other processes write what is looked at)
+            await asyncio.sleep(LOOK_S)
+
+    def tell(self) -> None:
+        at_us = self._clock.wall_us()
+        write_drift(self._run_dir, [one.note(at_us) for one in self.watched.values()])
+
+
+def watched(settings: Settings, runtime: Runtime) -> list[Watched]:
+    found = []
+    for name, pool in settings.pools.items():
+        rule = pool.sampling
+        if rule is None:
+            continue
+        pools = {name}
+        baseline = resolve_model(settings, rule.baseline)
+        if baseline is not None:
+            pools |= {target[5:] for target in baseline[1].targets}
+        rows = tuple(row for row, seat in enumerate(runtime.engines) if seat.pool in pools)
+        found.append(Watched(name, rule, rows, deque(maxlen=rule.window)))
+    return found
+
+
+async def _serve(sampler: Sampler, run_dir: Path, keys: Mapping[str, str]) -> None:
+    address = run_dir / SOCKET
+    address.unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+    with short_path(address) as name:
+        listener.bind(name)
+    address.chmod(0o600)
+    loop = asyncio.get_running_loop()
+
+    def heard() -> None:
+        with suppress(BlockingIOError):
+            while True:
+                sampler.take(listener.recv(1 << 18))
+
+    loop.add_reader(listener, heard)
+    async with httpx.AsyncClient(trust_env=False, timeout=TIMEOUT_S) as client:
+        await sampler.run(client, keys)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    settings, runtime, _, given = start_process(
+        "gateway.telemetry.drift.sampling",
+        "drift",
+        __doc__,
+        arguments,
+        address=WHERE_WORKERS_LISTEN,
+    )
+    board, clock = Board(runtime.run_dir / "board", runtime.layout), Clock()
+    host = EngineHost(settings, runtime, board)
+    sampler = Sampler(settings, runtime, host, f"http://{given.address}/v1", clock)
+    keys = {
+        name: os.environ.get(one.rule.key_env, "").strip() for name, one in sampler.watched.items()
+    }
+    with suppress(KeyboardInterrupt):
+        asyncio.run(_serve(sampler, runtime.run_dir, keys))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,170 @@
+"""Prometheus metrics of the request path, with closed label sets.
+
+Label values come from configuration and from closed enums; anything else is `other`, so a client
+cannot grow `/metrics`. In multiprocess mode the files are keyed by worker index, not by pid: a
+restarted worker continues its predecessor's counters and no file is ever left behind.
+Counts are kept in memory and go to the files with `flush`, several times a second and before this
+worker renders `/metrics`: a file per request would cost more than the rest of metering.
+"""
+
+from collections.abc import Collection, Sequence
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from gateway.fleet.calibration import Calibration
+from gateway.request.request_counters import AttemptLabels, AttemptSums
+from gateway.telemetry.metrics.pace import PaceMetrics
+from gateway.telemetry.metrics.policies import PolicyMetrics
+
+LATENCY_BUCKETS_S = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 30, 60)
+OTHER = "other"
+
+
+class Metrics:
+    def __init__(
+        self,
+        registry: CollectorRegistry | None,
+        *,
+        models: Collection[str],
+        targets: Collection[str],
+    ) -> None:
+        self._models = frozenset(models)
+        self._targets = frozenset(targets)
+        self.requests = Counter(
+            "breakeven_requests",
+            "Attempts by logical model, target, reason of the choice and outcome",
+            ("model", "target", "reason", "status"),
+            registry=registry,
+        )
+        self.duration = Histogram(
+            "breakeven_request_duration_seconds",
+            "From dispatch to the last byte of an attempt",
+            ("target",),
+            buckets=LATENCY_BUCKETS_S,
+            registry=registry,
+        )
+        self.ttft = Histogram(
+            "breakeven_ttft_seconds",
+            "From dispatch to the first token of an attempt",
+            ("target",),
+            buckets=LATENCY_BUCKETS_S,
+            registry=registry,
+        )
+        self.tokens = Counter(
+            "breakeven_tokens",
+            "Tokens by kind and backend",
+            ("kind", "backend"),
+            registry=registry,
+        )
+        self.cost = Counter(
+            "breakeven_cost_usd",
+            "Dollars charged (own engines: provisional); the ledger is exact, this is a float",
+            ("backend",),
+            registry=registry,
+        )
+        self.spill = Counter(
+            "breakeven_spill",
+            "Requests of models with own engines that an API served, by reason",
+            ("reason",),
+            registry=registry,
+        )
+        self.refusals = Counter(
+            "breakeven_refusals", "Requests refused, by reason", ("reason",), registry=registry
+        )
+        self.slo = Counter(
+            "breakeven_slo",
+            "Finished requests by backend and whether they met their SLO",
+            ("backend", "met"),
+            registry=registry,
+        )
+        self.pace, self.policies = PaceMetrics(registry), PolicyMetrics(registry)
+        self.calibration = Calibration(registry)
+        self.in_flight = Gauge(
+            "breakeven_in_flight",
+            "Requests being worked on",
+            registry=registry,
+            multiprocess_mode="livesum",
+        )
+        self.in_flight.set(0)  # what a predecessor that was killed worked on is over
+        self.working = 0
+        self._counted: dict[tuple[Counter, tuple[str, ...]], float] = {}
+        self._ended: dict[AttemptLabels, AttemptSums] = {}
+        self._bound: dict[tuple[Histogram, str], Histogram] = {}
+        self._begin()
+
+    def _begin(self) -> None:
+        """Prometheus sees no increase in a series' birth: what alerts count is there before it."""
+        self.refusals.labels("budget")
+        for backend in ("own", "api"):
+            for met in ("yes", "no"):
+                self.slo.labels(backend, met)
+
+    def count(self, counter: Counter, *labels: str, amount: float = 1.0) -> None:
+        key = (counter, labels)
+        self._counted[key] = self._counted.get(key, 0.0) + amount
+
+    def count_refusal(self, reason: str) -> None:
+        self.count(self.refusals, reason)
+
+    def count_static_decision(self, cause: str, decisions: int = 1) -> None:
+        self.count(self.policies.static, cause, amount=decisions)
+
+    def count_undecided(self, policy: str) -> None:
+        self.count(self.policies.undecided, policy)
+
+    def count_shadow(self, policy: str, *, agrees: bool) -> None:
+        self.count(self.policies.shadows, policy, "yes" if agrees else "no")
+
+    def sums_of(self, labels: AttemptLabels) -> AttemptSums:
+        sums = self._ended.get(labels)
+        if sums is None:
+            sums = self._ended[labels] = AttemptSums()
+        return sums
+
+    def observe_attempt(self, target: str, duration_s: float, ttft_s: float | None) -> None:
+        name = self.target(target)
+        self.observe(self.duration, name, duration_s)
+        if ttft_s is not None:
+            self.observe(self.ttft, name, ttft_s)
+
+    def observe(self, histogram: Histogram, target: str, seconds: float) -> None:
+        bound = self._bound.get((histogram, target))
+        if bound is None:
+            bound = self._bound[histogram, target] = histogram.labels(target)
+        bound.observe(seconds)
+
+    def observe_pace(
+        self, target: str, tpot_s: float | None, gaps: Sequence[int] | None, decode_s: float
+    ) -> None:
+        self.pace.settled(self.target(target), tpot_s, gaps, decode_s)
+
+    def flush(self) -> None:
+        """Everything counted so far is in the registry."""
+        every, self._ended = self._ended, {}
+        for ended, tally in every.items():
+            self._count_ended(ended, tally)
+        self.calibration.flush()
+        self.pace.flush()
+        counted, self._counted = self._counted, {}
+        for (counter, labels), amount in counted.items():
+            counter.labels(*labels).inc(amount)
+        self.in_flight.set(self.working)
+
+    def _count_ended(self, ended: AttemptLabels, tally: AttemptSums) -> None:
+        model, target, backend = self.model(ended.model), self.target(ended.target), ended.backend
+        self.count(self.requests, model, target, ended.reason, ended.status, amount=tally.attempts)
+        for kind in ("input", "ranked", "cached", "output"):
+            if tokens := getattr(tally, kind):
+                self.count(self.tokens, kind, backend, amount=tokens)
+        if tally.cost_pusd:
+            self.count(self.cost, backend, amount=tally.cost_pusd / 1e12)
+        if ended.slo_met is not None:
+            self.count(self.slo, backend, "yes" if ended.slo_met else "no", amount=tally.attempts)
+        if ended.spill is not None:
+            self.count(self.spill, ended.spill, amount=tally.attempts)
+
+    def model(self, name: str) -> str:
+        return name if name in self._models else OTHER
+
+    def target(self, name: str) -> str:
+        return name if name in self._targets else OTHER

@@ -1,0 +1,131 @@
+"""OpenTelemetry's SDK, set up as the configuration says: batches, sent from threads of its own.
+
+What cannot be sent is dropped when its bounded queue is full: a collector that is away costs
+memory for a few thousand spans, and no request anything. Nothing is taken from `OTEL_*` variables
+that the configuration says, headers included; the rest of them works as the SDK documents.
+"""
+
+import threading
+from collections.abc import Iterable, Mapping
+from importlib.metadata import version
+
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
+from prometheus_client import CollectorRegistry
+
+from gateway.clock import Clock
+from gateway.config.credentials import collector_headers
+from gateway.config.schema_otel import OpenTelemetry
+from gateway.http.connection import Header
+from gateway.request.plan import Plan, Step
+from gateway.telemetry.otel.genai import GenAi
+from gateway.telemetry.otel.sending import Counted, Histograms, Queue, Spans
+from gateway.telemetry.otel.tracing import Trace, Tracing
+from ledger.journals.records import AttemptSettled
+
+SCOPE = "breakeven"
+LAST_S = 1.0  # for what is left when a worker ends
+
+
+class Exporting:
+    """An `Observer`."""
+
+    def __init__(
+        self,
+        settings: OpenTelemetry,
+        resource: Resource,
+        headers: Mapping[str, str],
+        names: tuple[frozenset[str], frozenset[str]],
+        clock: Clock,
+        counted: Counted,
+    ) -> None:
+        """`names`: of models and of targets, which have series of their own."""
+        self._sent: list[tuple[TracerProvider | MeterProvider, Spans | Histograms]] = []
+        self._tracing: Tracing | None = None
+        self._genai: GenAi | None = None
+        if settings.traces:
+            spans = Spans(settings.traces_url, headers, counted, clock)
+            sampler = ParentBased(TraceIdRatioBased(settings.sample))
+            tracers = TracerProvider(sampler, resource, shutdown_on_exit=False)
+            tracers.add_span_processor(Queue(spans))
+            self._tracing = Tracing(tracers.get_tracer(SCOPE, version(SCOPE)), clock)
+            self._sent.append((tracers, spans))
+        if settings.metrics:
+            sums = Histograms(settings.metrics_url, headers, counted, clock)
+            reader = PeriodicExportingMetricReader(sums)
+            meters = MeterProvider([reader], resource, shutdown_on_exit=False)
+            self._genai = GenAi(meters.get_meter(SCOPE, version(SCOPE)), *names)
+            self._sent.append((meters, sums))
+
+    def begins(self, request_id: str, path: str, headers: Iterable[Header]) -> "Followed":
+        tracing = self._tracing
+        trace = None if tracing is None else tracing.begins(request_id, path, headers)
+        return Followed(trace, self._genai)
+
+    def close(self) -> None:
+        """The SDK waits half a minute for each way; a worker that ends has a second."""
+        ends = [threading.Thread(target=one.shutdown, daemon=True) for one, _ in self._sent]
+        for end in ends:
+            end.start()
+        for end in ends:
+            end.join(LAST_S / len(ends))
+        for end, (_, way) in zip(ends, self._sent, strict=True):
+            if end.is_alive():
+                way.shutdown()  # no further try
+
+
+class Followed:
+    """A `Story`: of who is sampled a trace, and of everybody the histograms."""
+
+    __slots__ = ("_genai", "_sent", "_trace")
+
+    def __init__(self, trace: Trace | None, genai: GenAi | None) -> None:
+        self._trace = trace
+        self._genai = genai
+        self._sent: dict[str, tuple[Plan, Step]] = {}
+
+    def decided(self, begun_s: float, plan: Plan) -> None:
+        if self._trace is not None:
+            self._trace.decided(begun_s, plan)
+
+    def sends(self, attempt_id: str, number: int, plan: Plan, step: Step) -> dict[str, str]:
+        self._sent[attempt_id] = plan, step
+        return {} if self._trace is None else self._trace.sends(attempt_id, number, plan, step)
+
+    def settled(self, record: AttemptSettled) -> None:
+        sent = self._sent.pop(record.attempt_id, None)
+        if sent is None:
+            return  # it ended before it was sent
+        if self._trace is not None:
+            self._trace.settled(record)
+        if self._genai is not None:
+            self._genai.settled(*sent, record)
+
+    def ends(self, status: int | None, ended_by: str | None) -> None:
+        if self._trace is not None:
+            self._trace.ends(status, ended_by)
+
+
+def exporting(
+    settings: OpenTelemetry,
+    worker: str,
+    names: tuple[frozenset[str], frozenset[str]],
+    clock: Clock,
+    environ: Mapping[str, str],
+    registry: CollectorRegistry | None,
+) -> Exporting:
+    """`worker` names this process among all that send: a host, and its worker's number."""
+    said = {
+        "service.name": SCOPE,
+        "service.version": version(SCOPE),
+        "service.instance.id": worker,
+    }
+    if settings.environment is not None:
+        said["deployment.environment.name"] = settings.environment
+    headers = collector_headers(settings, environ)
+    sent = {name: value.reveal() for name, value in headers.items()}
+    counted = Counted(registry)
+    return Exporting(settings, Resource.create(said), sent, names, clock, counted)

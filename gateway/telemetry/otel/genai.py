@@ -1,0 +1,74 @@
+"""The GenAI conventions' histograms, of every attempt: how long it took, and its tokens."""
+
+from opentelemetry.metrics import Histogram, Meter
+
+from gateway.request.plan import Plan, Step
+from gateway.telemetry.otel import words
+from ledger.journals.records import AttemptSettled
+
+# The conventions name these bounds, so that boards of different makers can be added up.
+DURATION_S = tuple(0.01 * 2**step for step in range(14))
+TOKENS = tuple(4**power for power in range(14))
+FIRST_S = (
+    0.001,
+    0.005,
+    0.01,
+    0.02,
+    0.04,
+    0.06,
+    0.08,
+    0.1,
+    0.25,
+    0.5,
+    0.75,
+    1.0,
+    2.5,
+    5.0,
+    7.5,
+    10.0,
+)
+PER_TOKEN_S = (0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5)
+
+
+class GenAi:
+    """One per worker. Labels are of configured names alone: no client adds a series."""
+
+    def __init__(self, meter: Meter, models: frozenset[str], targets: frozenset[str]) -> None:
+        self._models, self._targets = models, targets
+        prefix = "gen_ai.client"
+        self._duration = _histogram(meter, f"{prefix}.operation.duration", "s", DURATION_S)
+        self._first = _histogram(meter, f"{prefix}.operation.time_to_first_chunk", "s", FIRST_S)
+        self._each = _histogram(
+            meter, f"{prefix}.operation.time_per_output_chunk", "s", PER_TOKEN_S
+        )
+        server = "gen_ai.server.time_per_output_token"
+        self._per_token = _histogram(meter, server, "s", PER_TOKEN_S)
+        self._tokens = _histogram(meter, f"{prefix}.token.usage", "{token}", TOKENS)
+
+    def settled(self, plan: Plan, step: Step, record: AttemptSettled) -> None:
+        """One attempt has ended."""
+        target = step.frozen.target
+        said: dict[str, str] = {
+            "gen_ai.operation.name": words.operation(plan),
+            "gen_ai.provider.name": words.provider(target),
+            "gen_ai.request.model": plan.model if plan.model in self._models else words.OTHER,
+            "breakeven.target": target.name if target.name in self._targets else words.OTHER,
+        }
+        failure = words.error_of(record)
+        ended = said if failure is None else said | {"error.type": failure}
+        self._duration.record(record.duration_us / 1e6, ended)
+        self._tokens.record(record.tokens.prompt, said | {"gen_ai.token.type": "input"})
+        self._tokens.record(record.tokens.output, said | {"gen_ai.token.type": "output"})
+        if record.ttft_us is None:
+            return
+        self._first.record(record.ttft_us / 1e6, said)
+        further = record.tokens.output - plan.request.n
+        if further > 0:
+            decode_s = (record.duration_us - record.ttft_us) / 1e6
+            each_s = decode_s * plan.request.n / further
+            self._each.record(each_s, said)
+            self._per_token.record(each_s, said)
+
+
+def _histogram(meter: Meter, name: str, unit: str, bounds: tuple[float, ...]) -> Histogram:
+    return meter.create_histogram(name, unit, explicit_bucket_boundaries_advisory=bounds)

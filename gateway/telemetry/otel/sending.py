@@ -1,0 +1,140 @@
+"""What is sent to a collector: counted; that it fails is told in the log once, and that it is over.
+
+OpenTelemetry's exporters say each failed try, every few seconds for as long as a collector is away.
+The first failure is said in their words, the rest is counted alone, until all was taken for a
+while. A span that finds the queue full is counted, too: who is new goes, who waits stays.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from opentelemetry.exporter.otlp.proto.http import metric_exporter, trace_exporter
+from opentelemetry.sdk.metrics.export import MetricExportResult, MetricsData
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
+from prometheus_client import CollectorRegistry, Counter
+
+from gateway.clock import Clock
+from gateway.telemetry.otel.collector import Collector
+
+EXPORT_S = 5.0  # for one batch, with all its tries
+QUEUE_SPANS = 2_048  # of a worker: those that wait, and those on their way
+STEADY_S = 10.0  # without a failure: it is back
+SENT, LOST = "sent", "lost"
+
+log = logging.getLogger("gateway.otel")
+
+
+class Counted:
+    """Of one worker, in the registry that `/metrics` is made of."""
+
+    def __init__(self, registry: CollectorRegistry | None) -> None:
+        self.spans = Counter(
+            "breakeven_otel_spans",
+            "Spans that the collector took, and those that were lost",
+            ("outcome",),
+            registry=registry,
+        )
+        self.exports = Counter(
+            "breakeven_otel_metric_exports",
+            "Times that the histograms were sent, or could not be; the next has all that they hold",
+            ("outcome",),
+            registry=registry,
+        )
+        for counter in (self.spans, self.exports):
+            for outcome in (SENT, LOST):
+                counter.labels(outcome)  # Prometheus sees no increase in a series' birth
+
+
+class Way:
+    """One signal's way to its collector. `says`: the logger that tells each failed try."""
+
+    def __init__(self, signal: str, says: logging.Logger, counter: Counter, clock: Clock) -> None:
+        self._signal, self._says, self._counter, self._clock = signal, says, counter, clock
+        self._failed_s: float | None = None  # for the last time; `None` while it is not away
+        self._lost = 0
+        says.addFilter(self._heard)
+
+    def close(self) -> None:
+        self._says.removeFilter(self._heard)
+
+    def lost(self, number: int) -> None:
+        """They are not sent any more."""
+        self._lost += number
+        self._counter.labels(LOST).inc(number)
+
+    def ended(self, number: int, *, taken: bool) -> None:
+        """A batch of so many was taken, or given up."""
+        now_s = self._clock.now_s()
+        if not taken:
+            if self._failed_s is None:
+                words = (
+                    "the collector takes no %s; it is said when it does, until then only counted"
+                )
+                log.warning(words, self._signal)
+            self._failed_s = now_s
+            self.lost(number)
+            return
+        self._counter.labels(SENT).inc(number)
+        if self._failed_s is not None and now_s - self._failed_s >= STEADY_S:
+            log.warning("the collector takes %s again; lost: %d", self._signal, self._lost)
+            self._failed_s, self._lost = None, 0
+
+    def _heard(self, _: logging.LogRecord) -> bool:
+        return self._failed_s is None
+
+
+class Spans(trace_exporter.OTLPSpanExporter):
+    def __init__(
+        self, url: str | None, headers: Mapping[str, str], counted: Counted, clock: Clock
+    ) -> None:
+        super().__init__(url, headers=headers, timeout=EXPORT_S, session=Collector())
+        said = logging.getLogger(trace_exporter.__name__)
+        self.way = Way("spans", said, counted.spans, clock)
+        self.handed = 0  # by the queue
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        self.handed += len(spans)
+        found = super().export(spans)
+        self.way.ended(len(spans), taken=found is SpanExportResult.SUCCESS)
+        return found
+
+    def shutdown(self) -> None:
+        super().shutdown()  # type: ignore[no-untyped-call]  # its base has no types
+        self.way.close()
+
+
+class Queue(BatchSpanProcessor):
+    """The SDK's, which drops and does not count."""
+
+    def __init__(self, exporter: Spans) -> None:
+        super().__init__(exporter, max_queue_size=QUEUE_SPANS)
+        self._to = exporter
+        self._taken = 0
+
+    def on_end(self, span: ReadableSpan) -> None:
+        """On the worker's one loop; the exporter's thread makes room."""
+        if self._taken - self._to.handed >= QUEUE_SPANS:
+            self._to.way.lost(1)
+            return
+        self._taken += 1
+        super().on_end(span)
+
+
+class Histograms(metric_exporter.OTLPMetricExporter):
+    def __init__(
+        self, url: str | None, headers: Mapping[str, str], counted: Counted, clock: Clock
+    ) -> None:
+        super().__init__(url, headers=headers, timeout=EXPORT_S, session=Collector())
+        said = logging.getLogger(metric_exporter.__name__)
+        self.way = Way("metrics", said, counted.exports, clock)
+
+    def export(self, metrics_data: MetricsData, *given: Any, **named: Any) -> MetricExportResult:
+        found = super().export(metrics_data, *given, **named)
+        self.way.ended(1, taken=found is MetricExportResult.SUCCESS)
+        return found
+
+    def shutdown(self, *given: Any, **named: Any) -> None:
+        super().shutdown(*given, **named)
+        self.way.close()

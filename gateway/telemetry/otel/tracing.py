@@ -1,0 +1,135 @@
+"""One request as spans: itself, how it was decided, its wait, and every attempt.
+
+A span of an own engine is the engine's: it is told which attempt it works for (`traceparent`), and
+one that sends its spans to the same collector hangs them under it. APIs are told nothing: what
+goes on inside is not for others. Times are those of the journal, so a trace says what the ledger
+says. Of a request that is not sampled nothing is made.
+"""
+
+from collections.abc import Iterable
+
+from opentelemetry.propagators.textmap import Getter
+from opentelemetry.sdk.trace import Span
+from opentelemetry.trace import (
+    SpanKind,
+    Status,
+    StatusCode,
+    Tracer,
+    format_span_id,
+    format_trace_id,
+    set_span_in_context,
+)
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from gateway.clock import Clock
+from gateway.http.connection import Header
+from gateway.request.plan import Plan, Step
+from gateway.telemetry.otel import words
+from ledger.journals.records import AttemptSettled
+
+DECIDE, WAIT, FIRST_TOKEN = "decide", "wait", "gen_ai.first_token"
+_PARENT, _STATE = b"traceparent", b"tracestate"
+_SERVER_FAULT = 500
+
+
+class Headers(Getter[dict[str, str]]):
+    def get(self, carrier: dict[str, str], key: str) -> list[str] | None:
+        found = carrier.get(key)
+        return None if found is None else [found]
+
+    def keys(self, carrier: dict[str, str]) -> list[str]:
+        return list(carrier)
+
+
+class Tracing:
+    """Begins traces: as the client's `traceparent` says, else as sampled."""
+
+    def __init__(self, tracer: Tracer, clock: Clock) -> None:
+        self._tracer = tracer
+        self._clock = clock
+        self._propagator = TraceContextTextMapPropagator()
+        self._getter = Headers()
+
+    def begins(self, request_id: str, path: str, headers: Iterable[Header]) -> "Trace | None":
+        carrier = {
+            name.decode(): value.decode("latin-1")
+            for name, value in headers
+            if name in (_PARENT, _STATE)
+        }
+        context = self._propagator.extract(carrier, getter=self._getter) if carrier else None
+        span = self._tracer.start_span(
+            f"POST {path}",
+            context,
+            SpanKind.SERVER,
+            words.of_request(request_id, path),
+            start_time=self._clock.wall_us() * 1000,
+        )
+        return Trace(self._tracer, span, self._clock) if isinstance(span, Span) else None
+
+
+class Trace:
+    """One request that is sampled; as a `Story` is told."""
+
+    def __init__(self, tracer: Tracer, span: Span, clock: Clock) -> None:
+        self._tracer = tracer
+        self._span = span
+        self._clock = clock
+        self._within = set_span_in_context(span)
+        self._attempts: dict[str, tuple[Span, int]] = {}
+        self._planned_ns: int | None = None  # when it had been planned for the first time
+        self._waited = False
+
+    def decided(self, begun_s: float, plan: Plan) -> None:
+        now_ns = self._now_ns()
+        begun_ns = now_ns - round((self._clock.now_s() - begun_s) * 1e9)
+        self._past(DECIDE, begun_ns, now_ns, words.of_decision(plan))
+        self._waited = self._planned_ns is not None
+        self._planned_ns = self._planned_ns or now_ns
+
+    def sends(self, attempt_id: str, number: int, plan: Plan, step: Step) -> dict[str, str]:
+        """Its span begins; an own engine is told of it."""
+        now_ns = self._now_ns()
+        if number == 1 and self._waited and self._planned_ns is not None:
+            self._past(WAIT, self._planned_ns, now_ns, {})
+        attributes = words.of_attempt(attempt_id, number, plan, step)
+        name = f"{words.operation(plan)} {plan.model}"
+        span = self._tracer.start_span(
+            name, self._within, SpanKind.CLIENT, attributes, start_time=now_ns
+        )
+        assert isinstance(span, Span)  # what is in a sampled span is sampled
+        self._attempts[attempt_id] = (span, now_ns)
+        return {_PARENT.decode(): _parent(span)} if step.frozen.target.own else {}
+
+    def settled(self, record: AttemptSettled) -> None:
+        span, begun_ns = self._attempts.pop(record.attempt_id)
+        if record.ttft_us is not None:
+            span.add_event(FIRST_TOKEN, {}, begun_ns + record.ttft_us * 1000)
+        span.set_attributes(words.of_ending(record))
+        if (failure := words.error_of(record)) is not None:
+            span.set_status(Status(StatusCode.ERROR, failure))
+        span.end(begun_ns + record.duration_us * 1000)
+
+    def ends(self, status: int | None, ended_by: str | None) -> None:
+        if status is not None:
+            self._span.set_attribute("http.response.status_code", status)
+        if ended_by is not None:
+            self._span.set_attribute("breakeven.ended_by", ended_by)
+        if status is None or status >= _SERVER_FAULT:
+            self._span.set_status(Status(StatusCode.ERROR, ended_by or str(status)))
+        self._span.end(self._now_ns())
+
+    def _past(self, name: str, begun_ns: int, ended_ns: int, said: words.Attributes) -> None:
+        span = self._tracer.start_span(
+            name, self._within, SpanKind.INTERNAL, said, start_time=begun_ns
+        )
+        span.end(ended_ns)
+
+    def _now_ns(self) -> int:
+        return self._clock.wall_us() * 1000
+
+
+def _parent(span: Span) -> str:
+    """W3C Trace Context, level 1: version, trace, span, sampled."""
+    context = span.get_span_context()
+    trace_id, span_id = format_trace_id(context.trace_id), format_span_id(context.span_id)
+    return f"00-{trace_id}-{span_id}-01"

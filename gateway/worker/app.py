@@ -1,0 +1,328 @@
+"""The ASGI root: a FastAPI application whose hot `/v1` paths are answered in front of it.
+
+FastAPI serves the small endpoints (models, usage, health, metrics, docs) and describes everything
+in its OpenAPI; the paths that models answer (`gateway.request.inference_api.HOT`) go to
+`gateway.request.inference_api`. What is no
+such path is looked at more closely: slashes too many, which a base address that ends in one leads
+to, are left out where every path needs a key (so that no proxy's rule for a path is evaded), HEAD
+is GET without its body, and Anthropic's clients are told errors in their own shape.
+"""
+
+import logging
+import re
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from prometheus_client import CONTENT_TYPE_LATEST
+from sqlalchemy import Engine
+from starlette.exceptions import HTTPException
+from starlette.routing import Match
+
+from backends.secret import Secret
+from gateway.batches.entrance import Entrance
+from gateway.clock import Clock
+from gateway.config.settings import Model, Settings, resolve_model
+from gateway.control.access import caller
+from gateway.control.organization.pages import add_organization
+from gateway.control.organization.reads import LedgerReads
+from gateway.errors import RequestError
+from gateway.errors import body as error_body
+from gateway.logs import REQUEST
+from gateway.request.dialects.messages import MESSAGES
+from gateway.request.inference_api import (
+    CHALLENGE,
+    HOT,
+    HotApi,
+    Message,
+    Receive,
+    SendMessage,
+    is_hot,
+    waits_to_send,
+)
+from gateway.request.model_list import anthropic_card, anthropic_cards, card, cards
+from gateway.request.routes import allowed
+from gateway.request.shutdown_response import with_last_word
+from gateway.worker.openapi import POLICY, described, page
+from ledger.identity.keys import Identity
+
+Lifespan = Callable[["Gateway"], AbstractAsyncContextManager[None]]
+
+REQUEST_ID = "breakeven.request_id"
+ANTHROPIC = "/v1/messages"
+VERSION = "anthropic-version"
+METHODS = ("DELETE", "GET", "PATCH", "POST", "PUT")
+WELCOME = {  # to whoever opens the bare address; without a key nobody learns of versions or models
+    "message": "This is Breakeven, a gateway to language models. Its API is OpenAI's, under /v1, "
+    "and needs a key; /docs describes it.",
+    "api": "/v1",
+    "docs": "/docs",
+    "openapi": "/openapi.json",
+}
+SERVER = b"*"  # what OPTIONS asks about where it names no path
+_KEYED = ("/v1/", "/v2/")  # below which every path needs a key
+_SLASHES = re.compile("//+")
+
+log = logging.getLogger("breakeven.app")
+
+
+class Gateway(FastAPI):
+    """`hot` may be replaced while the application starts (it needs the running loop).
+
+    `origins` and `max_n`: as in `server`.
+    """
+
+    hot: HotApi
+    origins: tuple[str, ...] = ()
+    max_n: int
+    entrance: Entrance | None = None
+    secrets: tuple[Secret, ...] = ()  # what its targets are sent: no line of a log has it
+
+    async def __call__(self, scope: Message, receive: Receive, send: SendMessage) -> None:
+        if is_hot(scope):
+            await self.hot(scope, receive, send)
+        elif scope["type"] == "http":
+            ticket = None if self.entrance is None else self.entrance.ticket_of(scope)
+            if ticket is not None and self.entrance is not None:
+                await self.entrance(ticket, scope, receive, send)
+            else:
+                await self._elsewhere(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
+
+    async def _elsewhere(self, scope: Message, receive: Receive, send: SendMessage) -> None:
+        if scope["method"] == "OPTIONS" and scope["raw_path"] == SERVER:
+            await _of_server(send, self.hot.new_id())
+            return
+        path = _straight(scope["path"])
+        if path != scope["path"]:
+            scope = {**scope, "path": path, "raw_path": path.encode("utf-8", "replace")}
+            if is_hot(scope):
+                await self.hot(scope, receive, send)
+                return
+        request_id = self.hot.new_id()
+        REQUEST.set(request_id)
+        answer = Answer(send, scope, request_id)
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        named, serve = {**scope, "method": method, REQUEST_ID: request_id}, super().__call__
+        try:
+            await with_last_word(
+                lambda send: serve(named, receive, send), answer, lambda: self.hot.draining
+            )
+        except Exception:  # the outermost handler, which `_on_defect` has answered for
+            if not answer.ended:
+                raise  # half an answer is cut off, so that nobody takes it for a whole one
+            log.exception("request %s failed", request_id)
+
+    def take(self, router: APIRouter) -> None:
+        """Its routes become the application's own, each to be guarded by itself."""
+        self.router.routes.extend(router.routes)
+
+    def take_batches(self, routers: Iterable[APIRouter], entrance: Entrance | None) -> None:
+        """Serve the routes of batches, and let their lines in at `entrance`."""
+        for router in routers:
+            self.take(router)
+        self.entrance = entrance
+
+    def openapi(self) -> dict[str, Any]:
+        if self.openapi_schema is None:
+            self.openapi_schema = described(super().openapi(), self.max_n)
+        return self.openapi_schema
+
+
+@dataclass(frozen=True, slots=True)
+class Operations:
+    """`exposition` renders /metrics; `ready` names what is missing for readiness (empty: ready)."""
+
+    exposition: Callable[[], bytes]
+    ready: Callable[[], list[str]]
+
+
+def create_app(
+    settings: Settings,
+    operations: Operations,
+    clock: Clock,
+    lifespan: Lifespan,
+    reader: Engine,
+) -> Gateway:
+    """The application without its hot half, which the caller attaches as `hot`."""
+    started_s = clock.wall_us() // 1_000_000
+    reads = LedgerReads(reader)
+
+    @asynccontextmanager
+    async def run(app: FastAPI) -> AsyncIterator[None]:
+        assert isinstance(app, Gateway)
+        async with lifespan(app):
+            yield
+        reads.close()
+
+    # FastAPI's own viewers load their scripts from elsewhere: /docs is a page of ours.
+    app = Gateway(
+        title="Breakeven", version="1", lifespan=run, redirect_slashes=False,
+        docs_url=None, redoc_url=None,
+    )  # fmt: skip
+    app.origins, app.max_n = settings.server.cors_origins, settings.server.max_n
+
+    @app.get("/", include_in_schema=False)
+    async def welcome() -> dict[str, str]:
+        return WELCOME
+
+    @app.get("/healthz", tags=["operations"], summary="The process answers")
+    async def healthz() -> dict[str, str]:
+        return {"status": "ok"}
+
+    @app.get("/health", include_in_schema=False)  # where those ask who take it for an engine
+    @app.get("/readyz", tags=["operations"], summary="Requests can be served and recorded")
+    async def readyz() -> JSONResponse:
+        missing = operations.ready()
+        status = {"status": "unready" if missing else "ready", "missing": missing}
+        return JSONResponse(status, status_code=503 if missing else 200)
+
+    @app.get("/metrics", tags=["operations"], summary="Prometheus exposition of all workers")
+    async def metrics() -> Response:
+        return Response(operations.exposition(), media_type=CONTENT_TYPE_LATEST)
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> Response:
+        headers = {"content-security-policy": POLICY}
+        return Response(page(app.openapi()), media_type="text/html", headers=headers)
+
+    @app.get("/v1/models", tags=["inference"], summary="The logical models this key may use")
+    async def models(request: Request) -> dict[str, Any]:
+        identity = caller(request)
+        names = [name for name in settings.models if _usable(settings, identity, name)]
+        return (anthropic_cards if _is_anthropics(request) else cards)(names, started_s)
+
+    @app.get("/v1/models/{model:path}", tags=["inference"], summary="One logical model")
+    async def model(model: str, request: Request) -> dict[str, Any]:
+        identity = caller(request)
+        if not _usable(settings, identity, model):
+            raise RequestError("no_model", f"The model `{model}` does not exist.", param="model")
+        return (anthropic_card if _is_anthropics(request) else card)(model, started_s)
+
+    add_organization(app, reads, clock)
+    app.add_exception_handler(RequestError, _on_request_error)
+    app.add_exception_handler(RequestValidationError, _on_validation_error)
+    app.add_exception_handler(HTTPException, _on_http_error)
+    app.add_exception_handler(Exception, _on_defect)
+    return app
+
+
+def _straight(path: str) -> str:
+    """Without slashes that are too many, where a key is asked for."""
+    found = _SLASHES.sub("/", path)
+    return found.rstrip("/") if found.startswith(_KEYED) and found not in _KEYED else path
+
+
+async def _of_server(send: SendMessage, request_id: str) -> None:
+    """What is served here at all: nothing is asked of a path."""
+    headers = [
+        (b"allow", ", ".join(sorted((*METHODS, "HEAD", "OPTIONS"))).encode()),
+        (b"x-request-id", request_id.encode()),
+    ]
+    await send({"type": "http.response.start", "status": 204, "headers": headers})
+    await send({"type": "http.response.body", "body": b""})
+
+
+class Answer:
+    """Names its request, so that a client can ask about it; one of HEAD ends at its head."""
+
+    def __init__(self, send: SendMessage, scope: Message, request_id: str) -> None:
+        self.ended = False
+        self._send = send
+        self._is_head = scope["method"] == "HEAD"
+        self._added = [(b"x-request-id", request_id.encode())]
+        if waits_to_send(scope):  # nothing here reads a body
+            self._added.append((b"connection", b"close"))
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message.get("headers", ()), *self._added]}
+        elif self._is_head:
+            message = {**message, "body": b""}
+        await self._send(message)
+        self.ended = message["type"] == "http.response.body" and not message.get("more_body", False)
+
+
+def _usable(settings: Settings, identity: Identity, name: str) -> bool:
+    """What a request with this name is asked too; a pattern (`openai/*`) stands for its names."""
+    found = resolve_model(settings, name)
+    resolved = name if found is None else found[0]
+    known = found is not None or name in settings.models
+    if not known or not allowed(identity.models, name, resolved):
+        return False
+    model = None if found is None else found[1]
+    confined = identity.residency == "internal_only"
+    return not confined or (model is not None and _has_own(model))
+
+
+def _has_own(model: Model) -> bool:
+    return any(target.startswith("pool:") for target in model.targets)
+
+
+async def _on_request_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestError)
+    return _told(request, error, {})
+
+
+async def _on_validation_error(request: Request, error: Exception) -> Response:
+    """A query that FastAPI refuses, as a 400 that names the parameter."""
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    name = str(first["loc"][-1])
+    told = RequestError("bad_request", f"`{name}`: {first['msg']}.", param=name)
+    return await _on_request_error(request, told)
+
+
+async def _on_http_error(request: Request, error: Exception) -> Response:
+    """Starlette's own refusals (unknown path, wrong method) in the same shape."""
+    assert isinstance(error, HTTPException)
+    kind = "method" if error.status_code == 405 else "no_route"
+    headers = {name.lower(): value for name, value in (error.headers or {}).items()}
+    if error.status_code == 405:
+        headers["allow"] = ", ".join(_allowed_methods(request))
+    path = request.url.path
+    hint = f" The address is `/v1{path}`." if "/v1" + path in HOT else ""
+    told = RequestError(kind, f"{request.method} {path}: {error.detail}.{hint}")
+    return _told(request, told, headers)
+
+
+async def _on_defect(request: Request, _: Exception) -> Response:
+    """What nobody foresaw: the application raises it once more, to be logged with its request."""
+    told = RequestError("internal", "The gateway failed; it is logged.")
+    return await _on_request_error(request, told)
+
+
+def _allowed_methods(request: Request) -> list[str]:
+    """Of all routes with this path: Starlette names those of the first."""
+    routes, found = request.app.routes, set()
+    for method in METHODS:
+        scope = {**request.scope, "method": method}
+        if any(route.matches(scope)[0] is Match.FULL for route in routes):
+            found.add(method)
+    return sorted(found | {"HEAD"} if "GET" in found else found)
+
+
+def _told(request: Request, error: RequestError, headers: dict[str, str]) -> Response:
+    text, status = error_body(error), error.row.status
+    if _is_anthropics(request):
+        text = MESSAGES.refusal(text, status, request.scope[REQUEST_ID])
+        headers["request-id"] = request.scope[REQUEST_ID]
+    if status == 401:
+        headers |= {name.decode(): value.decode() for name, value in (CHALLENGE,)}
+    if error.retry_after_s is not None:
+        headers["retry-after"] = str(max(1, ceil(error.retry_after_s)))
+    if error.retry is not None:
+        headers["x-should-retry"] = "true" if error.retry else "false"
+    return Response(text, status, media_type="application/json", headers=headers)
+
+
+def _is_anthropics(request: Request) -> bool:
+    """Whether a client of Anthropic's API asks, by its path or by what it says of itself."""
+    path = request.url.path
+    return path == ANTHROPIC or path.startswith(ANTHROPIC + "/") or VERSION in request.headers

@@ -1,0 +1,391 @@
+"""The composition root of one gateway worker: settings and runtime in, an ASGI application out.
+
+Everything is built here and passed in; nothing is found through a module. Tests call the same
+function with other clocks, backends and ledgers.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Iterable,
+    Mapping,
+    Sequence,
+)
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+from prometheus_client import CollectorRegistry
+
+from backends.base import Backend, Deadlines
+from backends.http import HttpClient, Limits
+from backends.openai import Credentials, OpenAIBackend
+from backends.providers import PROVIDER_KINDS, ProviderSite
+from backends.reach import INSIDE, Reach
+from backends.secret import Secret
+from gateway.batches.serving import Host, serve_batches
+from gateway.clock import Clock
+from gateway.config.credentials import engine_key, provider_keys
+from gateway.config.settings import Pool, Provider, Settings
+from gateway.control.access import guard
+from gateway.control.admin.desk import AdminDesk
+from gateway.control.admin.enginehost import EngineHost
+from gateway.control.admin.routes import admin_router
+from gateway.control.operations import ROUTES
+from gateway.control.people import people_of
+from gateway.errors import ConfigError
+from gateway.fleet.candidates import Candidates
+from gateway.fleet.demand_counter import Demanded
+from gateway.fleet.experience import Experience
+from gateway.fleet.fleet import Fleet
+from gateway.fleet.prefixes import PREFIXES_FILE, Prefixes
+from gateway.fleet.slots import Board
+from gateway.ids import RequestIds
+from gateway.policies.sets import rules_of
+from gateway.request.active_policies import InForce
+from gateway.request.admission import Admission
+from gateway.request.degraded_decider import FailSafe
+from gateway.request.dispatch import Dispatcher
+from gateway.request.dispatch_recheck import Hindsight
+from gateway.request.idempotency.keptanswers import KeptAnswers
+from gateway.request.idempotency.submissions import Submissions
+from gateway.request.inference_api import HotApi
+from gateway.request.limits.ratelimits import open_limits
+from gateway.request.limits.waiting import WaitingRoom
+from gateway.request.load_tracker import Flights
+from gateway.request.metering import Metering
+from gateway.request.plan import Learned, Planner
+from gateway.request.response_writer import Delivery
+from gateway.request.retry_budget import Retries
+from gateway.request.routes import Routes
+from gateway.request.session_affinity import Sessions
+from gateway.request.silent_engine import Silences
+from gateway.request.trace_observer import Observer
+from gateway.runtime import Runtime
+from gateway.telemetry.drift.drawing import open_drawing
+from gateway.telemetry.metrics.requests import Metrics
+from gateway.worker.app import Gateway, Operations, create_app
+from gateway.worker.journal_gate import JOURNAL, Recording
+from gateway.worker.ledger_follow import Ledger, Moving, followed
+from gateway.worker.policy_follower import ReadPolicies
+from ledger.budgets.desk import DeskClient
+from ledger.database import make_engine
+from ledger.journals.journal import JournalWriter
+from ledger.lengths import Length
+from ledger.prices.modellimits import model_limits
+from router.estimates import OutputLengths, TokenRatio
+
+BEAT_S = 0.1
+LAST_WORDS_S = 1.0
+DESK_SOCKET = "desk.sock"
+API_IDLE_S = 60.0
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Exposition:
+    """Where this worker's metrics are registered, and how all workers' are rendered."""
+
+    registry: CollectorRegistry
+    render: Callable[[], bytes]
+
+
+def build(
+    settings: Settings,
+    runtime: Runtime,
+    worker: int,
+    ledger: Ledger,
+    exposition: Exposition,
+    environ: Mapping[str, str],
+) -> Gateway:
+    """One worker's application; what it opens is closed when its lifespan ends."""
+    limits, queue = settings.server.timeouts, settings.queue
+    board, clock = Board(runtime.run_dir / "board", runtime.layout), Clock()
+    prefixes = Prefixes(runtime.run_dir / PREFIXES_FILE, board)
+    journal = _journal(settings, runtime, worker)
+    desk, recording = _desk(runtime, worker, journal), Recording(journal)
+    clients = Clients(HttpClient(), HttpClient(Limits(idle_s=API_IDLE_S)))
+    keys = provider_keys(settings.providers, environ)
+    fleet = Fleet(settings, runtime, _backends(clients, keys, environ))
+    admission, experience = Admission(desk), Experience(board, worker, clock)
+    learned = Learned(TokenRatio(), known_lengths(ledger.lengths))
+    metrics = _metrics(settings, runtime, exposition)
+    metering = Metering(journal, admission, metrics, experience, learned, clock)
+    candidates = _candidates(settings, board, ledger, experience, prefixes)
+    in_force = _in_force(settings, ledger.policies)
+    plans_for = _plans(fleet, admission, candidates, learned, FailSafe(board, metrics), in_force)
+    dispatcher = Dispatcher(
+        plans=in_force.hold(plans_for),
+        admission=admission,
+        metering=metering,
+        delivery=Delivery(metering, clock, first_s=limits.head_s),
+        flights=Flights(board, worker, prefixes),
+        experience=experience,
+        sessions=Sessions(),
+        submissions=_submissions(settings, runtime, clock, environ),
+        retries=Retries(),
+        silences=Silences(board, worker, clock, Hindsight(board).sent if runtime.peers else None),
+        deadlines=Deadlines(limits.connect_s, limits.head_s, limits.idle_s),
+        whole=Deadlines(limits.connect_s, limits.whole_s, limits.idle_s),
+        clock=clock,
+        waiting=WaitingRoom(queue.places, queue.weights, metrics.policies, clock.now_s),
+        limits=open_limits(settings.limits, runtime, clock),
+        demanded=Demanded(board, worker),
+        drawing=open_drawing(settings, runtime.run_dir),
+        observer=_observer(settings, runtime, worker, clock, environ, exposition),
+    )
+    hot = HotApi(dispatcher, ledger.keys, metrics, settings.server, clock, RequestIds())
+    host = Host(settings, runtime, board, worker, ledger.keys, clock)
+    batches = serve_batches(host, dispatcher, in_force, plans_for)
+
+    @asynccontextmanager
+    async def lifespan(_: Gateway) -> AsyncIterator[None]:
+        board.enter(worker, os.getpid(), clock.now_s())
+        await desk.connect()
+        beat = _beat(board, worker, clock, metrics, recording)
+        new = followed(settings, ledger, runtime, Moving(candidates, fleet, in_force), clock)
+        async with _beside(beat, *new, hot.sweep(), dispatcher.silences.watch(), *batches.chores()):
+            yield
+        await _emptied([hot, *batches.served], metrics)
+        for served in (batches, dispatcher.submissions, desk):
+            await served.aclose()
+        await clients.aclose(fleet)
+        board.clear(worker)
+        _close(journal, prefixes, dispatcher.limits, dispatcher.drawing, dispatcher.observer, board)
+
+    render = partial(_rendered, exposition, metrics)
+    operations = Operations(render, partial(readiness, hot, desk, recording))
+    app = create_app(settings, operations, clock, lifespan, ledger.reader)
+    app.hot = hot
+    app.secrets = tuple(one for back in fleet.backends.values() for one in back.secrets)
+    app.take_batches(batches.routers, batches.entrance)
+    return _administered(app, settings, runtime, ledger, board, clock)
+
+
+def _administered(
+    app: Gateway,
+    settings: Settings,
+    runtime: Runtime,
+    ledger: Ledger,
+    board: Board,
+    clock: Clock,
+) -> Gateway:
+    """With the routes of those who run it, and every route guarded."""
+    opened = partial(make_engine, runtime.ledger_url)
+    desk = AdminDesk(settings, opened, EngineHost(settings, runtime, board), clock)
+    app.take(admin_router(desk))
+    guard(app, ledger.keys, clock, ROUTES, people_of(settings, clock))
+    return app
+
+
+def _plans(
+    fleet: Fleet,
+    admission: Admission,
+    candidates: Candidates,
+    learned: Learned,
+    failsafe: FailSafe,
+    in_force: InForce,
+) -> Callable[[Settings, str], Planner]:
+    """Who plans under a set of rules and its version."""
+
+    def plans_for(rules: Settings, version: str) -> Planner:
+        routes = Routes(rules, fleet, admission, in_force.overrides)
+        picture_tokens = rules.server.picture_tokens
+        return Planner(
+            version, routes, candidates, learned, failsafe, picture_tokens=picture_tokens
+        )
+
+    return plans_for
+
+
+def _metrics(settings: Settings, runtime: Runtime, exposition: Exposition) -> Metrics:
+    models, targets = _names(settings, runtime)
+    return Metrics(exposition.registry, models=models, targets=targets)
+
+
+def _names(settings: Settings, runtime: Runtime) -> tuple[frozenset[str], frozenset[str]]:
+    """Models and targets that have series of their own."""
+    return frozenset(settings.models), frozenset((*runtime.layout.engines, *runtime.layout.apis))
+
+
+def _observer(
+    settings: Settings,
+    runtime: Runtime,
+    worker: int,
+    clock: Clock,
+    environ: Mapping[str, str],
+    exposition: Exposition,
+) -> Observer | None:
+    if settings.opentelemetry.endpoint is None:
+        return None
+    from gateway.telemetry.otel.exporting import exporting  # noqa: PLC0415  (a library for this alone)
+
+    instance, names = f"{runtime.host}/{worker}", _names(settings, runtime)
+    telemetry, registry = settings.opentelemetry, exposition.registry
+    return exporting(telemetry, instance, names, clock, environ, registry)
+
+
+@asynccontextmanager
+async def _beside(*chores: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """They run meanwhile; one that fails ends it all."""
+    async with asyncio.TaskGroup() as tasks:
+        running = [tasks.create_task(chore) for chore in chores]
+        yield
+        for chore in running:
+            chore.cancel()
+
+
+def _in_force(settings: Settings, read: ReadPolicies | None) -> InForce:
+    """What the worker starts under."""
+    stored = None if read is None else read()
+    rules = rules_of(settings, stored)
+    if rules.fault is not None:
+        log.warning("the stored policies are not used: %s", rules.fault)
+    return InForce(rules.settings, rules.version, 0 if stored is None else stored.number)
+
+
+def _candidates(
+    settings: Settings,
+    board: Board,
+    ledger: Ledger,
+    experience: Experience,
+    prefixes: Prefixes,
+) -> Candidates:
+    return Candidates(
+        board,
+        ledger.prices,
+        stale_s=settings.telemetry.stale_s,
+        limits=model_limits(),
+        shunned=experience.engines.is_shunned,
+        prefixes=prefixes,
+    )
+
+
+def _submissions(
+    settings: Settings, runtime: Runtime, clock: Clock, environ: Mapping[str, str]
+) -> Submissions:
+    replay, kept = settings.server.idempotency.replay, None
+    if replay.enabled:
+        from gateway.request.idempotency.answercipher import AnswerCipher  # noqa: PLC0415  (a library for this alone)
+
+        cipher = AnswerCipher(environ.get(replay.key_env or "", ""))
+        kept = KeptAnswers(cipher, replay, clock.wall_us)
+    return Submissions(
+        partial(make_engine, runtime.ledger_url, keep_open=True),
+        Path(runtime.state_dir),
+        hours=settings.server.idempotency.hours,
+        wall_us=clock.wall_us,
+        kept=kept,
+    )
+
+
+def _journal(settings: Settings, runtime: Runtime, worker: int) -> JournalWriter:
+    return JournalWriter(
+        runtime.journal_dir,
+        f"worker-{worker}",
+        segment_bytes=settings.ledger.journal_segment_bytes,
+        limit_bytes=settings.ledger.journal_limit_bytes,
+    )
+
+
+def _desk(runtime: Runtime, worker: int, journal: JournalWriter) -> DeskClient:
+    name = f"worker-{worker}"
+    return DeskClient(runtime.run_dir / DESK_SOCKET, worker=name, journal=journal.name)
+
+
+def readiness(hot: HotApi, desk: DeskClient, recording: Recording) -> list[str]:
+    """What is missing before requests can be served and recorded."""
+    missing = []
+    if hot.draining:
+        missing.append("draining")
+    if not desk.connected:
+        missing.append("ledger writer")
+    if not recording.look():
+        missing.append(JOURNAL)
+    return missing
+
+
+@dataclass(frozen=True, slots=True)
+class Clients:
+    """Engines close idle connections within seconds; APIs keep them, and a TLS handshake costs."""
+
+    engines: HttpClient
+    apis: HttpClient
+
+    async def aclose(self, fleet: Fleet) -> None:
+        """With the backends that use them."""
+        for backend in fleet.backends.values():
+            await backend.aclose()
+        await self.engines.aclose()
+        await self.apis.aclose()
+
+
+def known_lengths(past: Iterable[Length]) -> OutputLengths:
+    """What past answers teach: a gateway that starts need not promise each request the most."""
+    lengths = OutputLengths()
+    for one in past:
+        key = (one.model, one.team_id)
+        lengths.observe(key, one.prompt_tokens, one.output_tokens, cut=one.cut)
+    return lengths
+
+
+def _backends(
+    clients: Clients, keys: Mapping[str, Secret | None], environ: Mapping[str, str]
+) -> Callable[[str, Pool | Provider, str | None], Backend]:
+    def make(name: str, what: Pool | Provider, base_url: str | None) -> Backend:
+        if isinstance(what, Pool):
+            assert base_url is not None  # every seat has an address
+            proof = Credentials(engine_key(what.engine, name, environ))
+            return OpenAIBackend(base_url, proof, client=clients.engines, reach=INSIDE)
+        key, reach = keys[name], Reach(what.networks)
+        kind, prefix = PROVIDER_KINDS[what.kind], what.litellm_prefix or name
+        address = base_url or kind.addresses.get(name)
+        if address is None and not kind.finds_address:
+            raise ConfigError([f"providers.{name}.base_url: needed, `{name}` is not a known name"])
+        return kind.client(ProviderSite(prefix, address, Credentials(key), reach, clients.apis))
+
+    return make
+
+
+class Closed(Protocol):
+    def close(self) -> None: ...
+
+
+def _close(*parts: Closed | None) -> None:
+    """Those that there are, one after the other."""
+    for part in parts:
+        if part is not None:
+            part.close()
+
+
+async def _emptied(served: Sequence[HotApi], metrics: Metrics) -> None:
+    """Requests that the server has cut off write their ends before the journal is closed."""
+    try:
+        async with asyncio.timeout(LAST_WORDS_S):
+            while any(hot.in_flight for hot in served):  # noqa: ASYNC110  (counted by the requests themselves)
+                await asyncio.sleep(BEAT_S / 10)
+    except TimeoutError:
+        pass
+    metrics.flush()
+
+
+def _rendered(exposition: Exposition, metrics: Metrics) -> bytes:
+    metrics.flush()
+    return exposition.render()
+
+
+async def _beat(
+    board: Board, worker: int, clock: Clock, metrics: Metrics, recording: Recording
+) -> None:
+    while True:
+        recording.look()
+        board.beat(worker, clock.now_s())
+        metrics.flush()
+        await asyncio.sleep(BEAT_S)

@@ -1,0 +1,115 @@
+"""CORS: web pages of the origins that the configuration names may call the API from a browser.
+
+It stands around the application only where origins are configured, and answers a browser's
+question beforehand itself: that comes without a key. What such a page may send is not narrowed
+further, because nothing here goes by cookies: a page without a key gets nothing. Paths that need
+no key are left out: they would show an internal network to a page from outside.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gateway.http.connection import CONNECTION, Connection, Header, connection_of
+from gateway.request.client_response import Send
+
+App = Callable[[Any, Any, Any], Any]
+
+_SHARED = re.compile(r"/+v[12]/").match  # also with slashes too many, which are left out
+METHODS = b"GET, HEAD, POST, DELETE"
+CACHED = ("GET", "HEAD")  # what a cache may keep
+EXPOSED = (
+    b"x-request-id, request-id, retry-after, x-should-retry, x-breakeven-backend, "
+    b"x-breakeven-policy, x-breakeven-decision, x-breakeven-cost-usd, x-breakeven-tokens, "
+    b"idempotent-replayed, x-ratelimit-limit-requests, x-ratelimit-remaining-requests, "
+    b"x-ratelimit-reset-requests, x-ratelimit-limit-tokens, x-ratelimit-remaining-tokens, "
+    b"x-ratelimit-reset-tokens"
+)
+MAX_AGE_S = 7200  # more is not kept by any browser
+ASKED_LIMIT = 4096
+_NAMES = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+(?:[ \t]*,[ \t]*[!#$%&'*+.^_`|~0-9A-Za-z-]+)*")
+
+
+class Cors:
+    """`origins` as browsers write them (`https://app.example.com`); `*` stands for all."""
+
+    def __init__(self, app: App, origins: Sequence[str], new_id: Callable[[], str]) -> None:
+        self._app = app
+        self._all = "*" in origins
+        self._origins = frozenset(origin.encode() for origin in origins)
+        self._new_id = new_id
+
+    async def __call__(self, scope: Any, receive: Any, send: Send) -> None:
+        origin = None
+        shared = scope["type"] == "http" and _SHARED(scope["path"]) is not None
+        if shared:
+            origin = _value(scope, b"origin")
+        headers: list[Header] = [] if self._all else [(b"vary", b"origin")]
+        if origin is None:  # a program; a cache must not give its answer to a page
+            varies = shared and headers and scope["method"] in CACHED
+            await self._app(scope, receive, _with(send, headers) if varies else send)
+            return
+        allowed = self._all or origin in self._origins
+        if allowed:
+            headers.append((b"access-control-allow-origin", b"*" if self._all else origin))
+        wanted = _value(scope, b"access-control-request-method")
+        if scope["method"] == "OPTIONS" and wanted is not None:
+            headers += _permitted(scope) if allowed else []
+            await self._beforehand(send, headers)
+        else:
+            headers += [(b"access-control-expose-headers", EXPOSED)] if allowed else []
+            await self._app(_answered_with(scope, headers), receive, _with(send, headers))
+
+    async def _beforehand(self, send: Send, headers: Sequence[Header]) -> None:
+        named = (b"x-request-id", self._new_id().encode())
+        start = {"type": "http.response.start", "status": 204, "headers": [named, *headers]}
+        await send(start)
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _permitted(scope: Any) -> list[Header]:
+    """The methods there are, and the headers that the page wants to send."""
+    found: list[Header] = [
+        (b"access-control-allow-methods", METHODS),
+        (b"access-control-max-age", str(MAX_AGE_S).encode()),
+        (b"vary", b"access-control-request-headers"),
+    ]
+    wanted = _value(scope, b"access-control-request-headers")
+    if wanted and len(wanted) <= ASKED_LIMIT and _NAMES.fullmatch(wanted):
+        found.append((b"access-control-allow-headers", wanted))
+    return found
+
+
+def _value(scope: Any, name: bytes) -> bytes | None:
+    return next((value for given, value in scope["headers"] if given == name), None)
+
+
+class _Sharing:
+    """A connection whose answers in one piece carry further headers, too."""
+
+    def __init__(self, connection: Connection, headers: Sequence[Header]) -> None:
+        self._headers = headers
+        self.abort, self.take = connection.abort, connection.take
+        self.listen, self.push = connection.listen, connection.push
+        self.unsent = connection.unsent
+        self._answer = connection.answer
+
+    def answer(self, status: int, headers: Sequence[Header], data: bytes) -> bool:
+        return self._answer(status, [*headers, *self._headers], data)
+
+
+def _answered_with(scope: Any, headers: Sequence[Header]) -> Any:
+    connection = connection_of(scope)
+    if connection is None:
+        return scope
+    sharing = {CONNECTION: _Sharing(connection, headers)}
+    return {**scope, "extensions": {**scope["extensions"], **sharing}}
+
+
+def _with(send: Send, headers: Sequence[Header]) -> Send:
+    async def shared(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message.get("headers", ()), *headers]}
+        await send(message)
+
+    return shared

@@ -1,0 +1,56 @@
+"""A running worker follows what operators hold over the policies, and when that is over.
+
+It counts for the next request. What is under way goes on as it was decided: to disable a target is
+to drain it.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from sqlalchemy.exc import DBAPIError
+
+from gateway.followers import LOOK_S
+from gateway.policies.overrides import standing
+from gateway.request.active_policies import InForce
+from ledger.identity.keyring import Generation
+from ledger.overrides import NEWEST_OVERRIDE_FILE, Override
+
+ReadOverrides = Callable[[], Sequence[Override]]
+
+
+class Overruling:
+    """One per worker; `read` may block."""
+
+    def __init__(self, read: ReadOverrides, in_force: InForce, wall_us: Callable[[], int]) -> None:
+        self._read = read
+        self._in_force = in_force
+        self._wall_us = wall_us
+        self._all = read()
+        self.known = max((one.number for one in self._all), default=0)
+        self.apply()
+
+    async def follow(self, newest: int) -> None:
+        """Read what is new, and use what stands at this moment."""
+        if newest > self.known:
+            try:
+                self._all = await asyncio.to_thread(self._read)
+            except DBAPIError:
+                return  # the next look tries again
+            self.known = newest
+        self.apply()
+
+    def apply(self) -> None:
+        found = standing(self._all, self._wall_us())
+        if found != self._in_force.overrides:
+            self._in_force.overrule(found)
+
+    async def run(self, run_dir: Path) -> None:
+        """Until cancelled."""
+        published = Generation(run_dir, NEWEST_OVERRIDE_FILE)
+        try:
+            while True:
+                await asyncio.sleep(LOOK_S)
+                await self.follow(published.read())
+        finally:
+            published.close()

@@ -1,0 +1,47 @@
+"""A running worker follows the policies: a set that was put in force counts for the next request.
+
+Rules, routes and plans are exchanged in one step between two requests. What is under way goes on as
+it was decided. A set that does not fit this configuration is told and left out.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from sqlalchemy.exc import DBAPIError
+
+from gateway.config.settings import Settings
+from gateway.policies.sets import rules_of
+from gateway.request.active_policies import InForce
+from ledger.policies import PolicySet
+
+_log = logging.getLogger(__name__)
+
+ReadPolicies = Callable[[], PolicySet | None]
+
+
+class Repolicing:
+    """One per worker; `read` may block."""
+
+    def __init__(self, settings: Settings, read: ReadPolicies, in_force: InForce) -> None:
+        """`settings`: the configuration file's."""
+        self.known = in_force.number
+        self._settings = settings
+        self._read = read
+        self._in_force = in_force
+
+    async def follow(self, _newest: int) -> bool:
+        """Take over what is new; False when it cannot be read, or not be used, for now."""
+        try:
+            stored = await asyncio.to_thread(self._read)
+        except DBAPIError:
+            return False  # the next look tries again
+        if stored is None or stored.number <= self.known:
+            return False
+        self.known = stored.number
+        rules = rules_of(self._settings, stored)
+        if rules.fault is not None:
+            _log.warning("policy set %d is not used here: %s", stored.number, rules.fault)
+            return False
+        self._in_force.use(rules.settings, rules.version)
+        return True

@@ -1,0 +1,48 @@
+"""A running worker follows the price book: new versions count for requests that begin after them.
+
+A worker that knows fewer reads what is new and puts a whole new book in the old one's place. What
+is under way keeps the price it was decided with. With the database away the known prices stay.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+from sqlalchemy.exc import DBAPIError
+
+from gateway.fleet.candidates import Candidates
+from ledger.prices.book import Price, PriceBook, PriceError
+
+_log = logging.getLogger(__name__)
+
+ReadNewer = Callable[[int], Sequence[Price]]
+
+
+class Repricing:
+    """One per worker. `newer` reads the versions above a number; it may block."""
+
+    def __init__(self, book: PriceBook, newer: ReadNewer, candidates: Candidates) -> None:
+        self.known = book.newest
+        self._book = book
+        self._newer = newer
+        self._candidates = candidates
+
+    async def follow(self, newest: int) -> bool:
+        """Take over what is new; False when it cannot be read, or not be used, for now."""
+        try:
+            book = await asyncio.to_thread(self._read)
+        except DBAPIError:
+            return False  # the next look tries again
+        except PriceError as error:
+            _log.warning("new prices cannot be used, the known ones stay: %s", error)
+            self.known = newest
+            return False
+        if book is None:
+            return False
+        self._candidates.reprice(book)
+        self._book, self.known = book, book.newest
+        return True
+
+    def _read(self) -> PriceBook | None:
+        prices = self._newer(self._book.newest)
+        return self._book.extended(prices) if prices else None

@@ -1,0 +1,135 @@
+"""Rates over HTTP: entered by name with their source, never zero, and taken back."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from types import SimpleNamespace
+
+import pytest
+
+from gateway.config.settings import parse
+from gateway.control.admin.rates import (
+    Entering,
+    Withdrawing,
+    rates_enter,
+    rates_list,
+    rates_withdraw,
+)
+from gateway.control.admin.verb import Nothing, Refused
+from gateway.host.prepare import prepare
+from ledger.database import make_engine
+from ledger.fleet.paidrates import read_rates
+
+FOR = "/v1/organization/rates"
+NOW_US = 1_795_435_200_000_000
+SHARED = """
+state_dir: {state}
+models: {{m: {{targets: ["pool:a", "pool:b", "pool:c"], compare_with: ["openai/gpt-4o-mini"]}}}}
+pools:
+  a:
+    engine: &e {{kind: simulated, model: x, replicas: 1}}
+    gpu: {{type: L4, machine: one, share: 2}}
+  b: {{engine: *e, gpu: {{type: L4, machine: one}}}}
+  c: {{engine: *e, gpu: {{type: L4}}}}
+"""
+
+
+@pytest.fixture
+def place(tmp_path):
+    (path := tmp_path / "breakeven.yaml").write_text(SHARED.format(state=tmp_path / "state"))
+    settings = parse(path.read_text(), name="t")
+    ledger = make_engine(prepare(settings, path, {}).runtime.ledger_url)
+    yield SimpleNamespace(settings=settings, ledger=ledger, now_us=NOW_US, by="fay")
+    ledger.dispose()
+
+
+def pools(place) -> dict:
+    return {one["pool"]: one for one in rates_list.work(place, Nothing())["data"]}
+
+
+@pytest.fixture(scope="module")
+def finance(stack):
+    return stack.key("rates", scopes=("contracts:apply", "changes"))
+
+
+def test_a_rate_is_entered_by_name_and_is_in_the_log(stack, finance, patiently) -> None:
+    given = {"pool": "embed", "usd_per_hour": "4.25", "source": "contract 2026-17",
+             "ops_hours_per_week": 2.5, "ops_usd_per_hour": 95, "note": "renewed"}  # fmt: skip
+    made = stack.post(FOR, given, finance.token)
+    assert made.status_code == 200, made.text
+    (one,) = [p for p in stack.get(FOR, finance.token).json()["data"] if p["pool"] == "embed"]
+    assert one["in_force"] == {
+        "usd_per_hour": "4.250000000000", "source": "contract 2026-17",
+        "ops_hours_per_week": 2.5, "ops_usd_per_hour": "95.000000000000",
+    }  # fmt: skip
+    assert one["configured"]["usd_per_hour"] == "3.500000000000"
+    assert (one["entered"]["by"], one["entered"]["note"]) == (f"key:{finance.key_id}", "renewed")
+
+    def entered() -> list:
+        found = stack.get("/v1/organization/changes?limit=100", finance.token).json()["data"]
+        mine = "entered", f"key:{finance.key_id}"  # others' stand there, too
+        return [each for each in found if (each["register"], each["actor"]) == mine]
+
+    assert patiently(entered)
+    back = stack.post(FOR + "/withdraw", {"pool": "embed"}, finance.token)
+    assert back.status_code == 200
+    contracts = stack.get("/v1/organization/contracts", finance.token).json()["data"]
+    assert {c["pool"]: c["usd_per_hour"] for c in contracts}["embed"] == "3.500000000000"
+
+
+@pytest.mark.parametrize(
+    ("given", "param", "words"),
+    [
+        ({"pool": "none"}, "pool", "there is no pool"),
+        ({"usd_per_hour": "0"}, "usd_per_hour", "more than 0"),
+        ({"usd_per_hour": "-1"}, "usd_per_hour", "more than 0"),
+        ({"usd_per_hour": "1e-13"}, "usd_per_hour", "whole number of pico-USD"),
+        ({"usd_per_hour": "NaN"}, None, ""),
+        ({"ops_usd_per_hour": "2000000"}, "ops_usd_per_hour", "at most"),
+        ({"ops_hours_per_week": "-1"}, "ops_hours_per_week", "from 0 to"),
+        ({"since": "2020-01-01"}, "since", "has begun: leave `since` out"),
+        ({"since": "2226-11-01"}, "since", "more than 10 years away"),
+        ({"since": "9999-12-31"}, "since", "more than 10 years away"),
+        ({"since": "soon"}, "since", ""),
+        ({"source": ""}, "source", ""),
+    ],
+)
+def test_what_is_no_rate_names_its_member(stack, finance, given, param, words) -> None:
+    whole = {"pool": "main", "usd_per_hour": "3", "source": "s", **given}
+    answer = stack.post(FOR, whole, finance.token)
+    error = answer.json()["error"]
+    assert (answer.status_code, words in error["message"]) == (400, True)
+    assert param in (None, error["param"])
+
+
+def test_who_may_only_look_changes_nothing(stack) -> None:
+    looks = stack.key("looks", scopes=("contracts",)).token
+    assert stack.get(FOR, looks).status_code == 200
+    given = {"pool": "main", "usd_per_hour": "9", "source": "s"}
+    assert stack.post(FOR, given, looks).status_code == 403
+
+
+def test_pools_on_one_machine_bear_its_rate_to_the_unit(place) -> None:
+    rates_enter.work(place, Entering("a", "s", usd_per_hour=Decimal(1)))
+    rates = read_rates(place.ledger)
+    assert rates == {"a": 666_666_666_667, "b": 333_333_333_333, "c": None}
+
+
+def test_what_is_left_out_stays(place) -> None:
+    rates_enter.work(place, Entering("c", "s", usd_per_hour=Decimal(2)))
+    rates_enter.work(
+        place, Entering("c", "t", ops_hours_per_week=Decimal(3), ops_usd_per_hour=Decimal(80))
+    )
+    terms = pools(place)["c"]["in_force"]
+    assert (terms["usd_per_hour"], terms["ops_hours_per_week"]) == ("2.000000000000", 3)
+
+
+def test_a_rate_of_a_later_day_is_to_come(place) -> None:
+    day = datetime.fromtimestamp(NOW_US / 1e6, UTC).date() + timedelta(days=3)
+    rates_enter.work(place, Entering("c", "s", usd_per_hour=Decimal(2), since=day))
+    shown = pools(place)["c"]
+    assert (shown["in_force"]["usd_per_hour"], len(shown["to_come"])) == (None, 1)
+    assert read_rates(place.ledger)["c"] is None
+    rates_withdraw.work(place, Withdrawing("c"))
+    assert pools(place)["c"]["to_come"] == []
+    with pytest.raises(Refused, match="no rate is entered"):
+        rates_withdraw.work(place, Withdrawing("c"))

@@ -1,0 +1,40 @@
+"""Each verb is described by what it is given."""
+
+from typing import Annotated
+
+import msgspec
+
+from gateway.control.admin.routes import described
+from gateway.control.admin.verb import PREFIX, Verb
+from gateway.control.operations import OPERATIONS
+
+
+class Given(msgspec.Struct, forbid_unknown_fields=True):
+    name: Annotated[str, msgspec.Meta(description="whose")]
+    limit: Annotated[int, msgspec.Meta(ge=1, le=9)] = 3
+
+
+def verb(method: str) -> Verb[Given]:
+    return Verb("x", method, "/x", "usage", None, "An x", Given, lambda place, given: {})
+
+
+def test_a_query_is_described_member_by_member() -> None:
+    name, limit = described(verb("GET"))["parameters"]
+    assert (name["name"], name["in"], name["required"]) == ("name", "query", True)
+    assert name["schema"]["description"] == "whose"
+    assert (limit["required"], limit["schema"]["maximum"]) == (False, 9)
+
+
+def test_a_body_has_no_other_members() -> None:
+    body = described(verb("POST"))["requestBody"]["content"]["application/json"]["schema"]
+    assert (body["required"], body["additionalProperties"]) == (["name"], False)
+
+
+def test_all_of_them_are_in_the_openapi_document(stack) -> None:
+    paths = stack.get("/openapi.json").json()["paths"]
+    for one in OPERATIONS:
+        operation = paths[PREFIX + one.path][one.method.lower()]
+        assert (operation["operationId"], operation["summary"]) == (one.name, one.summary)
+        assert operation["security"]
+        assert {"200", "4XX", "5XX"} <= set(operation["responses"])
+    assert "$ref" not in str({path: paths[path] for path in paths if path.startswith(PREFIX)})

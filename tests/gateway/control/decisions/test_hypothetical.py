@@ -1,0 +1,76 @@
+"""A supposed request: planned as a real one, against the running host's state, and never sent."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from backends.base import Call
+from backends.errors import Unreachable
+from gateway.cli.books import prices_of
+from gateway.config.settings import parse
+from gateway.control.decisions.hypothetical import Nobody, Question, explain
+from ledger.overrides import DISABLED, NOTHING, Override, store_override
+from router.reasons import Reason
+from router.types import Decision
+
+
+def test_beside_a_running_host_it_sees_what_a_request_would(stack) -> None:
+    before = stack.booked(), len(stack.entries("engine"))
+    prices = prices_of(stack.settings, stack.reader)
+
+    def supposed(model: str) -> Decision | None:
+        return explain(stack.settings, Question(model, "search", 100, 50), stack.reader, prices)
+
+    decision = supposed("chat")
+    assert decision is not None
+    assert decision.order[0].candidate.name == "pool:main/0"
+    assert {verdict.candidate.name for verdict in decision.verdicts} == {"pool:main/0", "alpha/m"}
+    assert (len(stack.rows()), len(stack.entries("engine"))) == before
+    alias = supposed("gpt-4o")
+    assert alias is not None
+    assert alias.order[0].candidate.name == "pool:main/0"
+    assert supposed("nothing") is None
+
+
+def test_what_an_operator_holds_over_the_policies_is_heeded(stack, patiently) -> None:
+    prices = prices_of(stack.settings, stack.reader)
+
+    def chosen() -> str | None:
+        question = Question("chat", "search", 100, 50)
+        decision = explain(stack.settings, question, stack.reader, prices)
+        assert decision is not None
+        return None if decision.chosen is None else decision.chosen.candidate.name
+
+    assert chosen() == "pool:main/0"
+    given = Override(0, "target:pool:main", DISABLED, None, 1, "ann", None)
+    store_override(stack.database, given)
+    try:
+        assert chosen() == "alpha/m"
+    finally:
+        store_override(stack.database, replace(given, says=NOTHING))
+    assert chosen() == "pool:main/0"
+
+
+def test_without_a_host_engines_are_unknown_and_nothing_is_made(tmp_path: Path) -> None:
+    text = f"""
+    state_dir: {tmp_path / "state"}
+    models: {{m: {{targets: ["pool:a", "openai/gpt-4o-mini"], compare_with: [x]}}}}
+    pools:
+      a: {{engine: {{kind: simulated, model: x, replicas: 1}}, gpu: {{type: H200}}}}
+    providers: {{openai: {{}}}}
+    """
+    settings = parse(text, name="t")
+    decision = explain(settings, Question("m", "t", 10, 5), None, prices_of(settings, None))
+    assert decision is not None
+    assert list(tmp_path.iterdir()) == []
+    reasons = {verdict.candidate.name: verdict.reason for verdict in decision.verdicts}
+    assert reasons["pool:a/0"] is not Reason.CHEAPEST
+    assert all(verdict.candidate.name != "pool:a/0" for verdict in decision.order)
+
+
+def test_nothing_is_ever_sent() -> None:
+    with pytest.raises(Unreachable):
+        asyncio.run(Nobody().open(Call("/chat/completions", b"{}", stream=False)))
+    asyncio.run(Nobody().aclose())

@@ -1,0 +1,371 @@
+"""Freezing: dead reckoning plus foreign load, stale state unknown, bounds that bound."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gateway.clock import Clock
+from gateway.fleet.candidates import (
+    OUTPUT_BOUND_TOKENS,
+    Candidates,
+    Frozen,
+    api_bound_pusd,
+    own_bound_pusd,
+)
+from gateway.fleet.fleet import Target
+from gateway.fleet.output_cap import LEAST_TOKENS
+from gateway.fleet.prefixes import Prefixes
+from gateway.fleet.sightings import HEARD_LIMIT_S, engine_state
+from gateway.fleet.slots import Board
+from gateway.table_layout import HEALTHS, EngineCell, LoadCell, SequenceCell, TableLayout
+from ledger.prices.book import Price, PriceBook, Terms, rates_from
+from ledger.prices.modellimits import ModelLimits
+from router.decide import decide
+from router.prompts import Beginning
+from router.reasons import Reason
+from router.request_kinds import Kind
+from router.types import Health, OutputMoments, Policy, Request
+
+NOW_S = 50.0
+PUBLISHED = {
+    EngineCell.HEALTH: float(HEALTHS.index("healthy")),
+    EngineCell.KV_CAPACITY_TOKENS: 2944.0,
+    EngineCell.KV_BLOCK_TOKENS: 128.0,
+    EngineCell.A_S: 0.01,
+    EngineCell.B_S: 0.001,
+    EngineCell.C_S: 1e-6,
+    EngineCell.D_S: 1e-4,
+    EngineCell.CONTEXT_TOKENS: 2048.0,
+    EngineCell.UPDATED_S: NOW_S - 1.0,
+}
+
+
+@pytest.fixture
+def board(tmp_path: Path):
+    board = Board(tmp_path / "board", TableLayout(workers=2, engines=("pool:a/0",), apis=("x/m",)))
+    board.publish(0, PUBLISHED)
+    yield board
+    board.close()
+
+
+def target(*, own: bool, rate: int | None = 3600 * 10**9) -> Target:
+    return Target(
+        name="pool:a/0" if own else "x/m",
+        own=own,
+        pool="a" if own else None,
+        provider=None if own else "x",
+        upstream_model="m",
+        simulated=False,
+        backend=None,  # type: ignore[arg-type]  # freezing never calls it
+        row=0,
+        features=frozenset(),
+        kinds=frozenset(Kind),
+        context_tokens=None,
+        accepts_salt=True,
+        rate_pusd_per_hour=rate,
+    )
+
+
+def request(max_tokens: int | None = 100) -> Request:
+    return Request(
+        kind=Kind.CHAT,
+        model="chat",
+        prompt_tokens=200,
+        prompt_tokens_bound=300,
+        max_tokens=max_tokens,
+        output=OutputMoments(count=50, mean=80.0, mean_square=7000.0, p95=150.0),
+    )
+
+
+def state(board: Board, now_s: float = NOW_S):
+    return engine_state(board.published(0), board.loads(0), now_s, 10.0, life=board.life(0))
+
+
+def test_an_engine_that_is_left_alone_counts_as_down(board: Board) -> None:
+    asked = []
+
+    def shunned(row: int, loads, now_s: float) -> bool:
+        asked.append((row, len(loads), now_s))
+        return bool(len(asked) % 2)
+
+    candidates = Candidates(board, PriceBook([]), stale_s=10.0, shunned=shunned)
+    clock = Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15)
+
+    def health():
+        (own,) = candidates.freeze(
+            [target(own=True)], request(), [], rooms_pusd=[None], ceiling_pusd=None, clock=clock
+        )
+        return own.candidate.engine.health
+
+    assert [health(), health()] == [Health.DOWN, Health.HEALTHY]
+    assert asked == [(0, len(LoadCell), NOW_S)] * 2
+
+
+def test_residents_are_looked_at_when_it_is_crowded(board: Board) -> None:
+    candidates = Candidates(board, PriceBook([]), stale_s=10.0)
+    clock = Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15)
+    row, place = board.load_row(0, 0), board.resident_row(0, 0, 0)
+    board.cells[place + SequenceCell.HELD_TOKENS] = 200.0
+    board.cells[place + SequenceCell.FINAL_TOKENS] = 1400.0
+    board.cells[place + SequenceCell.HEARD_S] = NOW_S
+
+    def residents(promised: float):
+        board.cells[row + LoadCell.PROMISED_TOKENS] = promised
+        (own,) = candidates.freeze(
+            [target(own=True)], request(), [], rooms_pusd=[None], ceiling_pusd=None, clock=clock
+        )
+        return own.candidate.engine.residents
+
+    assert residents(1472.0) == ()
+    assert residents(1480.0) == ((200.0, 1400.0, 0.0),)  # more than half of 2944
+    board.cells[place + SequenceCell.HEARD_S] = NOW_S - HEARD_LIMIT_S - 0.01
+    assert residents(1480.0) == ()  # not heard of lately: all of its promise counts
+
+
+def test_the_context_of_an_engine_that_was_never_met_refuses_nothing(board: Board) -> None:
+    """It is down, which passes; that a prompt is too long for it, nobody can tell."""
+    candidates = Candidates(board, PriceBook([]), stale_s=10.0)
+    clock = Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15)
+    asked = request(max_tokens=100_000)
+
+    def reason(**changes: int) -> Reason:
+        place = replace(target(own=True), **changes)
+        (own,) = candidates.freeze(
+            [place], asked, [], rooms_pusd=[None], ceiling_pusd=None, clock=clock
+        )
+        return decide(asked, Policy("p"), [own.candidate]).reason
+
+    assert reason() is Reason.CONTEXT  # 2048 tokens, as it says itself
+    board.publish(0, {EngineCell.HEALTH: float(HEALTHS.index("down"))})
+    assert reason() is Reason.CONTEXT  # and as it said
+    board.publish(0, {EngineCell.CONTEXT_TOKENS: 0.0})
+    assert reason() is Reason.UNHEALTHY
+    assert reason(context_tokens=4096) is Reason.CONTEXT  # the configuration knows
+    board.publish(0, {EngineCell.HEALTH: float(HEALTHS.index("healthy"))})
+    assert reason() is Reason.CONTEXT
+
+
+def test_the_bound_of_an_own_request_grows_with_its_output(board: Board) -> None:
+    engine = state(board)
+    small = own_bound_pusd(target(own=True), engine, request(), 10)
+    large = own_bound_pusd(target(own=True), engine, request(), 1000)
+    assert 0 < small < large
+    assert own_bound_pusd(target(own=True, rate=None), engine, request(), 10) == 0
+
+
+def test_an_unpriced_api_stays_unpriced(board: Board) -> None:
+    candidates = Candidates(board, PriceBook([]), stale_s=10.0)
+    clock = Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15)
+    own, api = candidates.freeze(
+        [target(own=True), target(own=False)],
+        request(),
+        ["x/m"],
+        rooms_pusd=[7, None],
+        ceiling_pusd=None,
+        clock=clock,
+    )
+    assert (api.candidate.expected_pusd, api.candidate.bound_pusd) == (None, None)
+    assert (own.candidate.expected_pusd, own.candidate.avoided_pusd) == (0, 0)
+    assert (own.candidate.budget_room_pusd, api.candidate.budget_room_pusd) == (7, None)
+    assert own.candidate.context_tokens == 2048
+    assert own.candidate.internal
+    assert not api.candidate.internal
+
+
+def price(output_pusd: int = 600_000, input_pusd: int = 150_000) -> Price:
+    rates = rates_from({"input": input_pusd, "output": output_pusd})
+    return Price(1, "x/m", "test", 0, Terms(rates))
+
+
+def frozen_within(
+    board: Board, room: int | None, ceiling: int | None, asked: Request, listed: Price
+) -> tuple[Frozen, ...]:
+    limits = {"x/m": ModelLimits(16_384, 128_000)}
+    return Candidates(board, PriceBook([listed]), stale_s=10.0, limits=limits).freeze(
+        [target(own=True), target(own=False)],
+        asked,
+        [],
+        rooms_pusd=[room, room],
+        ceiling_pusd=ceiling,
+        clock=Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15),
+    )
+
+
+MONEY = st.none() | st.integers(0, 10**12)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])  # the board is only read
+@given(
+    room=MONEY,
+    ceiling=MONEY,
+    prompt=st.integers(1, 1500),
+    n=st.integers(1, 8),
+    rates=st.tuples(st.integers(0, 10**8), st.integers(0, 10**8)),
+)
+def test_no_open_ended_hold_exceeds_the_room(board: Board, room, ceiling, prompt, n, rates) -> None:
+    """What the filters let through is held for no more than is there, and sent with that cap."""
+    open_ended = replace(request(None), prompt_tokens=prompt, prompt_tokens_bound=4 * prompt, n=n)
+    listed = price(*rates)
+    found = frozen_within(board, room, ceiling, open_ended, listed)
+    policy = Policy("p", max_cost_pusd=ceiling, kv_headroom_floor=None)
+    decision = decide(open_ended, policy, [one.candidate for one in found])
+    money = min((limit for limit in (room, ceiling) if limit is not None), default=None)
+    own, api = found
+    bounds = {
+        own: lambda tokens: own_bound_pusd(own.target, state(board), open_ended, tokens),
+        api: lambda tokens: api_bound_pusd(listed, open_ended, tokens),
+    }
+    for verdict in decision.order:
+        one = own if verdict.candidate.internal else api
+        cap, bound = verdict.candidate.output_cap, verdict.candidate.bound_pusd
+        if money is None:
+            assert cap is None
+            continue
+        assert bound <= money
+        limit = api_limit(open_ended) if one is api else own.open_end.limit_tokens
+        if cap is None:
+            assert one is own, "an API is always told"
+            assert bound == bounds[own](own.candidate.context_tokens)
+        else:
+            assert min(LEAST_TOKENS, limit) <= cap <= limit
+            assert bound == bounds[one](cap)
+            assert cap == limit or bounds[one](cap + 1) > money, "no shorter than it must be"
+    for one in found:
+        if one.candidate.name not in {verdict.candidate.name for verdict in decision.order}:
+            assert one.candidate.bound_pusd > money
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    room=MONEY,
+    prompt=st.integers(1, 1500),
+    n=st.integers(1, 8),
+    max_tokens=st.none() | st.integers(1, 20_000),
+    mean=st.floats(0, 30_000),
+    rates=st.tuples(st.integers(0, 10**8), st.integers(0, 10**8)),
+)
+def test_no_more_is_expected_than_may_be_charged(
+    board: Board, room, prompt, n, max_tokens, mean, rates
+) -> None:
+    """Answers are learned from requests of other limits than this one's."""
+    learned = OutputMoments(count=50, mean=mean, mean_square=2 * mean**2, p95=2 * mean)
+    asked = replace(
+        request(max_tokens), prompt_tokens=prompt, prompt_tokens_bound=4 * prompt, n=n,
+        output=learned,
+    )  # fmt: skip
+    listed = price(*rates)
+    _, api = frozen_within(board, room, None, asked, listed)
+    assert api.candidate.expected_pusd <= api.candidate.bound_pusd
+    shorter = api.within(api.candidate.bound_pusd // 2)
+    assert shorter is None or shorter.candidate.expected_pusd <= shorter.candidate.bound_pusd
+
+
+@pytest.mark.parametrize(("max_tokens", "output"), [(None, 240), (100, 240), (80, 240), (30, 90)])
+def test_a_request_is_worth_what_its_limit_lets_it_use(
+    board: Board, max_tokens: int | None, output: int
+) -> None:
+    """Its API would charge, and an own engine saves, the shorter of mean and limit, n times."""
+    asked = replace(request(max_tokens), n=3)
+    own, api = Candidates(board, PriceBook([price()]), stale_s=10.0).freeze(
+        [target(own=True), target(own=False)],
+        asked,
+        ["x/m"],
+        rooms_pusd=[None, None],
+        ceiling_pusd=None,
+        clock=Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15),
+    )
+    worth = 200 * 150_000 + output * 600_000
+    assert (own.candidate.avoided_pusd, api.candidate.expected_pusd) == (worth, worth)
+
+
+def api_limit(asked: Request) -> int:
+    return min(16_384, 128_000 - asked.prompt_tokens_bound)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(first=st.integers(0, 10**10), left=st.integers(0, 10**10))
+def test_a_smaller_room_makes_a_shorter_answer(board: Board, first: int, left: int) -> None:
+    _, api = frozen_within(board, first, None, request(None), price())
+    shorter = api.within(left)
+    least = api_bound_pusd(price(), request(None), LEAST_TOKENS)
+    assert (shorter is None) == (left < least)
+    if shorter is not None:
+        assert shorter.candidate.bound_pusd <= left
+        assert shorter.candidate.output_cap >= LEAST_TOKENS
+        assert shorter.candidate.bound_pusd == api_bound_pusd(
+            price(), request(None), shorter.candidate.output_cap
+        )
+
+
+def test_a_limit_of_the_clients_own_is_never_changed(board: Board) -> None:
+    for one in frozen_within(board, 10, 10, request(9000), price()):
+        assert one.candidate.output_cap is None
+        assert one.within(10**12) is None
+    _, api = frozen_within(board, 10, None, request(9000), price())
+    assert api.candidate.bound_pusd == api_bound_pusd(price(), request(9000), 9000)
+
+
+def test_a_model_whose_limit_nobody_stated_gets_a_moderate_one(board: Board) -> None:
+    listed = replace_price("x/other")
+    _, api = frozen_within(board, 10**12, None, request(None), listed)
+    assert api.candidate.bound_pusd is None  # the target's price is another's
+    unknown = Candidates(board, PriceBook([price()]), stale_s=10.0).freeze(
+        [target(own=False)],
+        request(None),
+        [],
+        rooms_pusd=[10**12],
+        ceiling_pusd=None,
+        clock=Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15),
+    )
+    assert unknown[0].candidate.output_cap == OUTPUT_BOUND_TOKENS
+
+
+def replace_price(name: str) -> Price:
+    return msgspec.structs.replace(price(), name=name)
+
+
+def test_a_price_counts_from_its_first_instant_on_and_backwards(board: Board) -> None:
+    """Prices are remembered while none changes."""
+    dearer = msgspec.structs.replace(
+        price(600_000, 300_000), version=2, effective_from_us=10**15, effective_until_us=10**15 + 5
+    )
+    candidates = Candidates(board, PriceBook([price(), dearer]), stale_s=10.0)
+    found = []
+    for at_us in (10**15 - 1, 10**15, 10**15 + 4, 10**15 + 5, 10**15 - 1):
+        (api,) = candidates.freeze(
+            [target(own=False)],
+            request(),
+            ["x/m", "x/none"],
+            rooms_pusd=[None],
+            ceiling_pusd=None,
+            clock=Clock(now_s=lambda: NOW_S, wall_us=lambda at_us=at_us: at_us),
+        )
+        assert candidates.comparators(["x/m", "x/none"], at_us) == (
+            () if api.price is None else (api.price,)
+        )
+        found.append(api.price and api.price.version)
+    assert found == [1, 2, 2, None, 1]
+
+
+def test_of_a_beginning_that_was_sent_there_as_much_counts_as_is_found(tmp_path, board) -> None:
+    prefixes = Prefixes(tmp_path / "prefixes", board)
+    candidates = Candidates(board, PriceBook([]), stale_s=10.0, prefixes=prefixes)
+    clock = Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15)
+    beginning = Beginning(tuple(range(1000, 1004)), ahead=0, whole=2048)  # half of the prompt
+    asked = replace(request(), beginning=beginning)
+
+    def hit(trust: float) -> tuple[int, int]:
+        board.publish(0, {EngineCell.PREFIX_TRUST: trust})
+        (own,) = candidates.freeze(
+            [target(own=True)], asked, [], rooms_pusd=[None], ceiling_pusd=None, clock=clock
+        )
+        return own.prefix_tokens, own.candidate.engine.prefix_hit_tokens
+
+    assert hit(1.0) == (0, 0)  # nothing was sent
+    prefixes.sent(0, beginning.marks, 1.0)
+    assert [hit(trust) for trust in (1.0, 0.5, 0.0)] == [(100, 100), (100, 50), (100, 0)]
+    prefixes.close()

@@ -1,0 +1,50 @@
+"""Searches and tools with fees of their own are seen; an application's own tools are none."""
+
+import json
+
+import pytest
+
+from gateway.http.body import open_members
+from gateway.kinds.hosted_tools import asked_by
+
+FUNCTION = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
+
+
+def found(**members) -> str | None:
+    return asked_by(open_members(json.dumps(members).encode()))
+
+
+@pytest.mark.parametrize(
+    ("members", "name"),
+    [
+        ({"web_search_options": {}}, "web_search_options"),
+        ({"web_search_options": {"search_context_size": "high"}}, "web_search_options"),
+        ({"search_parameters": {"mode": "on"}}, "search_parameters"),
+        ({"plugins": [{"id": "web"}]}, "plugins"),
+        ({"tools": [{"type": "web_search_20250305", "name": "web_search"}]}, "tools"),
+        ({"tools": [FUNCTION, {"type": "code_interpreter"}]}, "tools"),
+        ({"tools": [5, {"type": "web_search"}]}, "tools"),
+        ({"tools": {"type": "web_search"}}, "tools"),
+    ],
+)
+def test_what_has_a_fee_is_seen(members, name) -> None:
+    assert found(**members) == name
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {},
+        {"web_search_options": None, "plugins": [], "tools": None},
+        {"tools": [FUNCTION, {"type": "custom", "custom": {"name": "c"}}]},
+        {"tools": [{"function": {"name": "f"}}, {"type": None}]},
+        {"tools": "none"},
+        {"tools": []},
+    ],
+)
+def test_an_applications_own_tools_have_none(members) -> None:
+    assert found(**members) is None
+
+
+def test_escapes_hide_nothing() -> None:
+    assert asked_by(open_members(b'{"tools":[{"typ\\u0065":"web\\u005fsearch"}]}')) == "tools"

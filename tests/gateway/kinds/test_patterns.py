@@ -1,0 +1,74 @@
+"""How often a pattern repeats, read off it in no more time than its length."""
+
+import time
+
+import pytest
+
+from gateway.kinds.patterns import (
+    longest_repeat,
+    patterns,
+    repeated,
+    repeats_groups,
+    within,
+    without_quoted,
+)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "times"),
+    [
+        ("abc", 1),
+        ("a{3}b{4}", 4),
+        ("(a{3}b{4}){5}", 20),
+        ("((a{3}){4}b){5}c{50}", 60),
+        ("(a{3}){2}(b{7}){1,2}", 14),
+        ("a{2}{3}", 6),
+        ("(?:a{3}){4}", 12),
+        ("((a{9})?){9}", 81),
+        (r"\({5}a{2}", 5),
+        (r"[({9}\]]{4}", 4),
+        ("a{,7}|b{8,}", 8),
+        ("a{ 5 , 9 }", 9),
+        ("a{}", 1),
+        ("(a{3}", 3),
+        ("a)){3}", 3),
+        (f"a{{{'9' * 5000}}}", 10**9),
+    ],
+)
+def test_repeats_of_repeats_multiply(pattern: str, times: int) -> None:
+    assert repeated(pattern) == times
+
+
+def test_without_groups_the_largest_is_all_of_it() -> None:
+    assert longest_repeat("^[a-z]{1,64}@[a-z]{63}$") == 64
+    assert longest_repeat("{}{,}") == longest_repeat("abc") == 1
+    assert not repeats_groups(r"(\d{2}:)*\d{2}")
+    assert repeats_groups("(a{9}) {9}")
+    assert repeats_groups("((a{9})?){9}")
+    assert repeats_groups("a{9}{9}")
+
+
+def test_what_a_grammar_quotes_means_itself() -> None:
+    assert without_quoted('root ::= "{900}" ("b\\""{3}){4}') == "root ::= q (q{3}){4}"
+
+
+def test_names_are_patterns_where_a_schema_says_so() -> None:
+    assert list(patterns(b'{"pattern": "a", "title": "pattern"}')) == ["a"]
+    assert {"a{2}", "b"} <= set(patterns(b'{"patternProperties":{"a{2}":{"x":"y"},"b":{}}}'))
+
+
+def test_schemas_in_texts_are_found() -> None:
+    text = b'{"json": " {\\"pattern\\": \\"a\\"}", "schema": "none", "x": "{}"}'
+    assert list(within(text)) == [b'{"pattern": "a"}']
+    assert list(within(b'"{}"')) == [b"{}"]
+
+
+@pytest.mark.parametrize("text", ["[", "{", "(", "{9", "a{", '"', "\\", "[^]", "{1,"])
+def test_nothing_holds_up_who_reads_it(text: str) -> None:
+    """256 KiB, the longest that is taken: what went back and forth would take hours."""
+    began_s = time.process_time()
+    for long in (text * (262_144 // len(text)), "{" + "9" * 262_144):
+        repeats_groups(without_quoted(long))
+        longest_repeat(long)
+        repeated(long)
+    assert time.process_time() - began_s < 5

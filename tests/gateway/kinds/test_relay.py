@@ -1,0 +1,375 @@
+import json
+from itertools import pairwise
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from backends.errors import BadAnswer, ServerError, UpstreamBroken
+from backends.sse import EVENT_LIMIT_BYTES
+from gateway.kinds.relay import ByteRelay, EventRelay, error_event, parse_answer
+
+DONE = b"data: [DONE]\n\n"
+PREFIX = '{"id":"c-1","object":"chat.completion.chunk","created":1,"model":"m","choices":['
+
+
+def event(delta: str, *, finish: str | None = None, index: int = 0, tail: str = "") -> bytes:
+    end = json.dumps(finish)
+    return (
+        f'data: {PREFIX}{{"index":{index},"delta":{delta},"finish_reason":{end}}}]{tail}}}\n\n'
+    ).encode()
+
+
+def usage(prompt: int, output: int, more: str = "") -> str:
+    return (
+        f',"usage":{{"prompt_tokens":{prompt},"total_tokens":{prompt + output},'
+        f'"completion_tokens":{output}{more}}}'
+    )
+
+
+def said(text: str) -> str:
+    return json.dumps({"content": text}, ensure_ascii=False, separators=(",", ":"))
+
+
+ROLE = '{"role":"assistant","content":""}'
+FINAL = f"data: {PREFIX}]{usage(9, 3, chr(44) + chr(34) + 'x' + chr(34) + ':{}')}}}\n\n".encode()
+
+
+def engine_stream() -> list[bytes]:
+    """What vLLM sends when running usage is asked for."""
+    return [
+        event(ROLE, tail=usage(9, 0) + ',"prompt_token_ids":null'),
+        event(said("é"), tail=usage(9, 1)),
+        event(said(' "usage":{'), tail=usage(9, 2)),
+        event(said("!"), finish="stop", tail=usage(9, 3)),
+        FINAL,
+        DONE,
+    ]
+
+
+def plain_stream() -> list[bytes]:
+    """The same answer to a client that asked for nothing."""
+    return [
+        event(ROLE, tail=',"prompt_token_ids":null'),
+        event(said("é")),
+        event(said(' "usage":{')),
+        event(said("!"), finish="stop"),
+        DONE,
+    ]
+
+
+def test_an_engine_stream_looks_as_if_nobody_had_asked_for_usage():
+    relay, out = EventRelay(True), []
+    out = [relay.feed(piece) for piece in engine_stream()]
+    assert out[:3] == plain_stream()[:3]
+    assert out[3:] == [b"", b"", b""]
+    assert relay.finish() == b"".join(plain_stream()[3:])
+    assert relay.usage == {
+        "prompt_tokens": 9, "total_tokens": 12, "completion_tokens": 3, "x": {},
+    }  # fmt: skip
+    assert (relay.usage_final, relay.finish_reason, relay.complete) == (True, "stop", True)
+    assert (relay.first_content, relay.content_events) == (True, 3)
+
+
+def test_the_final_usage_stays_for_a_client_that_asked():
+    relay = EventRelay(False)
+    sent = b"".join(map(relay.feed, engine_stream())) + relay.finish()
+    assert sent == b"".join([*plain_stream()[:4], FINAL, DONE])
+
+
+def test_running_usage_stays_for_a_client_that_asked_for_it():
+    relay = EventRelay(False, keep_running=True)
+    sent = b"".join(map(relay.feed, engine_stream())) + relay.finish()
+    assert sent == b"".join(engine_stream())
+
+
+def test_usage_so_far_is_known_when_a_client_leaves():
+    relay = EventRelay(True)
+    for piece in engine_stream()[:3]:
+        relay.feed(piece)
+    assert (relay.usage["completion_tokens"], relay.usage_final) == (2, False)
+    assert not relay.ended
+
+
+@pytest.mark.parametrize("kind", [EventRelay, ByteRelay])
+def test_one_segment_with_everything_lets_only_content_go(kind):
+    relay = kind(True)
+    out = relay.feed(b"".join(engine_stream()))
+    assert b"!" not in out
+    assert b"DONE" not in out
+    assert out.count(b"data:") == 3
+    assert relay.finish().endswith(b"[DONE]\n\n")
+
+
+def test_half_of_the_ending_does_not_leak():
+    relay = ByteRelay(True)
+    ending = event(said("!"), finish="stop")
+    assert relay.feed(event(said("a")) + ending[:40]) == event(said("a"))
+    assert relay.feed(ending[40:]) == b""
+
+
+def test_an_api_stream_goes_on_untouched_but_for_the_chunk_nobody_asked_for():
+    stream = [
+        b": OPENROUTER PROCESSING\n\n",
+        event(ROLE, tail=',"usage":null'),
+        event(said("a"), tail=',"usage":null'),
+        event("{}", finish="stop", tail=',"usage":null'),
+        FINAL,
+        DONE,
+    ]
+    relay = ByteRelay(True)
+    out = [relay.feed(piece) for piece in stream]
+    assert out == [*stream[:3], b"", b"", b""]
+    assert relay.finish() == stream[3] + DONE
+    assert (relay.usage["completion_tokens"], relay.usage_final) == (3, True)
+    shown = ByteRelay(False)
+    assert b"".join(map(shown.feed, stream)) + shown.finish() == b"".join(stream)
+
+
+def test_usage_beside_the_finish_is_final_and_hidden_like_its_chunk():
+    plain, told = event("{}", finish="stop"), event("{}", finish="stop", tail=usage(5, 6))
+    for hide, shown in ((True, plain), (False, told)):
+        relay = ByteRelay(hide)
+        sent = b"".join(map(relay.feed, [event(said("a")), told, DONE]))
+        assert sent + relay.finish() == event(said("a")) + shown + DONE
+        assert (relay.usage_final, relay.usage["completion_tokens"]) == (True, 6)
+
+
+def test_an_api_that_reports_usage_all_along_is_not_bunched():
+    relay = ByteRelay(True)
+    piece = event(said("a"), tail=usage(5, 1))
+    assert relay.feed(piece) == event(said("a"))
+    assert ByteRelay(False).feed(piece) == piece
+    assert (relay.usage["completion_tokens"], relay.usage_final) == (1, False)
+
+
+def test_tool_calls_leave_delta_by_delta():
+    relay = EventRelay(True)
+    for number in range(5):
+        call = f'{{"tool_calls":[{{"index":0,"function":{{"arguments":"{number}"}}}}]}}'
+        assert relay.feed(event(call, tail=usage(9, number))) == event(call)
+    assert relay.content_events == 5
+
+
+def test_with_several_choices_only_the_last_finish_waits():
+    relay = EventRelay(True, choices=2, n=2)
+    steps = [
+        event(said("a"), tail=usage(9, 1)),
+        event(said("b"), index=1, tail=usage(9, 1)),
+        event(said("c"), finish="stop", tail=usage(9, 2)),
+        event(said("d"), index=1, tail=usage(9, 2)),
+    ]
+    assert all(relay.feed(step) for step in steps)
+    assert relay.usage == {"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13}
+    assert not relay.ended
+    assert relay.feed(event(said("e"), index=1, finish="length", tail=usage(9, 3))) == b""
+    assert relay.ended
+    assert relay.usage["completion_tokens"] == 5
+
+
+def test_several_prompts_add_their_inputs():
+    relay = EventRelay(True, choices=4, n=2)
+    for index, prompt in enumerate([9, 9, 30, 30]):
+        relay.feed(event(said("a"), index=index, tail=usage(prompt, 1)))
+    assert relay.usage["prompt_tokens"] == 39
+
+
+def test_what_follows_done_is_dropped():
+    relay = ByteRelay(False)
+    relay.feed(event(said("a"), finish="stop") + DONE + event(said("evil")))
+    assert relay.feed(event(said("evil"))) == b""
+    assert b"evil" not in relay.finish()
+
+
+@pytest.mark.parametrize("streams", [plain_stream()[:3], [], [b": hello\n\n"]])
+def test_an_end_without_an_ending_is_an_error(streams):
+    relay = EventRelay(True)
+    for piece in streams:
+        relay.feed(piece)
+    with pytest.raises((UpstreamBroken, BadAnswer)):
+        relay.check_end()
+    with pytest.raises((UpstreamBroken, BadAnswer)):
+        relay.finish()
+
+
+@pytest.mark.parametrize("kind", [ByteRelay, EventRelay])
+def test_an_end_after_the_finish_is_none_and_gets_its_last_word(kind):
+    relay, ending = kind(True), event(said("a"), finish="stop")
+    assert relay.feed(ending) == b""
+    relay.check_end()
+    assert relay.ended
+    assert not relay.complete
+    assert relay.finish() == ending + DONE
+
+
+GARBAGE = {
+    "html": b"<html><body>\n\n502 Bad Gateway\n\n",
+    "bad json": b'data: {"choices":[\n\n',
+    "a bare value": b"data: 17\n\n",
+    "invalid UTF-8": b'data: {"choices":[{"delta":{"content":"\xff"}}]}\n\n',
+    "an endless line": b"data: " + b"x" * EVENT_LIMIT_BYTES,
+    "nested without end": b'data: {"choices":' + b"[" * 250_000 + b"]" * 250_000 + b"}\n\n",
+}
+
+
+@pytest.mark.parametrize("name", GARBAGE)
+@pytest.mark.parametrize("kind", [EventRelay, ByteRelay])
+def test_garbage_breaks_the_stream_but_not_what_came_before(kind, name):
+    with pytest.raises((BadAnswer, UpstreamBroken)):
+        kind(True).feed(GARBAGE[name])
+    late = kind(True)
+    good = event(said("a"))
+    assert late.feed(good) == good
+    with pytest.raises(UpstreamBroken):
+        late.feed(GARBAGE[name])
+    together = kind(True)
+    assert together.feed(good + GARBAGE[name]) == good
+    for call in (together.check_end, together.finish, lambda: together.feed(DONE)):
+        with pytest.raises(UpstreamBroken):
+            call()
+
+
+@pytest.mark.parametrize("value", [b"-1", b"1e300", b'"7"', b"null", b"[1]"])
+def test_odd_usage_is_passed_to_the_ledger_as_it_is(value):
+    relay = ByteRelay(True)
+    relay.feed(b'data: {"choices":[],"usage":{"prompt_tokens":' + value + b"}}\n\n" + DONE)
+    assert relay.usage == {"prompt_tokens": json.loads(value)}
+
+
+def test_the_last_usage_of_several_counts():
+    relay = ByteRelay(True)
+    relay.feed(FINAL + FINAL.replace(b'_tokens":3', b'_tokens":4') + DONE)
+    assert relay.usage["completion_tokens"] == 4
+
+
+def test_an_error_event_is_translated():
+    error = b'data: {"error":{"message":"secret prompt","code":"overloaded"}}\n\n'
+    relay = EventRelay(True)
+    with pytest.raises(ServerError, match="overloaded") as caught:
+        relay.feed(error + DONE)
+    assert "secret" not in str(caught.value)
+    late = EventRelay(True)
+    assert late.feed(event(said("a")) + error + DONE) == event(said("a"))
+    with pytest.raises(UpstreamBroken):
+        late.check_end()
+
+
+def test_an_ending_that_never_ends_is_bounded():
+    relay = ByteRelay(True)
+    relay.feed(event(said("a"), finish="stop"))
+    with pytest.raises(UpstreamBroken):
+        relay.feed(event(said("x" * 60_000)) * 100)
+
+
+def test_the_error_event_is_one_event_with_all_members():
+    raw = error_event('it "broke"\n', "server_error", "upstream_error")
+    assert raw.startswith(b"data: {")
+    assert raw.endswith(b"}\n\n")
+    assert json.loads(raw[6:]) == {
+        "error": {
+            "message": 'it "broke"\n', "type": "server_error",
+            "param": None, "code": "upstream_error",
+        }
+    }  # fmt: skip
+
+
+def test_the_last_tier_that_a_stream_names_is_kept():
+    relay = ByteRelay(hide_usage=False)
+    relay.feed(b'data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\n')
+    assert relay.tier is None
+    for tier in (b'"auto"', b'"priority"', b"null"):
+        relay.feed(b'data: {"choices":[],"service_tier":' + tier + b"}\n\n")
+    assert relay.tier == "priority"
+
+
+def test_the_words_of_a_stream_are_bounded_and_printable():
+    relay = ByteRelay(hide_usage=False)
+    relay.feed(b'data: {"choices":[{"index":0,"finish_reason":"a\\u0000b"}]}\n\n')
+    relay.feed(b'data: {"choices":[],"service_tier":"' + b"x" * 70_000 + b'"}\n\n')
+    assert (relay.finish_reason, relay.tier) == ("a?b", "x" * 64)
+
+
+def test_a_whole_answer_is_read_without_a_change():
+    body = b'{"choices":[{"finish_reason":"stop"}],"usage":{"prompt_tokens":3}}'
+    assert parse_answer(body) == ({"prompt_tokens": 3}, "stop", None)
+
+
+TEXTS = st.lists(st.text(min_size=1, max_size=8) | st.just('"usage":{"x":1}'), max_size=6)
+
+
+@given(TEXTS, st.sampled_from([b"\n", b"\r\n", b"\r"]), st.lists(st.integers(0, 9999), max_size=9))
+@example([], b"\r\n", [384])  # between the CR and the LF that end the hidden usage event
+def test_any_split_relays_the_same_bytes(texts, end, cuts):
+    shown, wired = [b": comment\n\n"], [b": comment\n\n"]
+    for number, text in enumerate(texts):
+        shown.append(event(said(text)))
+        wired.append(event(said(text), tail=usage(9, number)))
+    shown += [event("{}", finish="stop"), DONE]
+    wired += [event("{}", finish="stop", tail=usage(9, 9)), FINAL, DONE]
+    raw = b"".join(wired).replace(b"\n", end)
+    places = sorted({cut % (len(raw) + 1) for cut in cuts} | {0, len(raw)})
+    relay = EventRelay(True)
+    early = b"".join(relay.feed(raw[a:b]) for a, b in pairwise(places))
+    assert early == b"".join(shown[:-2]).replace(b"\n", end)
+    assert early + relay.finish() == b"".join(shown).replace(b"\n", end)
+    assert (relay.content_events, relay.usage["completion_tokens"]) == (len(texts), 3)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        b'data: {"object":"error","message":"boom","type":"ServerError","code":500}\n\n',
+        b'data: {"type":"error","message":"boom"}\n\n',
+        b'event: error\ndata: {"message":"boom"}\n\n',
+        b'event:error\r\ndata: {"message":"boom"}\r\n\r\n',
+    ],
+)
+@pytest.mark.parametrize("kind", [EventRelay, ByteRelay])
+def test_an_error_is_one_in_whatever_words(kind, told):
+    """Before it was relayed, and the answer booked as finished."""
+    with pytest.raises(ServerError):
+        kind(True).feed(told + DONE)
+    begun = kind(True)
+    assert begun.feed(event(said("a")) + told + DONE) == event(said("a"))
+    with pytest.raises(UpstreamBroken):
+        begun.check_end()
+
+
+def test_what_else_has_no_choices_goes_on():
+    relay = ByteRelay(True)
+    for other in (b'data: {"type":"ping"}\n\n', b'event: errors\ndata: {"a":1}\n\n'):
+        assert relay.feed(other) == other
+
+
+@pytest.mark.parametrize("stream", [DONE, FINAL + DONE, b": hi\n\n" + DONE])
+def test_an_ending_alone_is_no_answer(stream):
+    relay = ByteRelay(True)
+    relay.feed(stream)
+    with pytest.raises((BadAnswer, UpstreamBroken)):
+        relay.finish()
+
+
+EMPTY = [b"data:\n\n", b"data: \n\n", b"event: ping\ndata:\n\n", b"data:\r\ndata: \r\n\r\n"]
+
+
+@pytest.mark.parametrize("empty", EMPTY)
+@pytest.mark.parametrize("kind", [EventRelay, ByteRelay])
+def test_empty_data_keeps_a_connection_alive_and_is_not_passed_on(kind, empty):
+    """It was taken for a broken answer; OpenAI's SDKs look for JSON in it, and raise."""
+    relay, end = kind(True), event("{}", finish="stop") + DONE
+    parts = [empty, event(said("a")), empty, end, empty]
+    assert b"".join(map(relay.feed, parts)) == event(said("a"))
+    assert relay.finish() == end
+
+
+def test_an_error_without_a_word_is_one():
+    with pytest.raises(ServerError):
+        ByteRelay(True).feed(b"event: error\ndata:\n\n")
+
+
+@pytest.mark.parametrize("kind", [EventRelay, ByteRelay])
+def test_a_character_over_two_chunks_goes_on_as_it_came(kind):
+    relay = kind(True)
+    halves = [event('{"content":"\\ud83d"}'), event('{"content":"\\ude00"}')]
+    assert [relay.feed(half) for half in halves] == halves
+    assert relay.content_events == 2

@@ -1,0 +1,72 @@
+"""Few bytes that are work at every token are refused with their limit; what is usual is not."""
+
+import json
+
+import pytest
+
+from gateway.errors import RequestError
+from gateway.http.body import open_members
+from gateway.kinds import request_checks
+from gateway.kinds.request_checks import REFUSED, check
+
+
+def asked(**members) -> None:
+    check(open_members(json.dumps(members).encode()))
+
+
+@pytest.mark.parametrize(
+    ("members", "words"),
+    [
+        ({"stop": ["x"] * 65}, "65 texts; one request may have 64"),
+        ({"stop": "x" * 1025}, "1024 characters"),
+        ({"stop": ["x", "x" * 1025]}, "1024 characters"),
+        ({"stop": 5}, "must be a string"),
+        ({"stop": False}, "must be a string"),
+        ({"stop": [1]}, "Expected `str`"),
+        ({"stop_token_ids": [1] * 1025}, "1025 entries; one request may have 1024"),
+        ({"allowed_token_ids": [1] * 1025}, "may have 1024"),
+        ({"logit_bias": {str(one): 1 for one in range(1025)}}, "may have 1024"),
+        ({"logit_bias": [[one, 1] for one in range(1025)]}, "may have 1024"),
+        ({"logit_bias": "all"}, "Expected `array`"),
+        ({"bad_words": ["x"] * 129}, "may have 128"),
+        ({"logprob_token_ids": [1] * 129}, "may have 128"),
+        ({"token_ids_logprob": [1] * 129}, "may have 128"),
+        ({"repetition_detection": {"max_pattern_size": 129}}, "patterns of 128 tokens"),
+        ({"repetition_detection": {"max_pattern_size": "9"}}, "patterns of 128 tokens"),
+        ({"repetition_detection": [5]}, "Expected `object`"),
+    ],
+)
+def test_too_much_is_refused_with_its_limit(members, words) -> None:
+    with pytest.raises(RequestError, match=words) as refused:
+        asked(**members)
+    assert (refused.value.row.status, refused.value.param) == (400, next(iter(members)))
+
+
+@pytest.mark.parametrize("name", sorted(REFUSED))
+@pytest.mark.parametrize("value", [True, 1, "x", ["x"], {"a": 1}, -1])
+def test_what_leaves_the_terms_is_refused_by_name(name, value) -> None:
+    with pytest.raises(RequestError, match=f"`{name}` is not taken") as refused:
+        asked(**{name: value})
+    assert (refused.value.row.status, refused.value.param) == (400, name)
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"stop": ["x"] * 64, "stop_token_ids": [1] * 1024, "bad_words": ["x"] * 128},
+        {"stop": "x" * 1024, "logit_bias": {str(one): 1 for one in range(1024)}},
+        {"stop": None, "logit_bias": None, "repetition_detection": None},
+        {"stop": []},
+        {"repetition_detection": {"max_pattern_size": 20, "min_count": 3}},
+        dict.fromkeys(REFUSED),
+        dict.fromkeys(REFUSED, False),
+    ],
+)
+def test_what_is_usual_is_not(members) -> None:
+    asked(**members)
+
+
+def test_without_the_look_all_of_it_would_go_on(monkeypatch) -> None:
+    """The negative control."""
+    monkeypatch.setattr(request_checks, "_LOOKED_AT", frozenset())
+    asked(stop=["x"] * 10_000, use_beam_search=True, bad_words=["x"] * 10_000)

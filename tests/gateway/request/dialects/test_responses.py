@@ -1,0 +1,181 @@
+"""A request of the Responses API as a chat request: renamed, left out, passed on and refused."""
+
+import json
+
+import pytest
+
+from gateway.errors import RequestError, body
+from gateway.http.body import open_members
+from gateway.kinds.chat import read_chat
+from gateway.request.dialects.responses import RESPONSES
+
+ASK = {"model": "m", "input": "hi"}
+HEARD = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
+TOOL = {"type": "function", "name": "look", "parameters": SCHEMA, "strict": True}
+FUNCTION = {"name": "look", "parameters": SCHEMA, "strict": True}
+
+
+def members(**asked: object):
+    return open_members(json.dumps({**ASK, **asked}).encode())
+
+
+def heard(**asked: object) -> dict:
+    found = RESPONSES.hear(members(**asked))
+    read_chat(found.members, max_n=8, session=None)  # chat takes it
+    return {name: json.loads(bytes(value)) for name, value in found.members.items()}
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({}, {}),
+        ({"max_output_tokens": 9}, {"max_tokens": 9}),
+        ({"temperature": 0.5, "user": "u"}, {"temperature": 0.5, "user": "u"}),
+        ({"stream": True}, {"stream": True, "stream_options": {"include_usage": True}}),
+        ({"stream_options": {"include_obfuscation": False}}, {}),
+        ({"store": False, "background": False, "previous_response_id": None}, {}),
+        ({"metadata": {"a": "b"}, "include": ["reasoning.encrypted_content"]}, {}),
+        ({"truncation": "disabled"}, {}),
+        ({"tools": [TOOL]}, {"tools": [{"type": "function", "function": FUNCTION}]}),
+        (
+            {"tools": [TOOL], "tool_choice": "required", "parallel_tool_calls": False},
+            {
+                "tools": [{"type": "function", "function": FUNCTION}],
+                "tool_choice": "required",
+                "parallel_tool_calls": False,
+            },
+        ),
+        (
+            {"tools": [TOOL], "tool_choice": {"type": "function", "name": "look"}},
+            {
+                "tools": [{"type": "function", "function": FUNCTION}],
+                "tool_choice": {"type": "function", "function": {"name": "look"}},
+            },
+        ),
+        ({"tools": [], "tool_choice": "auto"}, {}),
+        ({"text": {"format": {"type": "text"}}}, {}),
+        (
+            {"text": {"format": {"type": "json_object"}, "verbosity": "low"}},
+            {"response_format": {"type": "json_object"}, "verbosity": "low"},
+        ),
+        (
+            {"text": {"format": {"type": "json_schema", "name": "a", "schema": SCHEMA}}},
+            {
+                "response_format": {
+                    "type": "json_schema",
+                    "json_schema": {"name": "a", "schema": SCHEMA},
+                }
+            },
+        ),
+        (
+            {"reasoning": {"effort": "low", "summary": "auto"}},
+            {"reasoning_effort": "low"},
+        ),
+    ],
+)
+def test_members(asked: dict, expected: dict) -> None:
+    assert heard(**asked) == {**HEARD, **expected}
+
+
+@pytest.mark.parametrize(
+    ("asked", "place"),
+    [
+        ({"store": True}, "store"),
+        ({"previous_response_id": "resp_1"}, "previous_response_id"),
+        ({"conversation": "conv_1"}, "conversation"),
+        ({"background": True}, "background"),
+        ({"prompt": {"id": "p"}}, "prompt"),
+        ({"truncation": "auto"}, "truncation"),
+        ({"top_logprobs": 2}, "top_logprobs"),
+        ({"include": ["message.output_text.logprobs"]}, "include[0]"),
+        ({"n": 2}, "n"),
+        ({"messages": [{}]}, "messages"),
+        ({"max_tokens": 5}, "max_tokens"),
+        ({"tools": [{"type": "web_search"}]}, "tools[0]"),
+        ({"tools": [{"type": "function"}]}, "tools[0].name"),
+        ({"tools": [TOOL], "tool_choice": {"type": "mcp"}}, "tool_choice"),
+        ({"text": {"format": {"type": "yaml"}}}, "text.format.type"),
+        ({"reasoning": {"effort": 5}}, "reasoning.effort"),
+        ({"instructions": ["x"]}, "instructions"),
+        ({"input": None}, "input"),
+    ],
+)
+def test_refused(asked: dict, place: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        heard(**asked)
+    assert caught.value.row.status == 400
+    assert caught.value.param == place
+
+
+def test_an_answer_repeats_what_was_asked() -> None:
+    asked = {"tools": [TOOL], "max_output_tokens": 5, "metadata": {"a": "b"}, "temperature": None}
+    found = RESPONSES.hear(members(**asked, prompt_cache_key="k"))
+    assert found.session == "k"
+    answer = json.loads(found.voice("req_1", 7).whole(b"{}"))
+    assert {name: answer[name] for name in asked} == asked
+    assert (answer["created_at"], answer["tool_choice"], answer["store"]) == (7, "auto", False)
+
+
+@pytest.mark.parametrize(
+    ("param", "told"),
+    [
+        ("messages", "input"),
+        ("messages[3].content", "input"),
+        ("max_completion_tokens", "max_output_tokens"),
+        ("response_format", "text.format"),
+        ("tools[0].name", "tools[0].name"),
+        (None, None),
+    ],
+)
+def test_errors_keep_their_shape_and_name_what_was_sent(param: str | None, told: str) -> None:
+    error = RequestError("unsupported", f"Leave `{param}` out.", param=param)
+    document = json.loads(RESPONSES.refusal(body(error), 400, "req_1"))["error"]
+    assert set(document) == {"message", "type", "param", "code"}
+    assert (document["param"], document["code"]) == (told, "unsupported_parameter")
+    if param in ("messages", "response_format"):
+        assert document["message"] == f"Leave `{told}` out."
+
+
+def test_no_header_is_missing() -> None:
+    assert list(RESPONSES.headers("req_1")) == []
+    assert not RESPONSES.counts
+
+
+SPACE = {"type": "namespace", "name": "crew", "description": "Helpers", "tools": [TOOL]}
+
+
+def test_functions_of_a_namespace_have_it_in_their_name() -> None:
+    told = heard(tools=[SPACE, TOOL])["tools"]
+    assert [one["function"]["name"] for one in told] == ["crew__look", "look"]
+    call = {"type": "function_call", "call_id": "c", "arguments": "{}", "name": "look"}
+    output = {"type": "function_call_output", "call_id": "c", "output": "seen"}
+    turns = heard(input=[{"role": "user", "content": "hi"}, {**call, "namespace": "crew"}, output])
+    assert turns["messages"][1]["tool_calls"][0]["function"]["name"] == "crew__look"
+
+
+def test_their_calls_are_told_with_it() -> None:
+    voice = RESPONSES.hear(members(tools=[SPACE, TOOL])).voice("req_1", 0)
+    calls = [
+        {"id": str(place), "type": "function", "function": {"name": name, "arguments": "{}"}}
+        for place, name in enumerate(("crew__look", "look"))
+    ]
+    message = {"role": "assistant", "content": None, "tool_calls": calls}
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
+    answer = json.loads(voice.whole(json.dumps({"model": "m", "choices": [choice]}).encode()))
+    first, second = answer["output"]
+    assert (first["name"], first["namespace"]) == ("look", "crew")
+    assert (second["name"], "namespace" in second) == ("look", False)
+
+
+def test_a_search_beside_functions_is_left_out() -> None:
+    told = heard(tools=[TOOL, {"type": "web_search"}])["tools"]
+    assert [one["function"]["name"] for one in told] == ["look"]
+    with pytest.raises(RequestError, match=r"tools\[1\]"):
+        heard(tools=[TOOL, {"type": "file_search"}])
+
+
+@pytest.mark.parametrize("tools", [{}, "", [{"type": "namespace", "name": "a"}], [1]])
+def test_tools_are_a_list_of_objects(tools: object) -> None:
+    with pytest.raises(RequestError, match="tools"):
+        heard(tools=tools)

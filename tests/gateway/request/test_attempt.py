@@ -1,0 +1,95 @@
+"""One try: its id, its tokens on the board, and what is known when it is cut."""
+
+import weakref
+from types import SimpleNamespace
+
+from gateway.fleet.gap_counts import PACE_BOUNDS_S
+from gateway.request.attempt import TELL_S, Attempt, Tries
+
+
+class Flight:
+    def __init__(self) -> None:
+        self.grown: list[int] = []
+        self.firsts = 0
+
+    def first_token(self, now_s) -> None:
+        self.firsts += 1
+
+    def grew(self, tokens: int) -> None:
+        self.grown.append(tokens)
+
+
+class Plan:
+    """What `Tries` and `Attempt` know of one."""
+
+    request_id = "req_1"
+
+    def __init__(self, order) -> None:
+        self.decision = SimpleNamespace(order=tuple(order))
+
+    def of_one(self, verdict) -> "Plan":
+        return Plan([verdict])
+
+
+def attempt(flight: Flight | None = None) -> Attempt:
+    step = SimpleNamespace(frozen=SimpleNamespace(target=SimpleNamespace(own=True)))
+    return Attempt(SimpleNamespace(request_id="req_1"), step, 2, 1.0, holds=(), flight=flight)
+
+
+def test_it_is_named_after_its_request() -> None:
+    assert attempt().id == "req_1.2"
+    assert attempt().own
+
+
+def test_content_moves_times_and_promises() -> None:
+    flight = Flight()
+    one = attempt(flight)
+    one.saw(2.0, 1)
+    one.saw(3.0, 4)
+    assert (one.first_token_s, one.last_token_s, one.events) == (2.0, 3.0, 4)
+    assert flight.grown == [1, 3]
+    attempt().saw(2.0, 1)  # an API's attempt has nothing on the board
+
+
+def test_gaps_between_arrivals_are_counted_by_their_length() -> None:
+    one = attempt()
+    assert (one.gaps, one.decode_s) == (None, 0.0)
+    for now_s in (2.0, 2.0005, 2.0305, 2.0605, 9.0605):
+        one.saw(now_s, 1)
+    assert one.gaps is not None
+    counted = {bound: n for bound, n in zip((*PACE_BOUNDS_S, None), one.gaps, strict=True) if n}
+    assert counted == {0.001: 1, 0.05: 2, None: 1}
+    assert one.decode_s == 9.0605 - 2.0
+
+
+def test_the_board_hears_of_the_first_chunk_at_once_and_of_others_together() -> None:
+    flight = Flight()
+    one = attempt(flight)
+    for place in range(9):
+        one.saw(2.0 + place * 0.3 * TELL_S, place + 1)
+    assert flight.firsts == 3
+    assert flight.grown == [1, 4, 4]
+    assert one.events == 9
+    assert one.last_token_s == 2.0 + 8 * 0.3 * TELL_S
+
+
+def test_what_was_not_chosen_is_let_go_when_the_answer_begins() -> None:
+    """Whoever failed before it has the others still: the control."""
+    verdicts = [Flight() for _ in range(3)]  # anything that can be watched
+    watched = [weakref.ref(verdict) for verdict in verdicts]
+    tries = Tries(Plan(verdicts))
+    step = SimpleNamespace(verdict=tries.next(), frozen=None)
+    assert step.verdict is verdicts[0]
+    one = Attempt(tries.plan, step, 1, 1.0, holds=(), tries=tries)
+    del verdicts
+    assert [ref() is None for ref in watched] == [False, False, False]
+    one.begins()
+    assert [ref() is None for ref in watched] == [False, True, True]
+    assert tries.next() is None
+    assert one.plan is tries.plan
+
+
+def test_candidates_are_tried_in_their_order() -> None:
+    verdicts = [SimpleNamespace(name=name) for name in "abc"]
+    tries = Tries(Plan(verdicts))
+    assert [tries.next() for _ in range(4)] == [*verdicts, None]

@@ -1,0 +1,412 @@
+"""What attempts cost: tiers of providers, engine time, and work that a client walked away from."""
+
+from functools import partial
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.kinds.outcome import Outcome
+from gateway.request.attempt import Attempt
+from gateway.request.charging import TIER_LIMIT
+from gateway.request.charging import charge as charge_by
+from ledger.accounts import provisional_charge_pusd
+from ledger.journals.records import Tokens
+from ledger.prices.book import Price, Schedule, Terms, rates_from
+from router.estimates import TokenRatio
+from router.request_kinds import Kind
+from router.types import StepModel
+
+USAGE = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
+STEP = StepModel(a_s=0.004, b_s=0.001, c_s=1e-8, d_s=1e-4, t0_s=0.05)
+RATE = 3_600_000_000_007
+PRICE = Price(
+    version=1,
+    name="openai/x",
+    book="test",
+    effective_from_us=0,
+    terms=Terms(
+        rates_from({"input": 20, "output": 40}),
+        (
+            Schedule("flex", 0, rates_from({"input": 10, "output": 20})),
+            Schedule("priority", 0, rates_from({"input": 40, "output": 80})),
+        ),
+    ),
+)
+
+
+charge = partial(charge_by, ratio=TokenRatio())
+
+
+def api(outcome, price=PRICE, **more):
+    return charge(attempt(own=False, price=price, **more), outcome, now_s=12.0)
+
+
+def attempt(*, own=True, price=None, stream=False, max_tokens=None, verdict=None, events=0, **more):
+    """Dispatched at 10 s to an engine that predicted 100 ms and then 5 ms a token."""
+    engine = SimpleNamespace(step=STEP, step_feedback=1.0, kv_capacity_tokens=10_000)
+    target = SimpleNamespace(own=own, rate_pusd_per_hour=RATE if own else None)
+    frozen = SimpleNamespace(
+        target=target,
+        price=price,
+        candidate=SimpleNamespace(
+            engine=engine if own else None, bound_pusd=0, output_cap=more.get("output_cap")
+        ),
+        open_end=more.get("open_end"),
+    )
+    plan = SimpleNamespace(
+        request_id="r",
+        request=SimpleNamespace(
+            kind=more.get("kind", Kind.CHAT),
+            prompt_tokens=500,
+            prompt_tokens_bound=2000,
+            n=more.get("n", 1),
+            max_tokens=max_tokens,
+        ),
+        learning_key=("m", "t"),
+        asked=SimpleNamespace(stream=stream),
+    )
+    seen = verdict or SimpleNamespace(ttft_ms=100.0, tpot_ms=5.0)
+    made = Attempt(plan, SimpleNamespace(frozen=frozen, verdict=seen), 1, 10.0, holds=())
+    made.events = events
+    frozen.candidate.bound_pusd = more.get("bound_pusd", 0)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("answered", "inside", "tier", "cost", "unknown"),
+    [
+        (None, None, None, 2400, False),
+        ("default", None, "standard", 2400, False),
+        ("flex", None, "flex", 1200, False),
+        ("priority", None, "priority", 4800, False),
+        (None, "priority", "priority", 4800, False),  # Anthropic says it in its usage
+        ("flex", "standard", "flex", 1200, False),
+        ("scale", None, "scale", 2400, True),
+        ("x" * 99, None, "x" * TIER_LIMIT, 2400, True),
+        (None, 7, None, 2400, False),
+    ],
+)
+def test_an_api_is_booked_at_the_tier_that_its_answer_names(answered, inside, tier, cost, unknown):
+    usage = USAGE if inside is None else {**USAGE, "service_tier": inside}
+    found = api(Outcome("finished", 200, usage, usage_final=True, tier=answered))
+    assert (found.tier, found.cost_pusd, found.unknown_tier) == (tier, cost, unknown)
+    assert found.basis == "reported"
+
+
+def test_a_tier_beside_the_usage_is_printable():
+    usage = {**USAGE, "service_tier": "a\0b" + "x" * 70_000}
+    assert api(Outcome("finished", 200, usage, usage_final=True)).tier == "a?b" + "x" * 29
+
+
+def test_without_a_price_the_tier_is_kept_and_nothing_is_free():
+    found = api(Outcome("finished", 200, USAGE, usage_final=True, tier="flex"), price=None)
+    assert (found.tier, found.cost_pusd, found.unknown_tier) == ("flex", None, False)
+
+
+def test_an_own_engine_has_no_tiers():
+    outcome = Outcome("finished", 200, USAGE, usage_final=True, tier="flex")
+    found = charge(attempt(), outcome, now_s=12.0)
+    assert (found.tier, found.unknown_tier) == (None, False)
+    assert found.cost_pusd == provisional_charge_pusd(found.engine_us, RATE, 1)
+
+
+GONE = Outcome("client_gone", 499)
+
+
+def test_an_answer_in_one_piece_that_is_given_up_pays_for_the_engines_time():
+    found = charge(attempt(), GONE, now_s=11.1)
+    tokens = (1.1 - 0.1) / 0.005
+    expected_s = (
+        500 * STEP.d_s
+        + tokens * STEP.b_s
+        + (STEP.c_s + STEP.a_s / 10_000) * (tokens * 500 + tokens**2 / 2)
+    )
+    assert found.engine_us == round(expected_s * 1e6)
+    assert found.cost_pusd == provisional_charge_pusd(found.engine_us, RATE, 1) > 0
+    assert (found.tokens, found.basis) == (Tokens(input=500), "estimated")
+
+
+def test_before_the_first_token_is_due_only_its_part_of_the_prefill_is_charged():
+    found = charge(attempt(), GONE, now_s=10.05)
+    assert found.engine_us == round(500 * STEP.d_s / 2 * 1e6)
+    assert (found.tokens, found.basis) == (Tokens(), "estimated")
+
+
+@pytest.mark.parametrize(("passed_s", "part"), [(0.05, 0.5), (0.1, 1.0), (1.1, 1.0)])
+def test_a_stream_left_before_it_says_anything_pays_for_what_was_read(passed_s, part):
+    """Or long prompts would be read for nothing, over and over, under a hard budget."""
+    found = charge(attempt(stream=True), GONE, now_s=10.0 + passed_s)
+    assert found.engine_us == round(500 * STEP.d_s * part * 1e6)
+    assert found.cost_pusd == provisional_charge_pusd(found.engine_us, RATE, 1) > 0
+    assert (found.tokens, found.basis) == (Tokens(), "estimated")
+
+
+def test_no_more_is_charged_than_the_answer_could_have_been_long():
+    short = charge(attempt(max_tokens=10), GONE, now_s=11.1)
+    assert 0 < short.engine_us < charge(attempt(), GONE, now_s=11.1).engine_us
+    assert short.engine_us == charge(attempt(max_tokens=10), GONE, now_s=60.0).engine_us
+
+
+def test_nor_more_than_was_held():
+    assert charge(attempt(bound_pusd=9), GONE, now_s=60.0).cost_pusd == 9
+
+
+@pytest.mark.parametrize(
+    ("outcome", "more"),
+    [
+        (Outcome("timeout", 504, error="head_timeout"), {}),  # the engine's fault
+        (Outcome("upstream_error", 502, error="server_error"), {}),
+        (Outcome("rejected", 503, error="overloaded", billable=False), {}),
+    ],
+)
+def test_what_nobody_got_and_nobody_gave_up_is_not_charged(outcome, more):
+    found = charge(attempt(**more), outcome, now_s=11.1)
+    assert (found.tokens, found.engine_us, found.cost_pusd) == (Tokens(), 0, 0)
+
+
+def test_a_stream_that_is_left_holds_its_last_usage():
+    outcome = Outcome("client_gone", 499, USAGE)
+    found = charge(attempt(stream=True, events=9), outcome, now_s=60.0)
+    assert (found.tokens, found.basis) == (Tokens(input=100, output=10), "continuous")
+
+
+def test_our_own_deadline_ends_an_answer_as_a_client_does():
+    ended = Outcome("timeout", 499)
+    assert charge(attempt(), ended, now_s=11.1) == charge(attempt(), GONE, now_s=11.1)
+
+
+def test_without_a_rate_the_time_is_kept_and_nothing_is_free():
+    left = attempt()
+    left.step.frozen.target.rate_pusd_per_hour = None
+    found = charge(left, GONE, now_s=11.1)
+    assert (found.cost_pusd, found.engine_us > 0) == (None, True)
+
+
+@given(
+    passed_s=st.floats(0.0, 1000.0),
+    ttft_ms=st.none() | st.floats(0.001, 10_000.0),
+    tpot_ms=st.none() | st.floats(0.0, 1000.0),
+    max_tokens=st.none() | st.integers(0, 100_000),
+    longer_s=st.floats(0.0, 100.0),
+)
+def test_engine_time_never_exceeds_the_time_that_passed(
+    passed_s, ttft_ms, tpot_ms, max_tokens, longer_s
+):
+    verdict = SimpleNamespace(ttft_ms=ttft_ms, tpot_ms=tpot_ms)
+    costs = []
+    for now_s in (10.0 + passed_s, 10.0 + passed_s + longer_s):
+        left = attempt(verdict=verdict, max_tokens=max_tokens)
+        found = charge(left, GONE, now_s=now_s)
+        assert 0 <= found.engine_us <= round((now_s - 10.0) * 1e6)
+        assert isinstance(found.cost_pusd, int)
+        costs.append(found.cost_pusd)
+    assert costs[0] <= costs[1], "who stays longer never pays less"
+
+
+def whole(text, usage=None, status="finished", **more):
+    body = msgspec.json.encode(
+        {"id": "x" * 99, "choices": [{"message": {"role": "assistant", "content": text}}]}
+    )
+    return Outcome(status, 200, usage, usage_final=True, answer=body, **more)
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        GONE,
+        Outcome("timeout", 499),
+        Outcome("timeout", 504, error="head_timeout"),
+        Outcome("timeout", 504, error="idle_timeout"),
+        Outcome("upstream_error", 502, error="upstream_broken"),
+        Outcome("upstream_error", 502, error="bad_answer"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("asked", "output"),
+    [
+        ({"max_tokens": 300}, 300),
+        ({"max_tokens": 300, "n": 8}, 2400),
+        ({"output_cap": 70}, 70),
+        ({"open_end": SimpleNamespace(limit_tokens=9000)}, 9000),
+        ({"max_tokens": 2**31 - 1, "n": 8}, 100_000_000),
+        ({"max_tokens": 0}, 0),  # an embedding
+    ],
+)
+def test_an_apis_answer_in_one_piece_that_was_given_up_is_booked_at_its_bound(
+    outcome, asked, output
+):
+    """Nobody saw a token, and the provider may have generated all of them."""
+    found = api(outcome, **asked)
+    assert (found.tokens, found.basis) == (Tokens(input=2000, output=output), "bound")
+    assert found.cost_pusd == 2000 * 20 + output * 40
+
+
+@pytest.mark.parametrize(
+    ("outcome", "tokens"),
+    [
+        (Outcome("upstream_error", 502, error="server_error"), Tokens(input=500)),
+        (Outcome("upstream_error", 502, error="unreachable", billable=False), Tokens()),
+        (Outcome("rejected", 429, error="overloaded", billable=False), Tokens()),
+    ],
+)
+def test_an_api_that_said_it_did_nothing_is_not_booked_at_the_bound(outcome, tokens):
+    found = api(outcome, max_tokens=300)
+    assert (found.tokens, found.basis) == (tokens, "estimated")
+
+
+@pytest.mark.parametrize(
+    ("said", "events", "more", "output"),
+    [
+        (1344, 125, {}, 336),  # an event carries several tokens
+        (1344, 213, {"n": 4}, 336),
+        (40, 25, {}, 25),  # and at least one
+        (0, 0, {}, 0),
+        (1344, 125, {"max_tokens": 200}, 200),  # never more than was asked for
+        (1344, 250, {"max_tokens": 200}, 250),
+    ],
+)
+def test_an_apis_stream_that_is_left_is_booked_by_its_text(said, events, more, output):
+    outcome = Outcome("client_gone", 499, said_bytes=said)
+    found = api(outcome, stream=True, events=events, **more)
+    assert (found.tokens, found.basis) == (Tokens(input=500, output=output), "estimated")
+
+
+def test_bytes_per_token_are_what_was_learned_but_never_more_than_the_prior():
+    outcome = Outcome("client_gone", 499, said_bytes=1000)
+    for bytes_per_token, output in ((2, 400), (100, 250)):
+        ratio = TokenRatio()
+        for _ in range(1000):
+            ratio.observe(("m", "t"), bytes_per_token * 1000, 1000)
+        left = attempt(own=False, price=PRICE, stream=True, events=9)
+        found = charge_by(left, outcome, ratio, now_s=12.0)
+        assert found.tokens.output >= output
+
+
+def test_running_usage_of_the_beginning_does_not_stand_for_the_rest():
+    usage = {"prompt_tokens": 100, "completion_tokens": 1}
+    outcome = Outcome("client_gone", 499, usage, said_bytes=400)
+    found = api(outcome, stream=True, events=50)
+    assert (found.tokens, found.basis) == (Tokens(input=500, output=100), "estimated")
+    found = api(Outcome("client_gone", 499, USAGE, said_bytes=400), stream=True, events=10)
+    assert (found.tokens.output, found.basis) == (10, "continuous")
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        None,
+        {},
+        {"prompt_tokens": 10, "completion_tokens": -5},
+        {"prompt_tokens": 10, "completion_tokens": 4.5},
+        {"prompt_tokens": 10, "completion_tokens": "many"},
+        {"prompt_tokens": 10, "completion_tokens": 10**12},
+        {"prompt_tokens": 10, "completion_tokens": 0},
+        {"prompt_tokens": 10},
+    ],
+)
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_finished_answer_without_usable_usage_is_estimated_from_its_text(usage, stream):
+    outcome = whole("word " * 3600, usage)
+    if stream:
+        outcome = Outcome("finished", 200, usage, usage_final=True, said_bytes=18_000)
+    found = api(outcome, stream=stream, events=1, max_tokens=10_000)
+    assert (found.tokens, found.basis) == (Tokens(input=500, output=4500), "estimated")
+
+
+def test_a_finished_answer_that_says_nothing_is_one_token_and_reported_usage_stands():
+    assert api(whole("")).tokens == Tokens(input=500, output=1)
+    found = api(whole("word " * 3600, USAGE))
+    assert (found.tokens.output, found.basis) == (10, "reported")
+
+
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize(
+    ("change", "disputed", "output"),
+    [
+        ({}, False, 10),
+        ({"completion_tokens": 4000}, True, 20),
+        ({"completion_tokens": -1}, True, None),
+        ({"completion_tokens": "7"}, True, None),
+        ({"total_tokens": 1}, True, None),
+    ],
+)
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_cannot_be_is_disputed_and_booked_at_what_can(own, change, disputed, output, stream):
+    usage = {"prompt_tokens": 100, "completion_tokens": 10, **change}
+    outcome = whole("word " * 10, usage)
+    if stream:
+        outcome = Outcome("finished", 200, usage, usage_final=True, said_bytes=50)
+    asked = attempt(own=own, price=PRICE, stream=stream, max_tokens=20, events=9, bound_pusd=10**15)
+    found = charge(asked, outcome, now_s=12.0)
+    assert found.disputed is disputed
+    assert found.basis in ({"reported"} if not disputed else {"bound", "estimated"})
+    if output is not None:
+        assert found.tokens.output == output
+    assert found.tokens.output <= 20
+
+
+@pytest.mark.parametrize(
+    ("said", "count", "disputed"),
+    [(18_000, 10, True), (18_000, 0, True), (8, 900, True), (400, 100, False), (0, 1, False)],
+)
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_the_text_contradicts_is_disputed(said, count, disputed, stream):
+    usage = {"prompt_tokens": 10, "completion_tokens": count}
+    outcome = whole("x" * said, usage)
+    if stream:
+        outcome = Outcome("finished", 200, usage, usage_final=True, said_bytes=said)
+    found = api(outcome, stream=stream, events=1)
+    assert found.disputed is disputed
+    assert (found.tokens.output == count) is (count > 0), "its invoice will say the same"
+
+
+def test_a_running_figure_that_lags_and_usage_that_is_missing_are_no_dispute():
+    running = {"prompt_tokens": 100, "completion_tokens": 1}
+    for usage in (None, {}, running):
+        left = Outcome("client_gone", 499, usage, said_bytes=400)
+        assert not api(left, stream=True, events=50).disputed
+    assert not api(Outcome("finished", 200, None), stream=True, events=5).disputed
+
+
+def test_an_embedding_has_no_output():
+    body = b'{"data":[{"embedding":"AAAAAAAA"}]}'
+    usage = {"prompt_tokens": 10}
+    found = api(Outcome("finished", 200, usage, usage_final=True, answer=body), max_tokens=0)
+    assert (found.tokens, found.basis) == (Tokens(input=10), "reported")
+    found = api(Outcome("finished", 200, answer=body), max_tokens=0)
+    assert (found.tokens, found.basis) == (Tokens(input=500), "estimated")
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_an_embedding_is_not_read_for_words(monkeypatch, own):
+    """256 texts of 1,536 numbers held up every stream of the worker for 23 ms."""
+    read = []
+    monkeypatch.setattr(
+        "gateway.request.charging.said_in_answer", lambda body: read.append(body) or 0
+    )
+    usage = {"prompt_tokens": 10, "total_tokens": 10}
+    answer = Outcome("finished", 200, usage, usage_final=True, answer=b'{"data":[{}]}')
+    for kind in (Kind.EMBEDDING, Kind.CHAT):
+        asked = attempt(own=own, price=PRICE, kind=kind, max_tokens=0, events=1, bound_pusd=10**15)
+        found = charge(asked, answer, now_s=12.0)
+        assert (found.tokens, found.basis) == (Tokens(input=10), "reported")
+        assert len(read) == (kind is Kind.CHAT), "the control is read"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_own_engine_that_says_words_of_no_token_is_not_believed(stream):
+    """A last figure of zero, or one that came before the answer: it was free."""
+    usage = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
+    outcome = whole("word " * 10, usage)
+    if stream:
+        outcome = Outcome("finished", 200, usage, usage_final=True, said_bytes=50)
+    asked = attempt(stream=stream, events=9 if stream else 1, max_tokens=20, bound_pusd=10**15)
+    found = charge(asked, outcome, now_s=12.0)
+    assert (found.basis, found.disputed) == ("estimated", True)
+    assert found.tokens == Tokens(input=500, output=asked.events)
+    silent = whole("", usage) if not stream else Outcome("finished", 200, usage, usage_final=True)
+    asked = attempt(stream=stream, events=0, max_tokens=20, bound_pusd=10**15)
+    assert charge(asked, silent, now_s=12.0).basis == "reported"

@@ -1,0 +1,238 @@
+"""Promises on the board: taken once, moved at the first token, given back whatever happens."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.fleet.slots import Board
+from gateway.request.load_tracker import PIECE_S, Flight, Promise, Tightest
+from gateway.table_layout import LoadCell, TableLayout
+from router.feedback import pull
+from router.types import Slo, StepModel
+
+
+@pytest.fixture(scope="module")
+def board(tmp_path_factory: pytest.TempPathFactory):
+    path: Path = tmp_path_factory.mktemp("board") / "board"
+    board = Board(path, TableLayout(workers=1, engines=("pool:a/0",), apis=()))
+    yield board
+    board.close()
+
+
+def flight(board: Board) -> Flight:
+    return Flight(board, 0, 0, Promise(prompt_tokens=100, kv_tokens=256, sequences=2))
+
+
+def test_the_prompt_moves_from_the_queue_into_the_context(board: Board) -> None:
+    one = flight(board)
+    assert board.loads(0)[:4] == [2.0, 0.0, 100.0, 256.0]
+    one.first_token(1.0)
+    one.first_token(1.0)
+    one.grew(3)
+    assert board.loads(0)[:4] == [2.0, 103.0, 0.0, 256.0]
+    one.land()
+    assert board.loads(0)[:4] == [0.0, 0.0, 0.0, 0.0]
+
+
+@given(st.lists(st.sampled_from(["first", "grow", "land"]), max_size=12))
+def test_landing_leaves_nothing_behind(board: Board, events: list[str]) -> None:
+    one, other = flight(board), flight(board)
+    for event in events:
+        if event == "first":
+            one.first_token(1.0)
+        elif event == "grow":
+            one.grew(5)
+        else:
+            one.land()
+    one.land()
+    assert board.loads(0)[:4] == [2.0, 0.0, 100.0, 256.0]
+    other.land()
+    assert board.loads(0)[:4] == [0.0, 0.0, 0.0, 0.0]
+
+
+def test_the_pace_is_compared_with_the_model_at_the_mean_load(board: Board) -> None:
+    one, other = flight(board), flight(board)
+    one.first_token(1.0)
+    other.first_token(1.0)
+    model = StepModel(a_s=0.01, b_s=0.001, c_s=1e-5, d_s=1e-4, t0_s=0.0)
+    before = board.loads(0)
+    one.paced(model, observed_s=0.5, steps=10)
+    after = board.loads(0)
+    # Sequences: 4 at both ends; context: 100 at the first token of `one`, 200 at its end; the
+    # other's 100 prompt tokens were prefilled between.
+    predicted = 10 * (0.01 + 4 * 0.001 + 150 * 1e-5) + 100 * 1e-4
+    assert after[LoadCell.OBSERVED_STEP_S_TOTAL] - before[LoadCell.OBSERVED_STEP_S_TOTAL] == 0.5
+    assert after[LoadCell.PREDICTED_STEP_S_TOTAL] - before[LoadCell.PREDICTED_STEP_S_TOTAL] == (
+        pytest.approx(predicted)
+    )
+    one.paced(model, observed_s=0.5, steps=0)
+    assert board.loads(0)[LoadCell.OBSERVED_STEP_S_TOTAL] == after[LoadCell.OBSERVED_STEP_S_TOTAL]
+    one.land()
+    other.land()
+
+
+def test_a_stream_that_runs_tells_its_pace_in_pieces(board: Board) -> None:
+    """An engine that slows down is seen before its answers end, and nothing is told twice."""
+    model = StepModel(a_s=0.01, b_s=0.0, c_s=0.0, d_s=0.0, t0_s=0.0)
+    one = Flight(board, 0, 0, Promise(100, 256, 1, output_tokens=100, step=model))
+
+    sums = slice(LoadCell.OBSERVED_STEP_S_TOTAL, LoadCell.PREDICTED_STEP_S_TOTAL + 1)
+    before = board.loads(0)[sums]
+
+    def told() -> list[float]:
+        return [now - then for now, then in zip(board.loads(0)[sums], before, strict=True)]
+
+    one.first_token(1.0)
+    one.counted(100, 1, 1.0)
+    one.counted(100, 11, 1.0 + 0.8 * PIECE_S)
+    assert told() == [0.0, 0.0]
+    one.counted(100, 21, 1.0 + PIECE_S)
+    assert told() == pytest.approx([PIECE_S, 0.2])
+    one.counted(100, 22, 1.0 + 1.5 * PIECE_S)
+    assert told() == pytest.approx([PIECE_S, 0.2])
+    one.paced(model, observed_s=5.0, steps=50)
+    assert told() == pytest.approx([5.0, 0.5])
+    one.land()
+
+
+def test_the_queue_says_how_many_wait_and_since_when_its_head_is_read(board: Board) -> None:
+    def queue() -> list[float]:
+        loads = board.loads(0)
+        return [loads[LoadCell.QUEUED_SEQUENCES], loads[LoadCell.QUEUE_MOVED_S]]
+
+    def squares() -> float:
+        return board.loads(0)[LoadCell.QUEUED_SQUARES]
+
+    one = Flight(board, 0, 0, Promise(100, 256, 1, sent_s=5.0))
+    other = Flight(board, 0, 0, Promise(200, 256, 1, sent_s=6.0))
+    assert (queue(), squares()) == ([2.0, 5.0], 100.0**2 + 200.0**2)
+    one.first_token(7.0)
+    assert (queue(), squares()) == ([1.0, 7.0], 200.0**2)
+    other.land()
+    one.land()
+    assert (queue()[0], squares()) == (0.0, 0.0)
+    last = Flight(board, 0, 0, Promise(100, 256, 1, sent_s=9.0))
+    assert queue() == [1.0, 9.0]
+    last.land()
+
+
+JUDGED = slice(LoadCell.TTFT_PULL_TOTAL, LoadCell.MISSED_TOTAL + 1)
+
+
+def judged(board: Board, before: list[float]) -> list[float]:
+    return [now - then for now, then in zip(board.loads(0)[JUDGED], before[JUDGED], strict=True)]
+
+
+def test_promises_that_come_due_are_judged(board: Board) -> None:
+    slo = Slo(ttft_ms=500.0, tpot_ms=50.0, attainment=0.99)
+    model = StepModel(a_s=0.01, b_s=0.001, c_s=1e-5, d_s=1e-4, t0_s=0.0)
+    kept, missed = pull(kept=True, attainment=0.99), pull(kept=False, attainment=0.99)
+    before = board.loads(0)
+    one = Flight(board, 0, 0, Promise(100, 256, 1, slo=slo))
+    one.first_token(0.5)
+    one.first_token(9.0)
+    assert judged(board, before) == pytest.approx([kept, 0.0, 1.0, 0.0])
+    one.paced(model, observed_s=0.6, steps=10)
+    one.land()
+    assert judged(board, before) == pytest.approx([kept, missed, 2.0, 1.0])
+
+
+def test_without_a_promise_nothing_is_judged(board: Board) -> None:
+    before = board.loads(0)
+    for slo in (None, Slo()):
+        one = Flight(board, 0, 0, Promise(100, 256, 1, slo=slo))
+        one.first_token(9.0)
+        one.land()
+    assert judged(board, before) == [0.0] * 4
+
+
+def followed(board: Board, places: list[int], *, output: int = 200) -> Flight:
+    promise = Promise(
+        prompt_tokens=100, kv_tokens=384, sequences=1, output_tokens=output, block_tokens=128
+    )
+    return Flight(board, 0, 0, promise, places)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "output"), [(0, 0), (-1, -1), (-1, 200), (5, -5), (2**63, 2**63), (10**30, 1)]
+)
+def test_counts_that_cannot_be_leave_nothing_behind(board: Board, prompt, output) -> None:
+    one = followed(board, [3])
+    one.first_token(1.0)
+    one.counted(prompt, output, 9.0)
+    one.counted(prompt, output, 9.1)
+    assert board.loads(0)[LoadCell.CONTEXT_TOKENS] == 100.0
+    one.land()
+    assert board.loads(0)[:4] == [0.0] * 4
+
+
+def test_a_followed_sequence_stands_in_a_place_of_its_own(board: Board) -> None:
+    places = [3, 7]
+
+    def residents(now_s: float):
+        return board.residents(0, now_s=now_s, limit_s=1.0)
+
+    one = followed(board, places)
+    one.first_token(1.0)
+    assert residents(0.1) == ()  # nothing was heard of it
+    one.counted(120, 1, 8.5)
+    assert residents(8.6) == ()  # nor of its pace
+    one.counted(120, 5, 9.0)  # the prompt was longer than estimated: the promise moves with it
+    assert residents(9.0) == ((125.0, 320.0, 0.0),)
+    assert residents(9.5) == ((125.0, 320.0, 4.0),)  # 8 tokens a second
+    assert residents(10.1) == ()  # too long ago
+    assert board.loads(0)[:4] == [1.0, 125.0, 0.0, 384.0]
+    one.counted(120, 201, 9.5)  # more than was promised: a block more
+    assert residents(9.5) == ((321.0, 449.0, 0.0),)
+    assert board.loads(0)[LoadCell.PROMISED_TOKENS] == 512.0
+    other = followed(board, places)
+    third = followed(board, places)  # no place is left: only the sums know it
+    assert places == []
+    assert board.loads(0)[LoadCell.PROMISED_TOKENS] == 512.0 + 2 * 384.0
+    for each in (one, other, third):
+        each.land()
+        each.land()
+    assert residents(9.5) == ()
+    assert sorted(places) == [3, 7]
+    assert board.loads(0)[:4] == [0.0, 0.0, 0.0, 0.0]
+
+
+def test_what_is_not_followed_takes_no_place(board: Board) -> None:
+    places = [0]
+    one = Flight(board, 0, 0, Promise(prompt_tokens=100, kv_tokens=256, sequences=2), places)
+    one.first_token(1.0)
+    one.counted(90, 30, 1.0)
+    assert (places, board.residents(0, now_s=1.0, limit_s=9.0)) == ([0], ())
+    assert board.loads(0)[:4] == [2.0, 100.0, 0.0, 256.0]
+    one.land()
+
+
+def test_the_tightest_pace_that_is_promised_stands_while_it_flies(board) -> None:
+    cell = board.load_row(0, 0) + LoadCell.TIGHTEST_TPOT_MS
+    tightest = Tightest(board.cells, cell)
+
+    def fly(tpot_ms: float | None) -> Flight:
+        return Flight(board, 0, 0, Promise(100, 256, 1, tpot_ms=tpot_ms), tightest=tightest)
+
+    loose, nothing, tight, same = fly(50.0), fly(None), fly(20.0), fly(20.0)
+    assert board.cells[cell] == 20.0
+    tight.land()
+    tight.land()
+    assert board.cells[cell] == 20.0
+    same.land()
+    assert board.cells[cell] == 50.0
+    nothing.land()
+    loose.land()
+    assert board.cells[cell] == 0.0
+
+
+def test_between_workers_the_least_counts_and_nothing_is_none(tmp_path) -> None:
+    board = Board(tmp_path / "two", TableLayout(workers=3, engines=("pool:a/0",), apis=()))
+    for worker, tpot_ms in ((0, 50.0), (2, 30.0)):
+        board.cells[board.load_row(worker, 0) + LoadCell.TIGHTEST_TPOT_MS] = tpot_ms
+    assert board.loads(0)[LoadCell.TIGHTEST_TPOT_MS] == 30.0
+    board.clear(2)
+    assert board.loads(0)[LoadCell.TIGHTEST_TPOT_MS] == 50.0
+    board.close()

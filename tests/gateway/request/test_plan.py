@@ -1,0 +1,114 @@
+"""From a question to an ordered list of places: who may, what is counted, what is remembered."""
+
+import json
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from gateway.clock import Clock
+from gateway.errors import RequestError
+from gateway.kinds import KIND_PATHS
+from gateway.kinds.inference_request import IncomingBody
+from gateway.request.plan import session_key
+from gateway.request.routes import cache_salt
+from router.explain import unpack
+from router.reasons import Reason
+
+
+@pytest.fixture(scope="module")
+def identity(stack):
+    return stack.call(stack.app.hot._keys.lookup(stack.token, 0))
+
+
+@pytest.fixture(scope="module")
+def plan_of(stack, identity):
+    def make(who=identity, session=None, path="/v1/chat/completions", **members):
+        base = {"messages": [{"role": "user", "content": "hi"}]} if "chat" in path else {}
+        text = json.dumps({"model": "chat", **base, **members}).encode()
+        body = IncomingBody(text, "application/json", session, max_n=8)
+        asked = KIND_PATHS[path].read(body)
+        planner = stack.planner
+        return planner.plan("req_1", asked, who, clock=Clock(), sticky=lambda _: None)
+
+    return make
+
+
+def test_a_plan_has_every_feasible_target_in_order(plan_of, stack) -> None:
+    plan = plan_of(max_tokens=5)
+    assert [step.frozen.target.name for step in plan.steps] == ["pool:main/0", "alpha/m"]
+    assert [target.name for target in plan.route.targets] == ["pool:main/0", "alpha/m"]
+    assert plan.comparators[0].name == "openai/gpt-4o-mini"
+    assert plan.spill_reason is not None
+    assert plan_of(model="api").spill_reason is None
+    assert plan.policy_version == stack.runtime.policy_version
+
+
+def test_the_decision_is_recorded_in_few_bytes(plan_of) -> None:
+    plan = plan_of(max_tokens=5)
+    assert 0 < len(plan.decision_blob) <= 800
+    recorded = unpack(msgspec.msgpack.decode(plan.decision_blob))
+    names = [candidate["name"] for candidate in recorded["candidates"]]
+    assert names == ["pool:main/0", "alpha/m"]
+
+
+def test_every_choice_of_every_prompt_is_counted(plan_of) -> None:
+    one = plan_of(path="/v1/completions", model="api", prompt="a", max_tokens=100)
+    many = plan_of(path="/v1/completions", model="api", prompt=["a"] * 4, n=2, max_tokens=100)
+    assert (one.request.n, many.request.n) == (1, 8)
+    # 100 tokens at $0.60 per million, for each of eight answers
+    bounds = [plan.steps[0].frozen.candidate.bound_pusd for plan in (one, many)]
+    assert bounds[1] - bounds[0] >= 7 * 100 * 600_000
+
+
+def test_a_prompt_is_counted_as_for_a_decision(plan_of, identity, stack) -> None:
+    plan = plan_of(max_tokens=5)
+    counted = stack.planner.prompt_tokens
+    assert counted(plan.asked, identity) == plan.request.prompt_tokens
+    with pytest.raises(RequestError) as forbidden:
+        counted(plan.asked, replace(identity, models=("own",)))
+    assert forbidden.value.row.status == 403
+
+
+def test_unknown_and_forbidden_models(plan_of, identity) -> None:
+    with pytest.raises(RequestError) as unknown:
+        plan_of(model="nothing")
+    assert (unknown.value.row.status, unknown.value.param) == (404, "model")
+    with pytest.raises(RequestError) as forbidden:
+        plan_of(who=replace(identity, models=("own",)))
+    assert forbidden.value.row.status == 403
+
+
+def test_residency_of_the_key_removes_apis(plan_of, identity) -> None:
+    plan = plan_of(who=replace(identity, residency="internal_only"))
+    assert [step.frozen.target.name for step in plan.steps] == ["pool:main/0"]
+
+
+def test_tenants_share_neither_sessions_nor_caches(identity) -> None:
+    other = replace(identity, team_id="ads")
+    assert session_key("m", identity, "s") != session_key("m", other, "s")
+    assert session_key("m", identity, "s") != session_key("n", identity, "s")
+    assert cache_salt(identity) != cache_salt(other)
+    shared = [replace(one, isolation="org") for one in (identity, other)]
+    assert cache_salt(shared[0]) == cache_salt(shared[1]) != cache_salt(identity)
+    assert cache_salt(replace(identity, isolation="none")) is None
+
+
+def test_a_budgets_refusal_looks_at_those_that_only_a_budget_keeps_away(plan_of) -> None:
+    plan = plan_of(max_tokens=5)
+    own, api = plan.decision.verdicts
+    lost = own._replace(reason=Reason.BUDGET), api._replace(reason=Reason.RESIDENCY)
+    refused = msgspec.structs.replace(plan, decision=plan.decision._replace(verdicts=lost))
+    assert [target.name for target in refused.unaffordable] == ["pool:main/0"]
+
+
+def test_of_a_plan_stays_what_its_one_answer_needs(plan_of) -> None:
+    for place in range(2):
+        plan = plan_of()
+        verdict = plan.decision.order[place]
+        kept = plan.of_one(verdict)
+        assert kept.decision.order == (verdict,)
+        assert set(kept.decision.verdicts) == {verdict, plan.best_own}
+        assert (kept.best_own, kept.spill_reason) == (plan.best_own, plan.spill_reason)
+        assert (kept.frozen, kept.decision_blob) == ((), b"")
+        assert (kept.asked, kept.request, kept.policy) == (plan.asked, plan.request, plan.policy)

@@ -1,0 +1,204 @@
+"""What clients are told when no answer comes: the cause, whether to come back, no secrets."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from backends.errors import (
+    BackendError,
+    BadAnswer,
+    HeadTimeout,
+    IdleTimeout,
+    Overloaded,
+    Overtaken,
+    ServerError,
+    Silent,
+    Unreachable,
+    UpstreamBroken,
+    WrongAddress,
+)
+from gateway.errors import RequestError
+from gateway.request.refusals import FAILURES, failed, infeasible, over_budget, status_of
+from ledger.budgets.desk import Refusal
+from router.reasons import PERMANENT, Reason
+from router.request_kinds import Kind
+from router.types import Decision, Feature, Otherwise
+
+SECRET = "sk-live-1234"
+
+
+@pytest.mark.parametrize(
+    ("error", "http", "code", "status", "logged"),
+    [
+        (Unreachable(SECRET), 502, "upstream_error", "rejected", 503),
+        (Overloaded(SECRET, status=429), 503, "overloaded", "rejected", 429),
+        (Overtaken(SECRET), 503, "overloaded", "rejected", 503),
+        (ServerError(SECRET, status=500), 502, "upstream_error", "upstream_error", 500),
+        (WrongAddress(SECRET, status=404), 502, "upstream_error", "rejected", 404),
+        (BadAnswer(SECRET), 502, "upstream_error", "upstream_error", 502),
+        (UpstreamBroken(SECRET), 502, "upstream_error", "upstream_error", 502),
+        (HeadTimeout(SECRET), 504, "upstream_timeout", "timeout", 504),
+        (Silent(SECRET), 504, "upstream_timeout", "timeout", 504),
+        (IdleTimeout(SECRET), 504, "upstream_timeout", "timeout", 504),
+    ],
+)
+def test_a_targets_failure(error: BackendError, http, code, status, logged) -> None:
+    told = failed(error)
+    assert (told.row.status, told.row.code) == (http, code)
+    assert SECRET not in told.message
+    assert status_of(error) == (status, logged)
+
+
+def test_a_wrong_address_is_named_as_ours() -> None:
+    assert "`base_url`" in failed(WrongAddress(SECRET, status=404)).message
+
+
+def test_every_failure_names_its_target_and_what_to_do() -> None:
+    kinds = {kind.kind: kind for kind in BackendError.__subclasses__()}
+    assert set(FAILURES) == set(kinds)
+    for kind in kinds.values():
+        for error in (kind(SECRET), kind(SECRET, status=418), kind(SECRET, retry_after_s=2.5)):
+            told = failed(error, "openai/gpt-4o", ["pool:a/0", "pool:a/0"])
+            assert told.backend == "openai/gpt-4o"
+            assert told.message.startswith("Upstream `openai/gpt-4o` ")
+            assert told.message.count("after `pool:a/0` failed") == 1
+            assert SECRET not in told.message
+            assert ("418" in told.message) is (error.status == 418)
+            cure = told.message.partition(" failed. ")[2]
+            assert any(word in cure for word in ("Retry", "name another model", "Shorten"))
+            if told.retry_after_s == 2.5 and "Retry" in cure:
+                assert "Retry after 3 s." in cure
+
+
+def test_an_overloaded_target_says_when_to_come_back() -> None:
+    assert failed(Overloaded("x", retry_after_s=7.0)).retry_after_s == 7.0
+    assert failed(Overloaded("x")).retry_after_s == failed(Overtaken("x")).retry_after_s == 1.0
+    assert failed(ServerError("x")).retry_after_s is None
+
+
+def test_a_spent_budget_is_named_with_its_reset_and_not_hammered() -> None:
+    told = over_budget(Refusal("team:search@month", 10, 0, 0, 1_796_083_200_000_000))
+    assert (told.row.status, told.retry) == (429, False)
+    assert "`team:search@month`" in told.message
+    assert "2026-12-01 00:00 UTC" in told.message
+
+
+ANSWERS = {
+    Reason.MODEL: (400, "invalid_request_error"),
+    Reason.FEATURE: (400, "invalid_request_error"),
+    Reason.CONTEXT: (400, "invalid_request_error"),
+    Reason.UNPRICED: (400, "invalid_request_error"),
+    Reason.PRICE_CAP: (400, "invalid_request_error"),
+    Reason.RESIDENCY: (403, "permission_error"),
+    Reason.SALT: (403, "permission_error"),
+    Reason.CANARY: (400, "invalid_request_error"),
+    Reason.CANDIDATES: (400, "invalid_request_error"),
+    Reason.QUALITY: (400, "invalid_request_error"),
+}
+AWAY = {
+    Reason.CIRCUIT_OPEN, Reason.UNHEALTHY, Reason.LOADING, Reason.DRAINING, Reason.UNKNOWN_STATE,
+    Reason.DISABLED,
+}  # fmt: skip
+NEVER_REFUSED_FOR = {
+    Reason.CHEAPEST, Reason.STICKY, Reason.ONLY, Reason.BEST_EFFORT, Reason.COSTLIER,
+    Reason.BID_PRICE, Reason.BUSIER, Reason.WEIGHT,
+}  # fmt: skip
+
+
+def nothing_feasible(reason: Reason, *verdicts: Reason) -> RequestError:
+    candidate = SimpleNamespace(api=None, features=frozenset())
+    lost = tuple(SimpleNamespace(reason=one, candidate=candidate) for one in verdicts)
+    decision = Decision("p", (), lost, reason, Otherwise.REJECT)
+    request = SimpleNamespace(kind=Kind.CHAT, features=frozenset({Feature.TOOLS}))
+    return infeasible(SimpleNamespace(decision=decision, model="chat", request=request))
+
+
+@pytest.mark.parametrize("reason", [one for one in Reason if one not in NEVER_REFUSED_FOR])
+def test_only_what_passes_by_itself_invites_to_come_back(reason: Reason) -> None:
+    told = nothing_feasible(reason, reason, reason)
+    permanent = ANSWERS.get(reason)
+    passing = (503, "server_error") if reason in AWAY else (429, "rate_limit_error")
+    assert told.row[:2] == (permanent or passing)
+    assert told.retry is (False if permanent else None)
+    assert told.retry_after_s == (None if permanent else 1.0)
+    assert "`chat`" in told.message
+
+
+@pytest.mark.parametrize("full", [Reason.RATE_LIMIT, Reason.KV_HEADROOM, Reason.TTFT, Reason.TPOT])
+def test_a_target_without_room_beside_one_that_is_away_is_a_rate_limit(full: Reason) -> None:
+    assert nothing_feasible(Reason.LOADING, Reason.LOADING, full).row.status == 429
+    assert nothing_feasible(full, Reason.LOADING, full).row.status == 429
+    assert nothing_feasible(Reason.LOADING, Reason.LOADING, Reason.MODEL).row.status == 503
+
+
+def test_what_no_wait_changes_is_what_the_router_says_it_is() -> None:
+    assert set(ANSWERS) == PERMANENT
+
+
+def test_a_model_without_targets_is_not_worth_one() -> None:
+    assert nothing_feasible(Reason.MODEL).row.status == 400
+
+
+def test_a_feature_that_nobody_offers_is_named_by_its_member() -> None:
+    def verdict(*features: Feature) -> SimpleNamespace:
+        candidate = SimpleNamespace(features=frozenset(features))
+        return SimpleNamespace(reason=Reason.FEATURE, candidate=candidate)
+
+    asked = SimpleNamespace(
+        kind=Kind.CHAT, features=frozenset({Feature.STORE, Feature.JSON_SCHEMA, Feature.N})
+    )
+    small = SimpleNamespace(reason=Reason.CONTEXT, candidate=None)
+
+    def told(*verdicts: SimpleNamespace) -> RequestError:
+        decision = Decision("p", (), verdicts, Reason.FEATURE, Otherwise.REJECT)
+        return infeasible(SimpleNamespace(decision=decision, model="chat", request=asked))
+
+    closest = told(verdict(), small, verdict(Feature.N, Feature.JSON_SCHEMA))
+    assert (closest.row.status, closest.param) == (400, "store")
+    assert "`store`" in closest.message
+    assert "`response_format`" not in closest.message
+    assert "`features: [store]`" in closest.message
+    two = told(verdict(Feature.N))
+    assert (two.param, two.row.code) == ("response_format", "unsupported_parameter")
+    assert "`response_format`, `store`" in two.message
+
+
+def test_every_feature_has_a_member_that_asks_for_it() -> None:
+    for feature in Feature:
+        lacking = SimpleNamespace(reason=Reason.FEATURE, candidate=SimpleNamespace(features=set()))
+        decision = Decision("p", (), (lacking,), Reason.FEATURE, Otherwise.REJECT)
+        request = SimpleNamespace(kind=Kind.CHAT, features=frozenset({feature}))
+        asked = SimpleNamespace(members={})
+        plan = SimpleNamespace(decision=decision, model="m", request=request, asked=asked)
+        assert infeasible(plan).param
+    plan.asked.members["web_search_options"] = b"{}"
+    assert infeasible(plan).param == "web_search_options"
+
+
+def test_the_first_limit_with_room_again_is_named() -> None:
+    def lost(reason: Reason, wait_s: float | None) -> SimpleNamespace:
+        api = None if wait_s is None else SimpleNamespace(retry_after_s=wait_s)
+        return SimpleNamespace(reason=reason, candidate=SimpleNamespace(api=api))
+
+    def told(*verdicts: SimpleNamespace):
+        decision = Decision("p", (), verdicts, Reason.RATE_LIMIT, Otherwise.REJECT)
+        return infeasible(SimpleNamespace(decision=decision, model="chat"))
+
+    limits = lost(Reason.RATE_LIMIT, 31.0), lost(Reason.CIRCUIT_OPEN, 12.5)
+    assert told(*limits).retry_after_s == 12.5
+    assert "there is room in 12.5 s" in told(*limits).message
+    assert told(*limits, lost(Reason.PRICE_CAP, 0.0)).retry_after_s == 12.5
+    assert told(*limits, lost(Reason.KV_HEADROOM, None)).retry_after_s == 1.0
+    assert told(lost(Reason.RATE_LIMIT, 0.02)).retry_after_s == 1.0
+
+
+@pytest.mark.parametrize(
+    ("kind", "param"),
+    [(Kind.CHAT, "max_tokens"), (Kind.RERANK, "documents"), (Kind.TRANSCRIPTION, "file")],
+)
+def test_what_is_too_dear_names_the_member_that_makes_it_so(kind: Kind, param: str) -> None:
+    lost = SimpleNamespace(reason=Reason.PRICE_CAP, candidate=None)
+    decision = Decision("p", (), (lost,), Reason.PRICE_CAP, Otherwise.REJECT)
+    request = SimpleNamespace(kind=kind, features=frozenset())
+    error = infeasible(SimpleNamespace(decision=decision, model="m", request=request))
+    assert (error.param, error.retry) == (param, False)

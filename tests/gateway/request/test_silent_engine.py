@@ -1,0 +1,212 @@
+"""Engines that say nothing: who waits there is moved, nobody else goes there, one asks again."""
+
+import asyncio
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from backends.errors import Silent
+from gateway.clock import Clock
+from gateway.fleet.circuit import is_silent
+from gateway.fleet.slots import Board
+from gateway.request.silent_engine import (
+    ASK_AGAIN_LIMIT_S,
+    ASK_AGAIN_S,
+    LATE_S,
+    LOOK_S,
+    PATIENCE_S,
+    UNFORECAST_S,
+    Silences,
+    patience_s,
+)
+from gateway.table_layout import LoadCell, TableLayout
+
+
+@dataclass
+class Time:
+    now_s: float = 1000.0
+
+
+@dataclass
+class Asked:
+    """As much of an attempt as is looked at."""
+
+    dispatched_s: float
+    ttft_ms: float | None = 50.0
+    tpot_ms: float | None = None
+    stream: bool = True
+    max_tokens: int | None = None
+    own: bool = True
+    last: bool = False
+    first_token_s: float | None = None
+    row: int = 0
+    plan: SimpleNamespace = field(init=False)
+    step: SimpleNamespace = field(init=False)
+
+    def __post_init__(self) -> None:
+        target = SimpleNamespace(row=self.row)
+        candidate = SimpleNamespace(output_cap=None)
+        verdict = SimpleNamespace(ttft_ms=self.ttft_ms, tpot_ms=self.tpot_ms, candidate=candidate)
+        self.step = SimpleNamespace(frozen=SimpleNamespace(target=target), verdict=verdict)
+        asked = SimpleNamespace(stream=self.stream)
+        request = SimpleNamespace(max_tokens=self.max_tokens)
+        self.plan = SimpleNamespace(asked=asked, request=request)
+
+
+@pytest.fixture
+def time() -> Time:
+    return Time()
+
+
+@pytest.fixture
+def board(tmp_path: Path):
+    board = Board(
+        tmp_path / "board", TableLayout(workers=2, engines=("pool:a/0", "pool:a/1"), apis=())
+    )
+    yield board
+    board.close()
+
+
+@pytest.fixture
+def silences(board: Board, time: Time) -> Silences:
+    return Silences(board, 0, Clock(now_s=lambda: time.now_s))
+
+
+async def waits(silences: Silences, asked: Asked) -> str:
+    try:
+        with silences.heard(asked, asyncio.current_task()):  # type: ignore[arg-type]
+            await asyncio.Event().wait()
+    except Silent:
+        return "moved"
+    return "answered"
+
+
+async def passes(silences: Silences, time: Time, seconds: float) -> None:
+    for _ in range(round(seconds / LOOK_S)):
+        time.now_s += LOOK_S
+        silences.look()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+
+def hears(board: Board, time: Time, worker: int = 1) -> None:
+    board.cells[board.load_row(worker, 0) + LoadCell.HEARD_S] = time.now_s
+
+
+def run(work) -> None:
+    asyncio.run(work)
+
+
+def test_who_hears_nothing_in_time_is_moved_and_everybody_stays_away(board, silences, time) -> None:
+    async def play() -> None:
+        one = asyncio.create_task(waits(silences, Asked(time.now_s)))
+        await passes(silences, time, PATIENCE_S)
+        assert not one.done()
+        assert not is_silent(board.loads(0), time.now_s)
+        await passes(silences, time, 0.4)
+        assert await one == "moved"
+        assert is_silent(board.loads(0), time.now_s)
+        assert not is_silent(board.loads(1), time.now_s)
+        time.now_s += ASK_AGAIN_S
+        assert not is_silent(board.loads(0), time.now_s), "somebody asks"
+        board.cells[board.load_row(1, 0) + LoadCell.QUEUED_SEQUENCES] = 1.0
+        assert is_silent(board.loads(0), time.now_s), "and the others wait for what comes of it"
+        hears(board, time)
+        assert not is_silent(board.loads(0), time.now_s)
+
+    run(play())
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        Asked(1000.0, last=True),  # nowhere else to go
+        Asked(1000.0, own=False),  # an API: its deadlines are its own
+        Asked(1000.0, first_token_s=1000.1),
+        Asked(1000.0, ttft_ms=5000.0),  # a long prompt, as was said
+        Asked(1000.0, ttft_ms=None),
+        Asked(1000.0, stream=False, tpot_ms=20.0, max_tokens=500),  # heard of when it is whole
+    ],
+)
+def test_who_is_no_evidence_goes_on_waiting(board, silences, time, asked: Asked) -> None:
+    async def play() -> None:
+        one = asyncio.create_task(waits(silences, asked))
+        await passes(silences, time, 3.0)
+        assert not one.done()
+        assert not is_silent(board.loads(0), time.now_s)
+        one.cancel()
+        await asyncio.gather(one, return_exceptions=True)
+
+    run(play())
+
+
+def test_an_engine_that_says_anything_to_anybody_is_waited_for(board, silences, time) -> None:
+    async def play() -> None:
+        one = asyncio.create_task(waits(silences, Asked(time.now_s)))
+        for _ in range(10):
+            await passes(silences, time, 0.5)
+            hears(board, time)
+        assert not one.done()
+        one.cancel()
+        await asyncio.gather(one, return_exceptions=True)
+
+    run(play())
+
+
+def test_a_process_that_stood_still_blames_nobody(board, silences, time) -> None:
+    async def play() -> None:
+        one = asyncio.create_task(waits(silences, Asked(time.now_s)))
+        await asyncio.sleep(0)
+        time.now_s += 20.0 + LATE_S
+        silences.look()
+        await asyncio.sleep(0)
+        assert not one.done()
+        one.cancel()
+        await asyncio.gather(one, return_exceptions=True)
+
+    run(play())
+
+
+def test_whoever_asks_in_vain_makes_the_next_wait_longer(board, silences, time) -> None:
+    async def play() -> None:
+        pauses = []
+        for _ in range(6):
+            one = asyncio.create_task(waits(silences, Asked(time.now_s)))
+            await passes(silences, time, PATIENCE_S + 0.5)
+            assert await one == "moved"
+            pauses.append(board.loads(0)[LoadCell.ASK_AT_S] - board.loads(0)[LoadCell.SILENT_S])
+            time.now_s = board.loads(0)[LoadCell.ASK_AT_S] + LOOK_S
+            silences.look()
+        assert pauses == pytest.approx([1.0, 2.0, 4.0, 8.0, 8.0, ASK_AGAIN_LIMIT_S])
+        hears(board, time)
+        time.now_s += 0.2
+        silences.look()
+        one = asyncio.create_task(waits(silences, Asked(time.now_s)))
+        await passes(silences, time, PATIENCE_S + 0.5)
+        assert await one == "moved"
+        loads = board.loads(0)
+        assert loads[LoadCell.ASK_AT_S] - loads[LoadCell.SILENT_S] == pytest.approx(ASK_AGAIN_S)
+
+    run(play())
+
+
+def test_the_time_that_a_deadline_of_ones_own_takes_is_no_silence(silences, time) -> None:
+    async def play() -> None:
+        waiting = silences.heard(Asked(time.now_s), asyncio.current_task())  # type: ignore[arg-type]
+        with pytest.raises(TimeoutError), waiting:
+            raise TimeoutError
+
+    run(play())
+
+
+def test_patience_is_by_the_forecast() -> None:
+    def of(**told) -> float:
+        return patience_s(Asked(0.0, **told))  # type: ignore[arg-type]
+
+    assert of(ttft_ms=100.0) == pytest.approx(PATIENCE_S + 0.3)
+    assert of(ttft_ms=None) == UNFORECAST_S
+    assert of(ttft_ms=100.0, tpot_ms=10.0) == pytest.approx(PATIENCE_S + 0.3)
+    whole = of(ttft_ms=100.0, tpot_ms=10.0, stream=False, max_tokens=50)
+    assert whole == pytest.approx(PATIENCE_S + 1.8)

@@ -1,0 +1,81 @@
+"""The conventions' histograms, read back from the SDK."""
+
+import pytest
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+
+from gateway.telemetry.otel.genai import GenAi
+from ledger.journals.records import Tokens
+
+
+@pytest.fixture
+def reader() -> InMemoryMetricReader:
+    return InMemoryMetricReader()
+
+
+@pytest.fixture
+def genai(reader) -> GenAi:
+    meter = MeterProvider([reader]).get_meter("test")
+    return GenAi(meter, frozenset({"chat"}), frozenset({"pool:main/0"}))
+
+
+def points(reader) -> dict[str, list]:
+    data = reader.get_metrics_data()
+    scope = data.resource_metrics[0].scope_metrics[0]
+    return {
+        one.name.removeprefix("gen_ai.").removeprefix("client."): list(one.data.data_points)
+        for one in scope.metrics
+    }
+
+
+def test_an_attempt_is_counted_once_in_each(genai, reader, plan, step, ending) -> None:
+    genai.settled(plan(), step(), ending())
+    found = points(reader)
+    assert {name: sum(one.count for one in each) for name, each in found.items()} == {
+        "operation.duration": 1,
+        "operation.time_to_first_chunk": 1,
+        "operation.time_per_output_chunk": 1,
+        "server.time_per_output_token": 1,
+        "token.usage": 2,
+    }
+    assert found["operation.duration"][0].sum == pytest.approx(0.6)
+    for name in ("operation.time_per_output_chunk", "server.time_per_output_token"):
+        assert found[name][0].sum == pytest.approx(0.05)
+    assert {one.attributes["gen_ai.token.type"]: one.sum for one in found["token.usage"]} == {
+        "input": 40,
+        "output": 11,
+    }
+
+
+def test_several_choices_are_decoded_side_by_side(genai, reader, plan, step, ending) -> None:
+    genai.settled(plan(n=2), step(), ending())
+    assert points(reader)["operation.time_per_output_chunk"][0].sum == pytest.approx(0.5 * 2 / 9)
+
+
+def test_an_answer_in_one_piece_has_no_first_token(genai, reader, plan, step, ending) -> None:
+    genai.settled(plan(), step(), ending(ttft_us=None))
+    assert "operation.time_to_first_chunk" not in points(reader)
+
+
+def test_one_token_has_no_time_between_tokens(genai, reader, plan, step, ending) -> None:
+    genai.settled(plan(), step(), ending(tokens=Tokens(input=3, output=1)))
+    assert not points(reader).keys() & {
+        "operation.time_per_output_chunk", "server.time_per_output_token",
+    }  # fmt: skip
+
+
+def test_names_of_no_configuration_share_a_series(genai, reader, plan, step, ending) -> None:
+    for number in range(50):
+        genai.settled(
+            plan(f"x/{number}"), step(own=False, name=f"x/{number}", provider="x"), ending()
+        )
+    (one,) = points(reader)["operation.duration"]
+    assert one.count == 50
+    assert one.attributes["gen_ai.request.model"] == one.attributes["breakeven.target"] == "_OTHER"
+
+
+def test_a_failure_is_a_series_of_its_own(genai, reader, plan, step, ending) -> None:
+    genai.settled(plan(), step(), ending())
+    genai.settled(plan(), step(), ending(status="upstream_error", error="connect"))
+    kinds = {one.attributes.get("error.type") for one in points(reader)["operation.duration"]}
+    assert kinds == {None, "connect"}

@@ -1,0 +1,90 @@
+"""The composition root: what it makes of settings and secrets; it closes what it opened."""
+
+from math import inf
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from backends.litellm import LiteLLMBackend
+from backends.openai import OpenAIBackend
+from backends.secret import Secret
+from gateway.config.credentials import provider_keys
+from gateway.config.settings import Provider, parse
+from gateway.errors import ConfigError
+from gateway.worker.bootstrap import Clients, _backends, known_lengths, readiness
+from ledger.lengths import Length
+from router.forecast import OUTPUTS_TRUSTED
+
+
+@pytest.fixture
+def make_backend():
+    clients = Clients(engines=object(), apis=object())
+
+    def make(name, what, url=None, **environ):
+        keys = provider_keys({name: what} if isinstance(what, Provider) else {}, environ)
+        return _backends(clients, keys, environ)(name, what, url)
+
+    return make
+
+
+def test_each_kind_of_target_gets_its_wire(make_backend) -> None:
+    assert isinstance(make_backend("openai", Provider()), OpenAIBackend)
+    assert isinstance(make_backend("own", Provider(), "http://127.0.0.1:1/v1"), OpenAIBackend)
+    litellm = make_backend("anthropic", Provider(kind="litellm", api_key_env="K"), K="sk")
+    assert isinstance(litellm, LiteLLMBackend)
+    with pytest.raises(ConfigError, match=r"providers\.nobody\.base_url: needed"):
+        make_backend("nobody", Provider())
+
+
+def test_an_engines_key_is_optional(make_backend) -> None:
+    text = """
+    pools:
+      a:
+        engine: {endpoints: ["http://127.0.0.1:1/v1"], api_key_env: ENGINE_KEY}
+        gpu: {type: H200}
+    """
+    pool = parse(text, name="t").pools["a"]
+    with_key = make_backend("pool:a/0", pool, "http://127.0.0.1:1/v1", ENGINE_KEY="sk-engine")
+    assert with_key._credentials.api_key == Secret("sk-engine")
+    assert make_backend("pool:a/0", pool, "http://127.0.0.1:1/v1")._credentials.api_key is None
+
+
+@pytest.mark.parametrize(
+    ("draining", "connected", "recorded", "missing"),
+    [
+        (False, True, True, []),
+        (True, True, True, ["draining"]),
+        (False, False, True, ["ledger writer"]),
+        (False, True, False, ["journal"]),
+        (True, False, False, ["draining", "ledger writer", "journal"]),
+    ],
+)
+def test_what_is_missing_for_readiness(draining, connected, recorded, missing) -> None:
+    hot, desk = SimpleNamespace(draining=draining), SimpleNamespace(connected=connected)
+    assert readiness(hot, desk, SimpleNamespace(look=lambda: recorded)) == missing
+
+
+def test_a_stopped_worker_leaves_no_socket_and_no_promise(run_stack) -> None:
+    with run_stack() as stack:
+        for _ in range(3):
+            assert stack.chat("own", stream=True, max_tokens=5).status_code == 200
+        home = next(stack.runtime.journal_dir.glob("worker-0-*"))
+        board = (stack.runtime.run_dir / "board").read_bytes()
+        assert any(board[16 : 16 + 8])  # the worker's pid
+    links = [link for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+    assert not [link for link in links if str(home) in str(link.readlink())]
+    board = (stack.runtime.run_dir / "board").read_bytes()
+    size = stack.runtime.layout.worker_cells * 8
+    assert not any(board[16 : 16 + size])
+
+
+def test_a_start_knows_the_lengths_of_past_answers() -> None:
+    """Before that many were seen, a request is promised all that it allows."""
+    past = [Length("chat", "search", 1000, 200 + n, cut=False) for n in range(OUTPUTS_TRUSTED)]
+    known = known_lengths([*past, Length("chat", "support", 1000, 5, cut=True)])
+    moments = known.moments(("chat", "search"), 1000)
+    assert moments.count == OUTPUTS_TRUSTED
+    assert 200 < moments.p95 < 270
+    assert known.moments(("chat", "support"), 1000).p95 == inf
+    assert known_lengths([]).moments(("chat", "search"), 1000).count == 0

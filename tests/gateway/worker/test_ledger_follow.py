@@ -1,0 +1,23 @@
+"""A worker keeps up with what its ledger can be asked for, and with nothing else."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from gateway.clock import Clock
+from gateway.worker.ledger_follow import Ledger, Moving, followed
+
+
+@pytest.mark.parametrize(
+    "known",
+    [(), ("policies",), ("rates", "overrides"), ("newer_prices", "policies", "rates", "overrides")],
+)
+def test_one_chore_for_each_that_can_be_read(tmp_path, known) -> None:
+    prices = SimpleNamespace(newest=0)
+    ledger = Ledger(prices, None, None, **dict.fromkeys(known, tuple))
+    moving = Moving(None, None, SimpleNamespace(number=0, overrides=(), overrule=None))
+    runtime = SimpleNamespace(run_dir=tmp_path)
+    chores = list(followed(None, ledger, runtime, moving, Clock()))
+    assert len(chores) == len(known)
+    for chore in chores:
+        chore.close()

@@ -1,0 +1,17 @@
+"""The bodies' schemas: what is accepted and refused by them is by the gateway (see tests/sdk)."""
+
+from gateway.request.inference_api import HOT
+from gateway.worker.openapi_bodies import INFERENCE_PATHS
+
+
+def test_every_hot_path_has_one() -> None:
+    assert INFERENCE_PATHS.keys() == HOT
+    bodies = [described.body(8) for described in INFERENCE_PATHS.values()]
+    assert all("model" in body["required"] for body in bodies)
+
+
+def test_bounds_are_those_of_the_configuration() -> None:
+    found = INFERENCE_PATHS["/v1/completions"].body(3)["properties"]
+    assert found["n"]["maximum"] == 3
+    lists = [one for one in found["prompt"]["anyOf"] if "maxItems" in one]
+    assert [one["maxItems"] for one in lists] == [3, 3]
