@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from backends.chunks import error_name
-from backends.errors import BadAnswer, Reported
+from backends.errors import InvalidResponse, StreamError
 from backends.said import text_bytes
 
 TEXTS = frozenset({"text/plain", "text/vtt", "text/srt", "application/x-subrip"})
@@ -18,7 +18,7 @@ _decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _NOTHING = frozenset((b"null", b"[]", b"{}", b'""'))
 
 
-class Found(NamedTuple):
+class AnswerUsage(NamedTuple):
     """`usage` as the target counts it; `said_bytes` of text that was heard."""
 
     usage: dict[str, Any] | None
@@ -29,28 +29,28 @@ def media_type(headers: Mapping[str, str]) -> str:
     return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def read_ranking(body: bytes) -> Found:
-    """Usage, or what Cohere says it bills; raises `BadAnswer` for what ranks nothing."""
+def read_ranking(body: bytes) -> AnswerUsage:
+    """Usage, or what Cohere says it bills; raises `InvalidResponse` for what ranks nothing."""
     members = _opened(body)
     if not any(bytes(members.get(name, b"null"))[:1] == b"[" for name in ("results", "data")):
-        raise BadAnswer("the answer has no results")
+        raise InvalidResponse("the answer has no results")
     usage = _object(members.get("usage"))
     billed = _object(_object(members.get("meta")).get("billed_units"))
-    return Found({**billed, **usage} or None)
+    return AnswerUsage({**billed, **usage} or None)
 
 
-def read_transcript(body: bytes, media: str) -> Found:
+def read_transcript(body: bytes, media: str) -> AnswerUsage:
     """A target that says what kind of text it sends is believed; anything else must be JSON."""
     if media in TEXTS:
-        return Found(None, len(body))
+        return AnswerUsage(None, len(body))
     members = _opened(body)
     text = _value(members.get("text"))
     if not isinstance(text, str):
-        raise BadAnswer("the answer has no text")
+        raise InvalidResponse("the answer has no text")
     usage, lasts = _object(members.get("usage")), _value(members.get("duration"))
     if not usage and isinstance(lasts, (int, float)):  # `verbose_json` of whisper-1 and its like
         usage = {"type": "duration", "seconds": lasts}
-    return Found(usage or None, text_bytes(text))
+    return AnswerUsage(usage or None, text_bytes(text))
 
 
 def _opened(body: bytes) -> dict[str, msgspec.Raw]:
@@ -58,10 +58,10 @@ def _opened(body: bytes) -> dict[str, msgspec.Raw]:
         body.decode()  # the decoder does not look into values
         members = _decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise BadAnswer("the answer is not a JSON object") from error
+        raise InvalidResponse("the answer is not a JSON object") from error
     reported = bytes(members.get("error", b"null"))
     if reported not in _NOTHING:
-        raise Reported(f"the upstream reported an error ({error_name(reported)})")
+        raise StreamError(f"the upstream reported an error ({error_name(reported)})")
     return members
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from backends.errors import BadAnswer, Reported
+from backends.errors import InvalidResponse, StreamError
 from backends.refusal import KEY_LIKE
 from backends.said import ENCODED_FROM, holds_encoded, said_bytes, said_in, text_bytes
 
@@ -37,7 +37,7 @@ class Delta(msgspec.Struct, gc=False):
     images: msgspec.Raw = _NULL
 
 
-class Choice(msgspec.Struct, gc=False):
+class ChunkChoice(msgspec.Struct, gc=False):
     index: int = 0
     finish_reason: str | None = None
     text: str | None = None
@@ -84,7 +84,7 @@ class Choice(msgspec.Struct, gc=False):
 class Chunk(msgspec.Struct, gc=False):
     """What is read of one chunk. `usage` and `error` stay encoded."""
 
-    choices: list[Choice] | None = None
+    choices: list[ChunkChoice] | None = None
     usage: msgspec.Raw = _NULL
     error: msgspec.Raw = _NULL
     service_tier: str | None = None
@@ -163,12 +163,12 @@ def _read_odd(payload: bytes) -> Chunk | None:
     )
 
 
-def _odd_choice(choice: dict[str, Any]) -> Choice:
+def _odd_choice(choice: dict[str, Any]) -> ChunkChoice:
     delta = choice.get("delta")
     said = [v for k, v in delta.items() if k != "role"] if isinstance(delta, dict) else []
     said.append(choice.get("text"))
     index, finish = choice.get("index"), choice.get("finish_reason")
-    return Choice(
+    return ChunkChoice(
         index=index if isinstance(index, int) else 0,
         finish_reason=str(finish) if finish else None,
         text="?" * max(1, said_bytes(said)) if any(said) else None,
@@ -198,7 +198,7 @@ class _Answer(msgspec.Struct, gc=False):
     service_tier: str | None = None
 
 
-class Parsed(NamedTuple):
+class AnswerSummary(NamedTuple):
     """What a whole answer says of itself."""
 
     usage: dict[str, Any] | None
@@ -210,14 +210,14 @@ _decode_answer = msgspec.json.Decoder(_Answer).decode
 _decode_object = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-def parse_answer(body: bytes) -> Parsed:
-    """Usage, finish reason and service tier; raises `BadAnswer` if it is no JSON object.
+def parse_answer(body: bytes) -> AnswerSummary:
+    """Usage, finish reason and service tier; raises `InvalidResponse` if it is no JSON object.
 
     So does one that answers nothing: without `choices` and, as embeddings come, `data`. An error
-    under a status of success is one all the same (`Reported`); its text stays here.
+    under a status of success is one all the same (`StreamError`); its text stays here.
     """
     if not body.isascii() and not _is_utf8(body):  # the decoder does not look into values
-        raise BadAnswer("the answer is not UTF-8")
+        raise InvalidResponse("the answer is not UTF-8")
     try:
         answer = _decode_answer(body)
     except msgspec.ValidationError:
@@ -225,27 +225,27 @@ def parse_answer(body: bytes) -> Parsed:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         mended = whole_characters(body)
         if mended is None:
-            raise BadAnswer("the answer is not JSON") from error
+            raise InvalidResponse("the answer is not JSON") from error
         return parse_answer(mended)
     if answer.error is not _NULL:
         _raise_reported(bytes(answer.error))
     if answer.choices is None and answer.data is _NULL:
-        raise BadAnswer("the answer has no choices")
+        raise InvalidResponse("the answer has no choices")
     finish_reason = answer.choices[0].finish_reason if answer.choices else None
-    return Parsed(answer.usage, plain_word(finish_reason), plain_word(answer.service_tier))
+    return AnswerSummary(answer.usage, plain_word(finish_reason), plain_word(answer.service_tier))
 
 
-def _parse_odd(body: bytes) -> Parsed:
+def _parse_odd(body: bytes) -> AnswerSummary:
     try:
         value = _decode_object(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadAnswer("the answer is not a JSON object") from error
+        raise InvalidResponse("the answer is not a JSON object") from error
     _raise_reported(msgspec.json.encode(value.get("error")))
     if value.get("choices") is None and value.get("data") is None:
-        raise BadAnswer("the answer has no choices")
+        raise InvalidResponse("the answer has no choices")
     usage = value.get("usage")
     tier = _word(value.get("service_tier"))
-    return Parsed(usage if isinstance(usage, dict) else None, tier=plain_word(tier))
+    return AnswerSummary(usage if isinstance(usage, dict) else None, tier=plain_word(tier))
 
 
 def _is_utf8(body: bytes) -> bool:
@@ -258,7 +258,7 @@ def _is_utf8(body: bytes) -> bool:
 
 def _raise_reported(error: bytes) -> None:
     if error not in _EMPTY:
-        raise Reported(f"the upstream reported an error ({error_name(error)})")
+        raise StreamError(f"the upstream reported an error ({error_name(error)})")
 
 
 def plain_word(text: str | None) -> str | None:

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from backends.engine import adapters, flags
 from backends.engine.environment import Environment
-from backends.engine.flags import Launch
+from backends.engine.flags import EngineLaunch
 from backends.otherengines import (
     LLAMA_CPP,
     METRICS_PATH,
@@ -21,9 +21,9 @@ from backends.otherengines import (
     TENSORRT_LLM,
     TGI,
     TRITON,
-    Dialect,
+    MetricsDialect,
 )
-from backends.simulator.profiles import Profile
+from backends.simulator.profiles import EnginePreset
 from backends.simulator.shapefile import profile_of
 from backends.vllm_metrics import MARK, read_vllm
 
@@ -41,7 +41,7 @@ class EngineProgram:
     """
 
     known_flags: Callable[[Environment], frozenset[str]]
-    command: Callable[[Launch, frozenset[str], int], list[str]]
+    command: Callable[[EngineLaunch, frozenset[str], int], list[str]]
     refused_adapter: Callable[[str, Iterable[str]], str | None]
 
 
@@ -68,20 +68,20 @@ class EngineKind:
     `profile`: the parameters of a simulated engine, by the name of its model.
     """
 
-    dialect: Dialect | None
+    dialect: MetricsDialect | None
     program: EngineProgram | None
     child: Callable[[ChildLaunch], list[str]] | None
     simulated: bool
     takes_profile: bool
     tells_cache: bool
-    profile: Callable[[str | None], Profile | None]
+    profile: Callable[[str | None], EnginePreset | None]
 
     @property
     def starts(self) -> bool:
         return self.program is not None or self.child is not None
 
 
-def _no_profile(_model: str | None) -> Profile | None:
+def _no_profile(_model: str | None) -> EnginePreset | None:
     return None
 
 
@@ -94,7 +94,7 @@ def _simulated(launch: ChildLaunch) -> list[str]:
     ]
 
 
-def _attached(dialect: Dialect) -> EngineKind:
+def _attached(dialect: MetricsDialect) -> EngineKind:
     """Return the entry of an engine that is only attached and known by its metrics page."""
     return EngineKind(
         dialect=dialect,
@@ -110,7 +110,7 @@ def _attached(dialect: Dialect) -> EngineKind:
 ENGINE_KINDS: Final[Mapping[str, EngineKind]] = {
     VLLM: EngineKind(
         # First: where Triton passes vLLM's gauges on, the page is read as vLLM's.
-        dialect=Dialect(MARK, read_vllm, METRICS_PATH),
+        dialect=MetricsDialect(MARK, read_vllm, METRICS_PATH),
         program=VLLM_PROGRAM,
         child=None,
         simulated=False,

@@ -8,7 +8,7 @@ class ProbeFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Histogram:
+class HistogramTotals:
     """A histogram's running sum (seconds) and count."""
 
     sum_s: float = 0.0
@@ -34,9 +34,9 @@ class EngineSample:
     prefix_query_tokens_total: int | None
     prefix_hit_tokens_total: int | None
     requests_finished_total: int | None
-    ttft: Histogram | None
-    itl: Histogram | None
-    queue_time: Histogram | None
+    ttft: HistogramTotals | None
+    itl: HistogramTotals | None
+    queue_time: HistogramTotals | None
     asleep: bool
     started_at_s: float | None
     """Unix time at which the engine's process started; tells a restart from a quiet engine."""

@@ -23,7 +23,7 @@ Plain 4xx answers are not errors here: they are the target's answer to the clien
 
 from typing import ClassVar
 
-from backends.ratelimit import RateLimit
+from backends.ratelimit import RateLimitHeaders
 
 
 class BackendError(Exception):
@@ -36,7 +36,7 @@ class BackendError(Exception):
         *,
         status: int | None = None,
         retry_after_s: float | None = None,
-        rate_limit: RateLimit | None = None,
+        rate_limit: RateLimitHeaders | None = None,
     ) -> None:
         super().__init__(message)
         self.status = status
@@ -44,23 +44,23 @@ class BackendError(Exception):
         self.rate_limit = rate_limit
 
 
-class Unreachable(BackendError):
+class UpstreamUnreachable(BackendError):
     billable, kind = False, "unreachable"
 
 
-class Overloaded(BackendError):
+class UpstreamOverloaded(BackendError):
     billable, kind = False, "overloaded"
 
 
-class Refused(BackendError):
+class UpstreamRejected(BackendError):
     billable, kind = False, "refused_credentials"
 
 
-class TooLong(BackendError):
+class ContextTooLong(BackendError):
     billable, kind = False, "too_long"
 
 
-class Unserved(BackendError):
+class ModelNotServed(BackendError):
     billable, kind = False, "unserved"
 
 
@@ -68,7 +68,7 @@ class ServerError(BackendError):
     kind = "server_error"
 
 
-class Reported(BackendError):
+class StreamError(BackendError):
     billable, kind = False, "reported_error"
 
 
@@ -80,11 +80,11 @@ class HeadTimeout(BackendError):
     kind = "head_timeout"
 
 
-class Silent(BackendError):
+class FirstTokenTimeout(BackendError):
     kind = "silent"
 
 
-class Overtaken(BackendError):
+class DispatchSuperseded(BackendError):
     billable, kind = False, "overtaken"
 
 
@@ -96,5 +96,5 @@ class UpstreamBroken(BackendError):
     kind = "upstream_broken"
 
 
-class BadAnswer(BackendError):
+class InvalidResponse(BackendError):
     kind = "bad_answer"

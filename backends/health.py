@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 
-class State(StrEnum):
+class HealthState(StrEnum):
     LOADING = "loading"
     HEALTHY = "healthy"
     DRAINING = "draining"
@@ -23,7 +23,7 @@ class State(StrEnum):
     OFF = "off"  # stopped on purpose
 
 
-class Probe(StrEnum):
+class ProbeResult(StrEnum):
     """What one look at an engine showed."""
 
     ALIVE = "alive"  # answered, and its metrics could be read
@@ -33,88 +33,99 @@ class Probe(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class HealthLimits:
     stale_s: float = 5.0
     refusals_to_down: int = 2
     answers_to_recover: int = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class EngineHealth:
     """`streak` counts equal probes in a row; `reason` is a sentence for people."""
 
-    state: State
+    state: HealthState
     since_s: float
     seen_at_s: float | None = None
-    last: Probe | None = None
+    last: ProbeResult | None = None
     streak: int = 0
     reason: str = ""
 
 
-def starting(now_s: float) -> Health:
+def starting(now_s: float) -> EngineHealth:
     """An engine that we start: refusals are expected until it listens."""
-    return Health(State.LOADING, now_s, reason="starting")
+    return EngineHealth(HealthState.LOADING, now_s, reason="starting")
 
 
-def attached(now_s: float) -> Health:
+def attached(now_s: float) -> EngineHealth:
     """An engine that somebody else runs, not looked at so far."""
-    return Health(State.UNKNOWN, now_s, reason="not probed so far")
+    return EngineHealth(HealthState.UNKNOWN, now_s, reason="not probed so far")
 
 
 def observe(
-    health: Health, probe: Probe, now_s: float, *, detail: str = "", limits: Limits | None = None
-) -> Health:
+    health: EngineHealth,
+    probe: ProbeResult,
+    now_s: float,
+    *,
+    detail: str = "",
+    limits: HealthLimits | None = None,
+) -> EngineHealth:
     """Fold one probe in."""
-    limits = limits or Limits()
+    limits = limits or HealthLimits()
     streak = health.streak + 1 if probe is health.last else 1
-    seen = now_s if probe is Probe.ALIVE else health.seen_at_s
+    seen = now_s if probe is ProbeResult.ALIVE else health.seen_at_s
     health = replace(health, last=probe, streak=streak, seen_at_s=seen)
     state, reason = _next(health, probe, limits)
     moved = _move(health, state, f"{reason}: {detail}" if detail else reason, now_s)
     return at(moved, now_s, limits=limits)
 
 
-def at(health: Health, now_s: float, *, limits: Limits | None = None) -> Health:
+def at(health: EngineHealth, now_s: float, *, limits: HealthLimits | None = None) -> EngineHealth:
     """The health as of now: what has not been seen for too long is unknown."""
-    limits = limits or Limits()
-    if health.state is not State.HEALTHY or health.seen_at_s is None:
+    limits = limits or HealthLimits()
+    if health.state is not HealthState.HEALTHY or health.seen_at_s is None:
         return health
     age_s = now_s - health.seen_at_s
     if age_s <= limits.stale_s:
         return health
-    return _move(health, State.UNKNOWN, f"not seen for {age_s:.1f} s", now_s)
+    return _move(health, HealthState.UNKNOWN, f"not seen for {age_s:.1f} s", now_s)
 
 
-def drain(health: Health, now_s: float) -> Health:
+def drain(health: EngineHealth, now_s: float) -> EngineHealth:
     """No further requests; what runs may end."""
-    return _move(health, State.DRAINING, "asked to drain", now_s)
+    return _move(health, HealthState.DRAINING, "asked to drain", now_s)
 
 
-def _next(health: Health, probe: Probe, limits: Limits) -> tuple[State, str]:
+def _next(
+    health: EngineHealth, probe: ProbeResult, limits: HealthLimits
+) -> tuple[HealthState, str]:
     state = health.state
-    if state is State.DRAINING:
+    if state is HealthState.DRAINING:
         # While it drains, vLLM's /health stays 200: only the closed port says that it ended.
-        return (State.DOWN, "drained") if probe is Probe.REFUSED else (state, "draining")
-    if probe is Probe.ALIVE:
-        if state is State.DOWN and health.streak < limits.answers_to_recover:
+        return (
+            (HealthState.DOWN, "drained") if probe is ProbeResult.REFUSED else (state, "draining")
+        )
+    if probe is ProbeResult.ALIVE:
+        if state is HealthState.DOWN and health.streak < limits.answers_to_recover:
             return state, "answers again; waiting for one more"
-        return State.HEALTHY, "answers"
-    if state is State.LOADING:
+        return HealthState.HEALTHY, "answers"
+    if state is HealthState.LOADING:
         return state, "loading"
-    if probe is Probe.REFUSED and health.streak >= limits.refusals_to_down:
-        return State.DOWN, _REASONS[probe]
+    if probe is ProbeResult.REFUSED and health.streak >= limits.refusals_to_down:
+        return HealthState.DOWN, _REASONS[probe]
     # One refusal may be a full backlog: unknown, so that nothing is sent, but not down.
-    falls = probe is Probe.BLIND or (probe is Probe.REFUSED and state is State.HEALTHY)
-    return State.UNKNOWN if falls else state, _REASONS[probe]
+    falls = probe is ProbeResult.BLIND or (
+        probe is ProbeResult.REFUSED and state is HealthState.HEALTHY
+    )
+    return HealthState.UNKNOWN if falls else state, _REASONS[probe]
 
 
 _REASONS = {
-    Probe.BLIND: "its metrics cannot be read",
-    Probe.REFUSED: "refuses",
-    Probe.SILENT: "silent",
+    ProbeResult.BLIND: "its metrics cannot be read",
+    ProbeResult.REFUSED: "refuses",
+    ProbeResult.SILENT: "silent",
 }
 
 
-def _move(health: Health, state: State, reason: str, now_s: float) -> Health:
+def _move(health: EngineHealth, state: HealthState, reason: str, now_s: float) -> EngineHealth:
     since_s = health.since_s if state is health.state else now_s
     return replace(health, state=state, since_s=since_s, reason=reason)

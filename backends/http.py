@@ -22,9 +22,9 @@ from urllib.parse import urlsplit
 
 from backends.base import Deadlines
 from backends.dialing import dial
-from backends.errors import BadAnswer, Overloaded, Unreachable
-from backends.http_connection import READ_BYTES, Connection, HttpExchange, StaleConnection
-from backends.reach import PUBLIC, Misdirected, Reach, resolved, stated
+from backends.errors import InvalidResponse, UpstreamOverloaded, UpstreamUnreachable
+from backends.http_connection import READ_BYTES, HttpExchange, StaleConnection, UpstreamConnection
+from backends.reach import PUBLIC, AddressNotAllowed, AddressPolicy, resolved, stated
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +34,10 @@ class Origin:
     scheme: str
     host: str
     port: int
-    reach: Reach = PUBLIC
+    reach: AddressPolicy = PUBLIC
 
     @classmethod
-    def parse(cls, base_url: str, reach: Reach = PUBLIC) -> tuple[Self, str]:
+    def parse(cls, base_url: str, reach: AddressPolicy = PUBLIC) -> tuple[Self, str]:
         """The origin of a base URL, and its path without a slash at the end."""
         parts = urlsplit(base_url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -58,7 +58,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class PoolLimits:
     """Bounds of one origin's pool. `idle_s` should stay below the server's keep-alive time."""
 
     connections: int = 1024
@@ -69,8 +69,8 @@ class Limits:
 class HttpClient:
     """Connections to any number of origins, for one event loop."""
 
-    def __init__(self, limits: Limits | None = None, tls: ssl.SSLContext | None = None) -> None:
-        self._limits = limits or Limits()
+    def __init__(self, limits: PoolLimits | None = None, tls: ssl.SSLContext | None = None) -> None:
+        self._limits = limits or PoolLimits()
         self._tls = tls
         self._pools: dict[Origin, _Pool] = {}
 
@@ -86,7 +86,9 @@ class HttpClient:
             except StaleConnection:
                 connection.abort()
                 if fresh:
-                    raise BadAnswer("two connections in a row died without an answer") from None
+                    raise InvalidResponse(
+                        "two connections in a row died without an answer"
+                    ) from None
                 fresh = True
             except BaseException:
                 connection.abort()
@@ -127,7 +129,7 @@ class _Pool:
         self,
         loop: asyncio.AbstractEventLoop,
         origin: Origin,
-        limits: Limits,
+        limits: PoolLimits,
         tls: ssl.SSLContext | None,
     ) -> None:
         self.open = 0
@@ -136,13 +138,13 @@ class _Pool:
         self._limits = limits
         self._tls = tls
         self._room = memoryview(bytearray(READ_BYTES))
-        self._idle: deque[Connection] = deque()
-        self._all: set[Connection] = set()
-        self._waiters: deque[asyncio.Future[Connection | None]] = deque()
+        self._idle: deque[UpstreamConnection] = deque()
+        self._all: set[UpstreamConnection] = set()
+        self._waiters: deque[asyncio.Future[UpstreamConnection | None]] = deque()
         self._looking_up: asyncio.Task[list[str]] | None = None
         self._reaper: asyncio.TimerHandle | None = None
 
-    async def acquire(self, timeout_s: float, *, fresh: bool) -> Connection:
+    async def acquire(self, timeout_s: float, *, fresh: bool) -> UpstreamConnection:
         """A connection ready for a request: kept, made, or handed on by another request."""
         if self._idle and not fresh:
             return self._idle.pop()
@@ -156,11 +158,11 @@ class _Pool:
                 return handed
         return await self._connect(timeout_s)
 
-    async def _wait(self, timeout_s: float) -> Connection | None:
+    async def _wait(self, timeout_s: float) -> UpstreamConnection | None:
         """Queue for a connection or, when one dies, for its slot (`None`)."""
         if len(self._waiters) >= self._limits.waiters:
-            raise Overloaded(f"all connections to {self._origin.host} are in use")
-        waiter: asyncio.Future[Connection | None] = self._loop.create_future()
+            raise UpstreamOverloaded(f"all connections to {self._origin.host} are in use")
+        waiter: asyncio.Future[UpstreamConnection | None] = self._loop.create_future()
         self._waiters.append(waiter)
         try:
             async with asyncio.timeout(timeout_s):
@@ -171,18 +173,20 @@ class _Pool:
             with suppress(ValueError):
                 self._waiters.remove(waiter)
             if isinstance(error, TimeoutError):
-                raise Overloaded(f"all connections to {self._origin.host} are in use") from None
+                raise UpstreamOverloaded(
+                    f"all connections to {self._origin.host} are in use"
+                ) from None
             raise
 
-    def _pass_on(self, handed: Connection | None) -> None:
+    def _pass_on(self, handed: UpstreamConnection | None) -> None:
         if handed is None:
             self._free_slot()
         else:
             self._freed(handed, reusable=True)
 
-    async def _connect(self, timeout_s: float) -> Connection:
+    async def _connect(self, timeout_s: float) -> UpstreamConnection:
         """Open a socket on the slot that the caller holds."""
-        connection = Connection(self._loop, self._freed, self._room)
+        connection = UpstreamConnection(self._loop, self._freed, self._room)
         self._all.add(connection)
         origin = self._origin
         name = origin.host if self._tls is not None else None
@@ -192,16 +196,18 @@ class _Pool:
                 await self._reach(make, name)
         except TimeoutError:
             connection.abort()
-            raise Unreachable(f"no connection to {origin.host} in {timeout_s} s") from None
+            raise UpstreamUnreachable(f"no connection to {origin.host} in {timeout_s} s") from None
         except (OSError, ssl.SSLError, UnicodeError) as error:
             connection.abort()
-            raise Unreachable(f"no connection to {origin.host}: {_reason(error)}") from error
+            raise UpstreamUnreachable(
+                f"no connection to {origin.host}: {_reason(error)}"
+            ) from error
         except BaseException:
             connection.abort()
             raise
         return connection
 
-    async def _reach(self, make: Callable[[], Connection], name: str | None) -> None:
+    async def _reach(self, make: Callable[[], UpstreamConnection], name: str | None) -> None:
         """To the first address that answers: to an address, so that no name is looked up again."""
         port, addresses = self._origin.port, await self._addresses()
         connect = partial(self._loop.create_connection, make, ssl=self._tls, server_hostname=name)
@@ -230,7 +236,7 @@ class _Pool:
             self._looking_up.add_done_callback(_heard)
         return list(await asyncio.shield(self._looking_up))
 
-    def _freed(self, connection: Connection, reusable: bool) -> None:
+    def _freed(self, connection: UpstreamConnection, reusable: bool) -> None:
         if not reusable:
             self._all.discard(connection)
             with suppress(ValueError):
@@ -268,7 +274,7 @@ class _Pool:
     def close(self) -> None:
         for waiter in self._waiters:
             if not waiter.done():
-                waiter.set_exception(Unreachable("the client is closing"))
+                waiter.set_exception(UpstreamUnreachable("the client is closing"))
         for connection in list(self._all):
             connection.abort()
         if self._looking_up is not None:
@@ -284,7 +290,7 @@ def _heard(looked_up: asyncio.Task[list[str]]) -> None:
         looked_up.exception()
 
 
-def _same(connection: Connection) -> Connection:
+def _same(connection: UpstreamConnection) -> UpstreamConnection:
     return connection
 
 
@@ -292,6 +298,6 @@ def _reason(error: BaseException) -> str:
     """What went wrong, without addresses or certificates' contents."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"certificate not accepted ({error.verify_message})"
-    if isinstance(error, Misdirected):
+    if isinstance(error, AddressNotAllowed):
         return str(error)  # about addresses, and for whoever configures them
     return type(error).__name__

@@ -16,7 +16,7 @@ from typing import cast
 import httptools
 
 from backends.base import Sink
-from backends.errors import BackendError, BadAnswer, HeadTimeout, IdleTimeout, UpstreamBroken
+from backends.errors import BackendError, HeadTimeout, IdleTimeout, InvalidResponse, UpstreamBroken
 
 HEAD_LIMIT_BYTES = 64 * 1024
 HEADER_LIMIT_COUNT = 128
@@ -44,10 +44,10 @@ class HttpExchange:
         "status",
     )
 
-    def __init__(self, connection: "Connection", idle_s: float | None) -> None:
+    def __init__(self, connection: "UpstreamConnection", idle_s: float | None) -> None:
         self.status = 0
         self.headers: Mapping[str, str] = {}
-        self._connection: Connection | None = connection
+        self._connection: UpstreamConnection | None = connection
         self._error: BackendError | StaleConnection | None = None
         self._idle_s = idle_s
         self._parts: list[bytes] = []
@@ -106,7 +106,7 @@ class HttpExchange:
         if self.status == 0 and self._error is not None:
             raise self._error
 
-    async def _wait(self, connection: "Connection", seconds: float | None) -> None:
+    async def _wait(self, connection: "UpstreamConnection", seconds: float | None) -> None:
         """Until the connection has news.
 
         It disarms the deadline itself: when this task runs it may already serve someone else.
@@ -152,7 +152,7 @@ class HttpExchange:
         self.wake()
 
 
-class Connection(asyncio.BufferedProtocol):
+class UpstreamConnection(asyncio.BufferedProtocol):
     """The socket's side. `on_free(connection, reusable)` is called once per answer or death.
 
     `room`: where reads go, `READ_BYTES`. Nothing is left there when a read returns, so connections
@@ -163,7 +163,7 @@ class Connection(asyncio.BufferedProtocol):
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        on_free: Callable[["Connection", bool], None],
+        on_free: Callable[["UpstreamConnection", bool], None],
         room: memoryview,
     ) -> None:
         self.loop = loop
@@ -384,4 +384,4 @@ class Connection(asyncio.BufferedProtocol):
         return self._broken("the connection closed before the answer's end")
 
     def _broken(self, reason: str) -> BackendError:
-        return UpstreamBroken(reason) if self._head_done else BadAnswer(reason)
+        return UpstreamBroken(reason) if self._head_done else InvalidResponse(reason)

@@ -42,7 +42,7 @@ class _Batch(msgspec.Struct, array_like=True, gc=False):
     events: list[BlockStored | BlockRemoved | AllBlocksCleared]
 
 
-class Unreadable(Exception):
+class KvEventError(Exception):
     """Not a batch of KV events: another publisher, or another version's."""
 
 
@@ -76,13 +76,13 @@ class PrefixMemory:
         self.forgotten_s = now_s
 
     def fold(self, frames: Sequence[bytes], now_s: float) -> None:
-        """One message: topic, number, batch. Raises `Unreadable`, and then nothing has changed."""
+        """Read a message: topic, number, batch. Raises `KvEventError`, then nothing has changed."""
         if len(frames) != 3 or len(frames[1]) != _NUMBER_BYTES:
-            raise Unreadable(f"{len(frames)} frames")
+            raise KvEventError(f"{len(frames)} frames")
         try:
             batch = _decode(frames[2])
         except (msgspec.MsgspecError, RecursionError) as error:
-            raise Unreadable(str(error)) from error
+            raise KvEventError(str(error)) from error
         number = int.from_bytes(frames[1], "big")
         if self._next is not None:
             if number < self._next:  # another life counts anew

@@ -22,9 +22,9 @@ import msgspec
 from backends.base import Call, Deadlines
 from backends.errors import (
     BackendError,
-    BadAnswer,
     HeadTimeout,
     IdleTimeout,
+    InvalidResponse,
     ServerError,
     UpstreamBroken,
 )
@@ -41,7 +41,7 @@ from backends.litellm_text import (
 from backends.openai import Credentials
 from backends.pinned import PinnedTransport
 from backends.ratelimit import rate_limit_headers
-from backends.reach import PUBLIC, Reach
+from backends.reach import PUBLIC, AddressPolicy
 
 # Their clients are SDKs with connections of their own; closing the stream closes those.
 _OWN_CLIENTS = frozenset({"azure", "openai", "azure_ai", "text-completion-openai"})
@@ -108,7 +108,7 @@ class LiteLLMBackend:
         credentials: Credentials | None = None,
         *,
         base_url: str | None = None,
-        reach: Reach = PUBLIC,
+        reach: AddressPolicy = PUBLIC,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self._prefix = prefix
@@ -168,7 +168,7 @@ class LiteLLMBackend:
             "/embeddings": litellm.aembedding,
         }
         if call.path not in functions:
-            raise BadAnswer(f"{self._prefix} is not reached through {call.path}")
+            raise InvalidResponse(f"{self._prefix} is not reached through {call.path}")
         body, key = msgspec.json.decode(call.body, type=dict[str, Any]), self._credentials.api_key
         arguments = {name: body[name] for name in PARAMETERS if body.get(name) is not None}
         arguments |= {
@@ -205,7 +205,7 @@ class LiteLLMBackend:
             wall_s=self._wall_clock(),
             watched=self._prefix not in _OWN_CLIENTS,
         )
-        if isinstance(translated, ServerError | BadAnswer) and translated.status is None:
+        if isinstance(translated, ServerError | InvalidResponse) and translated.status is None:
             log.warning("%s: %s", self._prefix, translated)  # no text of LiteLLM's is in it
         if isinstance(translated, BackendError):
             raise translated from None  # the original's text may hold keys

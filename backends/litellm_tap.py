@@ -24,7 +24,7 @@ class Tap(httpx.AsyncBaseTransport):
         self.status: int | None = None  # of the last answer, as it was on the wire
         self.headers: Mapping[str, str] = {}
         self._shared = shared
-        self._streams: list[_Tapped] = []
+        self._streams: list[_TappedStream] = []
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         request.headers["accept-encoding"] = "identity"
@@ -32,7 +32,7 @@ class Tap(httpx.AsyncBaseTransport):
         self.status = response.status_code
         self.headers = {name.lower(): value for name, value in response.headers.items()}
         if isinstance(response.stream, httpx.AsyncByteStream):
-            tapped = _Tapped(response.stream)
+            tapped = _TappedStream(response.stream)
             self._streams.append(tapped)
             response.stream = tapped
         return response
@@ -52,7 +52,7 @@ class Tap(httpx.AsyncBaseTransport):
             raise UpstreamBroken("the stream ended before the answer did")
 
 
-class _Tapped(httpx.AsyncByteStream):
+class _TappedStream(httpx.AsyncByteStream):
     def __init__(self, inner: httpx.AsyncByteStream) -> None:
         self.tail = b""
         self._inner = inner

@@ -16,11 +16,11 @@ import msgspec
 
 from backends.errors import (
     BackendError,
-    BadAnswer,
     HeadTimeout,
-    Overloaded,
+    InvalidResponse,
     ServerError,
-    Unreachable,
+    UpstreamOverloaded,
+    UpstreamUnreachable,
     WrongAddress,
 )
 from backends.ratelimit import parse_rate_limit, parse_retry_after
@@ -114,7 +114,7 @@ def translate_error(
         told = getattr(error, "status_code", None)
         if watched and told == OWN_FAILURE:
             words = f"LiteLLM failed ({name}: {root_of(error)})"
-            return ServerError(words) if status is None else BadAnswer(words)
+            return ServerError(words) if status is None else InvalidResponse(words)
         status = told
     if not isinstance(status, int) or status < 400:
         return _no_answer(status, name)
@@ -123,7 +123,7 @@ def translate_error(
         return HeadTimeout(message, status=status)
     if status < 500 and status != 429:
         return status
-    kind = Overloaded if status in (429, 503, 529) else ServerError
+    kind = UpstreamOverloaded if status in (429, 503, 529) else ServerError
     return kind(
         message,
         status=status,
@@ -135,16 +135,16 @@ def translate_error(
 def _no_answer(status: Any, name: str) -> BackendError:
     if isinstance(status, int) and status >= 300:
         return WrongAddress(f"the target answered with a redirect ({status})", status=status)
-    return BadAnswer(f"no answer that could be translated ({name})")
+    return InvalidResponse(f"no answer that could be translated ({name})")
 
 
 def _wire_error(error: Exception, name: str) -> BackendError | None:
     """What the sockets said, found among the causes: LiteLLM calls all of it a 500."""
     for cause in _causes(error):
         if isinstance(cause, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout):
-            return Unreachable(f"no connection ({name})")
+            return UpstreamUnreachable(f"no connection ({name})")
         if isinstance(cause, httpx.ReadError | httpx.RemoteProtocolError):
-            return BadAnswer(f"no whole answer ({name})")
+            return InvalidResponse(f"no whole answer ({name})")
     return None
 
 

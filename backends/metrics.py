@@ -7,15 +7,22 @@ from dataclasses import fields
 from typing import Final
 
 from backends.engines import ENGINE_KINDS, VLLM
-from backends.enginesample import EngineSample, Histogram, ProbeFailed
-from backends.otherengines import METRICS_PATH, Dialect
+from backends.enginesample import EngineSample, HistogramTotals, ProbeFailed
+from backends.otherengines import METRICS_PATH, MetricsDialect
 
 __all__ = [
-    "METRICS_PATH", "OTHER_PATHS", "VLLM", "EngineSample", "Histogram", "ProbeFailed", "is_json",
-    "parse", "path_of",
-]  # fmt: skip
+    "METRICS_PATH",
+    "OTHER_PATHS",
+    "VLLM",
+    "EngineSample",
+    "HistogramTotals",
+    "ProbeFailed",
+    "is_json",
+    "parse",
+    "path_of",
+]
 
-_DIALECTS: Final[dict[str, Dialect]] = {
+_DIALECTS: Final[dict[str, MetricsDialect]] = {
     name: kind.dialect for name, kind in ENGINE_KINDS.items() if kind.dialect is not None
 }
 # Where a page is that is not where most have it.

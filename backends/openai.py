@@ -17,17 +17,17 @@ from backends.base import Call
 from backends.chunks import error_name
 from backends.errors import (
     BackendError,
-    BadAnswer,
-    Overloaded,
-    Refused,
+    InvalidResponse,
     ServerError,
+    UpstreamOverloaded,
+    UpstreamRejected,
     WrongAddress,
 )
 from backends.exchange import read_all
 from backends.http import HttpClient, Origin
 from backends.http_connection import HttpExchange
 from backends.ratelimit import parse_rate_limit, parse_retry_after
-from backends.reach import PUBLIC, Reach
+from backends.reach import PUBLIC, AddressPolicy
 from backends.secret import Secret
 
 # Public base addresses, as listed in the provider table of LiteLLM 1.106.2 (2026-11) and the
@@ -81,7 +81,7 @@ class OpenAIBackend:
         credentials: Credentials | None = None,
         *,
         client: HttpClient,
-        reach: Reach = PUBLIC,
+        reach: AddressPolicy = PUBLIC,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self._origin, self._path = Origin.parse(base_url, reach)
@@ -147,8 +147,8 @@ class OpenAIBackend:
         said = error_name(_error_member(body))
         message = f"the target answered {status} ({said})"
         if status == 429 and said in _NO_MONEY:
-            return Refused(message, status=status)
-        kind = Overloaded if status in (429, 503, 529) else ServerError
+            return UpstreamRejected(message, status=status)
+        kind = UpstreamOverloaded if status in (429, 503, 529) else ServerError
         wall_s = self._wall_clock()
         return kind(
             message,
@@ -177,11 +177,13 @@ def _fault(exchange: HttpExchange, *, stream: bool) -> BackendError | None:
         words = f"the target answered with a redirect ({status}), which is not followed"
         return WrongAddress(words, status=status)
     if headers.get("content-encoding", "identity").lower() != "identity":
-        return BadAnswer("the answer is compressed, which was not asked for", status=status)
+        return InvalidResponse("the answer is compressed, which was not asked for", status=status)
     if stream and status < 300:
         kind = headers.get("content-type", "text/event-stream").lower()
         if "text/event-stream" not in kind:
-            return BadAnswer("the answer to a streamed call is no event stream", status=status)
+            return InvalidResponse(
+                "the answer to a streamed call is no event stream", status=status
+            )
     return None
 
 

@@ -12,13 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from backends.enginesample import EngineSample, Histogram, ProbeFailed
+from backends.enginesample import EngineSample, HistogramTotals, ProbeFailed
 
 METRICS_PATH: Final = "/metrics"
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class MetricsDialect:
     """`mark` is in every page of it, `path` where the page is; `read` raises `ProbeFailed`."""
 
     mark: re.Pattern[str]
@@ -26,7 +26,7 @@ class Dialect:
     path: str = METRICS_PATH
 
 
-class Rows:
+class MetricsLines:
     """The lines of a page whose names begin with one of the prefixes."""
 
     def __init__(self, page: str, *prefixes: str) -> None:
@@ -59,11 +59,11 @@ class Rows:
     def highest(self, name: str, **wanted: str) -> float | None:
         return max(self.values(name, **wanted), default=None)
 
-    def histogram(self, *names: str) -> Histogram | None:
+    def histogram(self, *names: str) -> HistogramTotals | None:
         for name in names:
             count = self.total(f"{name}_count")
             if count is not None:
-                return Histogram(sum(self.values(f"{name}_sum")), count)
+                return HistogramTotals(sum(self.values(f"{name}_sum")), count)
         return None
 
 
@@ -97,7 +97,7 @@ def _sglang(page: str) -> EngineSample:
 
 def _tgi(page: str) -> EngineSample:
     """A server that has answered nothing has no lines at all; its KV cache has none ever."""
-    rows = Rows(page, "tgi_")
+    rows = MetricsLines(page, "tgi_")
     return EngineSample(
         running=rows.total("tgi_batch_current_size"),
         waiting=rows.total("tgi_queue_size"),
@@ -206,12 +206,12 @@ def _mark(prefix: str) -> re.Pattern[str]:
     return re.compile(rf"^{prefix}\w", re.MULTILINE)
 
 
-SGLANG: Final = Dialect(_mark("sglang:"), _sglang)
-TGI: Final = Dialect(_mark("tgi_"), _tgi)
+SGLANG: Final = MetricsDialect(_mark("sglang:"), _sglang)
+TGI: Final = MetricsDialect(_mark("tgi_"), _tgi)
 # At /metrics `trtllm-serve` gives JSON, and what was read there is gone for other readers.
-TENSORRT_LLM: Final = Dialect(_mark("trtllm_"), _tensorrt_llm, path="/prometheus/metrics")
-TRITON: Final = Dialect(_mark("nv_(?:trt_llm|inference)_"), _triton)
-LLAMA_CPP: Final = Dialect(_mark("llamacpp:"), _llama_cpp)
+TENSORRT_LLM: Final = MetricsDialect(_mark("trtllm_"), _tensorrt_llm, path="/prometheus/metrics")
+TRITON: Final = MetricsDialect(_mark("nv_(?:trt_llm|inference)_"), _triton)
+LLAMA_CPP: Final = MetricsDialect(_mark("llamacpp:"), _llama_cpp)
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 
@@ -222,8 +222,8 @@ def _lines(prefixes: tuple[str, ...]) -> re.Pattern[str]:
     )
 
 
-def _rows(page: str, prefix: str) -> Rows:
-    rows = Rows(page, prefix)
+def _rows(page: str, prefix: str) -> MetricsLines:
+    rows = MetricsLines(page, prefix)
     if not _mark(prefix).search(page):
         raise ProbeFailed(f"the metrics page has nothing that begins with {prefix}")
     return rows

@@ -11,7 +11,7 @@ from typing import Any
 import httpcore
 import httpx
 
-from backends.reach import Reach, resolved
+from backends.reach import AddressPolicy, resolved
 
 CONNECTIONS, KEPT, KEPT_S = 256, 32, 5.0
 
@@ -19,7 +19,7 @@ CONNECTIONS, KEPT, KEPT_S = 256, 32, 5.0
 class PinnedTransport(httpx.AsyncHTTPTransport):
     """`httpx.AsyncClient(transport=PinnedTransport(reach))`: proxies are nobody's here."""
 
-    def __init__(self, reach: Reach, *, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, reach: AddressPolicy, *, tls: ssl.SSLContext | None = None) -> None:
         tls = tls or ssl.create_default_context()
         super().__init__(verify=tls, trust_env=False)
         # httpx has no public way to a backend of one's own; its transports all keep this name.
@@ -28,12 +28,12 @@ class PinnedTransport(httpx.AsyncHTTPTransport):
             max_connections=CONNECTIONS,
             max_keepalive_connections=KEPT,
             keepalive_expiry=KEPT_S,
-            network_backend=_Judged(reach),
+            network_backend=_JudgedAddress(reach),
         )
 
 
-class _Judged(httpcore.AsyncNetworkBackend):
-    def __init__(self, reach: Reach) -> None:
+class _JudgedAddress(httpcore.AsyncNetworkBackend):
+    def __init__(self, reach: AddressPolicy) -> None:
         self._reach = reach
         self._inner = httpcore.AnyIOBackend()
 

@@ -13,7 +13,7 @@ from typing import Final
 from backends.base import Backend
 from backends.http import HttpClient
 from backends.openai import BASE_URLS, Credentials, OpenAIBackend
-from backends.reach import Reach
+from backends.reach import AddressPolicy
 
 OPENAI, LITELLM = "openai", "litellm"
 DEFAULT_KIND: Final = OPENAI  # of a provider that names none
@@ -27,7 +27,7 @@ class ProviderSite:
     prefix: str
     base_url: str | None
     credentials: Credentials
-    reach: Reach
+    reach: AddressPolicy
     http: HttpClient  # shared by all providers of a worker
 
 

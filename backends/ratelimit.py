@@ -43,19 +43,19 @@ class Allowance:
 
 
 @dataclass(frozen=True, slots=True)
-class RateLimit:
+class RateLimitHeaders:
     requests: Allowance = field(default_factory=Allowance)
     tokens: Allowance = field(default_factory=Allowance)
 
 
-def parse_rate_limit(headers: Mapping[str, str], *, wall_s: float) -> RateLimit | None:
+def parse_rate_limit(headers: Mapping[str, str], *, wall_s: float) -> RateLimitHeaders | None:
     """Lower-case names. `None` when nothing is said of what is left."""
     if "anthropic-ratelimit-requests-remaining" in headers:
         tokens = _anthropic(headers, "tokens", wall_s)  # of whichever token limit is tightest
         if tokens.left is None:
             tokens = _anthropic(headers, "input-tokens", wall_s)
-        return RateLimit(_anthropic(headers, "requests", wall_s), tokens)
-    found = RateLimit(_openai(headers, "requests"), _openai(headers, "tokens"))
+        return RateLimitHeaders(_anthropic(headers, "requests", wall_s), tokens)
+    found = RateLimitHeaders(_openai(headers, "requests"), _openai(headers, "tokens"))
     return None if found.requests.left is None and found.tokens.left is None else found
 
 

@@ -25,12 +25,12 @@ METADATA = frozenset(
 )
 
 
-class Misdirected(OSError):
+class AddressNotAllowed(OSError):
     """A host that leads where its target may not be; `str()` says what would allow it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class AddressPolicy:
     """`networks`: CIDRs that a name may lead to beside public ones; `inside`: to private ones."""
 
     networks: tuple[str, ...] = ()
@@ -52,8 +52,8 @@ class Reach:
         return "a private address"
 
 
-PUBLIC = Reach()
-INSIDE = Reach(inside=True)
+PUBLIC = AddressPolicy()
+INSIDE = AddressPolicy(inside=True)
 
 
 def stated(host: str) -> Address | None:
@@ -64,10 +64,10 @@ def stated(host: str) -> Address | None:
         return None
 
 
-async def resolved(host: str, port: int, reach: Reach) -> list[str]:
+async def resolved(host: str, port: int, reach: AddressPolicy) -> list[str]:
     """The addresses to connect to, each allowed.
 
-    Raises `Misdirected` if a single one is not, and `OSError` or `UnicodeError` without any.
+    Raises `AddressNotAllowed` if a single one is not, and `OSError` or `UnicodeError` without any.
     """
     literal = stated(host)
     if literal is not None:
@@ -82,10 +82,10 @@ async def resolved(host: str, port: int, reach: Reach) -> list[str]:
     return addresses
 
 
-def _judge(host: str, address: Address, reach: Reach, *, literal: bool) -> None:
+def _judge(host: str, address: Address, reach: AddressPolicy, *, literal: bool) -> None:
     why = reach.refuses(address, stated=literal)
     if why is not None:
-        raise Misdirected(
+        raise AddressNotAllowed(
             f"{host} leads to {address}, {why}; `networks` of its provider would allow it"
         )
 

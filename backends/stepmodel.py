@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class StepModel:
+class FittedStepModel:
     """Seconds per step, per sequence, per context token, per prefill token, and constant TTFT."""
 
     a_s: float

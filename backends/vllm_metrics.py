@@ -14,7 +14,7 @@ import re
 from collections import defaultdict
 from typing import Final
 
-from backends.enginesample import EngineSample, Histogram, ProbeFailed
+from backends.enginesample import EngineSample, HistogramTotals, ProbeFailed
 
 KV_USAGE: Final = "vllm:kv_cache_usage_perc"
 KV_USAGE_OLD: Final = "vllm:gpu_cache_usage_perc"
@@ -130,5 +130,5 @@ def _weighted(usage: dict[str, float], blocks: dict[str, int]) -> float:
     return sum(value * weights[engine] for engine, value in usage.items()) / total
 
 
-def _histogram(sums: dict[str, float], name: str) -> Histogram:
-    return Histogram(sums.get(f"{name}_sum", 0.0), int(sums.get(f"{name}_count", 0.0)))
+def _histogram(sums: dict[str, float], name: str) -> HistogramTotals:
+    return HistogramTotals(sums.get(f"{name}_sum", 0.0), int(sums.get(f"{name}_count", 0.0)))

@@ -1,6 +1,7 @@
 """The gateway's admin API, asked as whoever looks: the only file of the dashboard that writes.
 
-A `Desk` is of one viewer. It asks who that is before each request, vouches for the name and for
+A `AdminClient` is of one viewer. It asks who that is before each request, vouches for the name and
+for
 nothing else (`ledger.identity.vouched`), and tells the gateway's own words when it refuses: what
 somebody may do is decided there.
 """
@@ -18,7 +19,7 @@ import streamlit as st
 
 from dashboard.viewer import Viewer, Who
 from ledger.identity.secretfile import read_secret
-from ledger.identity.vouched import GATEWAY, HEADER, KEY_FILE_VARIABLE, Asked, vouch
+from ledger.identity.vouched import GATEWAY, HEADER, KEY_FILE_VARIABLE, VouchedRequest, vouch
 
 PREFIX = "/v1/organization"
 TIMEOUT_S = 20.0
@@ -31,7 +32,7 @@ UNHEARD = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 LOCAL = ("127.0.0.1", "localhost", "::1")
 
 
-class Unanswered(Exception):
+class AdminUnavailable(Exception):
     """The gateway could not be asked; the text says why. `heard`: it may have done it."""
 
     def __init__(self, words: str, *, heard: bool = False) -> None:
@@ -39,7 +40,7 @@ class Unanswered(Exception):
         self.heard = heard
 
 
-class Refused(Exception):
+class AdminRefused(Exception):
     """The gateway's own words; `status` and `code` as it told them."""
 
     def __init__(self, words: str, status: int, code: str | None) -> None:
@@ -48,7 +49,7 @@ class Refused(Exception):
         self.code = code
 
 
-class Desk:
+class AdminClient:
     def __init__(self, client: httpx.Client, key_file: Path, who: Who) -> None:
         self._client = client
         self._key_file = key_file
@@ -59,7 +60,7 @@ class Desk:
         return self._who()
 
     def get(self, path: str, *, within_s: float = TIMEOUT_S, **query: str | int) -> dict[str, Any]:
-        """Raises `Refused`, `Unanswered`, and `NotAllowed` where nobody looks any more."""
+        """Raises `AdminRefused`, `AdminUnavailable`, or `NotAllowed` where nobody looks."""
         return self._ask(
             self._client.build_request("GET", PREFIX + path, params=query, timeout=within_s), b""
         )
@@ -80,9 +81,11 @@ class Desk:
     def _ask(self, request: httpx.Request, body: bytes) -> dict[str, Any]:
         name, key = self._who().name, read_secret(self._key_file)
         if key is None:
-            raise Unanswered(f"{self._key_file} cannot be read or is no key.")
+            raise AdminUnavailable(f"{self._key_file} cannot be read or is no key.")
         target = request.url.raw_path.decode("ascii")
-        asked = Asked(request.method, target[target.index(PREFIX) :])  # a proxy may have a prefix
+        asked = VouchedRequest(
+            request.method, target[target.index(PREFIX) :]
+        )  # a proxy may have a prefix
         request.headers[HEADER] = vouch(key, name, asked, body, time.time_ns() // 1000)
         try:
             answer = self._client.send(request)
@@ -90,16 +93,16 @@ class Desk:
             why = str(error) or type(error).__name__
             heard = not isinstance(error, UNHEARD)
             words = f"{self._client.base_url} cannot be asked: {why}."
-            raise Unanswered(words, heard=heard) from error
+            raise AdminUnavailable(words, heard=heard) from error
         return _told(answer)
 
 
-def desk(who: Who, environ: Mapping[str, str] = os.environ) -> Desk | None:
+def desk(who: Who, environ: Mapping[str, str] = os.environ) -> AdminClient | None:
     """None: nobody said where the gateway is and how it knows this dashboard."""
     key_file = environ.get(KEY_FILE_VARIABLE)
     if not environ.get(GATEWAY) or not key_file:
         return None
-    return Desk(_client(address(environ)), Path(key_file), who)
+    return AdminClient(_client(address(environ)), Path(key_file), who)
 
 
 def address(environ: Mapping[str, str] = os.environ) -> str:
@@ -124,8 +127,8 @@ def _told(answer: httpx.Response) -> dict[str, Any]:
         error = document["error"]
         words, code = str(error["message"]), error["code"]
     except (ValueError, KeyError, TypeError):
-        raise Unanswered(
+        raise AdminUnavailable(
             f"{answer.request.url.host} answered {answer.status_code}, as no gateway does.",
             heard=True,
         ) from None
-    raise Refused(words, answer.status_code, code)
+    raise AdminRefused(words, answer.status_code, code)

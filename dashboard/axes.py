@@ -60,7 +60,7 @@ def dollar_text(usd: float) -> str:
     return text if reading.now().money is None else f"{text} ({text.exact})"
 
 
-class Rows(alt.InlineData):
+class ChartRows(alt.InlineData):
     """Values that are plain already: neither judged nor copied one by one, as Altair's own are."""
 
     def __init__(self, values: list[dict[str, Any]], **known: Any) -> None:
@@ -68,7 +68,7 @@ class Rows(alt.InlineData):
         object.__setattr__(self, "_args", ())
         object.__setattr__(self, "_kwds", kept)
 
-    def __deepcopy__(self, _memo: Any) -> "Rows":
+    def __deepcopy__(self, _memo: Any) -> "ChartRows":
         return self
 
 
@@ -90,7 +90,7 @@ def inline(records: Iterable[Mapping[str, Any]]) -> alt.InlineData:
         }
         for record in records
     ]
-    return Rows(values)
+    return ChartRows(values)
 
 
 def coloured(colours: Mapping[str, str], *, columns: int = 2) -> alt.Color:

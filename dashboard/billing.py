@@ -9,19 +9,19 @@ from collections.abc import Sequence
 import streamlit as st
 
 from dashboard import changing, words
-from dashboard.data import View
-from ledger.invoices.books import Manner, Stored
+from dashboard.data import DashboardView
+from ledger.invoices.books import ImportedInvoice, PostingMode
 from ledger.money import usd_text
 
 MANNERS = {
-    Manner.WHOLE: "it says all that is owed for its days",
-    Manner.REPLACES: "it corrects another one of these days",
-    Manner.ADDS: "it is owed beside what the books have: a part, a credit note",
+    PostingMode.WHOLE: "it says all that is owed for its days",
+    PostingMode.REPLACES: "it corrects another one of these days",
+    PostingMode.ADDS: "it is owed beside what the books have: a part, a credit note",
 }
 BILLS = "bills"  # the change's name
 
 
-def bring(view: View, providers: Sequence[str], pools: Sequence[str]) -> None:
+def bring(view: DashboardView, providers: Sequence[str], pools: Sequence[str]) -> None:
     """A form for a file; `providers` and `pools`: who a bill may be of."""
     changing.told(BILLS)
     desk = changing.desk_for(view)
@@ -50,7 +50,7 @@ def bring(view: View, providers: Sequence[str], pools: Sequence[str]) -> None:
         changing.tell(BILLS, said)
 
 
-def post(view: View, invoice: Stored) -> bool:
+def post(view: DashboardView, invoice: ImportedInvoice) -> bool:
     """Whether this viewer is shown how; the bill differs from the books and is not posted."""
     desk = changing.desk_for(view)
     if desk is None:
@@ -60,7 +60,7 @@ def post(view: View, invoice: Stored) -> bool:
     if changing.asked(BILLS) != invoice.id:
         return True
     manner = st.radio(
-        "How it stands to the books", list(Manner), format_func=MANNERS.__getitem__,
+        "How it stands to the books", list(PostingMode), format_func=MANNERS.__getitem__,
         key="bills-manner",
     )  # fmt: skip
     given = {"invoice": invoice.id, "manner": str(manner)}

@@ -11,18 +11,18 @@ from typing import Any, NoReturn
 import streamlit as st
 
 from dashboard import asking, data
-from dashboard.asking import Desk, Refused, Unanswered
-from dashboard.data import View
-from ledger.identity.people import Role
+from dashboard.asking import AdminClient, AdminRefused, AdminUnavailable
+from dashboard.data import DashboardView
+from ledger.identity.people import DashboardRole
 
-MAY = (Role.FINANCE, Role.ADMIN)
+MAY = (DashboardRole.FINANCE, DashboardRole.ADMIN)
 NOT = "Nothing was changed."
 MAYBE = "It may have been done all the same: see how the books stand before you try again."
 DONE, WAITS = ":material/done_all:", ":material/hourglass_top:"
 DRAWN = {DONE: st.success, WAITS: st.info}
 
 
-def desk_for(view: View, roles: Container[Role] = MAY) -> Desk | None:
+def desk_for(view: DashboardView, roles: Container[DashboardRole] = MAY) -> AdminClient | None:
     """The gateway, for those who may; others are shown what is there and no way to change it."""
     viewer = view.viewer
     if viewer.name is None or viewer.role not in roles or viewer.teams is not None:
@@ -59,32 +59,32 @@ def confirmed(name: str, yes: str, *, ready: bool = True) -> bool:
         return st.button(yes, type="primary", key=f"{name}-yes", disabled=not ready)
 
 
-def done(name: str, desk: Desk, path: str, /, **given: Any) -> dict[str, Any]:
+def done(name: str, desk: AdminClient, path: str, /, **given: Any) -> dict[str, Any]:
     """The gateway's answer; where there is none the page is drawn anew and says why."""
     _hush(name)
     try:
         return desk.post(path, **given)
-    except (Unanswered, Refused) as error:
+    except (AdminUnavailable, AdminRefused) as error:
         text, icon = _why(error)
-        if isinstance(error, Refused):
+        if isinstance(error, AdminRefused):
             fail(name, f"Nothing was changed: {text}", icon)
         data.forget()
         fail(name, f"{text} {MAYBE if error.heard else NOT}", icon)
 
 
-def looked(desk: Desk, path: str, /, **given: Any) -> dict[str, Any] | None:
+def looked(desk: AdminClient, path: str, /, **given: Any) -> dict[str, Any] | None:
     """What the gateway says of a change before anybody makes it, asked at every drawing."""
     try:
         return desk.post(path, **given)
-    except (Unanswered, Refused) as error:
+    except (AdminUnavailable, AdminRefused) as error:
         text, icon = _why(error)
         st.error(text, icon=icon)
     return None
 
 
-def _why(error: Unanswered | Refused) -> tuple[str, str]:
+def _why(error: AdminUnavailable | AdminRefused) -> tuple[str, str]:
     """In words, and their icon."""
-    if isinstance(error, Unanswered):
+    if isinstance(error, AdminUnavailable):
         return f"The gateway does not answer. {error}", ":material/cloud_off:"
     return str(error), ":material/block:"
 

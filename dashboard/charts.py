@@ -36,7 +36,7 @@ from dashboard.look import (
     SUBSTITUTE,
     inks,
 )
-from ledger.reports.series import Line
+from ledger.reports.series import SpendSeries
 
 # Told apart by every kind of colour vision: tests/dashboard/test_look.py computes it.
 PALETTE = (OWN, API, SUBSTITUTE, SAME_WEIGHTS, "#745820", "#C8ACE4", "#20C890", "#902090")
@@ -51,7 +51,12 @@ GAP = 0.12  # of a bar, between it and the next
 
 def money_colours(own: str = words.GPU.many) -> dict[str, str]:
     """By the names of the lines; `own` is what the own hardware is called."""
-    lines = {Line.USED: OWN, Line.IDLE: inks().idle, Line.UNAVAILABLE: DOWN, Line.API: API}
+    lines = {
+        SpendSeries.USED: OWN,
+        SpendSeries.IDLE: inks().idle,
+        SpendSeries.UNAVAILABLE: DOWN,
+        SpendSeries.API: API,
+    }
     return {one.value.replace(words.GPU.many, own): colour for one, colour in lines.items()}
 
 

@@ -14,13 +14,13 @@ from zoneinfo import available_timezones
 import streamlit as st
 
 from dashboard import data_entered, reading, words
-from dashboard.data import View
-from dashboard.reading import USD, UTC_NAME, Reading
+from dashboard.data import DashboardView
+from dashboard.reading import USD, UTC_NAME, DisplaySettings
 from ledger.currencies import Currency, currencies
 from ledger.entered import seen_us
 
 
-def reading_of(view: View) -> Reading:
+def reading_of(view: DashboardView) -> DisplaySettings:
     """What the sidebar says."""
     left, right = st.columns([1.6, 1])
     with left:
@@ -35,16 +35,16 @@ def reading_of(view: View) -> Reading:
             "Money in", [USD, *known], key="money", bind="query-params",
             help="Other money is offered once its rate is entered, on Rates and teams.",
         )  # fmt: skip
-    return Reading(zone or UTC_NAME, known.get(code))
+    return DisplaySettings(zone or UTC_NAME, known.get(code))
 
 
-def quoted(view: View) -> list[Currency]:
+def quoted(view: DashboardView) -> list[Currency]:
     """The currencies whose rate somebody entered."""
     found = data_entered.quotes(view)
     return currencies(found, seen_us(found, view.now_us))
 
 
-def said(view: View) -> list[str]:
+def said(view: DashboardView) -> list[str]:
     """What must be known to whoever reads a page otherwise than the books have it."""
     how = reading.now()
     lines = []

@@ -2,8 +2,8 @@
 
 The connection is read-only and the database enforces it. Reads end at a rounded instant, so that
 all viewers share one read for a few seconds; older answers are thrown away by age and number.
-A read is asked through a `View`, which knows for whom; `@read` asks who that is before each one,
-also where the answer is remembered.
+A read is asked through a `DashboardView`, which knows for whom; `@read` asks who that is before
+each one, also where the answer is remembered.
 """
 
 import os
@@ -21,16 +21,17 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from dashboard import words
-from dashboard.viewer import NotAllowed, Reach, Viewer, Who, nobody
+from dashboard.buckets import bucket_us
+from dashboard.viewer import NotAllowed, Viewer, ViewerScope, Who, nobody
 from ledger.database import DatabaseError, open_readonly, snapshot
 from ledger.economics.cost import TokenBasis
 from ledger.entered import project_teams
-from ledger.fleet.market import Hardware
+from ledger.fleet.market import GpuOffer
 from ledger.fleet.market import market as read_market
 from ledger.invoices import books as invoices
 from ledger.invoices.adjusted import Adjustment, adjusted
 from ledger.invoices.files import InvoiceLine
-from ledger.invoices.reconcile import Booked, mapped
+from ledger.invoices.reconcile import BookedCost, mapped
 from ledger.prices.book import PriceBook
 from ledger.prices.stored import load_price_book, newest_version
 from ledger.queries import reads as queries
@@ -40,14 +41,14 @@ from ledger.reports.survey import Survey
 from ledger.reports.survey import spending as read_spending
 from ledger.reports.survey import survey as read_survey
 from ledger.reports.survey import surveys as read_surveys
-from ledger.reports.waterfall import Try, waterfall
-from ledger.seals.registers import Change
+from ledger.reports.waterfall import AttemptWaterfall, waterfall
+from ledger.seals.registers import AuditEntry
 from ledger.seals.registers import changes as read_changes
-from ledger.verify.checks import Result
+from ledger.verify.checks import VerifyResult
 from ledger.verify.checks import verify as verify_books
-from ledger.verify.results import Verified
+from ledger.verify.results import VerificationRun
 from ledger.verify.results import verifications as read_verifications
-from ledger.writing.lag import Lag, read_lag
+from ledger.writing.lag import WriterLag, read_lag
 
 URL_VARIABLE = "BREAKEVEN_LEDGER_URL"
 # Not there, not reachable, not ours, or its driver is not installed.
@@ -66,7 +67,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class DashboardView:
     """What the sidebar chose, and for whom; `now_us` is the rounded instant at which reads end."""
 
     url: str
@@ -91,23 +92,27 @@ class View:
 
 
 def read(
-    reach: Reach, *, ttl: float | None = TTL_S, entries: int = ENTRIES, teams: bool = True
-) -> Callable[[Callable[Concatenate[View, P], T]], Callable[Concatenate[View, P], T]]:
+    reach: ViewerScope, *, ttl: float | None = TTL_S, entries: int = ENTRIES, teams: bool = True
+) -> Callable[
+    [Callable[Concatenate[DashboardView, P], T]], Callable[Concatenate[DashboardView, P], T]
+]:
     """A read that reaches so far: refused to who may not see it, else remembered for a while.
 
     `teams=False`: of everyone, whichever team is chosen, so that it is read once for all of them.
     """
 
-    def guarded(work: Callable[Concatenate[View, P], T]) -> Callable[Concatenate[View, P], T]:
+    def guarded(
+        work: Callable[Concatenate[DashboardView, P], T],
+    ) -> Callable[Concatenate[DashboardView, P], T]:
         kept: Any = work
         if ttl is not None:
             keep = st.cache_resource(  # as it was read: unpickling it took longer than a chart
-                ttl=ttl, max_entries=entries, show_spinner=False, hash_funcs={View: _asked}
+                ttl=ttl, max_entries=entries, show_spinner=False, hash_funcs={DashboardView: _asked}
             )
             kept = keep(work)
 
         @wraps(work)
-        def answer(view: View, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        def answer(view: DashboardView, /, *args: P.args, **kwargs: P.kwargs) -> T:
             _allow(view, reach)
             found: T = kept(view if teams else replace(view, team=None), *args, **kwargs)
             return found
@@ -119,14 +124,17 @@ def read(
 
 
 def query(
-    reach: Reach, *, ttl: float | None = TTL_S, entries: int = ENTRIES, teams: bool = True
-) -> Callable[[Callable[Concatenate[Connection, View, P], T]], Callable[Concatenate[View, P], T]]:
+    reach: ViewerScope, *, ttl: float | None = TTL_S, entries: int = ENTRIES, teams: bool = True
+) -> Callable[
+    [Callable[Concatenate[Connection, DashboardView, P], T]],
+    Callable[Concatenate[DashboardView, P], T],
+]:
     """A `read` with a connection that sees one state of the books."""
 
     def opened(
-        work: Callable[Concatenate[Connection, View, P], T],
-    ) -> Callable[Concatenate[View, P], T]:
-        def asked(view: View, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        work: Callable[Concatenate[Connection, DashboardView, P], T],
+    ) -> Callable[Concatenate[DashboardView, P], T]:
+        def asked(view: DashboardView, /, *args: P.args, **kwargs: P.kwargs) -> T:
             with snapshot(engine(view.url)) as connection:
                 return work(connection, view, *args, **kwargs)
 
@@ -137,27 +145,27 @@ def query(
     return opened
 
 
-def _allow(view: View, reach: Reach) -> None:
+def _allow(view: DashboardView, reach: ViewerScope) -> None:
     if not view.viewer.sees(reach, view.team):
         raise NotAllowed(f"Not for you to see: {reach.value}.")
 
 
-def _asked(view: View) -> tuple[object, ...]:
+def _asked(view: DashboardView) -> tuple[object, ...]:
     """What an answer depends on: those who may see it share it, and none of them changes it."""
     written = _written().count
     return view.url, view.period, view.team, view.now_us, view.basis, written
 
 
 @dataclass(slots=True)
-class Written:
+class WriteCounter:
     """How often somebody changed the books from here."""
 
     count: int = 0
 
 
 @st.cache_resource
-def _written() -> Written:
-    return Written()
+def _written() -> WriteCounter:
+    return WriteCounter()
 
 
 def forget() -> None:
@@ -170,7 +178,7 @@ def ledger_url() -> str | None:
     return argument("--ledger") or os.environ.get(URL_VARIABLE) or None
 
 
-def lag() -> Lag | None:
+def lag() -> WriterLag | None:
     """What this host's ledger writer says, where `-- --run-dir DIR` tells of one."""
     run_dir = argument("--run-dir")
     return None if run_dir is None else read_lag(Path(run_dir))
@@ -195,85 +203,89 @@ def engine(url: str) -> Engine:
 
 
 @contextmanager
-def exported(view: View) -> Iterator[Connection]:
+def exported(view: DashboardView) -> Iterator[Connection]:
     """To read the rows of the view with, for a download."""
-    _allow(view, Reach.TEAM)
+    _allow(view, ViewerScope.TEAM)
     with snapshot(engine(view.url)) as connection:
         yield connection
 
 
-@query(Reach.TEAM)
-def survey(connection: Connection, view: View) -> Survey:
+@query(ViewerScope.TEAM)
+def survey(connection: Connection, view: DashboardView) -> Survey:
     width = _bars(connection, view)
     return read_survey(connection, view.scope, bucket_us=width, basis=view.basis)
 
 
-@query(Reach.TEAM)
-def spending(connection: Connection, view: View) -> Survey:
+@query(ViewerScope.TEAM)
+def spending(connection: Connection, view: DashboardView) -> Survey:
     """Of what was spent and where it went; what a pool could carry is not in it."""
     bars_us = _bars(connection, view)
     return read_spending(connection, view.scope, bucket_us=bars_us, basis=view.basis)
 
 
-@query(Reach.HOUSE)
-def surveys(connection: Connection, view: View) -> tuple[Survey, Survey]:
+@query(ViewerScope.HOUSE)
+def surveys(connection: Connection, view: DashboardView) -> tuple[Survey, Survey]:
     """Of everyone, and of what the view's team spent, of one instant."""
     bars_us = _bars(connection, view)
     return read_surveys(connection, view.scope, bucket_us=bars_us, basis=view.basis)
 
 
-@query(Reach.TEAM)
-def freshness(connection: Connection, _view: View) -> queries.Freshness:
+@query(ViewerScope.TEAM)
+def freshness(connection: Connection, _view: DashboardView) -> queries.Freshness:
     """How far the books are, of all teams."""
     return queries.freshness(connection)
 
 
-@query(Reach.TEAM)
-def recent(connection: Connection, view: View, minutes: int) -> list[queries.Cell]:
+@query(ViewerScope.TEAM)
+def recent(connection: Connection, view: DashboardView, minutes: int) -> list[queries.AttemptCell]:
     """The last minutes, for what is happening at this moment."""
     end = view.now_us
     scope = Scope(end - minutes * MINUTE_US, end, view.team)
     return queries.cells(connection, scope, bucket_us=minutes * MINUTE_US)
 
 
-@query(Reach.TEAM)
-def spent(connection: Connection, view: View, by: str, width_us: int) -> list[queries.Spent]:
+@query(ViewerScope.TEAM)
+def spent(
+    connection: Connection, view: DashboardView, by: str, width_us: int
+) -> list[queries.SpendPoint]:
     """Over time, in buckets of `width_us`, by team, model or backend; by key: `data_tags`."""
     return queries.spent(connection, view.scope, by=by, bucket_us=width_us)
 
 
-@query(Reach.TEAM)
-def flagged(connection: Connection, view: View) -> list[queries.Flagged]:
+@query(ViewerScope.TEAM)
+def flagged(connection: Connection, view: DashboardView) -> list[queries.FlaggedAttempts]:
     return read_flagged(connection, view.scope)
 
 
-@query(Reach.HOUSE, teams=False)
-def teams(connection: Connection, view: View) -> list[str]:
+@query(ViewerScope.HOUSE, teams=False)
+def teams(connection: Connection, view: DashboardView) -> list[str]:
     """Everyone's that asked for anything."""
     return queries.teams(connection, Scope(view.now_us - view.span_us, view.now_us))
 
 
-@query(Reach.NAMES, teams=False)
-def hardware(connection: Connection, _view: View) -> words.Hardware:
+@query(ViewerScope.NAMES, teams=False)
+def hardware(connection: Connection, _view: DashboardView) -> words.Hardware:
     """What is called by its name all over the pages."""
     return words.hardware(one.gpu_type for one in queries.contracts(connection))
 
 
-@query(Reach.TEAM)
+@query(ViewerScope.TEAM)
 def attempts(
-    connection: Connection, view: View, where: tuple[tuple[str, str], ...], limit: int
-) -> list[queries.AttemptRow]:
+    connection: Connection, view: DashboardView, where: tuple[tuple[str, str], ...], limit: int
+) -> list[queries.AttemptDetail]:
     return queries.attempts(connection, view.scope, where=dict(where), limit=limit)
 
 
-@read(Reach.TEAM)
-def attempts_of(view: View, request_id: str) -> list[queries.AttemptRow]:
+@read(ViewerScope.TEAM)
+def attempts_of(view: DashboardView, request_id: str) -> list[queries.AttemptDetail]:
     """Every try of one request, the first one first."""
     return attempts(view, (("request_id", request_id),), 50)[::-1]
 
 
-@read(Reach.TEAM)
-def details(view: View, attempt_id: str) -> tuple[list[queries.Compared], bytes | None]:
+@read(ViewerScope.TEAM)
+def details(
+    view: DashboardView, attempt_id: str
+) -> tuple[list[queries.AttemptComparison], bytes | None]:
     """Nothing of an attempt that is not among those that the view has."""
     if not attempts(view, (("attempt_id", attempt_id),), 1):
         return [], None
@@ -284,8 +296,8 @@ def details(view: View, attempt_id: str) -> tuple[list[queries.Compared], bytes 
         )
 
 
-@read(Reach.TEAM)
-def tries(view: View, request_id: str) -> list[Try]:
+@read(ViewerScope.TEAM)
+def tries(view: DashboardView, request_id: str) -> list[AttemptWaterfall]:
     """Where the time of one request went; nothing of one that is not among the view's."""
     if not attempts_of(view, request_id):
         return []
@@ -293,78 +305,82 @@ def tries(view: View, request_id: str) -> list[Try]:
         return waterfall(connection, request_id)
 
 
-@query(Reach.TEAM)
-def refusals(connection: Connection, view: View) -> list[queries.Refused]:
+@query(ViewerScope.TEAM)
+def refusals(connection: Connection, view: DashboardView) -> list[queries.RefusalCount]:
     return queries.refusals(connection, view.scope)
 
 
-@query(Reach.TEAM)
-def kept(connection: Connection, view: View, limit: int) -> list[queries.Kept]:
+@query(ViewerScope.TEAM)
+def kept(connection: Connection, view: DashboardView, limit: int) -> list[queries.SloAttainment]:
     return queries.kept(connection, view.scope, limit=limit)
 
 
-@query(Reach.TEAM)
-def ttft_pairs(connection: Connection, view: View, limit: int) -> list[queries.Pair]:
+@query(ViewerScope.TEAM)
+def ttft_pairs(
+    connection: Connection, view: DashboardView, limit: int
+) -> list[queries.TtftPrediction]:
     return queries.ttft_pairs(connection, view.scope, limit=limit)
 
 
-@query(Reach.NAMES, entries=4, teams=False)
-def market(connection: Connection, _view: View) -> tuple[Hardware, ...]:
+@query(ViewerScope.NAMES, entries=4, teams=False)
+def market(connection: Connection, _view: DashboardView) -> tuple[GpuOffer, ...]:
     """The catalogue of GPUs; empty before a gateway that keeps it has started."""
     return read_market(connection)
 
 
 @dataclass(frozen=True, slots=True)
-class Bill:
+class InvoiceDetail:
     """An imported invoice with its lines and what the books have of its days."""
 
-    invoice: invoices.Stored
+    invoice: invoices.ImportedInvoice
     lines: tuple[InvoiceLine, ...]
-    booked: tuple[Booked, ...]
+    booked: tuple[BookedCost, ...]
 
 
-@query(Reach.BOOKS, entries=4)
-def bills(connection: Connection, _view: View) -> list[invoices.Stored]:
+@query(ViewerScope.BOOKS, entries=4)
+def bills(connection: Connection, _view: DashboardView) -> list[invoices.ImportedInvoice]:
     """Every imported invoice, the latest first."""
     return invoices.stored(connection)
 
 
-@query(Reach.BOOKS)
-def bill(connection: Connection, view: View, number: int) -> Bill:
+@query(ViewerScope.BOOKS)
+def bill(connection: Connection, view: DashboardView, number: int) -> InvoiceDetail:
     found = invoices.find(connection, number)
     provider = found.party.removeprefix(invoices.PROVIDER)
     teams = project_teams(connection, provider, view.now_us + TTL_S * _US)
     lines = mapped(invoices.lines_of(connection, number), teams)
     booked = invoices.booked(connection, found.party, found.first_day, found.last_day)
-    return Bill(found, tuple(lines), tuple(booked))
+    return InvoiceDetail(found, tuple(lines), tuple(booked))
 
 
-@query(Reach.BOOKS)
-def adjustments(connection: Connection, view: View) -> list[Adjustment]:
+@query(ViewerScope.BOOKS)
+def adjustments(connection: Connection, view: DashboardView) -> list[Adjustment]:
     """By day and party; of everyone."""
     end_us = view.now_us - view.now_us % DAY_US + DAY_US  # today's stand at its last instant
     scope = Scope(view.scope.start_us, end_us)
     return list(adjusted(connection, scope, bucket_us=DAY_US))
 
 
-@query(Reach.BOOKS, entries=4)
-def verifications(connection: Connection, _view: View, limit: int) -> list[Verified]:
+@query(ViewerScope.BOOKS, entries=4)
+def verifications(
+    connection: Connection, _view: DashboardView, limit: int
+) -> list[VerificationRun]:
     return read_verifications(connection, limit)
 
 
-@query(Reach.BOOKS, ttl=None)
-def verify_now(connection: Connection, _view: View) -> Result:
+@query(ViewerScope.BOOKS, ttl=None)
+def verify_now(connection: Connection, _view: DashboardView) -> VerifyResult:
     """Every check over all books, of one state of them: long where they are large."""
     return verify_books(connection)
 
 
-@query(Reach.BOOKS, entries=4)
-def changes(connection: Connection, _view: View, limit: int) -> list[Change]:
+@query(ViewerScope.BOOKS, entries=4)
+def changes(connection: Connection, _view: DashboardView, limit: int) -> list[AuditEntry]:
     return read_changes(connection, limit)
 
 
-@read(Reach.NAMES, ttl=None)
-def price_book(view: View) -> PriceBook:
+@read(ViewerScope.NAMES, ttl=None)
+def price_book(view: DashboardView) -> PriceBook:
     """Read anew when versions were stored since."""
     with engine(view.url).connect() as connection:
         newest = newest_version(connection)
@@ -376,20 +392,5 @@ def _price_book(url: str, newest: int) -> PriceBook:  # noqa: ARG001 - the cache
     return load_price_book(engine(url))
 
 
-def bucket_us(scope: Scope, first_us: int | None) -> int:
-    """Bars that fit a chart: a minute for an hour of data, a day for a month of it."""
-    start = scope.start_us if first_us is None else max(scope.start_us, first_us)
-    length = scope.end_us - start
-    for limit, bucket in (
-        (2 * HOUR_US, MINUTE_US),
-        (12 * HOUR_US, 10 * MINUTE_US),
-        (3 * DAY_US, HOUR_US),
-        (8 * DAY_US, 6 * HOUR_US),
-    ):
-        if length <= limit:
-            return bucket
-    return DAY_US
-
-
-def _bars(connection: Connection, view: View) -> int:
+def _bars(connection: Connection, view: DashboardView) -> int:
     return bucket_us(view.scope, queries.first_us(connection))

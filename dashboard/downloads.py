@@ -12,7 +12,7 @@ from typing import Any
 import streamlit as st
 
 from dashboard import data, words
-from dashboard.data import View
+from dashboard.data import DashboardView
 from dashboard.figures import own_hardware
 from ledger.exports.attempts import COLUMNS, attempt_rows
 from ledger.exports.delimited import csv_lines
@@ -25,7 +25,7 @@ from ledger.reports.survey import Survey
 MOST_ROWS = 200_000
 
 
-def offer(view: View, survey: Survey) -> None:
+def offer(view: DashboardView, survey: Survey) -> None:
     """Three buttons, or how to get the file where it is too large for a browser."""
     count = sum(cell.attempts for cell in survey.cells)
     if count > MOST_ROWS:
@@ -36,7 +36,7 @@ def offer(view: View, survey: Survey) -> None:
         )
         return
     whose = "" if view.team is None else f"-{view.team}"
-    files: tuple[tuple[str, str, Callable[[View], bytes], str], ...] = (
+    files: tuple[tuple[str, str, Callable[[DashboardView], bytes], str], ...] = (
         ("Attempts, CSV", f"attempts{whose}.csv", attempts_csv, "text/csv"),
         (
             "Attempts, Parquet",
@@ -64,25 +64,25 @@ def offer(view: View, survey: Survey) -> None:
     )
 
 
-def _later(make: Callable[[View], bytes], view: View) -> Any:
+def _later(make: Callable[[DashboardView], bytes], view: DashboardView) -> Any:
     """Streamlit calls it when the button is pressed."""
     return lambda: make(view)
 
 
-def attempts_csv(view: View) -> bytes:
+def attempts_csv(view: DashboardView) -> bytes:
     with data.exported(view) as connection:
         rows = attempt_rows(connection, view.scope, _unheard)
         return "".join(csv_lines(COLUMNS, rows)).encode()
 
 
-def attempts_parquet(view: View) -> bytes:
+def attempts_parquet(view: DashboardView) -> bytes:
     file = io.BytesIO()
     with data.exported(view) as connection:
         write_parquet(file, COLUMNS, attempt_rows(connection, view.scope, _unheard))
     return file.getvalue()
 
 
-def focus_csv(view: View) -> bytes:
+def focus_csv(view: DashboardView) -> bytes:
     """Full hours: GPUs are billed by them."""
     scope = _full_hours(view.scope)
     with data.exported(view) as connection:

@@ -11,7 +11,7 @@ from typing import Any
 
 from dashboard import words
 from ledger.money import PUSD_PER_USD
-from ledger.queries.reads import HOUR_US, EngineRow, Streamed
+from ledger.queries.reads import HOUR_US, EngineRow, StreamedAnswer
 from ledger.reports.survey import Survey
 
 POINTS = 24  # of a line of streams: as many streams make each
@@ -56,7 +56,7 @@ def restarts(history: Sequence[EngineRow]) -> Counter[str]:
 
 
 def typical(
-    streams: Sequence[Streamed], value: Callable[[Streamed], int | None]
+    streams: Sequence[StreamedAnswer], value: Callable[[StreamedAnswer], int | None]
 ) -> list[dict[str, Any]]:
     """The middle and the slow end of each engine's streams, in seconds, as many at each point."""
     by_engine: dict[str, list[tuple[int, int]]] = defaultdict(list)

@@ -19,11 +19,17 @@ from typing import Any
 import streamlit as st
 
 from dashboard.viewer import NotAllowed, Viewer, Who, viewer_of
-from ledger.identity.people import Access, AccessFile, AccessFileError, NotNamed, Role
+from ledger.identity.people import (
+    AccessDocument,
+    AccessFile,
+    AccessFileError,
+    DashboardRole,
+    UnnamedPerson,
+)
 
 FILE_VARIABLE = "BREAKEVEN_DASHBOARD_ACCESS"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-AT_THIS_MACHINE = Viewer(None, Role.ADMIN)
+AT_THIS_MACHINE = Viewer(None, DashboardRole.ADMIN)
 
 
 class SignInNeeded(Exception):
@@ -73,17 +79,17 @@ def who_is(
     return viewer_of(person)
 
 
-def signed_in(user: Mapping[str, Any], access: Access) -> tuple[str, float]:
+def signed_in(user: Mapping[str, Any], access: AccessDocument) -> tuple[str, float]:
     """The name that the house's sign-in vouches for, and since when."""
     if not user.get("is_logged_in"):
         raise SignInNeeded
     try:
         return access.named(user)
-    except NotNamed as error:
+    except UnnamedPerson as error:
         raise NotAllowed(str(error)) from error
 
 
-def _proxied(file: AccessFile, access: Access) -> str:
+def _proxied(file: AccessFile, access: AccessDocument) -> str:
     assert access.proxy is not None
     headers = st.context.headers
     try:
@@ -121,7 +127,7 @@ def _here() -> Viewer:
     return AT_THIS_MACHINE
 
 
-def _read(file: AccessFile) -> Access:
+def _read(file: AccessFile) -> AccessDocument:
     try:
         return file.read()
     except AccessFileError as error:

@@ -12,9 +12,9 @@ import streamlit as st
 
 from dashboard import reading, words
 from ledger.money import PUSD_PER_USD
-from ledger.queries.reads import Cell, Spent
-from ledger.reports.facts import Moment
-from ledger.reports.series import Line, spend
+from ledger.queries.reads import AttemptCell, SpendPoint
+from ledger.reports.facts import BucketSums
+from ledger.reports.series import SpendSeries, spend
 from ledger.reports.survey import Survey
 
 A_CENT = 0.01
@@ -82,7 +82,7 @@ def money_over_time(survey: Survey) -> list[dict[str, Any]]:
 
 
 def over_time(
-    survey: Survey, key: Callable[[Moment], str], value: Callable[[Moment], float]
+    survey: Survey, key: Callable[[BucketSums], str], value: Callable[[BucketSums], float]
 ) -> list[dict[str, Any]]:
     """One record per bucket and key."""
     sums: dict[tuple[int, str], float] = defaultdict(float)
@@ -91,7 +91,7 @@ def over_time(
     return _records(survey, sums)
 
 
-def spent_over_time(survey: Survey, spent: Iterable[Spent]) -> list[dict[str, Any]]:
+def spent_over_time(survey: Survey, spent: Iterable[SpendPoint]) -> list[dict[str, Any]]:
     """One record per bucket and group, in dollars."""
     return _records(survey, {(one.start_us, one.name): dollars(one.cost_pusd) for one in spent})
 
@@ -108,7 +108,9 @@ def _records(survey: Survey, sums: Mapping[tuple[int, str], float]) -> list[dict
     ]
 
 
-def slo_share(cells: Iterable[Cell], backend: str | None, *, refused: int = 0) -> float | None:
+def slo_share(
+    cells: Iterable[AttemptCell], backend: str | None, *, refused: int = 0
+) -> float | None:
     """Of the answers whose SLO is known, the share that met it; `None` without any.
 
     `refused` requests have no answer; given here, they count as missed.
@@ -121,7 +123,7 @@ def slo_share(cells: Iterable[Cell], backend: str | None, *, refused: int = 0) -
     return met / (met + missed) if met + missed else None
 
 
-def refused_rows(cells: Iterable[Cell], refused: int) -> list[tuple[str, str, None]]:
+def refused_rows(cells: Iterable[AttemptCell], refused: int) -> list[tuple[str, str, None]]:
     """What a share of answers leaves out: requests that got none. Nothing when there are none."""
     if not refused:
         return []
@@ -170,7 +172,7 @@ def own_cost_by_team(survey: Survey) -> dict[str, int]:
 
 
 __all__ = [
-    "Line",
+    "SpendSeries",
     "dollars",
     "labels",
     "money_columns",

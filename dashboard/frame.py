@@ -14,10 +14,10 @@ from typing import Any
 import streamlit as st
 
 from dashboard import changing, choosing, data, gate, reading, words
-from dashboard.data import View
-from dashboard.viewer import Reach, Viewer, Who
+from dashboard.data import DashboardView
+from dashboard.viewer import Viewer, ViewerScope, Who
 from ledger.queries.reads import Freshness
-from ledger.writing.lag import Lag
+from ledger.writing.lag import WriterLag
 
 EVERYONE, USUAL = "All teams", "30 d"
 REFRESH_S = 5
@@ -25,20 +25,20 @@ CURRENT_US = 15 * 10**6  # a writer that looked this lately is at work
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PageSpec:
     """A page, and where it stands. `fleet`: it is of all teams, whichever is chosen; says so."""
 
     module: ModuleType
     title: str
     icon: str
-    reach: Reach
+    reach: ViewerScope
     fleet: str | None = None
     default: bool = False
 
 
-def page(place: Place, url: str, who: Who) -> Any:
+def page(place: PageSpec, url: str, who: Who) -> Any:
     def run() -> None:
-        base = View(url, USUAL, None, data.rounded_now_us(0), who=who)
+        base = DashboardView(url, USUAL, None, data.rounded_now_us(0), who=who)
         with gate.kept():
             title = f"Are the {_own(base)} worth it?" if place.default else place.title
             st.title(title, anchor=False)
@@ -49,7 +49,7 @@ def page(place: Place, url: str, who: Who) -> Any:
     )
 
 
-def refused(place: Place, viewer: Viewer) -> Any:
+def refused(place: PageSpec, viewer: Viewer) -> Any:
     """What stands at a page's address for whom it is not; no menu names it."""
 
     def run() -> None:
@@ -63,18 +63,18 @@ def refused(place: Place, viewer: Viewer) -> Any:
     return st.Page(run, title=place.title, url_path=_path(place), visibility="hidden")
 
 
-def _path(place: Place) -> str:
+def _path(place: PageSpec) -> str:
     return place.module.__name__.rpartition("page_")[2]
 
 
-def _own(view: View) -> str:
+def _own(view: DashboardView) -> str:
     try:
         return data.hardware(view).many
     except data.AWAY:  # the page says so
         return words.GPU.many
 
 
-def _framed(place: Place, base: View) -> None:
+def _framed(place: PageSpec, base: DashboardView) -> None:
     module, fleet, url = place.module, place.fleet, base.url
     with st.sidebar:
         period = st.segmented_control(
@@ -123,7 +123,7 @@ def _framed(place: Place, base: View) -> None:
     body()
 
 
-def _teams(view: View) -> Sequence[str]:
+def _teams(view: DashboardView) -> Sequence[str]:
     """To choose from; who sees some teams alone is told of no other, whatever an address says."""
     own = view.viewer.teams
     if own is not None:
@@ -136,7 +136,7 @@ def _teams(view: View) -> Sequence[str]:
     return [EVERYONE, *sorted({*data.teams(view), *filter(None, stays)} - {EVERYONE})]
 
 
-def _as_of(view: View) -> None:
+def _as_of(view: DashboardView) -> None:
     fresh = data.freshness(view)
     applied = standing_of_books(fresh, data.lag(), view.now_us)
     held = f"; {fresh.quarantined} records quarantined" if fresh.quarantined else ""
@@ -146,7 +146,7 @@ def _as_of(view: View) -> None:
     )
 
 
-def standing_of_books(fresh: Freshness, lag: Lag | None, now_us: int) -> str:
+def standing_of_books(fresh: Freshness, lag: WriterLag | None, now_us: int) -> str:
     """How complete the books are; hours without a request are not hours behind."""
     if lag is None:  # the writer is on another host: only what it left in the books is known
         if fresh.applied_us is None:

@@ -15,9 +15,9 @@ from dashboard import words
 from dashboard.figures import dollars
 from ledger.economics.cost import HOURS_OF_A_MONTH, Exact, Volume
 from ledger.economics.staircase import (
-    Advice,
-    Band,
-    Staircase,
+    GpuCountBand,
+    SizingAdvice,
+    StepCost,
     bands,
     best,
     break_even,
@@ -26,7 +26,12 @@ from ledger.economics.staircase import (
 )
 from ledger.fleet.bills import PoolBill
 from ledger.fleet.capability import PoolCapability
-from ledger.reports.fleet_economics import Against, Standing, Verdict, with_spares
+from ledger.reports.fleet_economics import (
+    ComparatorKind,
+    ComparatorResult,
+    FleetEconomics,
+    with_spares,
+)
 from ledger.reports.overflow_price import OverflowPrice
 from ledger.reports.survey import Survey
 
@@ -35,7 +40,7 @@ MOST_STEPS = 8
 ENGINE = words.Hardware("engine", "engines")
 
 
-class Reach(StrEnum):
+class ChartReach(StrEnum):
     """How far the chart goes."""
 
     TODAY = "around today"
@@ -43,29 +48,29 @@ class Reach(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Meeting:
+class LineCrossing:
     """Where the own line meets this comparator's: tokens asked in the period, `None` nowhere."""
 
-    verdict: Verdict
+    verdict: ComparatorResult
     asked: Fraction | None
 
 
 @dataclass(frozen=True, slots=True)
-class Ladder:
+class VolumeSteps:
     """One pool. `volume`, `capacity` and amounts are of the period; `scale` makes them monthly."""
 
-    standing: Standing  # of the pool alone
+    standing: FleetEconomics  # of the pool alone
     capability: PoolCapability
-    staircase: Staircase
+    staircase: StepCost
     gpu_type: str
     gpus: int  # steps in use: replicas
     gpus_per_step: Fraction
     shared: bool  # a step is an engine on a part of a machine
     scale: Fraction
     volume: int  # asked of the pool
-    meetings: tuple[Meeting, ...]
-    bands: tuple[Band, ...]
-    best: Advice
+    meetings: tuple[LineCrossing, ...]
+    bands: tuple[GpuCountBand, ...]
+    best: SizingAdvice
     configured_pusd: Exact
 
     @property
@@ -103,7 +108,7 @@ class Ladder:
         return f"One engine is charged {each}." if self.shared else None
 
 
-def ladder(survey: Survey, pool: str, bought_at: str, *, spares: int) -> Ladder | None:
+def ladder(survey: Survey, pool: str, bought_at: str, *, spares: int) -> VolumeSteps | None:
     """`None` when the pool has neither load, rate nor capacity to draw with.
 
     `bought_at` names one of the pool's prices of overflow.
@@ -117,7 +122,7 @@ def ladder(survey: Survey, pool: str, bought_at: str, *, spares: int) -> Ladder 
     steps = _staircase(look.load, bill, able, price, spares)
     volume = Volume(steps.load.total, price.average.basis)
     most = max(MOST_STEPS, 2 * bill.replicas)
-    return Ladder(
+    return VolumeSteps(
         standing=look.standing,
         capability=able,
         staircase=steps,
@@ -128,7 +133,7 @@ def ladder(survey: Survey, pool: str, bought_at: str, *, spares: int) -> Ladder 
         scale=HOURS_OF_A_MONTH / bill.hours,
         volume=steps.load.total,
         meetings=tuple(
-            Meeting(one, _where(steps, bill.replicas, one, able))
+            LineCrossing(one, _where(steps, bill.replicas, one, able))
             for one in with_spares(look.standing, spares)
             if one.average is not None
         ),
@@ -140,10 +145,10 @@ def ladder(survey: Survey, pool: str, bought_at: str, *, spares: int) -> Ladder 
 
 def _staircase(
     load: Sequence[int], bill: PoolBill, able: PoolCapability, price: OverflowPrice, spares: int
-) -> Staircase:
+) -> StepCost:
     """What overflow cost beyond what the capacity explains does not scale; it may be below zero."""
     window = able.window_minutes
-    steps = Staircase(
+    steps = StepCost(
         gpu_pusd=Fraction(bill.bill_pusd, bill.replicas),
         other_pusd=bill.ops_pusd,
         spares=spares,
@@ -156,7 +161,9 @@ def _staircase(
     return replace(steps, other_pusd=bill.ops_pusd + price.pusd - explained)
 
 
-def _where(steps: Staircase, gpus: int, verdict: Verdict, able: PoolCapability) -> Fraction | None:
+def _where(
+    steps: StepCost, gpus: int, verdict: ComparatorResult, able: PoolCapability
+) -> Fraction | None:
     """The volume asked at which the lines meet, if that is within reach and within sight."""
     if verdict.average is None or verdict.even is None or not verdict.even.feasible:
         return None
@@ -171,7 +178,7 @@ def _sight(volume: Exact, capacity: Exact) -> Fraction:
 
 
 def curves(
-    steps: Ladder, colours: dict[Against, str], reach: Reach
+    steps: VolumeSteps, colours: dict[ComparatorKind, str], reach: ChartReach
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """Every line of the chart as points, and the colour of each."""
     basis = steps.standing.served.basis
@@ -198,7 +205,7 @@ def curves(
     return records, palette
 
 
-def marks(steps: Ladder, reach: Reach) -> list[dict[str, Any]]:
+def marks(steps: VolumeSteps, reach: ChartReach) -> list[dict[str, Any]]:
     """Where we are, and where own cost meets each API line within the chart."""
     here = _point(steps, steps.volume, steps.configured_pusd, "")
     found = [{**here, "label": "we are here", "sort": "here"}]
@@ -212,7 +219,7 @@ def marks(steps: Ladder, reach: Reach) -> list[dict[str, Any]]:
     return found
 
 
-def _end(steps: Ladder, reach: Reach) -> Fraction:
+def _end(steps: VolumeSteps, reach: ChartReach) -> Fraction:
     """The chart's right edge, in tokens of the period.
 
     Around today: twice the volume and the nearest break-even, so that both are told apart. Up to
@@ -220,13 +227,13 @@ def _end(steps: Ladder, reach: Reach) -> Fraction:
     """
     evens = [meeting.asked for meeting in steps.meetings if meeting.asked is not None]
     volume = Fraction(steps.volume)
-    if reach is Reach.TODAY:
+    if reach is ChartReach.TODAY:
         return 2 * max(volume, min(evens, default=volume))
     return _sight(volume, steps.capacity)
 
 
 def _point(
-    steps: Ladder, volume: Exact, pusd: Exact, kind: str, *, dash: str = "no"
+    steps: VolumeSteps, volume: Exact, pusd: Exact, kind: str, *, dash: str = "no"
 ) -> dict[str, Any]:
     return {
         "volume": float(volume * steps.scale),

@@ -75,7 +75,7 @@ _STYLE = """<style>
 
 
 @dataclass(frozen=True, slots=True)
-class Inks:
+class InkColors:
     """What is written and drawn with, on light and on dark paper."""
 
     ink: str
@@ -90,8 +90,10 @@ class Inks:
     dots: float  # how solid many dots are: on dark paper half a colour is hardly one
 
 
-LIGHT = Inks(INK, MUTED, "#FFFFFF", "#EDF1EF", "#E8ECEA", "#CBD3D0", GAIN, LOSS, "#A7D3CD", 0.5)
-DARK = Inks(
+LIGHT = InkColors(
+    INK, MUTED, "#FFFFFF", "#EDF1EF", "#E8ECEA", "#CBD3D0", GAIN, LOSS, "#A7D3CD", 0.5
+)
+DARK = InkColors(
     "#E6ECEA",
     "#A3B1AC",
     "#1A2220",
@@ -105,7 +107,7 @@ DARK = Inks(
 )
 
 
-def inks() -> Inks:
+def inks() -> InkColors:
     """Of the theme that the viewer's browser shows."""
     return DARK if st.context.theme.type == "dark" else LIGHT
 
@@ -137,7 +139,7 @@ def card(title: str, *parts: str, about: str = "") -> None:
         st.html(f'<div class="be-card">{head}{"".join(parts)}</div>')
 
 
-class Trusted:
+class TrustedChart:
     """What Streamlit asks of a chart, without judging it against the schema once more."""
 
     def __init__(self, drawn: Any) -> None:
@@ -150,7 +152,7 @@ class Trusted:
 
 def chart(drawn: Any, *, about: str) -> None:
     """A chart and where it leads: to the term that defines it and to the rows behind it."""
-    trusted: Any = Trusted(drawn)
+    trusted: Any = TrustedChart(drawn)
     st.altair_chart(trusted, width="stretch")
     meaning = _leads("terms", about, TERMS[about].title, "What this means")
     st.html(f'<div class="be-leads">{meaning}{_to_rows(about)}</div>')

@@ -7,11 +7,11 @@ from fractions import Fraction
 import streamlit as st
 
 from dashboard import charts_spend, data, data_tags, look, reading, words
-from dashboard.data import View
+from dashboard.data import DashboardView
 from dashboard.figures import dollars, money_columns, shown
 from dashboard.unitcosts import unit_costs
 from ledger.economics.cost import TokenBasis
-from ledger.queries.reads import DAY_US, HOUR_US, Spent
+from ledger.queries.reads import DAY_US, HOUR_US, SpendPoint
 from ledger.reports.movements import LEAST_BUCKETS, anomalies, movers
 from ledger.reports.survey import Survey
 
@@ -40,14 +40,14 @@ def _price(pusd: Fraction | None) -> str:
     return "enter the rate" if pusd is None else words.money(pusd * MILLION)
 
 
-def spent(view: View, by: str, width_us: int) -> list[Spent]:
+def spent(view: DashboardView, by: str, width_us: int) -> list[SpendPoint]:
     """Over time, in buckets of `width_us`, by team, key, model or backend."""
     if by == "key":
         return data_tags.spent_by_key(view, width_us)
     return data.spent(view, by, width_us)
 
 
-def moved(view: View, by: str) -> None:
+def moved(view: DashboardView, by: str) -> None:
     """The period beside the one of the same length before it."""
     span = data.PERIOD_WORDS[view.period]
     if by == "key" and _earlier(view).scope.start_us < data_tags.whole_from_us(view):
@@ -74,18 +74,18 @@ def moved(view: View, by: str) -> None:
     )
 
 
-def _earlier(view: View) -> View:
+def _earlier(view: DashboardView) -> DashboardView:
     return replace(view, now_us=view.scope.start_us)
 
 
-def _sums(view: View, by: str) -> dict[str, int]:
+def _sums(view: DashboardView, by: str) -> dict[str, int]:
     sums = Counter[str]()
     for one in spent(view, by, DAY_US):
         sums[one.name] += one.cost_pusd
     return sums
 
 
-def unusual(view: View, by: str) -> None:
+def unusual(view: DashboardView, by: str) -> None:
     """Days, or hours of a short period, far above what is usual for each."""
     width = DAY_US if view.span_us > SHORT_DAYS * DAY_US else HOUR_US
     scope, name = view.scope, "day" if width == DAY_US else "hour"
@@ -121,7 +121,7 @@ def _when(start_us: int, width_us: int) -> str:
     return f"{words.instant(start_us):%d %b}" if width_us == DAY_US else words.moment(start_us)
 
 
-def by_hour(view: View) -> None:
+def by_hour(view: DashboardView) -> None:
     """Spending by the reader's weekday and hour, the mean of each."""
     sums = Counter[tuple[int, int]]()
     counts = Counter[tuple[int, int]]()
@@ -145,7 +145,7 @@ def by_hour(view: View) -> None:
     )
 
 
-def by_tag(view: View) -> None:
+def by_tag(view: DashboardView) -> None:
     """On demand: before sums by tag were kept, every attempt of the period is read."""
     if not st.toggle("Add up by tag", key="tags"):
         return

@@ -10,14 +10,14 @@ from fractions import Fraction
 import streamlit as st
 
 from dashboard import changing, choosing, look, words
-from dashboard.data import View
+from dashboard.data import DashboardView
 from ledger.currencies import FRESH_DAYS, Currency, unknown
 from ledger.economics.cost import Exact
 
 CURRENCIES = "currencies"  # the change's name
 
 
-def lines(view: View, pusd: Exact) -> list[str]:
+def lines(view: DashboardView, pusd: Exact) -> list[str]:
     """The amount in each currency that has a rate."""
     today = words.instant(view.now_us).date()
     return [line(one, pusd, today) for one in choosing.quoted(view)]
@@ -28,7 +28,7 @@ def line(one: Currency, pusd: Exact, today: date) -> str:
     return f"**{one.code} {float(amount):,.2f}** ({choosing.of_rate(one, today)})"
 
 
-def show(view: View) -> None:
+def show(view: DashboardView) -> None:
     """The rates, and how to enter one."""
     st.subheader("Other currencies", anchor=False)
     changing.told(CURRENCIES)

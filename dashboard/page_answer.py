@@ -23,7 +23,7 @@ from dashboard import (
     team,
     words,
 )
-from dashboard.data import View
+from dashboard.data import DashboardView
 from dashboard.figures import (
     labels,
     money_over_time,
@@ -34,16 +34,16 @@ from dashboard.figures import (
 )
 from dashboard.sentences import capacity, cures, headline, trend
 from ledger.economics.cost import UnitPrice
-from ledger.fleet.capability import Known
+from ledger.fleet.capability import CapabilitySource
 from ledger.queries.reads import CONVERSATION
-from ledger.reports.fleet_economics import Standing, Verdict
+from ledger.reports.fleet_economics import ComparatorResult, FleetEconomics
 from ledger.reports.survey import Survey
 
 SPILL_MINUTES = 5
 MOST_USD = 1e6  # an hour
 
 
-def show(view: View) -> None:
+def show(view: DashboardView) -> None:
     house, survey = _read(view)
     look.label(*labels(survey))
     if not survey.cells and not survey.contracts:
@@ -85,14 +85,14 @@ def show(view: View) -> None:
         st.caption("Nothing has a known cost: it takes a rate, a price and an answer.")
 
 
-def _read(view: View) -> tuple[Survey | None, Survey]:
+def _read(view: DashboardView) -> tuple[Survey | None, Survey]:
     """Of everyone where a verdict is drawn of it, and of the view: of a team what it spent."""
     if view.team is None:
         return None, data.survey(view)
     return data.surveys(view) if view.viewer.sees_house else (None, data.spending(view))
 
 
-def _of_team(view: View, survey: Survey, house: Survey | None) -> None:
+def _of_team(view: DashboardView, survey: Survey, house: Survey | None) -> None:
     """The fleet's verdict, said to be that, and what the team itself spent and got."""
     if house is not None:
         _headline(view, house)
@@ -108,13 +108,13 @@ def _of_team(view: View, survey: Survey, house: Survey | None) -> None:
     team.over_the_period(survey)
 
 
-def _headline(view: View, survey: Survey) -> None:
+def _headline(view: DashboardView, survey: Survey) -> None:
     head = headline(survey.standing, data.PERIOD_WORDS[view.period])
     of = "" if view.team is None else "All teams. "
     look.answer(f"{of}{head.question}", head.text, head.more, head.colour)
 
 
-def _verdict(survey: Survey, verdict: Verdict) -> None:
+def _verdict(survey: Survey, verdict: ComparatorResult) -> None:
     standing = survey.standing
     names = ", ".join(verdict.comparators)
     title = f"Against the {verdict.against}: {names}"
@@ -140,14 +140,14 @@ def _verdict(survey: Survey, verdict: Verdict) -> None:
     look.card(title, *parts, about="comparator")
 
 
-def _gauge(standing: Standing, verdict: Verdict) -> str:
+def _gauge(standing: FleetEconomics, verdict: ComparatorResult) -> str:
     assert verdict.stands is not None
     volume, even = verdict.stands.volume.tokens, verdict.even
     needed = even.volume.tokens if even and even.volume else None
     if needed is None and verdict.average is not None and verdict.average.pusd_per_token:
         needed = Fraction(standing.fixed.total_pusd) / Fraction(verdict.average.pusd_per_token)
     able = standing.capability.volume.tokens if standing.capability else None
-    floor = standing.capability is None or standing.capability.known is Known.FLOOR
+    floor = standing.capability is None or standing.capability.known is CapabilitySource.FLOOR
     known = "seen at best" if floor else "capacity"
     texts = (
         f"served **{words.tokens(volume)}**",
@@ -163,7 +163,7 @@ def _gauge(standing: Standing, verdict: Verdict) -> str:
     )
 
 
-def _notes(survey: Survey, verdict: Verdict) -> list[str]:
+def _notes(survey: Survey, verdict: ComparatorResult) -> list[str]:
     standing = survey.standing
     assert verdict.stands is not None
     basis = standing.served.basis
@@ -185,7 +185,7 @@ def _per_million(price: UnitPrice) -> str:
     return words.money(Fraction(price.pusd_per_token) * 10**6)
 
 
-def _rates(standing: Standing) -> None:
+def _rates(standing: FleetEconomics) -> None:
     """A pool without a rate: never $0; ask for it, and let a person try one."""
     for pool in standing.unrated:
         with st.container(border=True):
@@ -206,7 +206,7 @@ def _rates(standing: Standing) -> None:
                     left.html(look.small(f"{text} against the {verdict.against}"))
 
 
-def _spend(view: View, survey: Survey) -> None:
+def _spend(view: DashboardView, survey: Survey) -> None:
     bills = survey.standing.bills
     used, idle, down = (
         sum(getattr(bill, name) for bill in bills)
@@ -231,7 +231,7 @@ def _spend(view: View, survey: Survey) -> None:
     look.card("Spent", *parts, about="spend")
 
 
-def _served(view: View, survey: Survey) -> None:
+def _served(view: DashboardView, survey: Survey) -> None:
     """Of what was answered; what was refused stands beside it, or 100 % would say too much."""
     refused = sum(row.requests for row in data.refusals(view))
     own, api = (slo_share(survey.cells, backend) for backend in ("own", "api"))
@@ -259,14 +259,14 @@ def _served(view: View, survey: Survey) -> None:
     )
 
 
-def _only_apis(view: View) -> bool:
+def _only_apis(view: DashboardView) -> bool:
     cells = data.recent(view, SPILL_MINUTES)
     return any(cell.spill_reason is not None for cell in cells) and not any(
         cell.backend == "own" for cell in cells
     )
 
 
-def _spilling(view: View) -> None:
+def _spilling(view: DashboardView) -> None:
     cells = data.recent(view, SPILL_MINUTES)
     spills = Counter[str | None]()
     own = 0

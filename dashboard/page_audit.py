@@ -14,12 +14,19 @@ import streamlit as st
 from sqlalchemy.exc import DBAPIError
 
 from dashboard import billing, charts_audit, data, look, words
-from dashboard.data import Bill, View
+from dashboard.data import DashboardView, InvoiceDetail
 from dashboard.figures import dollars, money_columns, shown, time_column
-from ledger.invoices.books import GPU, Stored
+from ledger.invoices.books import GPU, ImportedInvoice
 from ledger.invoices.files import InvoiceLine
-from ledger.invoices.reconcile import Booked, Cause, Row, by_day_and_model, by_key, model_of
-from ledger.seals.registers import Change
+from ledger.invoices.reconcile import (
+    BookedCost,
+    DifferenceCause,
+    ReconciliationLine,
+    by_day_and_model,
+    by_key,
+    model_of,
+)
+from ledger.seals.registers import AuditEntry
 from ledger.verify.checks import Finding
 
 CHANGES = 200
@@ -28,16 +35,16 @@ EMPTY: tuple[object, ...] = (None, "", "[]", "{}")  # of a row that was made: no
 YEARS_US = 10**15  # more is an instant and no length of time
 SHORT = 80  # characters of a value
 CAUSES = {
-    Cause.ROUNDING: "rounding: the bill has fewer places",
-    Cause.CANCELLED: "answers cut short, booked by estimate or bound",
-    Cause.LOST: "a worker died; its attempts stand at their bounds",
-    Cause.RETRIES: "failed tries, booked at nothing",
-    Cause.UNPRICED: "some of it has no price in the books",
-    Cause.DAY: "the neighbouring day differs as much the other way",
-    Cause.NOT_IN_BOOKS: "traffic that did not pass the gateway, or another name",
-    Cause.NOT_INVOICED: "not on this bill",
-    Cause.POSTED: "posted: the day's adjustments bring the books to the bill",
-    Cause.UNEXPLAINED: "unexplained",
+    DifferenceCause.ROUNDING: "rounding: the bill has fewer places",
+    DifferenceCause.CANCELLED: "answers cut short, booked by estimate or bound",
+    DifferenceCause.LOST: "a worker died; its attempts stand at their bounds",
+    DifferenceCause.RETRIES: "failed tries, booked at nothing",
+    DifferenceCause.UNPRICED: "some of it has no price in the books",
+    DifferenceCause.DAY: "the neighbouring day differs as much the other way",
+    DifferenceCause.NOT_IN_BOOKS: "traffic that did not pass the gateway, or another name",
+    DifferenceCause.NOT_INVOICED: "not on this bill",
+    DifferenceCause.POSTED: "posted: the day's adjustments bring the books to the bill",
+    DifferenceCause.UNEXPLAINED: "unexplained",
 }
 CHECKS = {
     "postings_balance": "every entry balances",
@@ -62,7 +69,7 @@ CHECKS = {
 }
 
 
-def show(view: View) -> None:
+def show(view: DashboardView) -> None:
     st.subheader("Do the books hold?", anchor=False)
     _verified(view)
     st.subheader("Bills beside the books", anchor="bill")
@@ -73,7 +80,7 @@ def show(view: View) -> None:
     _changes(view)
 
 
-def _verified(view: View) -> None:
+def _verified(view: DashboardView) -> None:
     runs = data.verifications(view, RUNS)
     if runs:
         last = runs[0]
@@ -104,7 +111,7 @@ def _verified(view: View) -> None:
     _checked_here(view)
 
 
-def _checked_here(view: View) -> None:
+def _checked_here(view: DashboardView) -> None:
     """What was found from here stays until it is run again: pages refresh by themselves."""
     pressed = st.button(
         "Run the checks now",
@@ -135,7 +142,7 @@ def _findings(findings: Sequence[Finding]) -> None:
         look.table(table, about="verify")
 
 
-def _bills(view: View) -> None:
+def _bills(view: DashboardView) -> None:
     known = data.bills(view)
     survey = data.spending(view)
     senders = {cell.target.partition("/")[0] for cell in survey.cells if cell.backend == "api"}
@@ -157,13 +164,13 @@ def _bills(view: View) -> None:
     _bill(view, found)
 
 
-def named(one: Stored) -> str:
+def named(one: ImportedInvoice) -> str:
     state = "posted" if one.posted_us is not None else "not posted"
     total = words.money(one.total_pusd)
     return f"{one.id}: {one.party}, {one.first_day} to {one.last_day}, {total}, {state}"
 
 
-def at_its_pool(found: Bill) -> Bill:
+def at_its_pool(found: InvoiceDetail) -> InvoiceDetail:
     """A resource of a cloud is no model: of GPUs days are compared."""
     if not found.invoice.party.startswith(GPU):
         return found
@@ -171,7 +178,7 @@ def at_its_pool(found: Bill) -> Bill:
     return replace(found, lines=tuple(replace(line, item=pool) for line in found.lines))
 
 
-def _bill(view: View, found: Bill) -> None:
+def _bill(view: DashboardView, found: InvoiceDetail) -> None:
     days = by_day_and_model(found.lines, found.booked, places=found.invoice.places)
     booked = sum(one.booked_pusd for one in found.booked)
     difference = found.invoice.total_pusd - booked
@@ -213,9 +220,9 @@ def _bill(view: View, found: Bill) -> None:
 
 
 def _keyed(
-    found: Bill,
+    found: InvoiceDetail,
     name: str,
-    keys: tuple[Callable[[InvoiceLine], str], Callable[[Booked], str]],
+    keys: tuple[Callable[[InvoiceLine], str], Callable[[BookedCost], str]],
 ) -> list[dict[str, Any]]:
     rows = [_told(row, name) for row in by_key(found.lines, found.booked, keys)]
     return [
@@ -227,7 +234,7 @@ def _model_of_line(line: InvoiceLine) -> str:
     return model_of(line.item)
 
 
-def _model_of_booked(one: Booked) -> str:
+def _model_of_booked(one: BookedCost) -> str:
     return model_of(one.model)
 
 
@@ -235,11 +242,11 @@ def _project_of_line(line: InvoiceLine) -> str:
     return line.project or "(none said)"
 
 
-def _project_of_booked(one: Booked) -> str:
+def _project_of_booked(one: BookedCost) -> str:
     return one.project
 
 
-def _told(row: Row, name: str) -> dict[str, Any]:
+def _told(row: ReconciliationLine, name: str) -> dict[str, Any]:
     return {
         name: row.key or "(none said)",
         "invoiced": shown(row.invoiced_pusd),
@@ -255,7 +262,7 @@ def _rows(rows: list[dict[str, Any]]) -> None:
     look.table(rows, about="bill", column_config=form)
 
 
-def _adjustments(view: View) -> None:
+def _adjustments(view: DashboardView) -> None:
     found = data.adjustments(view)
     if not found:
         st.caption(
@@ -276,7 +283,7 @@ def _adjustments(view: View) -> None:
     st.caption(f"{total} in all, on nobody's expense: no team is charged for them.")
 
 
-def _changes(view: View) -> None:
+def _changes(view: DashboardView) -> None:
     try:
         found = data.changes(view, CHANGES)
     except DBAPIError:
@@ -299,7 +306,7 @@ def _changes(view: View) -> None:
     )
 
 
-def change_row(one: Change) -> dict[str, Any]:
+def change_row(one: AuditEntry) -> dict[str, Any]:
     told = "; ".join(
         f"{_named(name)}: {_short(name, new)}"
         if old is None

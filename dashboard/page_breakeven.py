@@ -12,22 +12,25 @@ from typing import Any
 import streamlit as st
 
 from dashboard import charts, data, fields, look, words
-from dashboard.data import View
+from dashboard.data import DashboardView
 from dashboard.figures import labels
-from dashboard.ladder import Ladder, Meeting, Reach, curves, ladder, marks
+from dashboard.ladder import ChartReach, LineCrossing, VolumeSteps, curves, ladder, marks
 from dashboard.scenario_form import show_scenario
 from dashboard.sentences import cures
 from ledger.economics.cost import TokenBasis, allocation_unit_cost
-from ledger.fleet.capability import Known, PoolCapability
-from ledger.reports.fleet_economics import Against
+from ledger.fleet.capability import CapabilitySource, PoolCapability
+from ledger.reports.fleet_economics import ComparatorKind
 from ledger.reports.overflow_price import AS_BOUGHT, OverflowPrice
 from ledger.reports.survey import Survey
 
 BIND: Any = "query-params"
-COLOURS = {Against.SUBSTITUTE: look.SUBSTITUTE, Against.SAME_WEIGHTS: look.SAME_WEIGHTS}
+COLOURS = {
+    ComparatorKind.SUBSTITUTE: look.SUBSTITUTE,
+    ComparatorKind.SAME_WEIGHTS: look.SAME_WEIGHTS,
+}
 
 
-def show(view: View) -> None:
+def show(view: DashboardView) -> None:
     first, left, middle, right = st.columns([1.25, 1, 1.8, 0.8])
     basis = first.segmented_control(
         "Token basis", list(TokenBasis), default=TokenBasis.INPUT_OUTPUT, required=True, key="basis"
@@ -59,7 +62,7 @@ def show(view: View) -> None:
         _nothing(survey)
         return
     reach = st.segmented_control(
-        "Volumes", list(Reach), default=Reach.TODAY, required=True, key="reach"
+        "Volumes", list(ChartReach), default=ChartReach.TODAY, required=True, key="reach"
     )
     _chart(steps, basis, reach)
     first, second = st.columns([1, 1])
@@ -70,7 +73,7 @@ def show(view: View) -> None:
     show_scenario(view, survey, pool, steps)
 
 
-def _chart(steps: Ladder, basis: TokenBasis, reach: Reach) -> None:
+def _chart(steps: VolumeSteps, basis: TokenBasis, reach: ChartReach) -> None:
     lines, colours = curves(steps, COLOURS, reach)
     chart = charts.break_even(
         lines,
@@ -89,17 +92,17 @@ def _chart(steps: Ladder, basis: TokenBasis, reach: Reach) -> None:
     )
 
 
-def known(steps: Ladder) -> str:
+def known(steps: VolumeSteps) -> str:
     """What the capacity rests on, and what overflows with it."""
     able = steps.capability
     capacity = f"**{words.tokens(able.per_minute)} tokens a minute**"
-    if able.known is Known.SPILLS:
+    if able.known is CapabilitySource.SPILLS:
         text = f"Capacity: {capacity}, as {_spilled(able)} for lack of room show{_alone(able)}"
-    elif able.known is Known.SERVED:
+    elif able.known is CapabilitySource.SERVED:
         text = f"Capacity: {capacity}, as was served for whole hours{_alone(able)}"
     else:
         text = f"Capacity: {capacity}, from measured step times at these requests' lengths"
-        if able.known is Known.FLOOR:
+        if able.known is CapabilitySource.FLOOR:
             text = f"Capacity: at least {capacity}, the busiest minutes served; nothing is measured"
         if able.capability.spilled_requests:
             weight = "explained by it" if able.spills_tell else "too few to tell anything"
@@ -124,7 +127,7 @@ def _alone(able: PoolCapability) -> str:
     return f"; step times alone, at these requests' lengths, would say {rate}"
 
 
-def _advice(steps: Ladder, basis: TokenBasis) -> None:
+def _advice(steps: VolumeSteps, basis: TokenBasis) -> None:
     """The best N and where each N is best, per month."""
     best = steps.best
     rows = []
@@ -160,7 +163,7 @@ def _advice(steps: Ladder, basis: TokenBasis) -> None:
     )
 
 
-def _next_step(steps: Ladder) -> str:
+def _next_step(steps: VolumeSteps) -> str:
     """From which volume another number is cheaper than the best of today."""
     end = steps.best.band.end
     if end is None:
@@ -172,7 +175,7 @@ def _next_step(steps: Ladder) -> str:
     )
 
 
-def _prices(pool: str, steps: Ladder, basis: TokenBasis) -> None:
+def _prices(pool: str, steps: VolumeSteps, basis: TokenBasis) -> None:
     """Unit costs of the pool on the one basis, and what each comparator's verdict says."""
     standing = steps.standing
     own = allocation_unit_cost(fixed_pusd=standing.fixed.total_pusd, served=standing.served)
@@ -198,7 +201,7 @@ def _prices(pool: str, steps: Ladder, basis: TokenBasis) -> None:
     )
 
 
-def met(steps: Ladder, meeting: Meeting) -> list[str]:
+def met(steps: VolumeSteps, meeting: LineCrossing) -> list[str]:
     """Break-even as page 1 has it, and where the drawn lines meet, or why they do not."""
     verdict = meeting.verdict
     even = verdict.even

@@ -6,7 +6,7 @@ from typing import Any
 import streamlit as st
 
 from dashboard import charts_budgets, data_entered, look, words
-from dashboard.data import View
+from dashboard.data import DashboardView
 from dashboard.figures import money_columns, shown, time_column
 from ledger.budgets.states import BudgetState
 
@@ -15,7 +15,7 @@ GLANCED = 4  # rows of the first page's card
 PPM = 10**6
 
 
-def show(view: View) -> None:
+def show(view: DashboardView) -> None:
     found = data_entered.budgets(view)
     if not found:
         st.info(
@@ -40,7 +40,7 @@ def show(view: View) -> None:
     _defaults([one for one in found if one.is_default], spent)
 
 
-def glance(view: View) -> None:
+def glance(view: DashboardView) -> None:
     """For the first page: the budgets nearest to their limits, in one card."""
     found = data_entered.budgets(view)
     spent = ranked([one for one in found if not one.is_default], view.now_us)

@@ -13,15 +13,22 @@ from typing import Any
 import streamlit as st
 
 from dashboard import look
-from dashboard.data import View
-from ledger.economics.claims import Claim, claims, compute, compute_with, inputs_of, within_reach
+from dashboard.data import DashboardView
+from ledger.economics.claims import (
+    PublishedClaim,
+    claims,
+    compute,
+    compute_with,
+    inputs_of,
+    within_reach,
+)
 from ledger.economics.cost import TokenBasis
 
 EVERY, WRONG, RIGHT = "all", "do not follow", "follow"
 NO_TOKENS = "no tokens in it"
 
 
-def show(view: View) -> None:  # noqa: ARG001 - pages have one signature; this one reads no books
+def show(view: DashboardView) -> None:  # noqa: ARG001 - pages have one signature; this one reads no books
     every = claims()
     stated = [one for one in every if one.stated]
     wrong = [one for one in stated if not one.holds]
@@ -50,7 +57,7 @@ def show(view: View) -> None:  # noqa: ARG001 - pages have one signature; this o
         _detail(shown[chosen[0]])
 
 
-def rows(found: Sequence[Claim]) -> list[dict[str, Any]]:
+def rows(found: Sequence[PublishedClaim]) -> list[dict[str, Any]]:
     return [
         {
             "claim": one.claim,
@@ -68,7 +75,7 @@ def stated(text: str) -> str:
     return f"{int(text):,}" if text.isascii() and text.isdecimal() else text
 
 
-def figures(one: Claim, found: Sequence[Fraction]) -> str:
+def figures(one: PublishedClaim, found: Sequence[Fraction]) -> str:
     """As many places as the table says; both ends of a range."""
     told = one.recomputed.split("..")
     return " to ".join(
@@ -77,7 +84,7 @@ def figures(one: Claim, found: Sequence[Fraction]) -> str:
     )
 
 
-def _detail(one: Claim) -> None:
+def _detail(one: PublishedClaim) -> None:
     with st.container(border=True):
         st.markdown(f"**{one.claim}**")
         st.code(f"{one.formula}\n{one.inputs.replace(';', '   ')}", language=None)
@@ -104,7 +111,7 @@ def _detail(one: Claim) -> None:
         )
 
 
-def _reach(one: Claim) -> list[str]:
+def _reach(one: PublishedClaim) -> list[str]:
     said = []
     for basis in TokenBasis:
         reach = within_reach(one, basis)

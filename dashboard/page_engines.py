@@ -10,7 +10,7 @@ from typing import Any
 import streamlit as st
 
 from dashboard import charts, data, data_fleet, look, reading, rightsize, streams, words
-from dashboard.data import View
+from dashboard.data import DashboardView
 from dashboard.enginelines import (
     gauge,
     rate,
@@ -22,7 +22,7 @@ from dashboard.enginelines import (
 from dashboard.figures import labels, shown, time_column
 from ledger.economics.cost import SECONDS_PER_HOUR
 from ledger.fleet.driftnotes import DriftNote
-from ledger.fleet.upkeepnotes import Note
+from ledger.fleet.upkeepnotes import UpkeepNote
 from ledger.queries.reads import EngineRow
 from ledger.reports.waterfall import far
 
@@ -36,7 +36,7 @@ HEALTH = {
 }  # fmt: skip
 
 
-def show(view: View) -> None:
+def show(view: DashboardView) -> None:
     survey = data.survey(view)
     look.label(*labels(survey))
     for one in data_fleet.overrides(view):
@@ -69,7 +69,7 @@ def show(view: View) -> None:
     _samples(history)
 
 
-def _cards(view: View, now: Sequence[EngineRow], history: Sequence[EngineRow]) -> None:
+def _cards(view: DashboardView, now: Sequence[EngineRow], history: Sequence[EngineRow]) -> None:
     notes, trips, drift = data_fleet.upkeep(), data_fleet.round_trips(view), data_fleet.drift()
     begun = restarts(history)
     for start in range(0, len(now), 3):
@@ -175,7 +175,7 @@ def _way(rtt_us: int | None) -> str:
     return f"{rtt_us / 1e3:.2f} ms{', much of a first token' if far(rtt_us, PROMISED_US) else ''}"
 
 
-def kept(note: Note | None) -> list[tuple[str, str, str | None]]:
+def kept(note: UpkeepNote | None) -> list[tuple[str, str, str | None]]:
     """What its pool's upkeep is about to do, found and did."""
     if note is None:
         return []

@@ -11,15 +11,15 @@ from typing import Any
 import streamlit as st
 
 from dashboard import charts_plan, data, look, reading, words
-from dashboard.data import View
+from dashboard.data import DashboardView
 from dashboard.figures import labels, money_columns
 from dashboard.planform import figures_of, inputs_of, is_of_plan, pick_gpu
 from dashboard.planning import (
     BASIS,
-    Figures,
-    Judged,
-    Plan,
-    Traffic,
+    OptionResult,
+    PlanInputs,
+    PlanTraffic,
+    PurchasePlan,
     cumulative_records,
     even,
     number_of,
@@ -30,9 +30,9 @@ from dashboard.planning import (
 )
 from dashboard.planreport import report
 from dashboard.saved import scenarios
-from ledger.economics.breakeven import Lever
+from ledger.economics.breakeven import CostDriver
 from ledger.economics.cost import SECONDS_PER_HOUR
-from ledger.economics.purchase import HOURS_OF_A_MONTH, Way
+from ledger.economics.purchase import HOURS_OF_A_MONTH, PurchaseKind
 from ledger.economics.usagefile import UsageFileError, parse_usage, priced
 from ledger.reports.survey import Survey
 
@@ -41,7 +41,7 @@ LEDGER = "this ledger"
 MOST_MIB = 16
 
 
-def show(view: View) -> None:
+def show(view: DashboardView) -> None:
     survey = data.survey(view)
     look.label(*labels(survey))
     traffic = _traffic(view, survey)
@@ -85,7 +85,7 @@ def show(view: View) -> None:
     )
 
 
-def _traffic(view: View, survey: Survey) -> Traffic | None:
+def _traffic(view: DashboardView, survey: Survey) -> PlanTraffic | None:
     """Whose requests are planned for; `None` after saying what is missing."""
     known = of_ledger(survey)
     first = st.segmented_control(
@@ -108,7 +108,7 @@ def _traffic(view: View, survey: Survey) -> Traffic | None:
     return names[st.selectbox("Which of it", list(names), key="plan-traffic")]
 
 
-def _uploaded(view: View) -> Traffic | None:
+def _uploaded(view: DashboardView) -> PlanTraffic | None:
     given = st.file_uploader(
         "OpenAI's or Anthropic's usage (CSV or JSON), or `breakeven ledger export` (CSV)",
         type=["csv", "json"],
@@ -142,7 +142,7 @@ def _uploaded(view: View) -> Traffic | None:
     return found
 
 
-def _asked(traffic: Traffic) -> None:
+def _asked(traffic: PlanTraffic) -> None:
     each = words.money(Fraction(traffic.average.pusd_per_token) * 10**6)
     month = words.money(traffic.per_month * Fraction(traffic.average.pusd_per_token))
     columns = st.columns(3)
@@ -161,7 +161,7 @@ def _asked(traffic: Traffic) -> None:
         st.caption(note)
 
 
-def _drawn(found: Plan, gpu: str) -> None:
+def _drawn(found: PurchasePlan, gpu: str) -> None:
     records, colours = cumulative_records(found)
     look.chart(charts_plan.cumulative(records, colours=colours), about="npv")
     st.caption(
@@ -170,7 +170,7 @@ def _drawn(found: Plan, gpu: str) -> None:
     )
 
 
-def _months(found: Plan) -> None:
+def _months(found: PurchasePlan) -> None:
     """What the lines are drawn through."""
     st.subheader("Month by month", anchor="months")
     records, colours = cumulative_records(found)
@@ -185,11 +185,11 @@ def _months(found: Plan) -> None:
     )
 
 
-def _ways(found: Plan, gpu: str) -> None:
+def _ways(found: PurchasePlan, gpu: str) -> None:
     rows = []
     for one in found.ways:
         name = one.option.name
-        if one.option.way is not Way.STAY:
+        if one.option.way is not PurchaseKind.STAY:
             name += f", {number_of(one.option.gpus)} x {gpu}"
         tail = "" if one is found.ways[0] else f" ({words.money(one.saved_pusd, sign=True)})"
         rows.append((name, f"{words.money(one.npv_pusd)}{tail}", None))
@@ -202,7 +202,7 @@ def _ways(found: Plan, gpu: str) -> None:
     )
 
 
-def _paid_back(one: Judged) -> str:
+def _paid_back(one: OptionResult) -> str:
     if not max(one.option.gpus):
         return "in no month cheaper than the API."
     if one.payback is None:
@@ -210,7 +210,7 @@ def _paid_back(one: Judged) -> str:
     return f"pays back in month **{one.payback}**."
 
 
-def _break_even(traffic: Traffic, figures: Figures, gpu: str) -> None:
+def _break_even(traffic: PlanTraffic, figures: PlanInputs, gpu: str) -> None:
     found = even(traffic, figures)
     if found is None:
         look.card(
@@ -246,16 +246,16 @@ def _break_even(traffic: Traffic, figures: Figures, gpu: str) -> None:
               look.small(*notes), about="breakeven")  # fmt: skip
 
 
-def _cure(lever: Lever, needed: Any) -> str | None:
+def _cure(lever: CostDriver, needed: Any) -> str | None:
     if needed is None:
         return None
-    if lever is Lever.GPU_RATE:
+    if lever is CostDriver.GPU_RATE:
         return f"a rate of at most **{words.money(needed)}** an hour"
-    if lever is Lever.API_PRICE:
+    if lever is CostDriver.API_PRICE:
         return f"an API price of at least **{words.money(Fraction(needed) * 10**6)}** per 1M tokens"
-    if lever is Lever.GPUS:
+    if lever is CostDriver.GPUS:
         return f"**{needed}** GPUs, if the traffic is there"
-    if lever is Lever.CAPACITY:
+    if lever is CostDriver.CAPACITY:
         per_s = Fraction(needed) / HOURS_OF_A_MONTH / SECONDS_PER_HOUR
         return f"**{words.tokens(per_s)}** tokens a second of one GPU"
     return f"ops of at most **{words.money(needed)}** a month"

@@ -21,8 +21,8 @@ from dashboard import (
     policyeditor,
     words,
 )
-from dashboard.asking import Desk, Refused, Unanswered
-from dashboard.data import View
+from dashboard.asking import AdminClient, AdminRefused, AdminUnavailable
+from dashboard.data import DashboardView
 from ledger.policies import PolicySet
 from ledger.reports.survey import Survey
 
@@ -30,7 +30,7 @@ LISTED = 20
 BUILT_IN = (("default", "every request, and promises nothing: the built-in one"),)
 
 
-def show(view: View) -> None:
+def show(view: DashboardView) -> None:
     desk = asking.desk(view.who)
     if desk is None:
         st.info(
@@ -40,14 +40,14 @@ def show(view: View) -> None:
     else:
         try:
             _asked(desk)
-        except Unanswered as error:
+        except AdminUnavailable as error:
             st.warning(f"The gateway does not answer. {error}", icon=":material/cloud_off:")
-        except Refused as refused:
+        except AdminRefused as refused:
             _refused(refused)
     _past(view)
 
 
-def _asked(desk: Desk) -> None:
+def _asked(desk: AdminClient) -> None:
     shown = desk.get("/policies")
     past = desk.get("/policies/history", limit=LISTED)["data"]
     _in_force(desk, shown)
@@ -66,7 +66,7 @@ def _asked(desk: Desk) -> None:
         )
 
 
-def _in_force(desk: Desk, shown: Mapping[str, Any]) -> None:
+def _in_force(desk: AdminClient, shown: Mapping[str, Any]) -> None:
     if shown["fault"] is not None:
         look.label(f"The stored set does not fit this configuration: {shown['fault']}")
     left, right = st.columns([1, 2])
@@ -89,7 +89,7 @@ def _in_force(desk: Desk, shown: Mapping[str, Any]) -> None:
         )
 
 
-def _in_words(desk: Desk, shown: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _in_words(desk: AdminClient, shown: Mapping[str, Any]) -> list[tuple[str, str]]:
     """(name, what it says), asked once for each version."""
     known = st.session_state.get("policies-words")
     if known is None or known[0] != shown["version"]:
@@ -98,7 +98,7 @@ def _in_words(desk: Desk, shown: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(name, text) for name, _, text in (line.partition(": ") for line in known[1])]
 
 
-def _refused(refused: Refused) -> None:
+def _refused(refused: AdminRefused) -> None:
     if refused.status == 401:
         st.warning(
             f"The gateway does not know this dashboard. {refused} {asking.HOW}",
@@ -113,7 +113,7 @@ def _refused(refused: Refused) -> None:
 # ---------------------------------------------------------------- the past, from the books
 
 
-def _past(view: View) -> None:
+def _past(view: DashboardView) -> None:
     sets = data_fleet.newest_policy_sets(view, LISTED)
     st.subheader("Since when, and what it did to the share that spills", anchor=False)
     survey = data.spending(view)
@@ -160,7 +160,7 @@ def spill_over_time(survey: Survey) -> list[dict[str, Any]]:
     ]
 
 
-def markers(sets: Sequence[PolicySet], view: View) -> list[dict[str, Any]]:
+def markers(sets: Sequence[PolicySet], view: DashboardView) -> list[dict[str, Any]]:
     """Those that came in force within the period, one of this moment among them."""
     start_us = view.now_us - view.span_us
     return [

@@ -11,8 +11,8 @@ from typing import Any
 import streamlit as st
 
 from dashboard import changing, charts_prices, data, data_entered, look, reading, words
-from dashboard.asking import Desk
-from dashboard.data import View
+from dashboard.asking import AdminClient
+from dashboard.data import DashboardView
 from dashboard.figures import shown
 from ledger.prices.rates import Price
 
@@ -26,7 +26,7 @@ SOURCES = {
 SHOWN = 200  # names of a table
 
 
-def show(view: View) -> None:
+def show(view: DashboardView) -> None:
     changing.told(PRICES)
     desk = changing.desk_for(view)
     if desk is None:
@@ -49,7 +49,7 @@ def _commands(*, named: bool) -> None:
     )
 
 
-def _in_force(view: View) -> None:
+def _in_force(view: DashboardView) -> None:
     """Of what was asked for or compared in this period; the whole book is thousands of names."""
     survey, book = data.spending(view), data.price_book(view)
     asked = {cell.target for cell in survey.cells if cell.backend == "api"}
@@ -117,7 +117,7 @@ def price_format(found: Sequence[Mapping[str, Any]]) -> str:
     return f"{'$' if code == reading.USD else f'{code} '}%.{places}f"
 
 
-def _compared(desk: Desk) -> None:
+def _compared(desk: AdminClient) -> None:
     given = _given()
     if st.button("Look what would change", key="prices-look", disabled=given is None,
                  icon=":material/difference:") and given is not None:  # fmt: skip
@@ -154,7 +154,7 @@ def _given() -> dict[str, Any] | None:
     return {"source": file.name, "content": content, "only": patterns}
 
 
-def _seen(desk: Desk, given: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+def _seen(desk: AdminClient, given: Mapping[str, Any], found: Mapping[str, Any]) -> None:
     entries = found["entries"]
     if not found["new_versions"]:
         st.success(
@@ -217,7 +217,7 @@ def rows(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return made
 
 
-def _approve(desk: Desk, given: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+def _approve(desk: AdminClient, given: Mapping[str, Any], found: Mapping[str, Any]) -> None:
     if st.button("Approve these prices", key="prices-approve", icon=":material/verified:"):
         changing.ask(PRICES)
     if not changing.asked(PRICES):

@@ -21,10 +21,10 @@ from dashboard import (
     projects,
     words,
 )
-from dashboard.asking import Desk
-from dashboard.data import View
+from dashboard.asking import AdminClient
+from dashboard.data import DashboardView
 from dashboard.figures import dollars
-from ledger.entered import Entered, in_force, seen_us, to_come
+from ledger.entered import ManualEntry, in_force, seen_us, to_come
 from ledger.fleet.paidrates import rate_of
 from ledger.fleet.pool_records import ContractVersion
 
@@ -35,7 +35,7 @@ LAST_US = 253_402_214_400 * 10**6  # 31 December 9999: there is no later day to 
 NO_RATE = "Enter your GPU rate"
 
 
-def show(view: View) -> None:
+def show(view: DashboardView) -> None:
     changing.told(RATES)
     versions, entered = data_entered.rates(view)
     latest = {one.pool: one for one in versions}
@@ -68,7 +68,9 @@ def show(view: View) -> None:
     othermoney.show(view)
 
 
-def _picture(versions: Sequence[ContractVersion], entered: Sequence[Entered], now_us: int) -> None:
+def _picture(
+    versions: Sequence[ContractVersion], entered: Sequence[ManualEntry], now_us: int
+) -> None:
     records = records_of(versions, to_come(entered, now_us), now_us)
     if not records:
         unknown = ", ".join(f"`{one}`" for one in sorted({one.pool for one in versions}))
@@ -89,7 +91,7 @@ def _picture(versions: Sequence[ContractVersion], entered: Sequence[Entered], no
 
 
 def records_of(
-    versions: Sequence[ContractVersion], later: Sequence[Entered], now_us: int
+    versions: Sequence[ContractVersion], later: Sequence[ManualEntry], now_us: int
 ) -> list[dict[str, Any]]:
     """The steps of each pool up to a week from now, or to a month after the last one to come."""
     day_us = 86_400 * 10**6
@@ -116,7 +118,7 @@ def records_of(
     return records
 
 
-def _card(one: ContractVersion, entry: Entered | None, later: Sequence[Entered]) -> None:
+def _card(one: ContractVersion, entry: ManualEntry | None, later: Sequence[ManualEntry]) -> None:
     said = "By the configuration file."
     if entry is not None and entry.says is not None:
         why = f": {entry.note}" if entry.note else ""
@@ -141,7 +143,7 @@ def _card(one: ContractVersion, entry: Entered | None, later: Sequence[Entered])
     )  # fmt: skip
 
 
-def _coming(one: Entered) -> str:
+def _coming(one: ManualEntry) -> str:
     rate = rate_of(one)
     what = "as configured"
     if rate is not None and rate.pusd_per_hour is not None:
@@ -150,7 +152,10 @@ def _coming(one: Entered) -> str:
 
 
 def _form(
-    desk: Desk, latest: dict[str, ContractVersion], standing: dict[str, Entered], now_us: int
+    desk: AdminClient,
+    latest: dict[str, ContractVersion],
+    standing: dict[str, ManualEntry],
+    now_us: int,
 ) -> None:
     with st.container(border=True):
         st.markdown("**Enter a rate**")
@@ -253,7 +258,7 @@ def _people(hours: str, usd: str) -> str:
     return f"{hours} h a week at ${float(usd):.2f}"
 
 
-def _enter(desk: Desk, one: ContractVersion, given: dict[str, Any]) -> None:
+def _enter(desk: AdminClient, one: ContractVersion, given: dict[str, Any]) -> None:
     begins = "at once" if given["since"] is None else f"from {given['since']} on"
     shared = "" if one.machine is None else f" All pools on {one.machine} bear their parts of it."
     st.warning(
@@ -272,7 +277,7 @@ def _enter(desk: Desk, one: ContractVersion, given: dict[str, Any]) -> None:
         changing.tell(RATES, f"The rate of {pools} is entered, {begins}, by {done['by']}.")
 
 
-def _withdraw(desk: Desk, pool: str, note: str | None) -> None:
+def _withdraw(desk: AdminClient, pool: str, note: str | None) -> None:
     st.warning(
         f"What was entered for {pool} is taken back, also what was to come: the configuration's "
         "rate counts again from now on.",

@@ -10,7 +10,7 @@ from typing import Any
 import streamlit as st
 
 from dashboard import axes, charts, data, data_fleet, look, words
-from dashboard.data import View
+from dashboard.data import DashboardView
 from dashboard.enginelines import gauge
 from dashboard.figures import labels, over_time, slo_share
 from ledger.money import PUSD_PER_USD
@@ -20,7 +20,7 @@ PAIRS = 600
 SECONDS_OF_AN_HOUR = 3_600
 
 
-def show(view: View) -> None:
+def show(view: DashboardView) -> None:
     survey = data.spending(view)
     look.label(*labels(survey))
     for one in data_fleet.overrides(view) if view.viewer.sees_house else ():
@@ -59,7 +59,7 @@ def show(view: View) -> None:
     _refusals(view)
 
 
-def _policies(view: View) -> list[dict[str, Any]]:
+def _policies(view: DashboardView) -> list[dict[str, Any]]:
     """Each set of policies put in force in the period, the oldest first."""
     return [
         {
@@ -71,7 +71,7 @@ def _policies(view: View) -> list[dict[str, Any]]:
     ]
 
 
-def _room(view: View, marks: list[dict[str, Any]]) -> None:
+def _room(view: DashboardView, marks: list[dict[str, Any]]) -> None:
     """What a place on the own engines was worth, and how much of their memory was free."""
     _, history, _ = data_fleet.engines(view)
     an_hour = axes.amount(SECONDS_OF_AN_HOUR / PUSD_PER_USD)
@@ -162,7 +162,7 @@ def _spills(survey: Survey) -> None:
     st.caption(f"Spilled requests cost {paid} at APIs.")
 
 
-def _predictions(view: View) -> None:
+def _predictions(view: DashboardView) -> None:
     pairs = data.ttft_pairs(view, PAIRS)
     if not pairs:
         st.info(
@@ -188,7 +188,7 @@ def _predictions(view: View) -> None:
     )
 
 
-def _refusals(view: View) -> None:
+def _refusals(view: DashboardView) -> None:
     found = data.refusals(view)
     if not found:
         return

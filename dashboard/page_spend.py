@@ -24,7 +24,7 @@ from dashboard import (
     timeline,
     words,
 )
-from dashboard.data import View
+from dashboard.data import DashboardView
 from dashboard.figures import (
     dollars,
     labels,
@@ -36,7 +36,7 @@ from dashboard.figures import (
     spent_over_time,
     time_column,
 )
-from ledger.queries.reads import AttemptRow, Cell
+from ledger.queries.reads import AttemptCell, AttemptDetail
 from ledger.reports.survey import Survey
 from ledger.writing.rows import DISPUTED
 
@@ -47,7 +47,7 @@ BARS = 12
 IDLE, DOWN = "(idle, nobody's)", "(unavailable, nobody's)"  # in the table alone
 BIND: Any = "query-params"
 Sums = dict[str, dict[str, int]]
-GROUPS: dict[str, Callable[[Cell], str]] = {
+GROUPS: dict[str, Callable[[AttemptCell], str]] = {
     "team": lambda cell: cell.team,
     "model": lambda cell: cell.model,
     "backend": lambda cell: cell.target,
@@ -56,7 +56,7 @@ BY = ("team", "key", "model", "backend")
 NUMBER = st.column_config.NumberColumn
 
 
-def show(view: View) -> None:
+def show(view: DashboardView) -> None:
     survey = data.spending(view)
     look.label(*labels(survey))
     if not survey.cells:
@@ -84,7 +84,7 @@ def show(view: View) -> None:
     downloads.offer(view, survey)
 
 
-def _movement(view: View) -> None:
+def _movement(view: DashboardView) -> None:
     st.subheader("What moved, what stands out", anchor=False)
     by = st.segmented_control("Of", BY, default="team", required=True, key="moved-by")
     left, right = st.columns(2)
@@ -120,7 +120,7 @@ def _totals(survey: Survey) -> None:
         st.warning(f"No GPU rate for {', '.join(missing)}: its cost is missing here, not zero.")
 
 
-def _over_time(view: View, survey: Survey, by: str) -> None:
+def _over_time(view: DashboardView, survey: Survey, by: str) -> None:
     if by == "kind of cost" and survey.scope.team is not None:
         team.over_the_period(survey)
         return
@@ -145,7 +145,7 @@ def _over_time(view: View, survey: Survey, by: str) -> None:
         st.caption("Own engines at their provisional charge (engine seconds); idle is not in here.")
 
 
-def _by_key(view: View) -> Sums:
+def _by_key(view: DashboardView) -> Sums:
     sums: Sums = defaultdict(lambda: defaultdict(int))
     labels = data_tags.labels(view)
     for one in data_tags.keyed(view):
@@ -229,7 +229,7 @@ def _charged(survey: Survey, name: str) -> str:
     return "their share of closed hours, and provisionally of the running one"
 
 
-def _requests(view: View, survey: Survey) -> None:
+def _requests(view: DashboardView, survey: Survey) -> None:
     asked = st.text_input(
         "Request id",
         key="request",
@@ -263,7 +263,7 @@ def _requests(view: View, survey: Survey) -> None:
         answers = words.plural(disputed, "answer")
         st.warning(f"Of {answers} the target reported usage that cannot be: flag `{DISPUTED}`.")
     key = where.pop("key", None)
-    found: list[AttemptRow] = []
+    found: list[AttemptDetail] = []
     if facets.occurs(survey.cells, chosen):
         which = tuple(where.items())
         found = (
@@ -297,14 +297,14 @@ def _requests(view: View, survey: Survey) -> None:
         _detail(view, found[chosen_rows[0]])
 
 
-def _keys(view: View, team: str | None) -> list[str]:
+def _keys(view: DashboardView, team: str | None) -> list[str]:
     """Those that asked for anything in the period, of one team or of all; what is chosen stays."""
     kept = st.session_state.get("only-key", ANY)
     asked = {one.key_id for one in data_tags.keyed(view) if team in (None, one.team)}
     return sorted((asked | {kept}) - {ANY})
 
 
-def _one(view: View, request_id: str) -> None:
+def _one(view: DashboardView, request_id: str) -> None:
     """A single request with all its tries; the address links to it and so to its decisions."""
     found = data.attempts_of(view, request_id)
     if not found:
@@ -319,7 +319,7 @@ def _one(view: View, request_id: str) -> None:
         _detail(view, row)
 
 
-def _frame(found: list[AttemptRow]) -> list[dict[str, Any]]:
+def _frame(found: list[AttemptDetail]) -> list[dict[str, Any]]:
     return [
         {
             words.zoned("at"): words.instant(row.opened_us),
@@ -340,7 +340,7 @@ def _frame(found: list[AttemptRow]) -> list[dict[str, Any]]:
     ]
 
 
-def _detail(view: View, row: AttemptRow) -> None:
+def _detail(view: DashboardView, row: AttemptDetail) -> None:
     compared, blob = data.details(view, row.attempt_id)
     cost = "unpriced" if row.cost_pusd is None else words.money(row.cost_pusd)
     with st.container(border=True):

@@ -2,11 +2,11 @@
 
 import streamlit as st
 
-from dashboard.data import View
+from dashboard.data import DashboardView
 from dashboard.terms import TERMS
 
 
-def show(view: View) -> None:  # noqa: ARG001 - pages have one signature; this one reads no books
+def show(view: DashboardView) -> None:  # noqa: ARG001 - pages have one signature; this one reads no books
     st.caption(
         "Figures on the other pages link here. The books are in dollars, their days and months "
         "in UTC."

@@ -21,8 +21,8 @@ from dashboard import (
 )
 from dashboard.axes import trust_charts
 from dashboard.entrance import SignInNeeded, enter
-from dashboard.frame import Place, page, refused
-from dashboard.viewer import NotAllowed, Reach
+from dashboard.frame import PageSpec, page, refused
+from dashboard.viewer import NotAllowed, ViewerScope
 
 BREAK_EVEN = "own {own} break even as a fleet, not for {team}"
 AUDIT = "bills and changes are the house's, not {team}'s"
@@ -35,19 +35,21 @@ RATES = "contracts and bills are the house's, not {team}'s"
 ENGINES = "engines are shared, so their figures are of all teams, not of {team}"
 POLICIES = "engines are shared, so policies are of all teams, not of {team}"
 PLACES = (
-    Place(page_answer, "Are we winning?", ":material/balance:", Reach.TEAM, default=True),
-    Place(page_breakeven, "Break-even", ":material/show_chart:", Reach.HOUSE, BREAK_EVEN),
-    Place(page_spend, "Spend", ":material/payments:", Reach.TEAM),
-    Place(page_budgets, "Budgets", ":material/account_balance_wallet:", Reach.HOUSE, BUDGETS),
-    Place(page_routing, "Routing", ":material/alt_route:", Reach.TEAM),
-    Place(page_engines, "Engines", ":material/memory:", Reach.HOUSE, ENGINES),
-    Place(page_policies, "Policies", ":material/tune:", Reach.HOUSE, POLICIES),
-    Place(page_plan, "Plan a purchase", ":material/shopping_cart:", Reach.HOUSE, PLAN),
-    Place(page_rates, "Rates and teams", ":material/price_change:", Reach.BOOKS, RATES),
-    Place(page_prices, "Prices", ":material/sell:", Reach.BOOKS, PRICES),
-    Place(page_audit, "Reconciliation and audit", ":material/rule:", Reach.BOOKS, AUDIT),
-    Place(page_claims, "Check a claim", ":material/fact_check:", Reach.NAMES, CLAIMS),
-    Place(page_terms, "What figures mean", ":material/menu_book:", Reach.NAMES, TERMS),
+    PageSpec(page_answer, "Are we winning?", ":material/balance:", ViewerScope.TEAM, default=True),
+    PageSpec(page_breakeven, "Break-even", ":material/show_chart:", ViewerScope.HOUSE, BREAK_EVEN),
+    PageSpec(page_spend, "Spend", ":material/payments:", ViewerScope.TEAM),
+    PageSpec(
+        page_budgets, "Budgets", ":material/account_balance_wallet:", ViewerScope.HOUSE, BUDGETS
+    ),
+    PageSpec(page_routing, "Routing", ":material/alt_route:", ViewerScope.TEAM),
+    PageSpec(page_engines, "Engines", ":material/memory:", ViewerScope.HOUSE, ENGINES),
+    PageSpec(page_policies, "Policies", ":material/tune:", ViewerScope.HOUSE, POLICIES),
+    PageSpec(page_plan, "Plan a purchase", ":material/shopping_cart:", ViewerScope.HOUSE, PLAN),
+    PageSpec(page_rates, "Rates and teams", ":material/price_change:", ViewerScope.BOOKS, RATES),
+    PageSpec(page_prices, "Prices", ":material/sell:", ViewerScope.BOOKS, PRICES),
+    PageSpec(page_audit, "Reconciliation and audit", ":material/rule:", ViewerScope.BOOKS, AUDIT),
+    PageSpec(page_claims, "Check a claim", ":material/fact_check:", ViewerScope.NAMES, CLAIMS),
+    PageSpec(page_terms, "What figures mean", ":material/menu_book:", ViewerScope.NAMES, TERMS),
 )
 
 

@@ -11,11 +11,11 @@ from typing import Any
 import streamlit as st
 
 from dashboard import data, fields, words
-from dashboard.data import View
-from dashboard.planning import BASIS, HIDDEN_PEAKS_DUTY, Figures, Traffic
+from dashboard.data import DashboardView
+from dashboard.planning import BASIS, HIDDEN_PEAKS_DUTY, PlanInputs, PlanTraffic
 from ledger.economics.cost import SECONDS_PER_HOUR
 from ledger.economics.purchase import Commitment, Purchase
-from ledger.fleet.market import Hardware, estimate, models
+from ledger.fleet.market import GpuOffer, estimate, models
 from ledger.fleet.pool_records import ContractVersion
 from ledger.money import usd_to_pusd_rounded
 from ledger.reports.survey import Survey
@@ -31,7 +31,7 @@ MOST = 1e6  # dollars an hour, tokens a second
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class PlanForm:
     """A GPU of the catalogue, what one serves, and where both are from."""
 
     gpu: str
@@ -42,7 +42,7 @@ class Chosen:
     speed_source: str
 
 
-def pick_gpu(view: View, survey: Survey, traffic: Traffic) -> Chosen:
+def pick_gpu(view: DashboardView, survey: Survey, traffic: PlanTraffic) -> PlanForm:
     """Which GPU and model; what it is said to cost and serve stands in the fields below."""
     known = data.market(view)
     own = {one.gpu_type: one for one in survey.contracts}
@@ -66,11 +66,11 @@ def pick_gpu(view: View, survey: Survey, traffic: Traffic) -> Chosen:
     elif listed is not None and listed.low_pusd_per_hour:
         rate = listed.low_pusd_per_hour / 1e12
         source = f"{listed.price_source}, seen {listed.price_seen}"
-    return Chosen(name, model, rate, source, speed, why)
+    return PlanForm(name, model, rate, source, speed, why)
 
 
 def _served(
-    view: View, survey: Survey, contract: ContractVersion | None, traffic: Traffic
+    view: DashboardView, survey: Survey, contract: ContractVersion | None, traffic: PlanTraffic
 ) -> tuple[float, str] | None:
     """Tokens a second of one GPU of the pool whose traffic this is, on its own hardware."""
     if contract is None or not traffic.name.startswith(f"pool {contract.pool}, "):
@@ -83,14 +83,14 @@ def _served(
     return speed, f"as pool {contract.pool} served in the last {period}"
 
 
-def _first(names: list[str], known: tuple[Hardware, ...], own: dict[str, Any]) -> int:
+def _first(names: list[str], known: tuple[GpuOffer, ...], own: dict[str, Any]) -> int:
     """One's own first; else the first that has both a measurement and a public price."""
     good = (gpu.name for gpu in known if gpu.serving and gpu.low_pusd_per_hour)
     return 0 if own else names.index(next(good, names[0]))
 
 
 def _speed(
-    known: tuple[Hardware, ...], gpu: Hardware | None, model: str
+    known: tuple[GpuOffer, ...], gpu: GpuOffer | None, model: str
 ) -> tuple[float | None, str]:
     found = None if gpu is None else estimate(known, gpu, model)
     if found is None or gpu is None:
@@ -110,7 +110,7 @@ def _speed(
     )
 
 
-def figures_of(survey: Survey, chosen: Chosen, traffic: Traffic) -> Figures:
+def figures_of(survey: Survey, chosen: PlanForm, traffic: PlanTraffic) -> PlanInputs:
     first, second, third, fourth = st.columns(4, vertical_alignment="bottom")
     suffix = f"{chosen.gpu}"
     rate = fields.number(
@@ -137,7 +137,7 @@ def figures_of(survey: Survey, chosen: Chosen, traffic: Traffic) -> Figures:
         growth, discount, one, three = _terms()
         purchase = _purchase()
         operations = _operations(survey)
-    return Figures(
+    return PlanInputs(
         months=int(months),
         growth=_share(growth),
         discount_per_year=_share(discount),
@@ -244,7 +244,7 @@ def _pusd(usd: float | None) -> int | None:
     return usd_to_pusd_rounded(Decimal(str(usd))) if usd else None
 
 
-def inputs_of(traffic: Traffic, figures: Figures, chosen: Chosen) -> list[tuple[str, str]]:
+def inputs_of(traffic: PlanTraffic, figures: PlanInputs, chosen: PlanForm) -> list[tuple[str, str]]:
     each = words.money(Fraction(traffic.average.pusd_per_token) * 10**6)
     rows = [
         ("Traffic", f"{traffic.name}: {words.tokens(traffic.per_month)} tokens a month ({BASIS})"),

@@ -12,7 +12,7 @@ from typing import Any
 
 from dashboard import words
 from dashboard.figures import dollars
-from ledger.economics.breakeven import BreakEven, Configuration, assess
+from ledger.economics.breakeven import BreakEven, FleetConfiguration, assess
 from ledger.economics.cost import (
     Exact,
     TokenBasis,
@@ -25,11 +25,11 @@ from ledger.economics.cost import (
 from ledger.economics.purchase import (
     HOURS_OF_A_MONTH,
     Commitment,
-    Demand,
-    Engine,
-    Option,
+    DemandProfile,
+    EngineOffer,
     Purchase,
-    Way,
+    PurchaseKind,
+    PurchaseOption,
     buy,
     payback_month,
     rent,
@@ -37,7 +37,7 @@ from ledger.economics.purchase import (
     stay,
 )
 from ledger.economics.staircase import load_curve
-from ledger.economics.usagefile import Priced, UsageFile
+from ledger.economics.usagefile import PricedUsage, UsageFile
 from ledger.reports.survey import Survey
 
 BASIS = TokenBasis.INPUT_OUTPUT
@@ -48,12 +48,17 @@ HOUR_US = 3_600 * 10**6
 # Peaks of ten minutes were measured at 1.9 to 3.3 times the mean: where an export hides them,
 # two fifths of what a GPU can serve is what it will.
 HIDDEN_PEAKS_DUTY = Fraction(2, 5)
-COLOURS = {Way.STAY: "#E0912F", Way.RENT: "#2E75D6", Way.RESERVE: "#0F766E", Way.BUY: "#7A5AF8"}
+COLOURS = {
+    PurchaseKind.STAY: "#E0912F",
+    PurchaseKind.RENT: "#2E75D6",
+    PurchaseKind.RESERVE: "#0F766E",
+    PurchaseKind.BUY: "#7A5AF8",
+}
 MORE_RESERVED = "#6FB5AC"
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
+class PlanTraffic:
     """`minutes`: tokens of each; `average`: what the API charges a token; `notes` say how known."""
 
     name: str
@@ -72,7 +77,7 @@ class Traffic:
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class PlanInputs:
     """What a person says; shares are fractions, money is pico-USD, `None` is unknown."""
 
     months: int
@@ -99,31 +104,33 @@ class Figures:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class OptionResult:
     """One way beside staying: `npv_pusd` of its costs, `saved_pusd` of NPV (< 0: dearer)."""
 
-    option: Option
+    option: PurchaseOption
     npv_pusd: int
     saved_pusd: int
     payback: int | None
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PurchasePlan:
     """The first of `ways` is staying."""
 
-    traffic: Traffic
-    figures: Figures
-    ways: tuple[Judged, ...]
+    traffic: PlanTraffic
+    figures: PlanInputs
+    ways: tuple[OptionResult, ...]
 
     @property
-    def best(self) -> Judged:
+    def best(self) -> OptionResult:
         return min(self.ways, key=lambda one: one.npv_pusd)
 
 
-def plan(traffic: Traffic, figures: Figures) -> Plan:
+def plan(traffic: PlanTraffic, figures: PlanInputs) -> PurchasePlan:
     """Every way that the figures allow; without a throughput there is only staying."""
-    demand = Demand(load_curve(traffic.minutes), traffic.hours, traffic.average, figures.growth)
+    demand = DemandProfile(
+        load_curve(traffic.minutes), traffic.hours, traffic.average, figures.growth
+    )
     months, rate = figures.months, figures.discount_per_year
     alone = stay(demand, months=months)
     options = [alone]
@@ -144,31 +151,31 @@ def plan(traffic: Traffic, figures: Figures) -> Plan:
         )  # fmt: skip
     value = alone.npv_pusd(rate)
     judged = [
-        Judged(one, worth := one.npv_pusd(rate), value - worth, payback_month(one, alone))
+        OptionResult(one, worth := one.npv_pusd(rate), value - worth, payback_month(one, alone))
         for one in options
     ]
-    return Plan(traffic, figures, tuple(judged))
+    return PurchasePlan(traffic, figures, tuple(judged))
 
 
-def even(traffic: Traffic, figures: Figures) -> BreakEven | None:
+def even(traffic: PlanTraffic, figures: PlanInputs) -> BreakEven | None:
     """One rented GPU against the API, per month; `None` without a rate or a throughput."""
     if not figures.pusd_per_hour or not figures.tokens_per_s:
         return None
     engine = _engine(figures, figures.pusd_per_hour)
     each = Fraction(engine.tokens_per_minute) * MINUTES_PER_HOUR * HOURS_OF_A_MONTH
-    one = Configuration(
+    one = FleetConfiguration(
         1, figures.pusd_per_hour, HOURS_OF_A_MONTH, Volume(each, BASIS), figures.ops_pusd,
         spares=figures.spares,
     )  # fmt: skip
     return assess(one, traffic.average)
 
 
-def _engine(figures: Figures, pusd_per_hour: int) -> Engine:
+def _engine(figures: PlanInputs, pusd_per_hour: int) -> EngineOffer:
     rate = Fraction(figures.tokens_per_s or 0) * SECONDS_PER_MINUTE * figures.duty
-    return Engine(pusd_per_hour, rate, figures.ops_pusd, figures.spares)
+    return EngineOffer(pusd_per_hour, rate, figures.ops_pusd, figures.spares)
 
 
-def of_ledger(survey: Survey) -> list[Traffic]:
+def of_ledger(survey: Survey) -> list[PlanTraffic]:
     """What the books have: each pool's load against each comparator, and what went to APIs."""
     found = []
     for pool, look in survey.pools.items():
@@ -178,12 +185,12 @@ def of_ledger(survey: Survey) -> list[Traffic]:
             if verdict.average is not None:
                 names = ", ".join(verdict.comparators)
                 name = f"pool {pool}, at {names} ({verdict.against})"
-                found.append(Traffic(name, look.load, verdict.average))
+                found.append(PlanTraffic(name, look.load, verdict.average))
     found += _of_apis(survey)
     return found
 
 
-def _of_apis(survey: Survey) -> list[Traffic]:
+def _of_apis(survey: Survey) -> list[PlanTraffic]:
     """What APIs answered, at what they charged; buckets of the chart are as fine as is read."""
     start = survey.scope.start_us
     first = min((one.start_us for one in survey.moments), default=start)
@@ -205,10 +212,10 @@ def _of_apis(survey: Survey) -> list[Traffic]:
         return []
     coarse = survey.bucket_us > HOUR_US
     name = "what went to APIs, at what they charged"
-    return [Traffic(name, tuple(minutes), average, _coarse(survey.bucket_us), coarse)]
+    return [PlanTraffic(name, tuple(minutes), average, _coarse(survey.bucket_us), coarse)]
 
 
-def of_file(file: UsageFile, cost: Priced) -> Traffic | None:
+def of_file(file: UsageFile, cost: PricedUsage) -> PlanTraffic | None:
     """An export at the price book; `None` where nothing in it has a price."""
     names = frozenset(cost.pusd)
     minutes = file.minutes(BASIS, names)
@@ -222,7 +229,7 @@ def of_file(file: UsageFile, cost: Priced) -> Traffic | None:
         notes.append(f"No price is known for {left}: left out, not counted as free.")
     if cost.other_tier:
         notes.append(f"Priced at standard rates: {', '.join(cost.other_tier)} (tier not listed).")
-    return Traffic(file.shape, tuple(minutes), average, tuple(notes), file.finest_us > HOUR_US)
+    return PlanTraffic(file.shape, tuple(minutes), average, tuple(notes), file.finest_us > HOUR_US)
 
 
 def _coarse(width_us: int) -> tuple[str, ...]:
@@ -236,14 +243,14 @@ def _coarse(width_us: int) -> tuple[str, ...]:
     )
 
 
-def cumulative_records(found: Plan) -> tuple[list[dict[str, Any]], dict[str, str]]:
+def cumulative_records(found: PurchasePlan) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """Points of the chart and the colour of each way."""
     records: list[dict[str, Any]] = []
     colours: dict[str, str] = {}
     for one in found.ways:
         option = one.option
         colour = COLOURS[option.way]
-        if option.way is Way.RESERVE and colour in colours.values():
+        if option.way is PurchaseKind.RESERVE and colour in colours.values():
             colour = MORE_RESERVED
         colours[option.name] = colour
         records += [
@@ -259,13 +266,13 @@ def number_of(gpus: Sequence[int]) -> str:
     return str(low) if low == high else f"{low} to {high}"
 
 
-def verdict(found: Plan, gpu: str) -> tuple[str, str, bool]:
+def verdict(found: PurchasePlan, gpu: str) -> tuple[str, str, bool]:
     """The answer in a sentence, what stands beside it, and whether leaving the API is cheaper."""
     best = found.best
     months = words.plural(found.figures.months, "month")
     if len(found.ways) == 1:
         return "Enter your GPU rate to see the ways out.", "Only staying has a price so far.", False
-    if best.option.way is Way.STAY:
+    if best.option.way is PurchaseKind.STAY:
         text = f"Stay with the API for these {months}."
         real = [one for one in found.ways if max(one.option.gpus)]
         if not real:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from html import escape
 
 from dashboard import words
-from dashboard.planning import Plan, cumulative_records, number_of, verdict
+from dashboard.planning import PurchasePlan, cumulative_records, number_of, verdict
 
 Row = tuple[str, str]
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 760.0, 300.0, 92.0, 34.0, 18.0
@@ -34,7 +34,7 @@ FORMULAS: tuple[Row, ...] = (
 )
 
 
-def report(found: Plan, gpu: str, inputs: Sequence[Row], made: str) -> str:
+def report(found: PurchasePlan, gpu: str, inputs: Sequence[Row], made: str) -> str:
     """The whole page. `inputs` are (name, value with its source), `made` when it was."""
     text, more, _ = verdict(found, gpu)
     notes = "".join(f"<li>{escape(one)}</li>" for one in found.traffic.notes)
@@ -51,7 +51,7 @@ def report(found: Plan, gpu: str, inputs: Sequence[Row], made: str) -> str:
     )
 
 
-def _ways(found: Plan, gpu: str) -> str:
+def _ways(found: PurchasePlan, gpu: str) -> str:
     head = (
         f'<tr><th>Way</th><th class="n">{escape(gpu)}</th><th class="n">NPV of cost</th>'
         '<th class="n">Saved against staying (NPV)</th><th class="n">Payback, month</th></tr>'
@@ -90,7 +90,7 @@ def round_top(usd: float) -> float:
     return next(one * power for one in (1, 2, 4, 6, 8, 10) if one * power >= usd)
 
 
-def _chart(found: Plan) -> str:
+def _chart(found: PurchasePlan) -> str:
     records, colours = cumulative_records(found)
     top = round_top(max(record["usd"] for record in records))
     months = found.figures.months

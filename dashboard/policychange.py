@@ -10,16 +10,19 @@ from typing import Any
 import streamlit as st
 
 from dashboard import changing
-from dashboard.asking import Desk
-from dashboard.policyeditor import Draft
-from ledger.identity.people import Role
+from dashboard.asking import AdminClient
+from dashboard.policyeditor import PolicyDraft
+from ledger.identity.people import DashboardRole
 
 FILE = "those of the configuration file"
 POLICIES = "policies"  # the change's name
 
 
 def change(
-    desk: Desk, draft: Draft, shown: Mapping[str, Any], past: Sequence[Mapping[str, Any]]
+    desk: AdminClient,
+    draft: PolicyDraft,
+    shown: Mapping[str, Any],
+    past: Sequence[Mapping[str, Any]],
 ) -> None:
     """`shown`: the set in force; `past`: the history, the newest first."""
     changing.told(POLICIES)
@@ -31,7 +34,7 @@ def change(
             "`breakeven policy apply FILE` where the gateway runs."
         )
         return
-    if viewer.role is not Role.ADMIN:
+    if viewer.role is not DashboardRole.ADMIN:
         st.caption(f"As {viewer.role} you can play sets; admins put them in force.")
         return
     with st.container(border=True):
@@ -39,7 +42,7 @@ def change(
         _go_back(desk, shown, past)
 
 
-def _apply(desk: Desk, draft: Draft, shown: Mapping[str, Any]) -> None:
+def _apply(desk: AdminClient, draft: PolicyDraft, shown: Mapping[str, Any]) -> None:
     ready = draft.valid and bool(draft.changes)
     if st.button(
         "Put this set in force", key="policies-apply", icon=":material/publish:",
@@ -55,7 +58,9 @@ def _apply(desk: Desk, draft: Draft, shown: Mapping[str, Any]) -> None:
             _do(desk, "/policies/apply", given)
 
 
-def _go_back(desk: Desk, shown: Mapping[str, Any], past: Sequence[Mapping[str, Any]]) -> None:
+def _go_back(
+    desk: AdminClient, shown: Mapping[str, Any], past: Sequence[Mapping[str, Any]]
+) -> None:
     earlier = [one["set"] for one in past if one["set"] != shown["set"]]
     if not past:
         return
@@ -85,7 +90,7 @@ def _sure(words: str, changes: Sequence[str]) -> str | None:
     return note if changing.confirmed(POLICIES, "Yes, put it in force") else None
 
 
-def _do(desk: Desk, path: str, given: Mapping[str, Any]) -> None:
+def _do(desk: AdminClient, path: str, given: Mapping[str, Any]) -> None:
     changing.forget(POLICIES)
     done = changing.done(POLICIES, desk, path, **given)
     st.session_state.pop("policies-draft", None)

@@ -11,7 +11,7 @@ from typing import Any
 import streamlit as st
 
 from dashboard import changing, fields, whatifresult
-from dashboard.asking import Desk, Refused, Unanswered
+from dashboard.asking import AdminClient, AdminRefused, AdminUnavailable
 
 SIMULATE = "/policies/simulate"
 SPANS = {"24 h": "last-24-hours", "7 d": "last-7-days", "30 d": "last-30-days"}
@@ -25,7 +25,7 @@ _TEXT, _DRAFT, _BASE, _JUDGED, _JOB, _TAKE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class PolicyDraft:
     """`changes`: against what is in force, line by line; nothing where it has faults."""
 
     text: str
@@ -33,7 +33,7 @@ class Draft:
     changes: Sequence[str]
 
 
-def edit(desk: Desk, shown: Mapping[str, Any]) -> Draft:
+def edit(desk: AdminClient, shown: Mapping[str, Any]) -> PolicyDraft:
     """`shown`: the set in force, as the gateway tells it."""
     _follow(shown["policies"])
     text = st.text_area(
@@ -54,10 +54,10 @@ def edit(desk: Desk, shown: Mapping[str, Any]) -> Draft:
             st.code("\n".join(changes), language="diff")
         if st.button("Back to what is in force", key="policies-reset", on_click=_reset):
             st.session_state.pop(_JUDGED, None)
-    return Draft(text, judged["valid"], changes)
+    return PolicyDraft(text, judged["valid"], changes)
 
 
-def play(desk: Desk, draft: Draft) -> None:
+def play(desk: AdminClient, draft: PolicyDraft) -> None:
     """Ask for a what-if: `shown` shows the one that was asked for."""
     asked = _options()
     if st.button(
@@ -69,14 +69,14 @@ def play(desk: Desk, draft: Draft) -> None:
     changing.told(PLAY)
 
 
-def shown(desk: Desk) -> bool:
+def shown(desk: AdminClient) -> bool:
     """The what-if that was asked for, or is in the address. Whether there is one."""
     job = st.session_state.get(_JOB) or st.query_params.get("whatif")
     if not job:
         return False
     try:
         found = desk.get(SIMULATE, job=job)
-    except Refused as refused:
+    except AdminRefused as refused:
         if refused.status != 404:
             raise
         st.info(f"{refused} Play it once more.", icon=":material/history:")
@@ -129,7 +129,7 @@ def _reset() -> None:
 
 
 def _judged(
-    desk: Desk, text: str, shown: Mapping[str, Any]
+    desk: AdminClient, text: str, shown: Mapping[str, Any]
 ) -> tuple[Mapping[str, Any], Sequence[str]]:
     """Asked once for each text; pages refresh by themselves."""
     asked = text, shown["version"]
@@ -171,31 +171,31 @@ def _options() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _begin(desk: Desk, draft: Draft, asked: Mapping[str, Any]) -> None:
+def _begin(desk: AdminClient, draft: PolicyDraft, asked: Mapping[str, Any]) -> None:
     other = {"against": "in-force", "against_name": OLD} if draft.changes else {}
     name = NEW if draft.changes else OLD
     changing.forget(PLAY)
     try:
         job = desk.post(SIMULATE, policies=draft.text, name=name, **other, **asked)["job"]
-    except Refused as refused:
+    except AdminRefused as refused:
         busy = refused.code == "what_if_busy"
         changing.fail(PLAY, str(refused), changing.WAITS if busy else ":material/block:")
     st.session_state[_JOB] = st.query_params["whatif"] = job
 
 
 @st.fragment(run_every=LOOK_S)
-def _watch(desk: Desk, job: str) -> None:
+def _watch(desk: AdminClient, job: str) -> None:
     """How far it is, and a way out: drawn by itself, or a press would wait for the end, too."""
     try:
         found = desk.get(SIMULATE, job=job)
         if found["state"] == "running" and not _left(desk, job, found["progress"]):
             return
-    except (Refused, Unanswered):  # drawn anew, the page says which
+    except (AdminRefused, AdminUnavailable):  # drawn anew, the page says which
         pass
     st.rerun()
 
 
-def _left(desk: Desk, job: str, now: Mapping[str, Any]) -> bool:
+def _left(desk: AdminClient, job: str, now: Mapping[str, Any]) -> bool:
     """Whether somebody cancelled it at this moment."""
     of = now["of"]
     text = f"{now['done']:,} of {of:,} requests: {now['doing']}" if of else _doing(now["doing"])

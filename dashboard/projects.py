@@ -3,7 +3,7 @@
 import streamlit as st
 
 from dashboard import changing, data, data_entered, look, words
-from dashboard.data import View
+from dashboard.data import DashboardView
 from dashboard.figures import time_column
 from ledger.entered import in_force, seen_us
 from ledger.invoices.books import PROVIDER
@@ -11,7 +11,7 @@ from ledger.invoices.books import PROVIDER
 PROJECTS = "projects"  # the change's name
 
 
-def show(view: View) -> None:
+def show(view: DashboardView) -> None:
     st.subheader("Whose projects on bills are", anchor=False)
     changing.told(PROJECTS)
     entered = data_entered.projects(view)

@@ -10,9 +10,9 @@ from typing import Any
 import streamlit as st
 
 from dashboard import asking, data, look, words
-from dashboard.asking import Refused, Unanswered
-from dashboard.data import View
-from ledger.queries.reads import Kept
+from dashboard.asking import AdminRefused, AdminUnavailable
+from dashboard.data import DashboardView
+from ledger.queries.reads import SloAttainment
 
 LATEST = 5_000
 ASKED_EVERY_US = 60 * 10**6
@@ -23,7 +23,7 @@ Promise = Mapping[str, Any]  # as the gateway tells it
 Row = tuple[str, str, str | None]
 
 
-def blocks(view: View) -> list[str]:
+def blocks(view: DashboardView) -> list[str]:
     """What was kept of each policy's promise, as HTML of a card."""
     kept = data.kept(view, LATEST)
     if not kept:
@@ -35,7 +35,7 @@ def blocks(view: View) -> list[str]:
     return [look.rows(*(row(one, promised.get(one.policy)) for one in kept)), look.small(told)]
 
 
-def row(one: Kept, promise: Promise | None) -> Row:
+def row(one: SloAttainment, promise: Promise | None) -> Row:
     share = one.met / one.answers
     kept = words.percent(share, digits=1)
     if promise is None:
@@ -55,7 +55,7 @@ def in_words(promise: Promise) -> str:
     return f"{100 * promise['attainment']:g} % {', '.join(parts)}"
 
 
-def _promised(view: View) -> Mapping[str, Promise]:
+def _promised(view: DashboardView) -> Mapping[str, Promise]:
     """By policy; nothing where the gateway says nothing."""
     now = view.now_us // ASKED_EVERY_US
     known = st.session_state.get(_KNOWN)
@@ -65,14 +65,14 @@ def _promised(view: View) -> Mapping[str, Promise]:
     return found
 
 
-def asked(view: View) -> Sequence[Promise]:
+def asked(view: DashboardView) -> Sequence[Promise]:
     """What the gateway says is promised at this moment; nothing where it does not answer."""
     desk = asking.desk(view.who)
     if desk is None:
         return []
     try:
         shown = desk.get("/policies", within_s=GLANCE_S)
-    except (Refused, Unanswered):
+    except (AdminRefused, AdminUnavailable):
         return []
     found: Sequence[Promise] = shown.get("promises", [])  # an older gateway does not say
     return found

@@ -1,6 +1,7 @@
 """How whoever looks reads: the zone in which times stand, and the money in which amounts do.
 
-The books have UTC and dollars. A page is drawn under one `Reading`, chosen in the sidebar; words,
+The books have UTC and dollars. A page is drawn under one `DisplaySettings`, chosen in the sidebar;
+words,
 charts and tables ask for the one that they are drawn under, as numbers ask a decimal context.
 Exports and reports are made of the books as they are (`BOOKS`).
 """
@@ -21,7 +22,7 @@ USD, UTC_NAME = "USD", "UTC"
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class DisplaySettings:
     """`zone`: IANA name. `money`: what dollars are multiplied by; None: they stay dollars."""
 
     zone: str = UTC_NAME
@@ -55,17 +56,17 @@ class Reading:
         return unit if self.money is None else unit.replace("dollars", self.code)
 
 
-BOOKS = Reading()
-_NOW: ContextVar[Reading] = ContextVar("reading", default=BOOKS)
+BOOKS = DisplaySettings()
+_NOW: ContextVar[DisplaySettings] = ContextVar("reading", default=BOOKS)
 
 
-def now() -> Reading:
+def now() -> DisplaySettings:
     """The one that is drawn under; outside pages that of the books."""
     return _NOW.get()
 
 
 @contextmanager
-def read_as(reading: Reading) -> Iterator[None]:
+def read_as(reading: DisplaySettings) -> Iterator[None]:
     before = _NOW.set(reading)
     try:
         yield

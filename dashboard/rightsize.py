@@ -15,14 +15,14 @@ from dashboard.figures import shown
 from ledger.economics.cost import HOURS_OF_A_MONTH
 from ledger.economics.staircase import load_curve, windowed
 from ledger.fleet.bills import PoolBill
-from ledger.fleet.market import Hardware
-from ledger.fleet.rightsizing import Fleet, Size, sizes
-from ledger.reports.survey import PoolLook, Survey
+from ledger.fleet.market import GpuOffer
+from ledger.fleet.rightsizing import GpuOption, GpuOptionCost, sizes
+from ledger.reports.survey import PoolSurvey, Survey
 
 MOST = 8  # bars
 
 
-def show(survey: Survey, known: Sequence[Hardware]) -> None:
+def show(survey: Survey, known: Sequence[GpuOffer]) -> None:
     """A chart and a sentence for each pool whose load, rate and capacity are known."""
     for pool, one in survey.pools.items():
         (bill,) = one.standing.bills
@@ -42,7 +42,9 @@ def show(survey: Survey, known: Sequence[Hardware]) -> None:
         st.caption(sentence(bill, found))
 
 
-def others(one: PoolLook, bill: PoolBill, known: Sequence[Hardware]) -> list[Size] | None:
+def others(
+    one: PoolSurvey, bill: PoolBill, known: Sequence[GpuOffer]
+) -> list[GpuOptionCost] | None:
     """Other kinds with a rate, the cheapest first; `None` where too little is known to say."""
     gpu = next((gpu for gpu in known if gpu.name == bill.gpu_type), None)
     able = one.capability
@@ -51,7 +53,7 @@ def others(one: PoolLook, bill: PoolBill, known: Sequence[Hardware]) -> list[Siz
     if bill.share < 1:  # of a machine that it shares, nobody knows what it could do alone
         return None
     window = able.window_minutes
-    today = Fleet(
+    today = GpuOption(
         gpu,
         Fraction(bill.gpus, bill.replicas),
         bill.replicas,
@@ -66,7 +68,7 @@ def monthly_pusd(bill: PoolBill) -> int:
     return round(bill.bill_pusd * HOURS_OF_A_MONTH / bill.hours)
 
 
-def _bars(bill: PoolBill, found: Sequence[Size]) -> list[dict[str, Any]]:
+def _bars(bill: PoolBill, found: Sequence[GpuOptionCost]) -> list[dict[str, Any]]:
     now = f"{bill.gpus} x {bill.gpu_type} (now)"
     bars = [{"name": now, "value": shown(monthly_pusd(bill))}]
     return bars + [
@@ -76,7 +78,7 @@ def _bars(bill: PoolBill, found: Sequence[Size]) -> list[dict[str, Any]]:
     ]
 
 
-def sentence(bill: PoolBill, found: Sequence[Size]) -> str:
+def sentence(bill: PoolBill, found: Sequence[GpuOptionCost]) -> str:
     """What the cheapest would save, by which prices, and how little was measured."""
     basis = (
         "Scaled from what these engines carry inside the SLO, by memory bandwidth; as many as "

@@ -11,14 +11,14 @@ from urllib.parse import quote, urlencode
 import streamlit as st
 
 from dashboard import changing, data_entered, words
-from dashboard.asking import Desk
-from dashboard.data import View
-from ledger.entered import Entered, in_force, seen_us
+from dashboard.asking import AdminClient
+from dashboard.data import DashboardView
+from ledger.entered import ManualEntry, in_force, seen_us
 
 MOST_CHARACTERS = 60
 
 
-def scenarios(view: View, page: str, of_page: Callable[[str], bool]) -> None:
+def scenarios(view: DashboardView, page: str, of_page: Callable[[str], bool]) -> None:
     """`of_page`: whether a name in the address is one of the page's fields."""
     changing.told(_named(page))
     found = data_entered.scenarios(view)
@@ -40,13 +40,15 @@ def scenarios(view: View, page: str, of_page: Callable[[str], bool]) -> None:
             _save(desk, page, turned, mine)
 
 
-def link(page: str, one: Entered) -> str:
+def link(page: str, one: ManualEntry) -> str:
     """The address of the page with all that the scenario turned."""
     turned = (one.says or {})["turned"]
     return f"{page}?{urlencode(turned, quote_via=quote)}"
 
 
-def _save(desk: Desk, page: str, turned: dict[str, str], mine: Sequence[Entered]) -> None:
+def _save(
+    desk: AdminClient, page: str, turned: dict[str, str], mine: Sequence[ManualEntry]
+) -> None:
     change = _named(page)
     first, second = st.columns(2, vertical_alignment="bottom")
     name = first.text_input(
@@ -77,7 +79,7 @@ def _save(desk: Desk, page: str, turned: dict[str, str], mine: Sequence[Entered]
         _do(desk, change, "/scenarios/drop", given, f"{gone} is off the list")
 
 
-def _do(desk: Desk, change: str, path: str, given: dict[str, Any], said: str) -> None:
+def _do(desk: AdminClient, change: str, path: str, given: dict[str, Any], said: str) -> None:
     changing.forget(change)
     done = changing.done(change, desk, path, **given)
     changing.tell(change, f"{said}, by {done['by']}.")

@@ -11,11 +11,11 @@ from fractions import Fraction
 from typing import Any
 
 from dashboard.figures import dollars
-from dashboard.ladder import Ladder
+from dashboard.ladder import VolumeSteps
 from ledger.economics.cost import HOURS_OF_A_MONTH, SECONDS_PER_HOUR, Exact
-from ledger.economics.sensitivity import Bar, Case
+from ledger.economics.sensitivity import BreakEvenCase, SensitivityBar
 from ledger.prices.book import Price
-from ledger.reports.fleet_economics import Verdict
+from ledger.reports.fleet_economics import ComparatorResult
 from ledger.reports.survey import Survey
 
 MINUTE_S = 60
@@ -23,16 +23,16 @@ SWING = Fraction(1, 5)
 
 
 @dataclass(frozen=True, slots=True)
-class Base:
+class ScenarioBase:
     """`listed`: whether prices by kind of token are known."""
 
-    case: Case
+    case: BreakEvenCase
     listed: bool
 
 
 def base_case(
-    survey: Survey, pool: str, steps: Ladder, verdict: Verdict, price: Price | None
-) -> Base:
+    survey: Survey, pool: str, steps: VolumeSteps, verdict: ComparatorResult, price: Price | None
+) -> ScenarioBase:
     """`verdict` has an average price; `price` is its comparator's in the book."""
     (bill,) = survey.pools[pool].standing.bills
     contract = next(one for one in survey.contracts if one.pool == pool)
@@ -46,7 +46,7 @@ def base_case(
     if price is not None:
         listed = price.terms.rates
         rates = (listed.input, listed.cached, listed.output)
-    case = Case(
+    case = BreakEvenCase(
         gpus=gpus,
         gpu_pusd_per_hour=Fraction(bill.bill_pusd) / bill.gpu_hours,
         hours=HOURS_OF_A_MONTH,
@@ -61,10 +61,10 @@ def base_case(
         cached_share=Fraction(cached, prompt) if prompt else Fraction(0),
         served_tokens=every * steps.scale,
     )
-    return Base(case, price is not None)
+    return ScenarioBase(case, price is not None)
 
 
-def lines(case: Case) -> tuple[list[dict[str, Any]], list[dict[str, Any]], float]:
+def lines(case: BreakEvenCase) -> tuple[list[dict[str, Any]], list[dict[str, Any]], float]:
     """Both lines of the scenario, where they cross and where it stands, and the capacity."""
     fixed = Fraction(case.configuration.fixed.total_pusd)
     capacity = Fraction(case.configuration.capacity.tokens)
@@ -86,7 +86,7 @@ def lines(case: Case) -> tuple[list[dict[str, Any]], list[dict[str, Any]], float
     return records, marks, float(capacity)
 
 
-def bars(found: list[Bar], result_pusd: Exact) -> list[dict[str, Any]]:
+def bars(found: list[SensitivityBar], result_pusd: Exact) -> list[dict[str, Any]]:
     """Both ends of each bar as the change of the month's result, the widest first."""
     return [
         {

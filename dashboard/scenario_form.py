@@ -12,13 +12,13 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from dashboard import charts, charts_plan, data, fields, look, words
-from dashboard.data import View
-from dashboard.ladder import Ladder
+from dashboard.data import DashboardView
+from dashboard.ladder import VolumeSteps
 from dashboard.saved import scenarios
-from dashboard.scenario import SWING, Base, bars, base_case, lines
+from dashboard.scenario import SWING, ScenarioBase, bars, base_case, lines
 from ledger.economics.cost import TokenBasis
-from ledger.economics.sensitivity import Case, outcome, tornado
-from ledger.economics.thresholds import Input, Threshold, thresholds
+from ledger.economics.sensitivity import BreakEvenCase, outcome, tornado
+from ledger.economics.thresholds import Threshold, ThresholdInput, thresholds
 from ledger.reports.survey import Survey
 
 BIND: Any = "query-params"
@@ -26,7 +26,7 @@ BASIS = TokenBasis.INPUT_OUTPUT
 WHOSE = ("pool", "whatif-against")  # in the address beside what is turned
 
 
-def show_scenario(view: View, survey: Survey, pool: str, steps: Ladder) -> None:
+def show_scenario(view: DashboardView, survey: Survey, pool: str, steps: VolumeSteps) -> None:
     """The section below the chart; volumes are always input + output here, and say so."""
     st.subheader("What if", anchor=False)
     if view.basis is not BASIS:
@@ -72,7 +72,7 @@ def show_scenario(view: View, survey: Survey, pool: str, steps: Ladder) -> None:
         _would_have_to_be(case)
 
 
-def _turned(case: Case) -> Case:
+def _turned(case: BreakEvenCase) -> BreakEvenCase:
     """The case as the sliders have it; each begins where the books are."""
     one = st.columns(4, vertical_alignment="bottom")
     rate = fields.number(
@@ -133,7 +133,7 @@ def _share(now: Any, percent: int) -> Fraction:
     return Fraction(now) if percent == _percent(now) else Fraction(percent, 100)
 
 
-def _answers(base: Base, case: Case, name: str | None) -> None:
+def _answers(base: ScenarioBase, case: BreakEvenCase, name: str | None) -> None:
     before, after = outcome(base.case), outcome(case)
     title = name or "this scenario"
     can = case.configuration.capacity.tokens
@@ -169,7 +169,7 @@ def _answers(base: Base, case: Case, name: str | None) -> None:
         about="verdict")  # fmt: skip
 
 
-def _would_have_to_be(case: Case) -> None:
+def _would_have_to_be(case: BreakEvenCase) -> None:
     pays = outcome(case).result_pusd >= 0
     title = (
         "How far each may move until it no longer pays" if pays else "What would have to be true"
@@ -180,24 +180,24 @@ def _would_have_to_be(case: Case) -> None:
 
 def _said(one: Threshold) -> str:
     return {
-        Input.GPU_RATE: "GPU rate an hour",
-        Input.API_PRICE: "API price per 1M tokens",
-        Input.VOLUME: "Volume, tokens a month",
-        Input.INPUT_SHARE: "Input, share of tokens",
-        Input.CACHED_SHARE: "Cache hits, share of input",
-        Input.OPS_HOURS: "Ops, hours a week",
+        ThresholdInput.GPU_RATE: "GPU rate an hour",
+        ThresholdInput.API_PRICE: "API price per 1M tokens",
+        ThresholdInput.VOLUME: "Volume, tokens a month",
+        ThresholdInput.INPUT_SHARE: "Input, share of tokens",
+        ThresholdInput.CACHED_SHARE: "Cache hits, share of input",
+        ThresholdInput.OPS_HOURS: "Ops, hours a week",
     }[one.name]
 
 
-def _needed(one: Threshold, case: Case, *, pays: bool) -> str:
+def _needed(one: Threshold, case: BreakEvenCase, *, pays: bool) -> str:
     if one.needed is None:
         return "moves, but never so far" if pays else "no value is enough"
     bound = "at most" if one.at_most else "at least"
     price = Fraction(case.avoided.pusd_per_token) * 10**6
     needed, now = {
-        Input.GPU_RATE: (words.money(one.needed), words.money(one.now)),
-        Input.API_PRICE: (words.money(one.needed * price), words.money(price)),
-        Input.VOLUME: (words.tokens(one.needed), words.tokens(one.now)),
-        Input.OPS_HOURS: (f"{float(one.needed):.1f} h", f"{float(one.now):.1f} h"),
+        ThresholdInput.GPU_RATE: (words.money(one.needed), words.money(one.now)),
+        ThresholdInput.API_PRICE: (words.money(one.needed * price), words.money(price)),
+        ThresholdInput.VOLUME: (words.tokens(one.needed), words.tokens(one.now)),
+        ThresholdInput.OPS_HOURS: (f"{float(one.needed):.1f} h", f"{float(one.now):.1f} h"),
     }.get(one.name, (words.percent(one.needed), words.percent(one.now)))
     return f"{bound} {needed} (is {now})"

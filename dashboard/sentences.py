@@ -1,7 +1,7 @@
 """The verdict in sentences: what finance reads first, and why it is so.
 
-Each function turns parts of a `Standing` into plain text. The wording never says more than the
-figures: a floor under the capacity is called one, and a date needs two weeks of data.
+Each function turns parts of a `FleetEconomics` into plain text. The wording never says more than
+the figures: a floor under the capacity is called one, and a date needs two weeks of data.
 """
 
 from dataclasses import dataclass
@@ -9,26 +9,32 @@ from fractions import Fraction
 
 from dashboard import words
 from dashboard.look import GAIN, LOSS
-from ledger.economics.breakeven import Lever
-from ledger.economics.trend import Outlook, crossing
-from ledger.fleet.capability import Known
+from ledger.economics.breakeven import CostDriver
+from ledger.economics.trend import TrendResult, crossing
+from ledger.fleet.capability import CapabilitySource
 from ledger.queries.reads import DAY_US, HOUR_US
-from ledger.reports.fleet_economics import Against, Standing, Verdict
+from ledger.reports.fleet_economics import ComparatorKind, ComparatorResult, FleetEconomics
 from ledger.reports.survey import Survey
 
 MIXED, UNKNOWN = "#9A5B13", "#4A5652"
 _LEVERS = {
-    Lever.GPU_RATE: "a {one} rate of at most {} an hour",
-    Lever.API_PRICE: "traffic that avoids at least {} per 1M tokens",
-    Lever.CAPACITY: "an engine that serves {} tokens per {one} in this period",
-    Lever.GPUS: "{} {many}, if the traffic is there",
-    Lever.OPS: "ops of at most {}",
+    CostDriver.GPU_RATE: "a {one} rate of at most {} an hour",
+    CostDriver.API_PRICE: "traffic that avoids at least {} per 1M tokens",
+    CostDriver.CAPACITY: "an engine that serves {} tokens per {one} in this period",
+    CostDriver.GPUS: "{} {many}, if the traffic is there",
+    CostDriver.OPS: "ops of at most {}",
 }
 _RESTS_ON = {
-    Known.MEASURED: "Capacity: measured step times, at the mix of requests of this period.",
-    Known.SERVED: "Capacity: more was served for whole hours than step times say; that stands.",
-    Known.SPILLS: "Capacity: as {} requests that spilled for lack of room show, at this mix.",
-    Known.FLOOR: "Seen at best: the busiest minutes served; nothing was measured.",
+    CapabilitySource.MEASURED: (
+        "Capacity: measured step times, at the mix of requests of this period."
+    ),
+    CapabilitySource.SERVED: (
+        "Capacity: more was served for whole hours than step times say; that stands."
+    ),
+    CapabilitySource.SPILLS: (
+        "Capacity: as {} requests that spilled for lack of room show, at this mix."
+    ),
+    CapabilitySource.FLOOR: "Seen at best: the busiest minutes served; nothing was measured.",
 }
 
 
@@ -40,7 +46,7 @@ class Headline:
     colour: str
 
 
-def headline(standing: Standing, period: str) -> Headline:
+def headline(standing: FleetEconomics, period: str) -> Headline:
     """Yes, no, or yes against one and no against the other; or what is missing to say so."""
     own = _hardware(standing).many
     question = f"Last {period}, own {own} against buying the same answers"
@@ -59,7 +65,7 @@ def headline(standing: Standing, period: str) -> Headline:
     return Headline(question, text, more, MIXED)
 
 
-def cures(standing: Standing, verdict: Verdict) -> list[str]:
+def cures(standing: FleetEconomics, verdict: ComparatorResult) -> list[str]:
     """Whether break-even is within reach of the engines, and if not, what could change that."""
     even = verdict.even
     if even is None:
@@ -71,7 +77,7 @@ def cures(standing: Standing, verdict: Verdict) -> list[str]:
     if not even.volume:
         return ["**Cannot break even:** a token on own engines saves nothing against this API."]
     share = Fraction(even.volume.tokens) / Fraction(even.capacity.tokens)
-    floor = standing.capability is None or standing.capability.known is Known.FLOOR
+    floor = standing.capability is None or standing.capability.known is CapabilitySource.FLOOR
     limit = "the most they were seen to serve" if floor else "what these engines can serve"
     ways = [
         _LEVERS[one.lever].format(_needed(one.lever, one.needed), **_hardware(standing)._asdict())
@@ -85,13 +91,13 @@ def cures(standing: Standing, verdict: Verdict) -> list[str]:
     ]
 
 
-def capacity(standing: Standing) -> list[str]:
+def capacity(standing: FleetEconomics) -> list[str]:
     """What the capacity in the gauge rests on."""
     able = standing.capability
     return [] if able is None else [_RESTS_ON[able.known].format(f"{able.spilled_requests:,}")]
 
 
-def trend(survey: Survey, verdict: Verdict) -> list[str]:
+def trend(survey: Survey, verdict: ComparatorResult) -> list[str]:
     """When the growing volume crosses break-even, if two weeks of whole days say so."""
     even, hours = verdict.even, survey.standing.hours
     if even is None or not even.feasible or not hours or survey.bucket_us != DAY_US:
@@ -107,22 +113,22 @@ def trend(survey: Survey, verdict: Verdict) -> list[str]:
     needed = float(Fraction(even.volume.tokens) * 24 / hours)
     last_day = words.instant(today - HOUR_US).date()
     found = crossing(list(days.values()), last_day=last_day, needed_per_day=needed)
-    if found.outlook is Outlook.ABOVE:
+    if found.outlook is TrendResult.ABOVE:
         return ["The trend of the last days is above break-even."]
-    if found.outlook is Outlook.NOT_IN_SIGHT:
+    if found.outlook is TrendResult.NOT_IN_SIGHT:
         return ["At the present growth the volume does not reach break-even within two years."]
-    if found.outlook is Outlook.TOO_LITTLE_DATA or found.day is None or found.earliest is None:
+    if found.outlook is TrendResult.TOO_LITTLE_DATA or found.day is None or found.earliest is None:
         return ["No date for break-even: under 14 whole days of data."]
     latest = f"{found.latest:%d %b %Y}" if found.latest else "an open end"
     interval = f"(80 % interval: {found.earliest:%d %b %Y} to {latest})"
     return [f"The trend crosses break-even about **{found.day:%d %b %Y}** {interval}."]
 
 
-def _hardware(standing: Standing) -> words.Hardware:
+def _hardware(standing: FleetEconomics) -> words.Hardware:
     return words.hardware(bill.gpu_type for bill in standing.bills)
 
 
-def _unknown(standing: Standing, question: str) -> Headline:
+def _unknown(standing: FleetEconomics, question: str) -> Headline:
     own = _hardware(standing).many
     if standing.unrated:
         text = "Enter your GPU rate to see the answer."
@@ -140,28 +146,28 @@ def _unknown(standing: Standing, question: str) -> Headline:
     return Headline(question, "Not so far: nothing was served.", more, LOSS)
 
 
-def _part(verdict: Verdict) -> str:
+def _part(verdict: ComparatorResult) -> str:
     word = "made" if _result(verdict) >= 0 else "lost"
     names = verdict.comparators
     against = f"{names[0]} ({verdict.against})" if len(names) == 1 else _names(verdict)
     return f"{words.money(abs(_result(verdict)))} {word} against {against}"
 
 
-def _names(verdict: Verdict) -> str:
+def _names(verdict: ComparatorResult) -> str:
     """The comparator by its name; of several only what they have in common."""
     names = verdict.comparators
     if len(names) == 1:
         return names[0]
-    return f"the {verdict.against}" + ("s" if verdict.against is Against.SUBSTITUTE else "")
+    return f"the {verdict.against}" + ("s" if verdict.against is ComparatorKind.SUBSTITUTE else "")
 
 
-def _result(verdict: Verdict) -> Fraction:
+def _result(verdict: ComparatorResult) -> Fraction:
     return Fraction(verdict.result_pusd or 0)
 
 
-def _needed(lever: Lever, value: int | Fraction) -> str:
-    if lever is Lever.API_PRICE:
+def _needed(lever: CostDriver, value: int | Fraction) -> str:
+    if lever is CostDriver.API_PRICE:
         return words.money(Fraction(value) * 10**6)
-    if lever is Lever.CAPACITY:
+    if lever is CostDriver.CAPACITY:
         return words.tokens(value)
-    return str(value) if lever is Lever.GPUS else words.money(value)
+    return str(value) if lever is CostDriver.GPUS else words.money(value)

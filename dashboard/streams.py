@@ -7,10 +7,10 @@ from typing import Any
 import streamlit as st
 
 from dashboard import charts, look, words
-from dashboard.data import View
+from dashboard.data import DashboardView
 from dashboard.enginelines import typical
 from dashboard.figures import time_column
-from ledger.queries.reads import Streamed
+from ledger.queries.reads import StreamedAnswer
 
 EACH = 600  # of each engine
 SHOWN = 200
@@ -18,7 +18,7 @@ ID = r"[?&]request=([^&]+)"  # of a link to a request: what is shown of it
 NUMBER, LINK = st.column_config.NumberColumn, st.column_config.LinkColumn
 
 
-def lines(found: Sequence[Streamed]) -> None:
+def lines(found: Sequence[StreamedAnswer]) -> None:
     """Two charts beside each other."""
     for column, title, name in zip(
         st.columns(2),
@@ -40,7 +40,7 @@ def lines(found: Sequence[Streamed]) -> None:
     )
 
 
-def rows(view: View, found: Sequence[Streamed]) -> None:
+def rows(view: DashboardView, found: Sequence[StreamedAnswer]) -> None:
     """The newest first; each leads to its request, whose ever it is."""
     if not found:
         return
@@ -62,7 +62,7 @@ def rows(view: View, found: Sequence[Streamed]) -> None:
     )
 
 
-def table(view: View, found: Sequence[Streamed]) -> list[dict[str, Any]]:
+def table(view: DashboardView, found: Sequence[StreamedAnswer]) -> list[dict[str, Any]]:
     chosen = {"period": view.period, "team": None}  # a stream is of one team, engines of all
     return [
         {

@@ -7,7 +7,7 @@ import altair as alt
 import streamlit as st
 
 from dashboard import axes, look
-from ledger.reports.waterfall import Try
+from ledger.reports.waterfall import AttemptWaterfall
 
 COLOURS = {
     "gateway": "#98A2B3", "network": look.LOSS, "queue": "#B54708", "prefill": "#7A5AF8",
@@ -15,7 +15,7 @@ COLOURS = {
 }  # fmt: skip
 
 
-def show(tries: Sequence[Try]) -> None:
+def show(tries: Sequence[AttemptWaterfall]) -> None:
     records = spans(tries)
     if not records:
         return
@@ -44,7 +44,7 @@ def show(tries: Sequence[Try]) -> None:
             st.warning(f"{one.warning[0].upper()}{one.warning[1:]}.", icon=":material/route:")
 
 
-def spans(tries: Sequence[Try]) -> list[dict[str, Any]]:
+def spans(tries: Sequence[AttemptWaterfall]) -> list[dict[str, Any]]:
     """A row a span; several tries are told apart by their targets."""
     several = len(tries) > 1
     return [

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ledger.economics.cost import TokenBasis, Volume, allocation_unit_cost
-from ledger.queries.reads import CONVERSATION, Cell
+from ledger.queries.reads import CONVERSATION, AttemptCell
 from ledger.reports.survey import Survey
 
 
@@ -42,11 +42,11 @@ def unit_costs(survey: Survey) -> list[UnitCost]:
     return found
 
 
-def _both(cells: list[Cell], pusd: Fraction | None) -> dict[TokenBasis, Fraction | None]:
+def _both(cells: list[AttemptCell], pusd: Fraction | None) -> dict[TokenBasis, Fraction | None]:
     return {basis: _each(cells, pusd, basis) for basis in TokenBasis}
 
 
-def _each(cells: list[Cell], pusd: Fraction | None, basis: TokenBasis) -> Fraction | None:
+def _each(cells: list[AttemptCell], pusd: Fraction | None, basis: TokenBasis) -> Fraction | None:
     output = basis is TokenBasis.OUTPUT
     served = Volume(sum(one.output_tokens if output else one.tokens for one in cells), basis)
     cost = None if pusd is None else allocation_unit_cost(fixed_pusd=pusd, served=served)

@@ -1,7 +1,7 @@
 """Who looks, and what they may see: asked before every read, never remembered.
 
 A `Who` says whose eyes a read is for at that very moment; it raises `NotAllowed` once that person
-may see nothing any more. What a read shows says how far it reaches (`Reach`).
+may see nothing any more. What a read shows says how far it reaches (`ViewerScope`).
 """
 
 from collections.abc import Callable
@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NoReturn
 
-from ledger.identity.people import Person, Role
+from ledger.identity.people import DashboardRole, Person
 
 
 class NotAllowed(Exception):
     """What was asked for is not this viewer's to see; the text is for them."""
 
 
-class Reach(Enum):
+class ViewerScope(Enum):
     """How far what is read reaches."""
 
     NAMES = "what hardware is called, and prices"  # of no team
@@ -30,19 +30,19 @@ class Viewer:
     """`name`: None for whoever sits at this machine. `teams`: None sees all."""
 
     name: str | None
-    role: Role
+    role: DashboardRole
     teams: tuple[str, ...] | None = None
 
     @property
     def sees_house(self) -> bool:
         return self.teams is None
 
-    def sees(self, reach: Reach, team: str | None) -> bool:
-        if reach is Reach.NAMES:
+    def sees(self, reach: ViewerScope, team: str | None) -> bool:
+        if reach is ViewerScope.NAMES:
             return True
         if self.teams is not None:
-            return reach is Reach.TEAM and team in self.teams
-        return reach is not Reach.BOOKS or self.role is not Role.VIEWER
+            return reach is ViewerScope.TEAM and team in self.teams
+        return reach is not ViewerScope.BOOKS or self.role is not DashboardRole.VIEWER
 
 
 Who = Callable[[], Viewer]

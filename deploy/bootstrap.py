@@ -27,7 +27,7 @@ from pathlib import Path
 from deploy.installer import Installer, InstallError, find_installer, make_environment
 from deploy.parts import UNAVAILABLE
 from deploy.partsinstall import install_parts
-from gateway.host.stages import Stages
+from gateway.host.stages import StartStages
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = ROOT / ".venv" / "bin" / "python"
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser("deploy.bootstrap", description=__doc__, formatter_class=style)
     parser.add_argument("verb", choices=VERBS)
     options, rest = parser.parse_known_args(arguments)
-    stages = Stages(clock=time.monotonic, say=say)
+    stages = StartStages(clock=time.monotonic, say=say)
     try:
         return perform(options.verb, [word for word in rest if word != "--"], stages)
     except InstallError as error:
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str]) -> int:
         return 130
 
 
-def perform(verb: str, rest: list[str], stages: Stages) -> int:
+def perform(verb: str, rest: list[str], stages: StartStages) -> int:
     testing = verb in {"tools", "test", "near"}
     installer = install(stages, testing=testing)
     unavailable: list[str] = []
@@ -80,7 +80,7 @@ def perform(verb: str, rest: list[str], stages: Stages) -> int:
     return 0
 
 
-def install(stages: Stages, *, testing: bool) -> Installer | None:
+def install(stages: StartStages, *, testing: bool) -> Installer | None:
     """Bring `.venv` to what the lock files say; None when it is there already."""
     locks = [*PRODUCT, *(TESTS if testing else ())]
     if not is_asked_for(PYTHON, os.environ):
@@ -139,7 +139,7 @@ def say(line: str) -> None:
     print(line, flush=True)
 
 
-def become(command: Sequence[str], stages: Stages) -> None:
+def become(command: Sequence[str], stages: StartStages) -> None:
     """Turn into the product: signals and the exit status are its own."""
     environ = keeping_bytecode({**os.environ, **stages.exported()})
     os.execve(command[0], list(command), environ)

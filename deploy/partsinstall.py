@@ -20,7 +20,7 @@ from deploy.installer import (
     run,
     unpack_debian,
 )
-from gateway.host.stages import Stages
+from gateway.host.stages import StartStages
 
 ROOT = Path(__file__).resolve().parent.parent
 SDK_LOCKS = {
@@ -40,7 +40,7 @@ class Unavailable(Exception):
 
 
 def install_parts(
-    names: Sequence[str], python: Path, stages: Stages, installer: Installer | None
+    names: Sequence[str], python: Path, stages: StartStages, installer: Installer | None
 ) -> list[str]:
     """Install the named parts (none named: all) that are missing; failures are told, not raised.
 

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from gateway.errors import RequestError
 from gateway.http.fields import read_fields
-from ledger.identity.keys import Identity, LedgerAway
+from ledger.identity.keys import Identity, LedgerUnavailable
 
 INFERENCE = "inference"
 USAGE = "usage"  # to read what one's own team used and what it cost
@@ -26,7 +26,7 @@ APPLY = ":apply"  # after a scope: to change what it reads, too
 APPLY_POLICIES = POLICIES + APPLY
 
 
-class Keys(Protocol):
+class KeyLookup(Protocol):
     """What knows whose token it is: `KeyRing`, or who stands in for keys (`gateway.batches`)."""
 
     def recall(self, token: str, now_us: int) -> Identity | None: ...
@@ -50,7 +50,7 @@ def sent(token: str | None) -> str:
     return token
 
 
-async def authenticate(keys: Keys, token: str, *, now_us: int, scope: str) -> Identity:
+async def authenticate(keys: KeyLookup, token: str, *, now_us: int, scope: str) -> Identity:
     """The key's identity, if it may do `scope`."""
     identity = await identified(keys, token, now_us=now_us)
     permit(identity, scope, "This key")
@@ -64,11 +64,11 @@ def permit(identity: Identity, scope: str, who: str) -> None:
         raise RequestError("forbidden", f"{who} does not have the scope `{scope}`.")
 
 
-async def identified(keys: Keys, token: str, *, now_us: int) -> Identity:
+async def identified(keys: KeyLookup, token: str, *, now_us: int) -> Identity:
     """Whose key it is, whatever it may do."""
     try:
         identity = keys.recall(token, now_us) or await keys.lookup(token, now_us)
-    except LedgerAway as error:
+    except LedgerUnavailable as error:
         raise RequestError(
             "unavailable", "This key cannot be checked at the moment.", retry_after_s=1.0
         ) from error

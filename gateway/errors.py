@@ -22,53 +22,53 @@ class ConfigError(GatewayError):
         self.faults = faults
 
 
-class Row(NamedTuple):
+class ErrorSpec(NamedTuple):
     status: int
     type: str
     code: str | None
 
 
-TABLE: dict[str, Row] = {
-    "bad_request": Row(400, "invalid_request_error", None),
-    "bad_framing": Row(400, "invalid_request_error", "malformed_http"),
-    "duplicate_key": Row(400, "invalid_request_error", "duplicate_key"),
-    "unsupported": Row(400, "invalid_request_error", "unsupported_parameter"),
-    "context": Row(400, "invalid_request_error", "context_length_exceeded"),
-    "no_key": Row(401, "invalid_request_error", "invalid_api_key"),
-    "bad_key": Row(401, "invalid_request_error", "invalid_api_key"),
-    "forbidden": Row(403, "permission_error", "forbidden"),
-    "residency": Row(403, "permission_error", "residency"),
-    "isolation": Row(403, "permission_error", "cache_isolation"),
-    "no_model": Row(404, "invalid_request_error", "model_not_found"),
-    "no_file": Row(404, "invalid_request_error", "file_not_found"),
-    "no_batch": Row(404, "invalid_request_error", "batch_not_found"),
-    "no_request": Row(404, "invalid_request_error", "request_not_found"),
-    "no_such_key": Row(404, "invalid_request_error", "key_not_found"),
-    "no_what_if": Row(404, "invalid_request_error", "what_if_not_found"),
-    "no_route": Row(404, "invalid_request_error", "unknown_url"),
-    "method": Row(405, "invalid_request_error", "method_not_allowed"),
-    "slow_client": Row(408, "invalid_request_error", "request_timeout"),
-    "duplicate_request": Row(409, "invalid_request_error", "duplicate_request"),
-    "file_in_use": Row(409, "invalid_request_error", "file_in_use"),
-    "policies_moved": Row(409, "invalid_request_error", "policies_moved"),
-    "prices_moved": Row(409, "invalid_request_error", "prices_moved"),
-    "what_if_busy": Row(409, "invalid_request_error", "what_if_busy"),
-    "too_large": Row(413, "invalid_request_error", "request_too_large"),
-    "media_type": Row(415, "invalid_request_error", "unsupported_media_type"),
-    "reused_key": Row(422, "invalid_request_error", "idempotency_key_reused"),
-    "head_too_large": Row(431, "invalid_request_error", "request_headers_too_large"),
-    "budget": Row(429, "insufficient_quota", "budget_exceeded"),
-    "rate": Row(429, "rate_limit_error", "rate_limit_exceeded"),
-    "too_many_batches": Row(429, "rate_limit_error", "too_many_batches"),
-    "no_capacity": Row(429, "rate_limit_error", "no_feasible_target"),
-    "internal": Row(500, "server_error", "internal_error"),
-    "upstream": Row(502, "server_error", "upstream_error"),
-    "unavailable": Row(503, "server_error", "unavailable"),
-    "overloaded": Row(503, "server_error", "overloaded"),
-    "not_idle": Row(503, "server_error", "no_idle_engine"),  # a line of a batch waits
-    "not_onward": Row(409, "server_error", "not_onward"),  # no provider's batch takes a line
-    "made_room": Row(503, "server_error", "made_room"),  # a line of a batch gave way
-    "timeout": Row(504, "server_error", "upstream_timeout"),
+TABLE: dict[str, ErrorSpec] = {
+    "bad_request": ErrorSpec(400, "invalid_request_error", None),
+    "bad_framing": ErrorSpec(400, "invalid_request_error", "malformed_http"),
+    "duplicate_key": ErrorSpec(400, "invalid_request_error", "duplicate_key"),
+    "unsupported": ErrorSpec(400, "invalid_request_error", "unsupported_parameter"),
+    "context": ErrorSpec(400, "invalid_request_error", "context_length_exceeded"),
+    "no_key": ErrorSpec(401, "invalid_request_error", "invalid_api_key"),
+    "bad_key": ErrorSpec(401, "invalid_request_error", "invalid_api_key"),
+    "forbidden": ErrorSpec(403, "permission_error", "forbidden"),
+    "residency": ErrorSpec(403, "permission_error", "residency"),
+    "isolation": ErrorSpec(403, "permission_error", "cache_isolation"),
+    "no_model": ErrorSpec(404, "invalid_request_error", "model_not_found"),
+    "no_file": ErrorSpec(404, "invalid_request_error", "file_not_found"),
+    "no_batch": ErrorSpec(404, "invalid_request_error", "batch_not_found"),
+    "no_request": ErrorSpec(404, "invalid_request_error", "request_not_found"),
+    "no_such_key": ErrorSpec(404, "invalid_request_error", "key_not_found"),
+    "no_what_if": ErrorSpec(404, "invalid_request_error", "what_if_not_found"),
+    "no_route": ErrorSpec(404, "invalid_request_error", "unknown_url"),
+    "method": ErrorSpec(405, "invalid_request_error", "method_not_allowed"),
+    "slow_client": ErrorSpec(408, "invalid_request_error", "request_timeout"),
+    "duplicate_request": ErrorSpec(409, "invalid_request_error", "duplicate_request"),
+    "file_in_use": ErrorSpec(409, "invalid_request_error", "file_in_use"),
+    "policies_moved": ErrorSpec(409, "invalid_request_error", "policies_moved"),
+    "prices_moved": ErrorSpec(409, "invalid_request_error", "prices_moved"),
+    "what_if_busy": ErrorSpec(409, "invalid_request_error", "what_if_busy"),
+    "too_large": ErrorSpec(413, "invalid_request_error", "request_too_large"),
+    "media_type": ErrorSpec(415, "invalid_request_error", "unsupported_media_type"),
+    "reused_key": ErrorSpec(422, "invalid_request_error", "idempotency_key_reused"),
+    "head_too_large": ErrorSpec(431, "invalid_request_error", "request_headers_too_large"),
+    "budget": ErrorSpec(429, "insufficient_quota", "budget_exceeded"),
+    "rate": ErrorSpec(429, "rate_limit_error", "rate_limit_exceeded"),
+    "too_many_batches": ErrorSpec(429, "rate_limit_error", "too_many_batches"),
+    "no_capacity": ErrorSpec(429, "rate_limit_error", "no_feasible_target"),
+    "internal": ErrorSpec(500, "server_error", "internal_error"),
+    "upstream": ErrorSpec(502, "server_error", "upstream_error"),
+    "unavailable": ErrorSpec(503, "server_error", "unavailable"),
+    "overloaded": ErrorSpec(503, "server_error", "overloaded"),
+    "not_idle": ErrorSpec(503, "server_error", "no_idle_engine"),  # a line of a batch waits
+    "not_onward": ErrorSpec(409, "server_error", "not_onward"),  # no provider's batch takes a line
+    "made_room": ErrorSpec(503, "server_error", "made_room"),  # a line of a batch gave way
+    "timeout": ErrorSpec(504, "server_error", "upstream_timeout"),
 }
 
 

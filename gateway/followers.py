@@ -8,7 +8,7 @@ import asyncio
 from pathlib import Path
 from typing import Protocol
 
-from ledger.identity.keyring import Generation
+from ledger.identity.keyring import KeyGeneration
 
 LOOK_S = 0.5  # a glance at shared memory
 FOLLOW_S = 2.0  # from a commit to a worker's use of it, the writer's look included
@@ -26,7 +26,7 @@ class Follower(Protocol):
 
 async def keep_up(run_dir: Path, name: str, follower: Follower) -> None:
     """Until cancelled. `name`: of the published number in the run directory."""
-    published = Generation(run_dir, name)
+    published = KeyGeneration(run_dir, name)
     try:
         while True:
             await asyncio.sleep(LOOK_S)

@@ -37,7 +37,7 @@ _MEANINGLESS = (  # would end a process by default
 _CONTROLS = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
 
 
-class Form(Protocol):
+class LogFormat(Protocol):
     """What is asked of `gateway.config.schema_reports.Logs`: not every process reads that."""
 
     @property
@@ -50,10 +50,10 @@ class Form(Protocol):
     def to(self) -> str: ...
 
 
-class Sink(logging.StreamHandler[Any]):
+class LogSink(logging.StreamHandler[Any]):
     """Standard error, which `serve` keeps in the process's own file."""
 
-    def __init__(self, process: str, wanted: Form, secrets: Iterable[Secret] = ()) -> None:
+    def __init__(self, process: str, wanted: LogFormat, secrets: Iterable[Secret] = ()) -> None:
         super().__init__(sys.stderr)
         self._process = process
         self._as_json = wanted.format == "json"
@@ -101,7 +101,7 @@ def _line(said: dict[str, str]) -> str:
     return "\n  ".join([first, *said.get("error", "").splitlines()])
 
 
-class Printed(io.TextIOBase):
+class StreamLogger(io.TextIOBase):
     """In place of a standard stream: each whole line of text is a record of that logger.
 
     What the sink itself fails at is said on the real stream, or it would be logged without end.
@@ -151,13 +151,13 @@ class Printed(io.TextIOBase):
 
 
 def start(
-    process: str, wanted: Form, secrets: Iterable[Secret] = (), *, printed: bool = True
-) -> Sink:
+    process: str, wanted: LogFormat, secrets: Iterable[Secret] = (), *, printed: bool = True
+) -> LogSink:
     """All that this process logs and prints goes through the sink from here on, to its last word.
 
     `printed`: else what it prints stays as it is, for who sits before it.
     """
-    sink = Sink(process, wanted, secrets)
+    sink = LogSink(process, wanted, secrets)
     root = logging.getLogger()
     for one in root.handlers[:]:
         root.removeHandler(one)
@@ -169,7 +169,7 @@ def start(
     sys.excepthook = _last_words
     outlive_signals()
     for name in LEVELS if printed else ():
-        stream = Printed(name, getattr(sys, name))
+        stream = StreamLogger(name, getattr(sys, name))
         setattr(sys, name, stream)
         atexit.register(stream.close)
     return sink

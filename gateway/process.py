@@ -19,7 +19,7 @@ class ProcessStart(NamedTuple):
 
     settings: Settings
     runtime: Runtime
-    sink: logs.Sink
+    sink: logs.LogSink
     given: argparse.Namespace
 
 

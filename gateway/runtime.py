@@ -12,7 +12,7 @@ import msgspec
 from backends.engine.tuned import number, read, without
 from backends.engines import ENGINE_KINDS
 from gateway.config.kv_event_address import kv_events_address
-from gateway.config.settings import Engine, Settings
+from gateway.config.settings import EngineSection, Settings
 from gateway.table_layout import TableLayout
 
 SEQUENCES, BUDGET = "--max-num-seqs", "--max-num-batched-tokens"
@@ -20,7 +20,7 @@ METRICS_DIR = "metrics"  # in the run directory: what workers count, for any of 
 VLLM_LIMITS = (256, 2048)  # what `serve` starts engines with when nothing else is said
 
 
-class EngineSeat(msgspec.Struct, frozen=True):
+class EngineReplica(msgspec.Struct, frozen=True):
     """One own engine replica: where it answers, and whether `serve` runs it."""
 
     name: str  # "pool:chat/0"
@@ -42,7 +42,7 @@ class Runtime(msgspec.Struct, frozen=True):
     state_dir: str
     ledger_url: str
     policy_version: str
-    engines: tuple[EngineSeat, ...]
+    engines: tuple[EngineReplica, ...]
     apis: tuple[str, ...]  # "openai/gpt-4o-mini", "openai/*"
     providers: dict[str, str | None]  # resolved base URLs, with /v1
     host: str  # what it is called in the books
@@ -86,7 +86,7 @@ class Runtime(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Ports:
+class RuntimePorts:
     """Free ports that the parent found: per managed engine and per simulated provider."""
 
     engines: dict[str, int]
@@ -94,10 +94,15 @@ class Ports:
 
 
 def resolve(
-    settings: Settings, ports: Ports, *, ledger_url: str, policy_version: str, host: str = "host"
+    settings: Settings,
+    ports: RuntimePorts,
+    *,
+    ledger_url: str,
+    policy_version: str,
+    host: str = "host",
 ) -> Runtime:
     """Join settings with the ports found for what `serve` starts itself."""
-    seats: list[EngineSeat] = []
+    seats: list[EngineReplica] = []
     for pool_name, pool in settings.pools.items():
         engine, tuned = pool.engine, tuned_flags(pool.engine)
         limits = batch_limits(engine, tuned)
@@ -107,7 +112,7 @@ def resolve(
             for index in range(engine.replicas)
         ]
         seats += [
-            EngineSeat(
+            EngineReplica(
                 name=f"pool:{pool_name}/{index}",
                 pool=pool_name,
                 base_url=url,
@@ -144,7 +149,7 @@ def resolve(
     )
 
 
-def tuned_flags(engine: Engine) -> tuple[str, ...]:
+def tuned_flags(engine: EngineSection) -> tuple[str, ...]:
     """Those of its profile that the settings do not overrule; raises `ProfileError`."""
     if engine.profile is None or not ENGINE_KINDS[engine.kind].takes_profile:
         return ()
@@ -154,7 +159,7 @@ def tuned_flags(engine: Engine) -> tuple[str, ...]:
     return without(read(Path(engine.profile)).flags, stated)
 
 
-def batch_limits(engine: Engine, tuned: tuple[str, ...] = ()) -> tuple[int, int]:
+def batch_limits(engine: EngineSection, tuned: tuple[str, ...] = ()) -> tuple[int, int]:
     """(sequences, tokens) of one batch: as configured, else a simulated profile's, else vLLM's."""
     seqs, budget = VLLM_LIMITS
     seqs, budget = number(tuned, SEQUENCES) or seqs, number(tuned, BUDGET) or budget

@@ -20,7 +20,7 @@ class CsvTableError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class CsvLine:
     """`number` counts the file's lines from 1; `cells` are stripped, by the name of the column."""
 
     number: int
@@ -33,7 +33,7 @@ class CsvTable:
 
     header: int
     columns: tuple[str, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[CsvLine, ...]
 
 
 def read_table(data: bytes, name: str, faults: list[str]) -> CsvTable:
@@ -57,7 +57,7 @@ def read_table(data: bytes, name: str, faults: list[str]) -> CsvTable:
             if cell:
                 words = f"`{cell}` in column {place}, which has no name: a comma inside a number?"
                 faults.append(f"{name}: line {number}: {words}")
-        lines.append(Line(number, dict(zip(columns, cells, strict=False))))
+        lines.append(CsvLine(number, dict(zip(columns, cells, strict=False))))
     return CsvTable(header, tuple(columns), tuple(lines))
 
 

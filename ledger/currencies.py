@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import msgspec
 
-from ledger.entered import Entered
+from ledger.entered import ManualEntry
 
 # ISO 4217's list of money that is in use, less the dollar that the books are in.
 _LISTED = (
@@ -27,7 +27,7 @@ CODES = frozenset(_LISTED.split())
 FRESH_DAYS = 7
 
 
-class Quoted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ExchangeRate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """As entered: `per_usd` is a decimal, `day` ISO."""
 
     per_usd: str
@@ -61,12 +61,12 @@ def unknown(code: str) -> str | None:
     return None
 
 
-def standing(found: Sequence[Entered], at_us: int) -> dict[str, Entered]:
+def standing(found: Sequence[ManualEntry], at_us: int) -> dict[str, ManualEntry]:
     """By code, the rate of the newest day, whenever it was entered; of one day, the last entered.
 
     `found`: entries of currencies, the newest first. What takes one back ends all before it.
     """
-    newest: dict[str, tuple[str, Entered]] = {}
+    newest: dict[str, tuple[str, ManualEntry]] = {}
     taken_back: set[str] = set()
     for one in found:
         if one.from_us > at_us or one.name in taken_back:
@@ -74,17 +74,17 @@ def standing(found: Sequence[Entered], at_us: int) -> dict[str, Entered]:
         if one.says is None:
             taken_back.add(one.name)
             continue
-        day = msgspec.convert(one.says, Quoted).day  # ISO: as text they are in their order
+        day = msgspec.convert(one.says, ExchangeRate).day  # ISO: as text they are in their order
         if one.name not in newest or day > newest[one.name][0]:
             newest[one.name] = day, one
     return {code: one for code, (_, one) in sorted(newest.items())}
 
 
-def currencies(found: Sequence[Entered], at_us: int) -> list[Currency]:
+def currencies(found: Sequence[ManualEntry], at_us: int) -> list[Currency]:
     """Those that stand, by their codes. `found`: entries of currencies, the newest first."""
     made = []
     for code, one in standing(found, at_us).items():
-        said = msgspec.convert(one.says, Quoted)
+        said = msgspec.convert(one.says, ExchangeRate)
         day = date.fromisoformat(said.day)
         made.append(Currency(code, Fraction(said.per_usd), day, said.source, one.actor))
     return made

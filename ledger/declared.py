@@ -17,16 +17,16 @@ from ledger.budgets.binding import BudgetLine, default_of, is_default, scope_of
 from ledger.budgets.booked import book, book_each
 from ledger.budgets.escrow import budget_key
 from ledger.budgets.versions import say_budgets
-from ledger.budgets.windows import Period, Window, window_at
-from ledger.entered import Entered
+from ledger.budgets.windows import CalendarWindow, Period, window_at
+from ledger.entered import ManualEntry
 from ledger.fleet.paidrates import carried, standing_rates
-from ledger.orm.books import ConfigVersion
-from ledger.orm.budgets import Budget
-from ledger.orm.fleet import GpuContract
+from ledger.orm.books import ConfigVersionRow
+from ledger.orm.budgets import BudgetRow
+from ledger.orm.fleet import GpuContractRow
 
 
 @dataclass(frozen=True, slots=True)
-class Contract:
+class DeclaredContract:
     """What one pool's hardware costs; `pusd_per_hour` is one GPU's, `None` while unknown.
 
     On a shared `machine` it is this pool's part of the machine's rate, as `share_ppm` says.
@@ -57,7 +57,7 @@ class BudgetSpec:
     timezone: str
 
 
-class _Known(NamedTuple):
+class _KnownContract(NamedTuple):
     """A budget as the books have it."""
 
     timezone: str
@@ -73,7 +73,7 @@ class _Known(NamedTuple):
 def declare(
     engine: Engine,
     *,
-    contracts: Sequence[Contract],
+    contracts: Sequence[DeclaredContract],
     budgets: Sequence[BudgetSpec],
     config: tuple[str, str],
     at_us: int,
@@ -86,10 +86,10 @@ def declare(
         _budgets(connection, budgets, at_us)
         say_budgets(connection, at_us)
         digest, text = config
-        known = select(ConfigVersion.hash).where(ConfigVersion.hash == digest)
+        known = select(ConfigVersionRow.hash).where(ConfigVersionRow.hash == digest)
         if connection.execute(known).first() is None:
             connection.execute(
-                insert(ConfigVersion), [{"hash": digest, "yaml": text, "applied_us": at_us}]
+                insert(ConfigVersionRow), [{"hash": digest, "yaml": text, "applied_us": at_us}]
             )
 
 
@@ -100,44 +100,49 @@ def billed_besides(connection: Connection, pools: Collection[str], at_us: int) -
     contract is over, so its hours go on, and nothing uses them.
     """
     day = datetime.fromtimestamp(at_us / 1e6, UTC).date()
-    newest = select(func.max(GpuContract.id)).group_by(GpuContract.pool)
-    goes_on = or_(GpuContract.until.is_(None), GpuContract.until >= day)
+    newest = select(func.max(GpuContractRow.id)).group_by(GpuContractRow.pool)
+    goes_on = or_(GpuContractRow.until.is_(None), GpuContractRow.until >= day)
     query = (
-        select(GpuContract.pool)
-        .where(GpuContract.id.in_(newest), goes_on, GpuContract.simulated.is_(False))
-        .where(GpuContract.pusd_per_hour.is_not(None))
-        .order_by(GpuContract.pool)
+        select(GpuContractRow.pool)
+        .where(GpuContractRow.id.in_(newest), goes_on, GpuContractRow.simulated.is_(False))
+        .where(GpuContractRow.pusd_per_hour.is_not(None))
+        .order_by(GpuContractRow.pool)
     )
     return [name for name in connection.execute(query).scalars() if name not in pools]
 
 
 def _contract(
-    connection: Connection, contract: Contract, entered: Entered | None, at_us: int
+    connection: Connection, contract: DeclaredContract, entered: ManualEntry | None, at_us: int
 ) -> None:
     wanted = carried(asdict(contract), entered)
-    columns = [GpuContract.__table__.c[name] for name in wanted]
+    columns = [GpuContractRow.__table__.c[name] for name in wanted]
     query = (
         select(*columns)
-        .where(GpuContract.pool == contract.pool)
-        .order_by(GpuContract.recorded_us.desc(), GpuContract.id.desc())
+        .where(GpuContractRow.pool == contract.pool)
+        .order_by(GpuContractRow.recorded_us.desc(), GpuContractRow.id.desc())
         .limit(1)
     )
     latest = connection.execute(query).mappings().first()
     if latest is None or dict(latest) != wanted:
-        connection.execute(insert(GpuContract), [{**wanted, "recorded_us": at_us}])
+        connection.execute(insert(GpuContractRow), [{**wanted, "recorded_us": at_us}])
 
 
 def _budgets(connection: Connection, budgets: Sequence[BudgetSpec], at_us: int) -> None:
     wanted = {budget_key(spec.scope, spec.period): spec for spec in budgets}
-    columns = (Budget.timezone, Budget.limit_pusd, Budget.hard, Budget.retired_us)
-    stored = {row[0]: _Known(*row[1:]) for row in connection.execute(select(Budget.id, *columns))}
+    columns = (BudgetRow.timezone, BudgetRow.limit_pusd, BudgetRow.hard, BudgetRow.retired_us)
+    stored = {
+        row[0]: _KnownContract(*row[1:])
+        for row in connection.execute(select(BudgetRow.id, *columns))
+    }
     for budget_id, spec in wanted.items():
         values = {**asdict(spec), "retired_us": None}
         known = stored.get(budget_id)
         if known is not None:
-            connection.execute(update(Budget).where(Budget.id == budget_id).values(**values))
+            connection.execute(update(BudgetRow).where(BudgetRow.id == budget_id).values(**values))
         else:
-            connection.execute(insert(Budget), [{**values, "id": budget_id, "created_us": at_us}])
+            connection.execute(
+                insert(BudgetRow), [{**values, "id": budget_id, "created_us": at_us}]
+            )
         # Another limit alone moves no money: only desks know what of their grants is held.
         if not is_default(spec.scope) and (known is None or not known.counts_as(spec)):
             zones = {one.timezone for one in (known, _bound_by(stored, budget_id)) if one}
@@ -152,8 +157,8 @@ def _budgets(connection: Connection, budgets: Sequence[BudgetSpec], at_us: int) 
     gone = set(stored) - set(wanted)
     if gone:
         connection.execute(
-            update(Budget)
-            .where(Budget.id.in_(gone), Budget.retired_us.is_(None))
+            update(BudgetRow)
+            .where(BudgetRow.id.in_(gone), BudgetRow.retired_us.is_(None))
             .values(retired_us=at_us)
         )
     for budget_id, spec in wanted.items():
@@ -165,7 +170,7 @@ def _default(
     connection: Connection,
     default_id: str,
     spec: BudgetSpec,
-    stored: Mapping[str, _Known],
+    stored: Mapping[str, _KnownContract],
     wanted: set[str],
     at_us: int,
 ) -> None:
@@ -196,11 +201,11 @@ def _default(
             )
 
 
-def _bound_by(stored: Mapping[str, _Known], budget_id: str) -> _Known | None:
+def _bound_by(stored: Mapping[str, _KnownContract], budget_id: str) -> _KnownContract | None:
     """The default that bound a name before it had a budget of its own."""
     default = stored.get(default_of(budget_id) or "")
     return default if default is not None and default.retired_us is None else None
 
 
-def _window(spec: BudgetSpec, at_us: int) -> Window:
+def _window(spec: BudgetSpec, at_us: int) -> CalendarWindow:
     return window_at(cast("Period", spec.period), spec.timezone, at_us // 10**6)

@@ -16,7 +16,7 @@ from ledger.orm import policies as orm
 RATE, PROJECT, SCENARIO, CURRENCY = "rate:", "project:", "scenario:", "currency:"
 
 
-class Entered(msgspec.Struct, frozen=True):
+class ManualEntry(msgspec.Struct, frozen=True):
     """`says` as JSON has it. `from_us`: it counts from then on; wall clock, as `recorded_us`."""
 
     number: int
@@ -33,29 +33,31 @@ class Entered(msgspec.Struct, frozen=True):
         return self.subject.partition(":")[2]
 
 
-def enter(connection: Connection, given: Entered) -> Entered:
+def enter(connection: Connection, given: ManualEntry) -> ManualEntry:
     """Append it under the next number, whatever `given` has.
 
     Who enters once more what they entered last (its answer was lost on the way) finds that entry:
     it is no second one.
     """
-    last = next(iter(_of(connection, orm.Entered.subject == given.subject, most=1)), None)
+    last = next(iter(_of(connection, orm.ManualEntryRow.subject == given.subject, most=1)), None)
     if last is not None and _again(last, given):
         return last
     values = msgspec.structs.asdict(given)
     del values["number"]
-    done = connection.execute(insert(orm.Entered).values(values).returning(orm.Entered.number))
+    done = connection.execute(
+        insert(orm.ManualEntryRow).values(values).returning(orm.ManualEntryRow.number)
+    )
     return msgspec.structs.replace(given, number=done.scalar_one())
 
 
-def entries(connection: Connection, kind: str) -> Sequence[Entered]:
+def entries(connection: Connection, kind: str) -> Sequence[ManualEntry]:
     """Every one of a kind, the newest first."""
-    return _of(connection, orm.Entered.subject.startswith(kind, autoescape=True))
+    return _of(connection, orm.ManualEntryRow.subject.startswith(kind, autoescape=True))
 
 
-def in_force(found: Sequence[Entered], at_us: int) -> dict[str, Entered]:
+def in_force(found: Sequence[ManualEntry], at_us: int) -> dict[str, ManualEntry]:
     """By name, what counts at an instant, also what takes back. `found`: the newest first."""
-    counting: dict[str, Entered] = {}
+    counting: dict[str, ManualEntry] = {}
     taken_back: set[str] = set()
     for one in found:
         if one.from_us > at_us or one.name in taken_back:
@@ -69,14 +71,14 @@ def in_force(found: Sequence[Entered], at_us: int) -> dict[str, Entered]:
     return counting
 
 
-def seen_us(found: Sequence[Entered], at_us: int) -> int:
+def seen_us(found: Sequence[ManualEntry], at_us: int) -> int:
     """`at_us`, or when the newest was entered: a reader's rounded clock may be behind it."""
     return max([at_us, *(one.recorded_us for one in found)])
 
 
-def to_come(found: Sequence[Entered], at_us: int) -> list[Entered]:
+def to_come(found: Sequence[ManualEntry], at_us: int) -> list[ManualEntry]:
     """Those that begin later and that no later entry makes void, the first to begin first."""
-    waiting: dict[tuple[str, int], Entered] = {}
+    waiting: dict[tuple[str, int], ManualEntry] = {}
     taken_back: set[str] = set()
     for one in found:
         if one.from_us > at_us and one.name not in taken_back:
@@ -99,14 +101,14 @@ def project_teams(connection: Connection, provider: str, at_us: int) -> dict[str
 
 def _of(
     connection: Connection, where: ColumnElement[bool], most: int | None = None
-) -> Sequence[Entered]:
+) -> Sequence[ManualEntry]:
     """The newest first."""
-    columns = [getattr(orm.Entered, name) for name in Entered.__struct_fields__]
-    query = select(*columns).where(where).order_by(orm.Entered.number.desc()).limit(most)
-    return [Entered(*row) for row in connection.execute(query)]
+    columns = [getattr(orm.ManualEntryRow, name) for name in ManualEntry.__struct_fields__]
+    query = select(*columns).where(where).order_by(orm.ManualEntryRow.number.desc()).limit(most)
+    return [ManualEntry(*row) for row in connection.execute(query)]
 
 
-def _again(last: Entered, given: Entered) -> bool:
+def _again(last: ManualEntry, given: ManualEntry) -> bool:
     """Whether it says the same, by the same person and from the same instant: a day, or at once."""
     at_once = last.from_us == last.recorded_us and given.from_us == given.recorded_us
     told = [(one.says, one.actor, one.note) for one in (last, given)]

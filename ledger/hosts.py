@@ -21,7 +21,7 @@ from sqlalchemy.exc import DBAPIError
 
 from ledger.budgets.rateparts import database_us
 from ledger.identity.secretfile import kept_secret, read_secret
-from ledger.orm.books import HostName
+from ledger.orm.books import HostNameRow
 
 ID_FILE = "host"
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -31,35 +31,37 @@ LOOK_S = 0.5
 ID_DIGITS, NAME_DIGITS = 32, 8
 
 
-class HostTaken(Exception):
+class HostConflict(Exception):
     """Another process writes for what has this state directory's id: a copy of it."""
 
 
-class Claim(NamedTuple):
+class HostClaim(NamedTuple):
     """`holder`: the state directory's id; `place`: this very directory, on this kernel."""
 
     holder: str
     place: str
 
 
-def claim_of(state: Path) -> Claim:
-    """The state directory's; its id is made at first use. Raises `HostTaken` on a spoilt one."""
+def claim_of(state: Path) -> HostClaim:
+    """The state directory's; its id is made at first use. Raises `HostConflict` on a spoilt one."""
     path = state / ID_FILE
     kept_secret(path)
     secret = read_secret(path)
     if secret is None:
-        raise HostTaken(f"{path} is not an id: delete it, and the host is a new one in the books")
+        raise HostConflict(
+            f"{path} is not an id: delete it, and the host is a new one in the books"
+        )
     boot = BOOT_ID.read_text("ascii").strip() if BOOT_ID.exists() else ""
     known = path.stat()
-    return Claim(secret.hex()[:ID_DIGITS], f"{boot}:{known.st_dev}:{known.st_ino}")
+    return HostClaim(secret.hex()[:ID_DIGITS], f"{boot}:{known.st_dev}:{known.st_ino}")
 
 
 def take(
-    engine: Engine, claim: Claim, machine: str, *, wait: Callable[[float], None] = time.sleep
+    engine: Engine, claim: HostClaim, machine: str, *, wait: Callable[[float], None] = time.sleep
 ) -> str:
     """The host's name. `machine`: what a new one is called, where nobody is called so.
 
-    Raises `HostTaken` while somebody elsewhere writes under the same id.
+    Raises `HostConflict` while somebody elsewhere writes under the same id.
     """
     with engine.begin() as connection:
         name = _named(connection, claim.holder, machine)
@@ -71,33 +73,35 @@ def take(
             break
         wait(LOOK_S)
         if _said(engine, claim.holder).said_us != said_us:
-            raise HostTaken(
+            raise HostConflict(
                 f"`{name}` already writes to this ledger, from a copy of this state directory: "
                 f"stop that one, or delete the copy's journals and its file `{ID_FILE}`"
             )
     with engine.begin() as connection:
         values = {"place": claim.place, "said_us": database_us(connection)}
-        connection.execute(update(HostName).where(HostName.holder == claim.holder).values(**values))
+        connection.execute(
+            update(HostNameRow).where(HostNameRow.holder == claim.holder).values(**values)
+        )
     return name
 
 
-def say(engine: Engine, claim: Claim) -> None:
-    """Still here. Raises `HostTaken` when somebody else took over."""
+def say(engine: Engine, claim: HostClaim) -> None:
+    """Still here. Raises `HostConflict` when somebody else took over."""
     with engine.begin() as connection:
-        row = update(HostName).where(_is(claim)).values(said_us=database_us(connection))
+        row = update(HostNameRow).where(_is(claim)).values(said_us=database_us(connection))
         if connection.execute(row).rowcount != 1:
-            raise HostTaken("somebody else writes for this state directory's id: a copy of it?")
+            raise HostConflict("somebody else writes for this state directory's id: a copy of it?")
 
 
-async def keep(engine: Engine, claim: Claim) -> None:
-    """Until cancelled; raises `HostTaken`. While the database is away nobody can take over."""
+async def keep(engine: Engine, claim: HostClaim) -> None:
+    """Until cancelled; raises `HostConflict`. While the database is away nobody can take over."""
     while engine.dialect.name != "sqlite":
         await asyncio.sleep(SAID_EACH_S)
         with suppress(DBAPIError):
             await asyncio.to_thread(say, engine, claim)
 
 
-class _Said(NamedTuple):
+class _HostStatement(NamedTuple):
     place: str | None
     said_us: int
 
@@ -107,18 +111,18 @@ def _named(connection: Connection, holder: str, machine: str) -> str:
     add = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     for name in (machine or "host", f"{machine}~{holder[:NAME_DIGITS]}", f"{machine}~{holder}"):
         row = {"name": name, "holder": holder, "place": None, "said_us": 0}
-        connection.execute(add(HostName).on_conflict_do_nothing(), [row])
-        query = select(HostName.name).where(HostName.holder == holder)
+        connection.execute(add(HostNameRow).on_conflict_do_nothing(), [row])
+        query = select(HostNameRow.name).where(HostNameRow.holder == holder)
         if (known := connection.execute(query).scalar_one_or_none()) is not None:
             return known
     raise AssertionError("an id of 32 random digits is nobody else's name")
 
 
-def _said(engine: Engine, holder: str) -> _Said:
-    query = select(HostName.place, HostName.said_us).where(HostName.holder == holder)
+def _said(engine: Engine, holder: str) -> _HostStatement:
+    query = select(HostNameRow.place, HostNameRow.said_us).where(HostNameRow.holder == holder)
     with engine.begin() as connection:
-        return _Said(*connection.execute(query).one())
+        return _HostStatement(*connection.execute(query).one())
 
 
-def _is(claim: Claim) -> ColumnElement[bool]:
-    return and_(HostName.holder == claim.holder, HostName.place == claim.place)
+def _is(claim: HostClaim) -> ColumnElement[bool]:
+    return and_(HostNameRow.holder == claim.holder, HostNameRow.place == claim.place)

@@ -8,13 +8,13 @@ from sqlalchemy import Engine, and_, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from ledger.database import read_value, reading, write_alone
-from ledger.orm.identity import KeptAnswer
-from ledger.submissions import Asking, forget_expired
+from ledger.orm.identity import KeptAnswerRow
+from ledger.submissions import IdempotencyRecord, forget_expired
 
 FORGOTTEN_AT_ONCE = 100  # an answer may be a megabyte
 
 
-def keep(engine: Engine, asking: Asking, sealed: bytes, *, expires_us: int) -> None:
+def keep(engine: Engine, asking: IdempotencyRecord, sealed: bytes, *, expires_us: int) -> None:
     """In place of what an earlier request of the same name left."""
     insert = postgresql.insert if engine.dialect.name == "postgresql" else sqlite.insert
     row = {
@@ -24,21 +24,21 @@ def keep(engine: Engine, asking: Asking, sealed: bytes, *, expires_us: int) -> N
         "expires_us": expires_us,
     }
     kept = (
-        insert(KeptAnswer)
+        insert(KeptAnswerRow)
         .values(key_id=asking.key_id, name=asking.name, **row)
         .on_conflict_do_update(index_elements=["key_id", "name"], set_=row)
     )
     write_alone(engine, kept)
 
 
-def find(engine: Engine, first: Asking, *, now_us: int) -> bytes | None:
+def find(engine: Engine, first: IdempotencyRecord, *, now_us: int) -> bytes | None:
     """What was kept of this request's answer."""
-    query = select(KeptAnswer.sealed).where(
+    query = select(KeptAnswerRow.sealed).where(
         and_(
-            KeptAnswer.key_id == first.key_id,
-            KeptAnswer.name == first.name,
-            KeptAnswer.request_id == first.request_id,
-            KeptAnswer.expires_us > now_us,
+            KeptAnswerRow.key_id == first.key_id,
+            KeptAnswerRow.name == first.name,
+            KeptAnswerRow.request_id == first.request_id,
+            KeptAnswerRow.expires_us > now_us,
         )
     )
     return read_value(engine, query)
@@ -47,10 +47,10 @@ def find(engine: Engine, first: Asking, *, now_us: int) -> bytes | None:
 def kept_bytes(engine: Engine) -> int:
     """Of all answers together."""
     with reading(engine) as connection:
-        total = connection.execute(select(func.sum(KeptAnswer.size))).scalar_one_or_none()
+        total = connection.execute(select(func.sum(KeptAnswerRow.size))).scalar_one_or_none()
     return int(total or 0)
 
 
 def forget_answers(engine: Engine, now_us: int) -> bool:
     """Delete some that expired; whether there may be more."""
-    return forget_expired(engine, KeptAnswer, FORGOTTEN_AT_ONCE, now_us)
+    return forget_expired(engine, KeptAnswerRow, FORGOTTEN_AT_ONCE, now_us)

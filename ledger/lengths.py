@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from sqlalchemy import Engine, func, select
 
-from ledger.orm.tables import Attempt
+from ledger.orm.tables import AttemptRow
 from ledger.spans import INPUT_TOKENS, OUTPUT_TOKENS
 
 ATTEMPTS = 4000  # of the latest ones; what is learned from more has faded
 
 
-class Length(NamedTuple):
+class AnswerLength(NamedTuple):
     model: str
     team_id: str
     prompt_tokens: int
@@ -22,20 +22,20 @@ class Length(NamedTuple):
     cut: bool  # a limit ended it
 
 
-def recent_lengths(engine: Engine, attempts: int = ATTEMPTS) -> list[Length]:
+def recent_lengths(engine: Engine, attempts: int = ATTEMPTS) -> list[AnswerLength]:
     """Among the latest attempts, the oldest first."""
-    latest = select(Attempt.seq).order_by(Attempt.seq.desc()).limit(attempts).subquery()
+    latest = select(AttemptRow.seq).order_by(AttemptRow.seq.desc()).limit(attempts).subquery()
     query = (
         select(
-            Attempt.model,
-            Attempt.team_id,
+            AttemptRow.model,
+            AttemptRow.team_id,
             INPUT_TOKENS,
             OUTPUT_TOKENS,
-            func.coalesce(Attempt.finish_reason, "") == "length",
+            func.coalesce(AttemptRow.finish_reason, "") == "length",
         )
-        .join(latest, latest.c.seq == Attempt.seq)
-        .where(Attempt.status == "finished", Attempt.basis == "reported")
-        .order_by(Attempt.seq)
+        .join(latest, latest.c.seq == AttemptRow.seq)
+        .where(AttemptRow.status == "finished", AttemptRow.basis == "reported")
+        .order_by(AttemptRow.seq)
     )
     with engine.connect() as connection:
-        return [Length(*row[:-1], cut=bool(row[-1])) for row in connection.execute(query)]
+        return [AnswerLength(*row[:-1], cut=bool(row[-1])) for row in connection.execute(query)]

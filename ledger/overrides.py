@@ -37,12 +37,12 @@ class Override(msgspec.Struct, frozen=True):
 
 def newest_override(connection: Connection) -> int:
     """0 while there was none."""
-    return connection.execute(select(func.max(orm.Override.number))).scalar_one() or 0
+    return connection.execute(select(func.max(orm.OverrideRow.number))).scalar_one() or 0
 
 
 def overrides(engine: Engine) -> Sequence[Override]:
     """The newest of every subject, in the order of their numbers."""
-    table = orm.Override
+    table = orm.OverrideRow
     newest = select(func.max(table.number)).group_by(table.subject)
     query = (
         select(
@@ -61,7 +61,7 @@ def store_override(engine: Engine, given: Override) -> Override:
         try:
             with engine.begin() as connection:
                 stored = msgspec.structs.replace(given, number=newest_override(connection) + 1)
-                connection.execute(insert(orm.Override).values(msgspec.structs.asdict(stored)))
+                connection.execute(insert(orm.OverrideRow).values(msgspec.structs.asdict(stored)))
         except IntegrityError:
             continue
         return stored

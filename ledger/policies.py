@@ -32,7 +32,7 @@ class PolicySet(msgspec.Struct, frozen=True):
 
 def newest_number(connection: Connection) -> int:
     """Of the set in force; 0 while none was ever stored."""
-    return connection.execute(select(func.max(orm.PolicySet.number))).scalar_one() or 0
+    return connection.execute(select(func.max(orm.PolicySetRow.number))).scalar_one() or 0
 
 
 def policies_in_force(engine: Engine) -> PolicySet | None:
@@ -43,7 +43,7 @@ def policies_in_force(engine: Engine) -> PolicySet | None:
 
 def policy_sets(engine: Engine, most: int) -> Sequence[PolicySet]:
     """The newest first."""
-    table = orm.PolicySet
+    table = orm.PolicySetRow
     query = (
         select(table.number, table.document, table.recorded_us, table.actor, table.note)
         .order_by(table.number.desc())
@@ -53,7 +53,7 @@ def policy_sets(engine: Engine, most: int) -> Sequence[PolicySet]:
 
 
 def policy_set(engine: Engine, number: int) -> PolicySet | None:
-    table = orm.PolicySet
+    table = orm.PolicySetRow
     query = select(table.number, table.document, table.recorded_us, table.actor, table.note).where(
         table.number == number
     )
@@ -67,6 +67,6 @@ def store_policies(engine: Engine, new: PolicySet) -> None:
         with engine.begin() as connection:
             if newest_number(connection) != new.number - 1:
                 raise PoliciesMovedError
-            connection.execute(insert(orm.PolicySet).values(msgspec.structs.asdict(new)))
+            connection.execute(insert(orm.PolicySetRow).values(msgspec.structs.asdict(new)))
     except IntegrityError:
         raise PoliciesMovedError from None

@@ -19,7 +19,7 @@ from sqlalchemy import (
 )
 
 from ledger.journals.token_kinds import PROMPT_KINDS
-from ledger.orm.tables import Attempt, GpuHour, Posting, token_column, token_sum
+from ledger.orm.tables import AttemptRow, GpuHourRow, PostingRow, token_column, token_sum
 
 MINUTE_US = 60 * 10**6
 HOUR_US = 60 * MINUTE_US
@@ -55,9 +55,9 @@ class Scope:
     def narrow(self, statement: Select[*tuple[Any, ...]]) -> Select[*tuple[Any, ...]]:
         """The statement over attempts, limited to this scope."""
         statement = statement.where(
-            Attempt.opened_us >= self.start_us, Attempt.opened_us < self.end_us
+            AttemptRow.opened_us >= self.start_us, AttemptRow.opened_us < self.end_us
         )
-        return statement if self.team is None else statement.where(Attempt.team_id == self.team)
+        return statement if self.team is None else statement.where(AttemptRow.team_id == self.team)
 
 
 EVER = Scope(0, 2**62)
@@ -65,7 +65,7 @@ EVER = Scope(0, 2**62)
 
 def held(connection: Connection, scope: Scope) -> Scope:
     """The part of the scope of which the books hold anything, in whole days."""
-    times = (Attempt.opened_us, GpuHour.hour_us, Posting.at_us)
+    times = (AttemptRow.opened_us, GpuHourRow.hour_us, PostingRow.at_us)
     ends = [connection.execute(select(func.min(one), func.max(one))).one() for one in times]
     known = [(first, last) for first, last in ends if first is not None]
     if not known:

@@ -11,14 +11,14 @@ from sqlalchemy import Connection, Engine, and_, delete, select, tuple_
 from sqlalchemy.dialects import postgresql, sqlite
 
 from ledger.database import reading, write_alone
-from ledger.orm.identity import KeptAnswer, Submission
+from ledger.orm.identity import KeptAnswerRow, SubmissionRow
 
 FORGOTTEN_AT_ONCE = 1_000
 TRIES = 3  # what was taken may be freed between two looks at it
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class IdempotencyRecord:
     """A request that came with an `Idempotency-Key`; `digest` stands for its path and body."""
 
     key_id: str
@@ -27,7 +27,9 @@ class Asking:
     request_id: str
 
 
-def take(engine: Engine, asking: Asking, *, now_us: int, expires_us: int) -> Asking:
+def take(
+    engine: Engine, asking: IdempotencyRecord, *, now_us: int, expires_us: int
+) -> IdempotencyRecord:
     """Whose the row is: `asking` itself if nobody had it, else the request that took it."""
     for _ in range(TRIES):
         with engine.begin() as connection:
@@ -38,8 +40,8 @@ def take(engine: Engine, asking: Asking, *, now_us: int, expires_us: int) -> Ask
 
 
 def claimed(
-    connection: Connection, asking: Asking, *, now_us: int, expires_us: int
-) -> Asking | None:
+    connection: Connection, asking: IdempotencyRecord, *, now_us: int, expires_us: int
+) -> IdempotencyRecord | None:
     """As `take`, as a part of what else is done; `None` where it was freed between two looks."""
     insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     row = {
@@ -48,49 +50,53 @@ def claimed(
         "expires_us": expires_us,
     }
     claim = (
-        insert(Submission)
+        insert(SubmissionRow)
         .values(key_id=asking.key_id, name=asking.name, **row)
         .on_conflict_do_update(
-            index_elements=["key_id", "name"], set_=row, where=Submission.expires_us <= now_us
+            index_elements=["key_id", "name"], set_=row, where=SubmissionRow.expires_us <= now_us
         )
-        .returning(Submission.request_id)
+        .returning(SubmissionRow.request_id)
     )
     if connection.execute(claim).one_or_none() is not None:
         return asking
     return _taken(connection, asking.key_id, asking.name)
 
 
-def taken(engine: Engine, key_id: str, name: str, *, now_us: int) -> Asking | None:
+def taken(engine: Engine, key_id: str, name: str, *, now_us: int) -> IdempotencyRecord | None:
     """Who came with this key before, if anybody did and it still stands for them."""
     with reading(engine) as connection:
         return _taken(connection, key_id, name, now_us)
 
 
-def _taken(connection: Connection, key_id: str, name: str, now_us: int = 0) -> Asking | None:
-    query = select(Submission.digest, Submission.request_id).where(
-        Submission.key_id == key_id, Submission.name == name, Submission.expires_us > now_us
+def _taken(
+    connection: Connection, key_id: str, name: str, now_us: int = 0
+) -> IdempotencyRecord | None:
+    query = select(SubmissionRow.digest, SubmissionRow.request_id).where(
+        SubmissionRow.key_id == key_id,
+        SubmissionRow.name == name,
+        SubmissionRow.expires_us > now_us,
     )
     first = connection.execute(query).one_or_none()
-    return None if first is None else Asking(key_id, name, first[0], first[1])
+    return None if first is None else IdempotencyRecord(key_id, name, first[0], first[1])
 
 
-def free(engine: Engine, asking: Asking) -> None:
+def free(engine: Engine, asking: IdempotencyRecord) -> None:
     """Give the row back, if it is this request's."""
     mine = and_(
-        Submission.key_id == asking.key_id,
-        Submission.name == asking.name,
-        Submission.request_id == asking.request_id,
+        SubmissionRow.key_id == asking.key_id,
+        SubmissionRow.name == asking.name,
+        SubmissionRow.request_id == asking.request_id,
     )
-    write_alone(engine, delete(Submission).where(mine))
+    write_alone(engine, delete(SubmissionRow).where(mine))
 
 
 def forget(engine: Engine, now_us: int) -> bool:
     """Delete some that expired; whether there may be more."""
-    return forget_expired(engine, Submission, FORGOTTEN_AT_ONCE, now_us)
+    return forget_expired(engine, SubmissionRow, FORGOTTEN_AT_ONCE, now_us)
 
 
 def forget_expired(
-    engine: Engine, table: type[Submission | KeptAnswer], at_once: int, now_us: int
+    engine: Engine, table: type[SubmissionRow | KeptAnswerRow], at_once: int, now_us: int
 ) -> bool:
     """Delete so many rows at most that expired; whether there may be more."""
     place = (table.key_id, table.name)

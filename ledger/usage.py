@@ -15,7 +15,7 @@ from ledger.journals.token_kinds import (
     MS_PER_S,
     SEARCHES_LIMIT,
     TOKENS_LIMIT,
-    Tokens,
+    TokenCounts,
 )
 from ledger.prices.rates import prompt_tokens
 
@@ -37,7 +37,7 @@ class UsageError(ValueError):
     """Usage that no provider can have meant; the message names the field."""
 
 
-def tokens_from_usage(usage: Mapping[str, object], convention: Convention) -> Tokens:
+def tokens_from_usage(usage: Mapping[str, object], convention: Convention) -> TokenCounts:
     """Read chat, completions, embeddings, responses and Anthropic messages usage."""
     if _PLAIN.issuperset(usage) and convention is Convention.CACHED_INSIDE:
         plain = _plain(usage)
@@ -65,7 +65,7 @@ def tokens_from_usage(usage: Mapping[str, object], convention: Convention) -> To
     audio = min(audio, fresh)
     output, reasoning, audio_output = _output(usage, prompt, completion)
     return _limited(
-        Tokens(
+        TokenCounts(
             input=fresh - audio,
             cached=cached,
             cache_write=write,
@@ -78,7 +78,7 @@ def tokens_from_usage(usage: Mapping[str, object], convention: Convention) -> To
     )
 
 
-def _plain(usage: Mapping[str, object]) -> Tokens | None:
+def _plain(usage: Mapping[str, object]) -> TokenCounts | None:
     """Numbers that add up, as most answers have them; anything else is looked at closely."""
     prompt, output = _first(usage, "prompt_tokens"), _first(usage, "completion_tokens") or 0
     if prompt is None or _first(usage, "total_tokens") not in (None, prompt + output):
@@ -87,10 +87,14 @@ def _plain(usage: Mapping[str, object]) -> Tokens | None:
     if not _PLAIN_DETAILS.issuperset(details):
         return None
     cached = _first(details, "cached_tokens") or 0
-    return Tokens(input=prompt - cached, cached=cached, output=output) if cached <= prompt else None
+    return (
+        TokenCounts(input=prompt - cached, cached=cached, output=output)
+        if cached <= prompt
+        else None
+    )
 
 
-def tokens_of_reranking(usage: Mapping[str, object]) -> Tokens:
+def tokens_of_reranking(usage: Mapping[str, object]) -> TokenCounts:
     """vLLM, Jina and Voyage count tokens (some in their total alone), Cohere bills searches."""
     read = _first(usage, "prompt_tokens", "input_tokens", "total_tokens")
     searches = _first(usage, "search_units")
@@ -98,10 +102,10 @@ def tokens_of_reranking(usage: Mapping[str, object]) -> Tokens:
         raise UsageError("neither tokens nor `search_units` are there")
     if (searches or 0) > SEARCHES_LIMIT:
         raise UsageError(f"more than {SEARCHES_LIMIT} searches in one request")
-    return Tokens(input=read or 0, searches=searches or 0)
+    return TokenCounts(input=read or 0, searches=searches or 0)
 
 
-def tokens_of_transcription(usage: Mapping[str, object]) -> Tokens:
+def tokens_of_transcription(usage: Mapping[str, object]) -> TokenCounts:
     """OpenAI's two types (`tokens`, `duration`), Mistral's both at once, vLLM's in streams.
 
     Tokens of a prompt whose kind is not told are sound's.
@@ -111,7 +115,7 @@ def tokens_of_transcription(usage: Mapping[str, object]) -> Tokens:
     if prompt is None:
         if audio_ms is None:
             raise UsageError("neither tokens nor seconds are there")
-        return Tokens(audio_ms=audio_ms)
+        return TokenCounts(audio_ms=audio_ms)
     details = _details(usage, "input_token_details", "input_tokens_details")
     text = _first(details, "text_tokens") or 0
     audio = _first(details, "audio_tokens")
@@ -120,7 +124,9 @@ def tokens_of_transcription(usage: Mapping[str, object]) -> Tokens:
     if text + audio > prompt:
         raise UsageError(f"{text} of text + {audio} of sound in {prompt} input tokens")
     output = _first(usage, "output_tokens", "completion_tokens") or 0
-    found = Tokens(input=prompt - audio, audio_input=audio, output=output, audio_ms=audio_ms or 0)
+    found = TokenCounts(
+        input=prompt - audio, audio_input=audio, output=output, audio_ms=audio_ms or 0
+    )
     return _limited(found)
 
 
@@ -225,7 +231,7 @@ def _first(fields: Mapping[str, object], *names: str) -> int | None:
     return None
 
 
-def _limited(tokens: Tokens) -> Tokens:
+def _limited(tokens: TokenCounts) -> TokenCounts:
     if prompt_tokens(tokens) > TOKENS_LIMIT or tokens.output > TOKENS_LIMIT:
         raise UsageError(f"more than {TOKENS_LIMIT} tokens in one request")
     return tokens

@@ -25,12 +25,12 @@ from sqlalchemy import Engine, func, select
 from sqlalchemy.exc import DBAPIError
 
 from ledger import hosts
-from ledger.budgets.desk_server import BudgetDesk, Seen
+from ledger.budgets.desk_server import BudgetBroker, BudgetSnapshot
 from ledger.budgets.grants import leave
 from ledger.database import URL_VARIABLE, check_durable, make_engine, reading
 from ledger.fleet.hours import close_hours
 from ledger.fleet.paidrates import NEWEST_CONTRACT_FILE, carry_rates
-from ledger.identity.keyring import Generation
+from ledger.identity.keyring import KeyGeneration
 from ledger.identity.tokens import GENERATION
 from ledger.journals.reader import JournalReader
 from ledger.keptanswers import forget_answers
@@ -38,20 +38,20 @@ from ledger.orm import tables as orm
 from ledger.overrides import NEWEST_OVERRIDE_FILE
 from ledger.policies import NEWEST_POLICY_FILE
 from ledger.prices.stored import NEWEST_PRICE_FILE
-from ledger.seals.condense import Condenser
-from ledger.seals.condense import Step as Condensed
-from ledger.seals.registers import Registers
-from ledger.seals.retire import NotAsSealed, Retirer
-from ledger.seals.retire import Step as Retired
+from ledger.seals.condense import CompactionResult as Condensed
+from ledger.seals.condense import PostingCompactor
+from ledger.seals.registers import AuditLog
+from ledger.seals.retire import AttemptRetirer, SealMismatch
+from ledger.seals.retire import RetirementResult as Retired
 from ledger.seals.sealer import Sealer
 from ledger.spans import DAY_US
 from ledger.submissions import forget
 from ledger.sums.rollups import Rollups
 from ledger.sums.samplehours import pack_hours
 from ledger.writing.heap import one_heap
-from ledger.writing.lag import Lag, write_lag
-from ledger.writing.repository import Away, Repository
-from ledger.writing.tail import Step, Tail
+from ledger.writing.lag import WriterLag, write_lag
+from ledger.writing.repository import DatabaseUnavailable, LedgerRepository
+from ledger.writing.tail import JournalTailer, TailResult
 
 COLLECT_S = 0.3  # a transaction's records; mostly an open and its settle: one row, written once
 NEWS_S = 0.2  # key generation, prices, budgets: at least four times a second
@@ -63,16 +63,16 @@ SEAL_S = 5.0  # what is in the books is sealed within twice this
 RETRY_FIRST_S, RETRY_LAST_S = 0.05, 2.0
 DESK_SOCKET = "desk.sock"
 LOCK_FILE = "writer.lock"
-# The numbers of `News` in their order: asked in one statement, which is written once.
+# The numbers of `LedgerVersions` in their order: asked in one statement, which is written once.
 _NEWEST = select(
-    select(orm.Meta.value).where(orm.Meta.name == GENERATION).scalar_subquery(),
+    select(orm.MetaRow.value).where(orm.MetaRow.name == GENERATION).scalar_subquery(),
     *[
         select(func.max(number)).scalar_subquery()
         for number in (
-            orm.PriceVersion.version,
-            orm.PolicySet.number,
-            orm.Override.number,
-            orm.GpuContract.id,
+            orm.PriceVersionRow.version,
+            orm.PolicySetRow.number,
+            orm.OverrideRow.number,
+            orm.GpuContractRow.id,
         )
     ],
 )
@@ -82,7 +82,7 @@ class WriterRunningError(RuntimeError):
     """Another live process is this host's ledger writer."""
 
 
-class News(NamedTuple):
+class LedgerVersions(NamedTuple):
     """The newest numbers of what workers follow, and the state of budgets."""
 
     keys: int
@@ -90,7 +90,7 @@ class News(NamedTuple):
     policies: int
     override: int
     contract: int
-    budgets: Seen
+    budgets: BudgetSnapshot
 
 
 class Retention(NamedTuple):
@@ -117,16 +117,18 @@ class LedgerWriter:
         self._lock = _own(run_dir / LOCK_FILE)
         self._engine, self._host = engine, host
         self._run_dir, self._now_us = run_dir, now_us
-        self._tail = Tail(Repository(engine, host=host), JournalReader(journals), now_us)
+        self._tail = JournalTailer(
+            LedgerRepository(engine, host=host), JournalReader(journals), now_us
+        )
         self._sealer, self._rollups = Sealer(engine), Rollups(engine)
-        self._registers = Registers(engine)
+        self._registers = AuditLog(engine)
         self._retention = retention
-        self._desk = BudgetDesk(engine, host=host, socket=run_dir / DESK_SOCKET)
-        self._generation = Generation(run_dir)
-        self._newest_price = Generation(run_dir, NEWEST_PRICE_FILE)
-        self._newest_policies = Generation(run_dir, NEWEST_POLICY_FILE)
-        self._newest_override = Generation(run_dir, NEWEST_OVERRIDE_FILE)
-        self._newest_contract = Generation(run_dir, NEWEST_CONTRACT_FILE)
+        self._desk = BudgetBroker(engine, host=host, socket=run_dir / DESK_SOCKET)
+        self._generation = KeyGeneration(run_dir)
+        self._newest_price = KeyGeneration(run_dir, NEWEST_PRICE_FILE)
+        self._newest_policies = KeyGeneration(run_dir, NEWEST_POLICY_FILE)
+        self._newest_override = KeyGeneration(run_dir, NEWEST_OVERRIDE_FILE)
+        self._newest_contract = KeyGeneration(run_dir, NEWEST_CONTRACT_FILE)
         self._quarantined = 0
         self._away = False
         self._applied_us = now_us()
@@ -158,8 +160,10 @@ class LedgerWriter:
             self._newest_contract.close()
             os.close(self._lock)
 
-    def lag(self) -> Lag:
-        return Lag(self._tail.backlog_bytes(), self._applied_us, self._away, self._quarantined)
+    def lag(self) -> WriterLag:
+        return WriterLag(
+            self._tail.backlog_bytes(), self._applied_us, self._away, self._quarantined
+        )
 
     async def _tail_until(self, stop: asyncio.Event) -> None:
         retry_s = RETRY_FIRST_S
@@ -167,7 +171,7 @@ class LedgerWriter:
             stopping, began_us = stop.is_set(), self._now_us()
             try:
                 step = await asyncio.to_thread(self._tail.step)
-            except Away:
+            except DatabaseUnavailable:
                 self._away = True
                 if stopping:
                     return  # the journals keep what is left
@@ -183,7 +187,7 @@ class LedgerWriter:
                 self._caught_up.set()
                 await _wait(stop, COLLECT_S)
 
-    def _note(self, step: Step) -> None:
+    def _note(self, step: TailResult) -> None:
         self._quarantined += step.applied.quarantined
         self._desk.applied(step.applied.spent)
         for journal in step.buried:
@@ -220,14 +224,14 @@ class LedgerWriter:
         self._desk.refresh(news.budgets)
         await self._desk.share(news.budgets)
 
-    def _look(self) -> News:
+    def _look(self) -> LedgerVersions:
         """In one thread, for handing over costs as much as reading; the lag is told first."""
         write_lag(self._run_dir, self.lag())
         with reading(self._engine) as connection:
             found = connection.execute(_NEWEST).one()
         generation, price, policies, override, contract = (number or 0 for number in found)
         seen = self._desk.look(self._now_us())
-        return News(generation, price, policies, override, contract, seen)
+        return LedgerVersions(generation, price, policies, override, contract, seen)
 
     async def _close_hours(self) -> None:
         # An hour is closed only from complete books: what is written since belongs to later ones.
@@ -262,14 +266,14 @@ class LedgerWriter:
         now_us = self._now_us()
         kept = self._retention
         steps: tuple[tuple[int | None, Callable[..., Retired | Condensed]], ...] = (
-            (kept.attempts_days, Retirer(self._engine).step),
-            (kept.entries_days, Condenser(self._engine).step),
+            (kept.attempts_days, AttemptRetirer(self._engine).step),
+            (kept.entries_days, PostingCompactor(self._engine).step),
         )
         for days, step in steps:
             if days is None:
                 continue
             before_us = now_us - days * DAY_US
-            with contextlib.suppress(NotAsSealed):
+            with contextlib.suppress(SealMismatch):
                 while not (
                     await asyncio.to_thread(step, before_us=before_us, at_us=now_us)
                 ).waits_for:
@@ -278,7 +282,7 @@ class LedgerWriter:
     async def _every(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
         while True:
             # Away, or a file that went between two looks: the next round sees.
-            with contextlib.suppress(DBAPIError, Away, OSError):
+            with contextlib.suppress(DBAPIError, DatabaseUnavailable, OSError):
                 await work()
             await asyncio.sleep(seconds)
 
@@ -354,7 +358,7 @@ def main(arguments: list[str] | None = None) -> None:
         parser.error(f"name the ledger with --url or {URL_VARIABLE}")
     try:
         asyncio.run(_main(given))
-    except* hosts.HostTaken as taken:
+    except* hosts.HostConflict as taken:
         parser.exit(1, f"{taken.exceptions[0]}\n")
 
 

@@ -66,7 +66,7 @@ _IN_THE_WAY = {"55P03", "40P01"}  # lock not available in time, deadlock
 def _run_on(connection: Connection) -> None:
     context.configure(
         connection=connection,
-        target_metadata=orm.Base.metadata,
+        target_metadata=orm.LedgerBase.metadata,
         render_as_batch=connection.dialect.name == "sqlite",
         transactional_ddl=True,
         transaction_per_migration=connection.dialect.name == "postgresql",

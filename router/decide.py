@@ -22,7 +22,16 @@ from router.filters import FILTERS, first_rejection, forecast_rejection
 from router.forecast import TOLD, UNKNOWN, Forecast, forecast_engine, work_of
 from router.objective import api_objective, density, forecast_api, prefill_saved
 from router.reasons import PERMANENT, REASONS, Reason, Rejection
-from router.types import Candidate, Decision, EngineState, Otherwise, Policy, Request, Slo, Verdict
+from router.types import (
+    Candidate,
+    Decision,
+    EngineState,
+    InfeasibleAction,
+    Policy,
+    RoutingRequest,
+    Slo,
+    Verdict,
+)
 
 DISREGARDED = frozenset(reason for reason, traits in REASONS.items() if traits.best_effort)
 
@@ -38,7 +47,7 @@ _COSTLIER, _BID_PRICE, _BUSIER = Reason.COSTLIER, Reason.BID_PRICE, Reason.BUSIE
 _UNPRICED = Reason.UNPRICED
 
 
-def decide(request: Request, policy: Policy, candidates: Sequence[Candidate]) -> Decision:
+def decide(request: RoutingRequest, policy: Policy, candidates: Sequence[Candidate]) -> Decision:
     """Where this request goes under this policy, and why not elsewhere."""
     work = work_of(request, policy)
     penalty = policy.penalty_pusd
@@ -169,7 +178,7 @@ def _by_pool(accepted: list[Ranked]) -> None:
     accepted.sort(key=lambda row: places[row[0].pool or row[0].name])
 
 
-def _verdicts(ranked: list[Ranked], request: Request) -> tuple[Verdict, ...]:
+def _verdicts(ranked: list[Ranked], request: RoutingRequest) -> tuple[Verdict, ...]:
     """The chosen first, the others in their rank; each loser with what it lost by."""
     place, reason = 0, _CHEAPEST if len(ranked) > 1 else _ONLY
     if request.sticky_target is not None or request.preferred is not None:
@@ -192,7 +201,7 @@ def _verdicts(ranked: list[Ranked], request: Request) -> tuple[Verdict, ...]:
     return tuple(order)
 
 
-def _preferred(ranked: list[Ranked], request: Request, reason: Reason) -> tuple[int, Reason]:
+def _preferred(ranked: list[Ranked], request: RoutingRequest, reason: Reason) -> tuple[int, Reason]:
     """Whose place goes first, and why; the first where nobody preferred is feasible."""
     for index, row in enumerate(ranked):
         if row[0].name == request.sticky_target:
@@ -224,9 +233,9 @@ def _rejection(
     return verdict._replace(feasible=False, detail=detail)
 
 
-def _infeasible(request: Request, policy: Policy, rejected: list[Verdict]) -> Decision:
+def _infeasible(request: RoutingRequest, policy: Policy, rejected: list[Verdict]) -> Decision:
     order: list[Verdict] = []
-    if policy.otherwise is Otherwise.BEST_EFFORT:
+    if policy.otherwise is InfeasibleAction.BEST_EFFORT:
         order = [verdict for verdict in rejected if _tolerable(request, policy, verdict)]
         order.sort(key=_badness)
     if order:
@@ -251,7 +260,7 @@ def most_hopeful(rejected: list[Verdict]) -> Reason:
     return max(hopeful, key=lambda word: counts[word], default=Reason.MODEL)
 
 
-def _tolerable(request: Request, policy: Policy, verdict: Verdict) -> bool:
+def _tolerable(request: RoutingRequest, policy: Policy, verdict: Verdict) -> bool:
     """Nothing speaks against it but what a best effort disregards, later filters included."""
     if verdict.reason not in DISREGARDED:
         return False

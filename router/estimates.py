@@ -7,7 +7,7 @@ from several processes (fold only what was not folded before, or it counts twice
 
 from math import ceil, exp, inf, log, log2, sqrt
 
-from router.moments import SHRINK, Histogram, Moments, Recent
+from router.moments import SHRINK, LogHistogram, RecencyCache, RunningMoments
 from router.types import ApiState, OutputMoments
 
 Key = tuple[str, ...]
@@ -30,7 +30,7 @@ class OutputLengths:
     """Output tokens by key, usually (team, model), and prompt size in 1.5 * log2 buckets."""
 
     def __init__(self, *, max_cells: int = 4096) -> None:
-        self._cells: Recent[tuple[Key, int], _Lengths] = Recent(max_cells, _Lengths)
+        self._cells: RecencyCache[tuple[Key, int], _Lengths] = RecencyCache(max_cells, _Lengths)
 
     def observe(
         self, key: Key, prompt_tokens: int, output_tokens: float, *, cut: bool = False
@@ -84,7 +84,7 @@ class TokenRatio:
     ) -> None:
         self._least = least_bytes_per_token
         self._template = template_tokens
-        self._cells: Recent[Key, _Ratio] = Recent(max_keys, _Ratio)
+        self._cells: RecencyCache[Key, _Ratio] = RecencyCache(max_keys, _Ratio)
 
     def observe(self, key: Key, size_bytes: int, tokens: int) -> None:
         if size_bytes > 0 and tokens > 0:
@@ -116,7 +116,7 @@ class LatencyTracker:
     """TTFT and TPOT of external targets, each a lognormal distribution."""
 
     def __init__(self, *, max_keys: int = 1024) -> None:
-        self._cells: Recent[Key, _Latencies] = Recent(max_keys, _Latencies)
+        self._cells: RecencyCache[Key, _Latencies] = RecencyCache(max_keys, _Latencies)
 
     def observe(self, key: Key, *, ttft_ms: float | None, tpot_ms: float | None) -> None:
         cell = self._cells.touch(key)
@@ -157,7 +157,7 @@ class _Lengths:
     __slots__ = ("histogram", "moments", "parts")
 
     def __init__(self) -> None:
-        self.moments, self.histogram = Moments(FADE_LENGTHS), Histogram(FADE_LENGTHS)
+        self.moments, self.histogram = RunningMoments(FADE_LENGTHS), LogHistogram(FADE_LENGTHS)
         self.parts = self.moments, self.histogram
 
 
@@ -168,7 +168,7 @@ class _Latencies:
     __slots__ = ("tpot", "ttft")
 
     def __init__(self) -> None:
-        self.ttft, self.tpot = Moments(FADE_LATENCIES), Moments(FADE_LATENCIES)
+        self.ttft, self.tpot = RunningMoments(FADE_LATENCIES), RunningMoments(FADE_LATENCIES)
 
 
 class _Ratio:
@@ -190,7 +190,7 @@ class _Ratio:
         self.least = min(self.least, least)
 
 
-def _lognormal(moments: Moments | None, prior_sigma: float) -> tuple[float | None, float]:
+def _lognormal(moments: RunningMoments | None, prior_sigma: float) -> tuple[float | None, float]:
     if moments is None or not moments.weight:
         return None, prior_sigma
     variance = max(0.0, moments.square - moments.mean * moments.mean)

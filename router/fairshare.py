@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True, eq=False)
-class Waiter(Generic[T]):
+class QueuedRequest(Generic[T]):
     """`tokens` are what it will take of an engine; `due_s` less `needs_s` is its latest start."""
 
     tenant: str
@@ -35,10 +35,10 @@ class Waiter(Generic[T]):
 class _Tenant(Generic[T]):
     weight: float
     clock: float
-    waiting: list[Waiter[T]] = field(default_factory=list)  # by rank
+    waiting: list[QueuedRequest[T]] = field(default_factory=list)  # by rank
 
 
-class Line(Generic[T]):
+class FairQueue(Generic[T]):
     """`most`: places; `weights`: by tenant, 1 for those not named."""
 
     def __init__(self, most: int, weights: dict[str, float]) -> None:
@@ -52,7 +52,7 @@ class Line(Generic[T]):
     def __len__(self) -> int:
         return self._length
 
-    def join(self, waiter: Waiter[T]) -> bool:
+    def join(self, waiter: QueuedRequest[T]) -> bool:
         """False: all places are taken."""
         if self._length >= self._most:
             return False
@@ -67,7 +67,7 @@ class Line(Generic[T]):
         self._length += 1
         return True
 
-    def leave(self, waiter: Waiter[T]) -> None:
+    def leave(self, waiter: QueuedRequest[T]) -> None:
         """Without having been served; does nothing when it is not here."""
         tenant = self._tenants.get(waiter.tenant)
         if tenant is None or waiter not in tenant.waiting:
@@ -76,23 +76,23 @@ class Line(Generic[T]):
         self._length -= 1
         self._forget()
 
-    def serve(self, waiter: Waiter[T]) -> None:
+    def serve(self, waiter: QueuedRequest[T]) -> None:
         """It is served: its tenant's clock moves on."""
         tenant = self._tenants[waiter.tenant]
         self._clock = max(self._clock, tenant.clock)
         tenant.clock += waiter.tokens / tenant.weight
         self.leave(waiter)
 
-    def heads(self) -> list[Waiter[T]]:
+    def heads(self) -> list[QueuedRequest[T]]:
         """Each tenant's first, the tenant that is furthest behind first."""
         backlogged = [tenant for tenant in self._tenants.values() if tenant.waiting]
         backlogged.sort(key=lambda tenant: (tenant.clock, tenant.waiting[0].rank))
         return [tenant.waiting[0] for tenant in backlogged]
 
-    def everybody(self) -> list[Waiter[T]]:
+    def everybody(self) -> list[QueuedRequest[T]]:
         return [waiter for tenant in self._tenants.values() for waiter in tenant.waiting]
 
-    def ahead(self, waiter: Waiter[T]) -> float:
+    def ahead(self, waiter: QueuedRequest[T]) -> float:
         """Tokens that will be served before it at most, were nobody else to come."""
         tenant = self._tenants[waiter.tenant]
         own = sum(one.tokens for one in tenant.waiting if one.rank < waiter.rank)
@@ -118,5 +118,5 @@ class Line(Generic[T]):
             del self._tenants[name]
 
 
-def _rank(waiter: Waiter[T]) -> tuple[float, int]:
+def _rank(waiter: QueuedRequest[T]) -> tuple[float, int]:
     return waiter.rank

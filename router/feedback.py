@@ -1,7 +1,8 @@
 """The loops that keep a forecast honest: what an engine did, against what was said of it.
 
 Routing by a wrong step model is fatal without them (a model 30 % too fast keeps 4 % of its
-promises) and nearly free with them. Each engine has `Loops`, folded from sums that only grow.
+promises) and nearly free with them. Each engine has `FeedbackLoops`, folded from sums that only
+grow.
 
 Only admitted requests teach anything. A mistaken "infeasible" would therefore never be corrected:
 the factors have a floor, and without any answer for a while they drift back to where they began:
@@ -28,7 +29,7 @@ TRUST_FROM_TOKENS = 1000.0
 TRUST_TOKENS = 100_000.0  # expected ones, until what was before them hardly counts
 
 
-class Sums(NamedTuple):
+class FeedbackSums(NamedTuple):
     """What all workers saw of one engine since they began; each only grows, but for the pulls."""
 
     observed_s: float = 0.0
@@ -46,7 +47,7 @@ def pull(*, kept: bool, attainment: float) -> float:
     return spared if kept else spared - 1.0
 
 
-class HitTrust:
+class PrefixHitTrust:
     """Of the tokens expected in an engine's prefix cache, the share that it found there, lately.
 
     What it found beyond (of foreign prompts, or of pieces smaller than are looked at) makes no
@@ -75,7 +76,7 @@ class HitTrust:
         self._before = expected_total, found_total
 
 
-class Loops:
+class FeedbackLoops:
     """One engine's factors; `fold` takes the newest sums, every half second or so.
 
     * `step_feedback`, observed over predicted step time, scales every predicted second. Both are
@@ -99,12 +100,12 @@ class Loops:
         self.step_feedback = 1.0
         self.safety_ttft, self.safety_tpot = SAFETY_TTFT, SAFETY_TPOT
         self.prefill_rate = self._age_s = 0.0
-        self._sums: Sums | None = None
+        self._sums: FeedbackSums | None = None
         self._at_s = self._judged_s = self._observed_s = 0.0
         self._predicted = 0.0  # of steps, each second; the mean of where any were observed
         self._recent: deque[tuple[float, float]] = deque()
 
-    def fold(self, sums: Sums, now_s: float) -> None:
+    def fold(self, sums: FeedbackSums, now_s: float) -> None:
         before, self._sums = self._sums, sums
         elapsed_s, self._at_s = now_s - self._at_s, now_s
         if before is None or elapsed_s <= 0.0:
@@ -155,7 +156,7 @@ class Loops:
         self.step_feedback += drift * min(0.0, 1.0 - self.step_feedback)
         self._forget(unjudged_s)
 
-    def _track(self, sums: Sums, before: Sums) -> None:
+    def _track(self, sums: FeedbackSums, before: FeedbackSums) -> None:
         ttft = self.safety_ttft + SAFETY_GAIN * (sums.ttft_pull - before.ttft_pull)
         tpot = self.safety_tpot + SAFETY_GAIN * (sums.tpot_pull - before.tpot_pull)
         self.safety_ttft = _within(ttft, SAFETY_RANGE)

@@ -17,37 +17,37 @@ from router.forecast import Forecast
 from router.objective import miss_probability
 from router.reasons import Reason, Rejection
 from router.request_kinds import KIND_TRAITS
-from router.types import Candidate, EngineState, Health, Policy, Request, Residency
+from router.types import Candidate, EngineState, Policy, Residency, RoutingRequest, TargetHealth
 
-Filter = Callable[[Request, Policy, Candidate], Rejection | None]
+Filter = Callable[[RoutingRequest, Policy, Candidate], Rejection | None]
 ForecastFilter = Callable[[Policy, Candidate, Forecast], Rejection | None]
 
-_HEALTHY = Health.HEALTHY
+_HEALTHY = TargetHealth.HEALTHY
 _INTERNAL_ONLY = Residency.INTERNAL_ONLY
 CONTEXT_MARGIN = 1.1  # over the estimated prompt: tokenizers differ by content
 _HEALTH_REASONS = {
-    Health.LOADING: Reason.LOADING,
-    Health.DRAINING: Reason.DRAINING,
-    Health.DOWN: Reason.UNHEALTHY,
-    Health.UNKNOWN: Reason.UNKNOWN_STATE,
-    Health.OFF: Reason.DISABLED,
+    TargetHealth.LOADING: Reason.LOADING,
+    TargetHealth.DRAINING: Reason.DRAINING,
+    TargetHealth.DOWN: Reason.UNHEALTHY,
+    TargetHealth.UNKNOWN: Reason.UNKNOWN_STATE,
+    TargetHealth.OFF: Reason.DISABLED,
 }
 
 
-def kind(request: Request, _policy: Policy, candidate: Candidate) -> Rejection | None:
+def kind(request: RoutingRequest, _policy: Policy, candidate: Candidate) -> Rejection | None:
     if request.kind in candidate.kinds:
         return None
     return Reason.MODEL, f"does not serve {request.kind}"
 
 
-def features(request: Request, _policy: Policy, candidate: Candidate) -> Rejection | None:
+def features(request: RoutingRequest, _policy: Policy, candidate: Candidate) -> Rejection | None:
     if request.features <= candidate.features:
         return None
     missing = sorted(request.features - candidate.features)
     return Reason.FEATURE, "lacks " + ", ".join(missing)
 
 
-def health(request: Request, policy: Policy, candidate: Candidate) -> Rejection | None:
+def health(request: RoutingRequest, policy: Policy, candidate: Candidate) -> Rejection | None:
     """Healthy, with a state that makes sense; with an SLO also with a step model."""
     engine = candidate.engine
     if engine is None:
@@ -72,7 +72,7 @@ def _seconds(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
 
 
-def context(request: Request, _policy: Policy, candidate: Candidate) -> Rejection | None:
+def context(request: RoutingRequest, _policy: Policy, candidate: Candidate) -> Rejection | None:
     """The estimate with room for its error, and all of `max_tokens`, must fit.
 
     The bound is a worst case for money and would keep every longer prompt away. A prompt that is
@@ -92,7 +92,7 @@ def context(request: Request, _policy: Policy, candidate: Candidate) -> Rejectio
     return Reason.CONTEXT, f"{parts}, context {candidate.context_tokens}"
 
 
-def residency(request: Request, policy: Policy, candidate: Candidate) -> Rejection | None:
+def residency(request: RoutingRequest, policy: Policy, candidate: Candidate) -> Rejection | None:
     if candidate.internal:
         return None
     if request.residency is _INTERNAL_ONLY or policy.residency is _INTERNAL_ONLY:
@@ -100,18 +100,18 @@ def residency(request: Request, policy: Policy, candidate: Candidate) -> Rejecti
     return None
 
 
-def barred(request: Request, _policy: Policy, candidate: Candidate) -> Rejection | None:
+def barred(request: RoutingRequest, _policy: Policy, candidate: Candidate) -> Rejection | None:
     """What the policy says of this target itself: names, shares, quality."""
     return request.barred.get(candidate.name) if request.barred else None
 
 
-def salt(request: Request, _policy: Policy, candidate: Candidate) -> Rejection | None:
+def salt(request: RoutingRequest, _policy: Policy, candidate: Candidate) -> Rejection | None:
     if candidate.accepts_salt or not request.salted:
         return None
     return Reason.SALT, "cannot isolate its prefix cache"
 
 
-def priced(_request: Request, policy: Policy, candidate: Candidate) -> Rejection | None:
+def priced(_request: RoutingRequest, policy: Policy, candidate: Candidate) -> Rejection | None:
     """Without a price no limit on money can be kept; without a limit it is flagged, and last."""
     if candidate.bound_pusd is not None and candidate.expected_pusd is not None:
         return None
@@ -120,27 +120,27 @@ def priced(_request: Request, policy: Policy, candidate: Candidate) -> Rejection
     return Reason.UNPRICED, "a limit on money applies and the price is unknown"
 
 
-def price_cap(_request: Request, policy: Policy, candidate: Candidate) -> Rejection | None:
+def price_cap(_request: RoutingRequest, policy: Policy, candidate: Candidate) -> Rejection | None:
     cap, bound = policy.max_cost_pusd, candidate.bound_pusd
     if cap is None or bound is None or bound <= cap:
         return None
     return Reason.PRICE_CAP, f"may cost {bound} of {cap} pUSD"
 
 
-def budget(_request: Request, _policy: Policy, candidate: Candidate) -> Rejection | None:
+def budget(_request: RoutingRequest, _policy: Policy, candidate: Candidate) -> Rejection | None:
     room, bound = candidate.budget_room_pusd, candidate.bound_pusd
     if room is None or bound is None or bound <= room:
         return None
     return Reason.BUDGET, f"may cost {bound} pUSD, {room} left"
 
 
-def circuit(_request: Request, _policy: Policy, candidate: Candidate) -> Rejection | None:
+def circuit(_request: RoutingRequest, _policy: Policy, candidate: Candidate) -> Rejection | None:
     if candidate.api is None or not candidate.api.circuit_open:
         return None
     return Reason.CIRCUIT_OPEN, ""
 
 
-def rate_limit(request: Request, _policy: Policy, candidate: Candidate) -> Rejection | None:
+def rate_limit(request: RoutingRequest, _policy: Policy, candidate: Candidate) -> Rejection | None:
     api = candidate.api
     if api is None:
         return None
@@ -154,7 +154,7 @@ def rate_limit(request: Request, _policy: Policy, candidate: Candidate) -> Rejec
     return None
 
 
-def counted_tokens(request: Request) -> int:
+def counted_tokens(request: RoutingRequest) -> int:
     """What providers count against a limit: the prompt and what it may answer."""
     if not KIND_TRAITS[request.kind].decoded:
         return request.prompt_tokens
@@ -212,7 +212,9 @@ FILTERS: tuple[Filter, ...] = (
 FORECAST_FILTERS: tuple[ForecastFilter, ...] = (kv_headroom, ttft, tpot)
 
 
-def first_rejection(request: Request, policy: Policy, candidate: Candidate) -> Rejection | None:
+def first_rejection(
+    request: RoutingRequest, policy: Policy, candidate: Candidate
+) -> Rejection | None:
     """The first answer of `FILTERS`.
 
     Most candidates pass them all, and a call costs more than what most filters look at: the

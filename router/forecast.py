@@ -12,7 +12,7 @@ from math import ceil, inf
 from typing import NamedTuple
 
 from router.request_kinds import KIND_TRAITS
-from router.types import Candidate, EngineState, Policy, Request, StepModel
+from router.types import Candidate, EngineState, Policy, RoutingRequest, StepModel
 from router.value import value
 
 EXACT_RESIDENTS = 32  # up to which a peak is counted in blocks, beyond it bounded from above
@@ -22,7 +22,7 @@ _new = tuple.__new__  # a named tuple built without its keyword layer: half the 
 
 
 @value(frozen=True, slots=True)
-class Work:
+class RequestWork:
     """The request's demand in numbers, over all its choices; the same for every candidate.
 
     `promise` is the context of one choice at its longest (`None`: up to the context limit),
@@ -66,7 +66,7 @@ TOLD = 8  # of these a verdict tells, all but the limits
 UNKNOWN = Forecast(None, None, None, None, None, None, 0, 0.0, None, None)
 
 
-def work_of(request: Request, policy: Policy) -> Work:
+def work_of(request: RoutingRequest, policy: Policy) -> RequestWork:
     """Expected output is never more than the client allows; embeddings and their like have none."""
     prompt, choices, slo = request.prompt_tokens, request.n, policy.slo
     floor = policy.kv_headroom_floor
@@ -76,7 +76,7 @@ def work_of(request: Request, policy: Policy) -> Work:
         longest, context = prompt, float(choices * prompt)
         if request.extent is not None:  # each input leaves the cache before the last one enters it
             longest, scale = 0, 0.0
-        return Work(prompt, choices, longest, 0.0, context, 0.0, False, ttft, None, scale)
+        return RequestWork(prompt, choices, longest, 0.0, context, 0.0, False, ttft, None, scale)
     moments, most = request.output, request.max_tokens
     mean, square = moments.mean, moments.mean_square
     promise = most
@@ -91,10 +91,12 @@ def work_of(request: Request, policy: Policy) -> Work:
     held = choices * (mean * prompt + 0.5 * square)
     if promise is not None:
         promise += prompt
-    return Work(prompt, choices, promise, output, growth, held, True, ttft, slo.tpot_ms, scale)
+    return RequestWork(
+        prompt, choices, promise, output, growth, held, True, ttft, slo.tpot_ms, scale
+    )
 
 
-def kv_promise_tokens(work: Work, candidate: Candidate, engine: EngineState) -> int:
+def kv_promise_tokens(work: RequestWork, candidate: Candidate, engine: EngineState) -> int:
     """KV the request may come to hold, in whole blocks per choice, as the engine allocates it.
 
     Of a prompt in the prefix cache nothing is taken off: who held it may have ended, and then its
@@ -107,14 +109,16 @@ def kv_promise_tokens(work: Work, candidate: Candidate, engine: EngineState) -> 
     return promise * work.choices
 
 
-def kv_longest_tokens(work: Work, candidate: Candidate) -> int:
+def kv_longest_tokens(work: RequestWork, candidate: Candidate) -> int:
     """The context of one choice at its longest."""
     if work.promise is None:
         return max(work.prompt, candidate.context_tokens)
     return work.promise
 
 
-def kv_free_tokens(work: Work, candidate: Candidate, engine: EngineState, promise: int) -> float:
+def kv_free_tokens(
+    work: RequestWork, candidate: Candidate, engine: EngineState, promise: int
+) -> float:
     """The least KV that stays free after admission, with all promises kept.
 
     Sequences grow by a token a step and end one after the other, so they never hold all their
@@ -157,7 +161,7 @@ def kv_rounded(tokens: float, block: int) -> float:
 
 
 def forecast_engine(  # noqa: C901, PLR0915  (straight arithmetic: a call costs more than its terms)
-    work: Work, candidate: Candidate, engine: EngineState
+    work: RequestWork, candidate: Candidate, engine: EngineState
 ) -> Forecast:
     """TTFT, TPOT, KV, load `z` and engine-seconds `r`.
 

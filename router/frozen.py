@@ -13,28 +13,28 @@ from dataclasses import fields
 from operator import attrgetter
 from typing import Any
 
-from router.prompts import Beginning, Extent
+from router.prompts import PromptPrefix, RequestUnits
 from router.reasons import Reason, Rejection
-from router.request_kinds import Kind
+from router.request_kinds import RequestKind
 from router.types import (
     ApiState,
     Candidate,
     EngineState,
     Feature,
-    Health,
-    Otherwise,
+    InfeasibleAction,
     OutputMoments,
     Policy,
     Preference,
-    Request,
     Residency,
+    RoutingRequest,
     Slo,
     StepModel,
+    TargetHealth,
 )
 
 FROZEN_VERSION = 1
 
-Inputs = tuple[Request, Policy, tuple[Candidate, ...]]
+Inputs = tuple[RoutingRequest, Policy, tuple[Candidate, ...]]
 
 
 def names_of(kind: type) -> tuple[str, ...]:
@@ -42,14 +42,14 @@ def names_of(kind: type) -> tuple[str, ...]:
     return tuple(field.name for field in fields(kind) if field.init)
 
 
-_REQUEST, _POLICY, _CANDIDATE = map(names_of, (Request, Policy, Candidate))
+_REQUEST, _POLICY, _CANDIDATE = map(names_of, (RoutingRequest, Policy, Candidate))
 _ENGINE, _API = names_of(EngineState), names_of(ApiState)
 _of_request, _of_policy, _of_candidate = (
     attrgetter(*_REQUEST), attrgetter(*_POLICY), attrgetter(*_CANDIDATE),
 )  # fmt: skip
 _of_engine, _of_api = attrgetter(*_ENGINE), attrgetter(*_API)
 _of_slo, _of_step = attrgetter(*names_of(Slo)), attrgetter(*names_of(StepModel))
-_of_output, _of_extent = attrgetter(*names_of(OutputMoments)), attrgetter(*names_of(Extent))
+_of_output, _of_extent = attrgetter(*names_of(OutputMoments)), attrgetter(*names_of(RequestUnits))
 _STEP, _OUTPUT, _EXTENT = _ENGINE.index("step"), _REQUEST.index("output"), _REQUEST.index("extent")
 _BARRED, _BEGINNING = _REQUEST.index("barred"), _REQUEST.index("beginning")
 _SLO = _POLICY.index("slo")
@@ -57,7 +57,7 @@ _FEATURES, _KINDS = _CANDIDATE.index("features"), _CANDIDATE.index("kinds")
 _OWN, _EXTERNAL = _CANDIDATE.index("engine"), _CANDIDATE.index("api")
 
 
-class Parts:
+class SnapshotParts:
     """How the parts of a candidate are written that hold for many requests: here as they are."""
 
     __slots__ = ()
@@ -77,11 +77,14 @@ class Parts:
         return state
 
 
-PLAIN = Parts()
+PLAIN = SnapshotParts()
 
 
 def freeze(
-    request: Request, policy: Policy, candidates: Sequence[Candidate], parts: Parts = PLAIN
+    request: RoutingRequest,
+    policy: Policy,
+    candidates: Sequence[Candidate],
+    parts: SnapshotParts = PLAIN,
 ) -> tuple[Any, ...]:
     """Everything that `decide` is given."""
     asked, rule = list(_of_request(request)), list(_of_policy(policy))
@@ -95,7 +98,7 @@ def freeze(
     return FROZEN_VERSION, asked, rule, [_candidate(one, parts) for one in candidates]
 
 
-def _candidate(candidate: Candidate, parts: Parts) -> list[Any]:
+def _candidate(candidate: Candidate, parts: SnapshotParts) -> list[Any]:
     frozen = list(_of_candidate(candidate))
     state = _EXTERNAL if candidate.engine is None else _OWN
     frozen[_FEATURES], frozen[_KINDS], frozen[state] = parts.of(candidate)
@@ -111,21 +114,21 @@ def thaw(frozen: Sequence[Any]) -> Inputs:
     return _request(asked), _policy(rule), tuple([_thawed(one) for one in candidates])
 
 
-def _request(frozen: Sequence[Any]) -> Request:
+def _request(frozen: Sequence[Any]) -> RoutingRequest:
     named = dict(zip(_REQUEST, frozen, strict=True))
     extent, preferred, barred = named["extent"], named["preferred"], named["barred"]
-    return Request(
+    return RoutingRequest(
         **named
         | {
-            "kind": Kind(named["kind"]),
+            "kind": RequestKind(named["kind"]),
             "output": OutputMoments(*named["output"]),
             "features": frozenset(map(Feature, named["features"])),
             "residency": Residency(named["residency"]),
-            "extent": None if extent is None else Extent(*extent),
+            "extent": None if extent is None else RequestUnits(*extent),
             "preferred": None
             if preferred is None
             else Preference(frozenset(preferred[0]), Reason(preferred[1])),
-            "beginning": Beginning(),
+            "beginning": PromptPrefix(),
             "barred": None if barred is None else _barred(barred),
         }
     )
@@ -142,7 +145,7 @@ def _policy(frozen: Sequence[Any]) -> Policy:
         **named
         | {
             "slo": Slo(*named["slo"]),
-            "otherwise": Otherwise(named["otherwise"]),
+            "otherwise": InfeasibleAction(named["otherwise"]),
             "residency": Residency(named["residency"]),
         }
     )
@@ -155,7 +158,7 @@ def _thawed(frozen: Sequence[Any]) -> Candidate:
         **named
         | {
             "features": frozenset(map(Feature, named["features"])),
-            "kinds": frozenset(map(Kind, named["kinds"])),
+            "kinds": frozenset(map(RequestKind, named["kinds"])),
             "engine": None if engine is None else _state(engine),
             "api": None if api is None else _external(api),
         }
@@ -168,7 +171,7 @@ def _state(frozen: Sequence[Any]) -> EngineState:
     return EngineState(
         **named
         | {
-            "health": Health(named["health"]),
+            "health": TargetHealth(named["health"]),
             "step": None if step is None else StepModel(*step),
             "residents": tuple([tuple(resident) for resident in named["residents"]]),
         }
@@ -177,4 +180,4 @@ def _state(frozen: Sequence[Any]) -> EngineState:
 
 def _external(frozen: Sequence[Any]) -> ApiState:
     named = dict(zip(_API, frozen, strict=True))
-    return ApiState(**named | {"health": Health(named["health"])})
+    return ApiState(**named | {"health": TargetHealth(named["health"])})

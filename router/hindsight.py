@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from router.decide import decide
-from router.types import Candidate, EngineState, Policy, Request
+from router.types import Candidate, EngineState, Policy, RoutingRequest
 
 
-class Others(NamedTuple):
+class PeerLoad(NamedTuple):
     """What others have in flight on one engine: sums of theirs, in sequences and tokens."""
 
     sequences: float = 0.0
@@ -21,13 +21,17 @@ class Others(NamedTuple):
     queued_prefill_tokens: float = 0.0
     promised_tokens: float = 0.0
 
-    def beyond(self, known: "Others") -> "Others":
+    def beyond(self, known: "PeerLoad") -> "PeerLoad":
         """What was not known."""
-        return Others(*(now - then for now, then in zip(self, known, strict=True)))
+        return PeerLoad(*(now - then for now, then in zip(self, known, strict=True)))
 
 
 def stands(
-    request: Request, policy: Policy, candidates: Sequence[Candidate], chosen: str, missed: Others
+    request: RoutingRequest,
+    policy: Policy,
+    candidates: Sequence[Candidate],
+    chosen: str,
+    missed: PeerLoad,
 ) -> bool:
     """Whether `chosen`, an own engine, would have gone before every API.
 
@@ -47,7 +51,7 @@ def stands(
     return False
 
 
-def _with(engine: EngineState, missed: Others) -> EngineState:
+def _with(engine: EngineState, missed: PeerLoad) -> EngineState:
     """Of tokens that are held nothing is promised any more."""
     held = missed.context_tokens + missed.queued_prefill_tokens
     return replace(

@@ -15,7 +15,7 @@ _DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Hours:
+class WeeklyHours:
     """From `starts` to before `ends`, minutes after midnight; `ends <= starts` is the next day.
 
     `days` as `datetime.weekday` counts them; none are all.
@@ -40,12 +40,12 @@ class Hours:
         return not self.days or day.weekday() in self.days
 
 
-class Calendar:
+class RuleCalendar:
     """Several windows of one rule, looked at once a minute: offsets of zones are whole minutes."""
 
     __slots__ = ("_holds", "_hours", "_minute")
 
-    def __init__(self, hours: Iterable[Hours]) -> None:
+    def __init__(self, hours: Iterable[WeeklyHours]) -> None:
         self._hours = tuple(hours)
         self._minute = -1
         self._holds = False

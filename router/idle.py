@@ -10,20 +10,20 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from router.reasons import PERMANENT, Reason
-from router.types import Decision, EngineState, Otherwise, Verdict
+from router.types import Decision, EngineState, InfeasibleAction, Verdict
 
 SHARE = 0.5  # of each limit that lines of batches may fill
 STRAINED = 0.85  # of a limit at which lines that run make room
 
 
-class Promised(NamedTuple):
+class TightestSlo(NamedTuple):
     """The tightest that live requests of a pool are promised, in ms."""
 
     ttft_ms: float = 1000.0  # where no policy says anything, people still wait for answers
     tpot_ms: float = 60.0
 
 
-def spare(decision: Decision, promises: Mapping[str, Promised], *, spill: bool) -> Decision:
+def spare(decision: Decision, promises: Mapping[str, TightestSlo], *, spill: bool) -> Decision:
     """The decision with idle engines first and nothing else that must wait; the order may be empty.
 
     `promises` is by pool.
@@ -35,7 +35,7 @@ def spare(decision: Decision, promises: Mapping[str, Promised], *, spill: bool) 
     waits: list[Verdict] = []
     for verdict in decision.order:
         if verdict.candidate.internal:
-            why = taken(verdict, promises.get(verdict.candidate.pool or "", Promised()))
+            why = taken(verdict, promises.get(verdict.candidate.pool or "", TightestSlo()))
         else:
             why = None if spill else "its batch has time"
         if why is not None:
@@ -50,10 +50,12 @@ def spare(decision: Decision, promises: Mapping[str, Promised], *, spill: bool) 
     ordered = {verdict.candidate.name for verdict in decision.order}
     others = [one for one in decision.verdicts if one.candidate.name not in ordered]
     reason = order[0].reason if order else Reason.BATCH
-    return Decision(decision.policy, order, (*order, *waits, *others), reason, Otherwise.REJECT)
+    return Decision(
+        decision.policy, order, (*order, *waits, *others), reason, InfeasibleAction.REJECT
+    )
 
 
-def taken(verdict: Verdict, promised: Promised) -> str | None:
+def taken(verdict: Verdict, promised: TightestSlo) -> str | None:
     """Why a line must wait at this own engine; `None`: nobody there would notice it."""
     engine = verdict.candidate.engine
     assert engine is not None, "asked of own engines only"
@@ -72,7 +74,7 @@ def taken(verdict: Verdict, promised: Promised) -> str | None:
     return None
 
 
-def strained(engine: EngineState, promised: Promised) -> str | None:
+def strained(engine: EngineState, promised: TightestSlo) -> str | None:
     """Why lines that run on an engine have to end before they are done; `None`: they may go on."""
     running, most = engine.running + engine.waiting, engine.max_num_seqs
     if most > 0 and running > STRAINED * most:

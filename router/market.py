@@ -16,7 +16,7 @@ from operator import sub
 from typing import NamedTuple
 
 from router.deadlines import DEADLINES, deadline_bin, keepable_ms, tightest_ms
-from router.types import Decision, Policy, Request
+from router.types import Decision, Policy, RoutingRequest
 
 WINDOW_S = 30.0
 TICK_S = 1.0  # between two readings
@@ -30,7 +30,7 @@ CELLS = 2 * BINS + DEADLINES  # engine-seconds by bin, requests by bin, requests
 _TOP, _HIGH, _LOW = 0.98, 0.90, 0.10
 
 
-class Market(NamedTuple):
+class BidPrice(NamedTuple):
     """Densities in pico-USD per engine-second, and D90/D10 of the window's arrivals.
 
     `tightest_ttft_ms`: as `router.deadlines` has it.
@@ -42,10 +42,10 @@ class Market(NamedTuple):
     tightest_ttft_ms: float | None = None
 
 
-UNKNOWN_MARKET = Market()
+UNKNOWN_MARKET = BidPrice()
 
 
-class Asked(NamedTuple):
+class DemandSample(NamedTuple):
     """What one request would take of a pool, what each second of it is worth, and its deadline.
 
     `ttft_ms` is `None` without one that an engine there could keep.
@@ -57,9 +57,9 @@ class Asked(NamedTuple):
     ttft_ms: float | None = None
 
 
-def demand_of(decision: Decision, request: Request, policy: Policy) -> list[Asked]:
+def demand_of(decision: Decision, request: RoutingRequest, policy: Policy) -> list[DemandSample]:
     """The demand for each pool that could have served it, at that of its engines ranked first."""
-    found: dict[str, Asked] = {}
+    found: dict[str, DemandSample] = {}
     promised, prompt = policy.slo.ttft_ms, request.prompt_tokens
     for verdict in decision.verdicts:
         pool, seconds, density = (
@@ -67,7 +67,7 @@ def demand_of(decision: Decision, request: Request, policy: Policy) -> list[Aske
         )  # fmt: skip
         if pool is not None and pool not in found and seconds is not None and density is not None:
             ttft_ms = keepable_ms(promised, prompt, verdict.candidate.engine)
-            found[pool] = Asked(pool, seconds, density, ttft_ms)
+            found[pool] = DemandSample(pool, seconds, density, ttft_ms)
     return list(found.values())
 
 
@@ -88,7 +88,7 @@ def density_at(place: float) -> float:
 
 def market_of(
     seconds: Sequence[float], counts: Sequence[float], *, engine_seconds: float
-) -> Market:
+) -> BidPrice:
     """The market of a window: demand by bin, against the time that its engines had.
 
     Had all of the window been known beforehand, the best use of the engines' time would be the
@@ -113,10 +113,10 @@ def market_of(
     low = density_at(_quantile(asked, _LOW * total))
     high = density_at(_quantile(asked, _HIGH * total))
     top = density_at(_quantile(asked, _TOP * total))
-    return Market(_price(seconds, FILL * engine_seconds), top, high / low)
+    return BidPrice(_price(seconds, FILL * engine_seconds), top, high / low)
 
 
-class Demand:
+class DemandSums:
     """One process's sums; what it adds is seen at the next reading."""
 
     __slots__ = ("_sums", "cells")
@@ -125,7 +125,7 @@ class Demand:
         self.cells = [0.0] * CELLS
         self._sums: tuple[float, ...] | None = None
 
-    def add(self, asked: Asked) -> None:
+    def add(self, asked: DemandSample) -> None:
         self._sums = None
         place = bin_of(asked.density)
         self.cells[place] += asked.engine_seconds
@@ -134,19 +134,19 @@ class Demand:
             self.cells[2 * BINS + deadline_bin(asked.ttft_ms)] += 1.0
 
     def sums(self) -> tuple[float, ...]:
-        """The same object while nothing is added, which `Window` knows by that."""
+        """The same object while nothing is added, which `DemandWindow` knows by that."""
         if self._sums is None:
             self._sums = tuple(self.cells)
         return self._sums
 
 
-class Window:
+class DemandWindow:
     """The last `WINDOW_S` of one pool's demand, from readings of ever growing sums."""
 
     def __init__(self) -> None:
         self._readings: deque[tuple[float, Sequence[float]]] = deque()
 
-    def read(self, sums: Sequence[float], now_s: float, *, engines: int) -> Market:
+    def read(self, sums: Sequence[float], now_s: float, *, engines: int) -> BidPrice:
         """`sums`: `CELLS` of them, over all workers; `engines`: that serve at this moment."""
         readings = self._readings
         readings.append((now_s, sums))

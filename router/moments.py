@@ -19,7 +19,7 @@ _Key = TypeVar("_Key", bound=Hashable)
 _Cell = TypeVar("_Cell")
 
 
-class Moments:
+class RunningMoments:
     """Running mean and mean square; at `fade` observations the past begins to count half."""
 
     __slots__ = ("fade", "mean", "square", "weight")
@@ -45,7 +45,7 @@ class Moments:
         return self.weight, self.mean, self.square
 
 
-class Histogram:
+class LogHistogram:
     """Counts in logarithmic bins; the 95th percentile errs to the long side.
 
     What was cut off at some length would have been longer: it counts among the lengths up to there
@@ -101,7 +101,7 @@ class Histogram:
         return inf
 
 
-class Recent(Generic[_Key, _Cell]):
+class RecencyCache(Generic[_Key, _Cell]):
     """At most `limit` cells: the one not touched for the longest time goes first."""
 
     def __init__(self, limit: int, make: Callable[[], _Cell]) -> None:

@@ -10,7 +10,7 @@ from math import erfc, inf, log, sqrt
 
 from router.forecast import (
     Forecast,
-    Work,
+    RequestWork,
     engine_seconds,
     forecast_engine,
     kv_promise_tokens,
@@ -20,7 +20,7 @@ from router.types import ApiState, Candidate, EngineState, Slo
 
 __all__ = [
     "Forecast",
-    "Work",
+    "RequestWork",
     "api_objective",
     "density",
     "engine_seconds",
@@ -43,7 +43,7 @@ _new = tuple.__new__  # as in `forecast`
 _UNSEEN = ApiState()
 
 
-def forecast_api(work: Work, candidate: Candidate) -> Forecast:
+def forecast_api(work: RequestWork, candidate: Candidate) -> Forecast:
     """Latency medians and the probability of missing the SLO; the prior before any observation."""
     api = candidate.api or _UNSEEN
     ttft, tpot = api.ttft_median_ms, api.tpot_median_ms

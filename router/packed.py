@@ -18,7 +18,7 @@ from struct import Struct, error
 from typing import Any
 
 from router.reasons import REASONS
-from router.types import Decision, Feature, Policy, Request, Verdict
+from router.types import Decision, Feature, Policy, RoutingRequest, Verdict
 
 PACK_VERSION = 4
 PACK_CANDIDATES = 8  # in the order of the decision; how many more there were is kept as a number
@@ -75,7 +75,7 @@ _WIDEST_INTEGER = 2.0**63
 def packed_within(
     limit_bytes: int,
     encode: Callable[[tuple[Any, ...]], bytes],
-    asked: tuple[Request, Policy, Decision],
+    asked: tuple[RoutingRequest, Policy, Decision],
 ) -> bytes:
     """Encoded in at most so many bytes: without residents if need be, or empty, never cut."""
     whole = encode(pack(*asked))
@@ -85,7 +85,7 @@ def packed_within(
 
 
 def pack(
-    request: Request, policy: Policy, decision: Decision, *, residents: bool = True
+    request: RoutingRequest, policy: Policy, decision: Decision, *, residents: bool = True
 ) -> tuple[Any, ...]:
     """The frozen inputs and the verdicts of one decision."""
     verdicts = decision.verdicts
@@ -113,7 +113,7 @@ def pack(
     )
 
 
-def _shares(request: Request, verdicts: Sequence[Verdict]) -> tuple[Any, ...]:
+def _shares(request: RoutingRequest, verdicts: Sequence[Verdict]) -> tuple[Any, ...]:
     """Place of the preference's reason, places of whom, and for each barred two: its own, why."""
     preferred, barred = request.preferred, request.barred or {}
     names = [verdict.candidate.name for verdict in verdicts[:PACK_CANDIDATES]]
@@ -130,7 +130,7 @@ def _shares(request: Request, verdicts: Sequence[Verdict]) -> tuple[Any, ...]:
     )
 
 
-def _terms(request: Request, policy: Policy) -> bytes:
+def _terms(request: RoutingRequest, policy: Policy) -> bytes:
     output, slo, floor = request.output, policy.slo, policy.kv_headroom_floor
     ttft, tpot = slo.ttft_ms, slo.tpot_ms
     terms = (

@@ -15,7 +15,7 @@ DEFAULT = Policy(name="default")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rule:
+class RoutingRule:
     """One entry of the policy file, ready to match; no two are the same, whatever they are called.
 
     `is_conditional`: more is to be asked of each request. `shadow`: it is decided by and recorded,
@@ -31,20 +31,20 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class MatchInput:
     """What rules may ask about a request."""
 
     model: str
     team: str
 
 
-def matches(rule: Rule, facts: Facts) -> bool:
+def matches(rule: RoutingRule, facts: MatchInput) -> bool:
     if rule.teams and facts.team not in rule.teams:
         return False
     return not rule.models or any(_names(pattern, facts.model) for pattern in rule.models)
 
 
-def covers(upper: Rule, lower: Rule) -> bool:
+def covers(upper: RoutingRule, lower: RoutingRule) -> bool:
     """Whether all that falls under `lower` ends at `upper`, standing above it.
 
     What is asked of each request may say no, and below a shadow other rules act on.
@@ -61,12 +61,12 @@ def covers(upper: Rule, lower: Rule) -> bool:
     )
 
 
-def within(rules: Sequence[Rule], facts: Facts) -> tuple[Rule, ...]:
+def within(rules: Sequence[RoutingRule], facts: MatchInput) -> tuple[RoutingRule, ...]:
     """The rules that requests of this model and team can fall under, the last of them for certain.
 
     What remains to be asked of each request is `when` and `calendar`; a shadow never ends it.
     """
-    found: list[Rule] = []
+    found: list[RoutingRule] = []
     for rule in rules:
         if matches(rule, facts):
             found.append(rule)
@@ -75,23 +75,23 @@ def within(rules: Sequence[Rule], facts: Facts) -> tuple[Rule, ...]:
     return tuple(found)
 
 
-class Ruling(NamedTuple):
+class RuleMatch(NamedTuple):
     """The rule that acts, the first shadow above it, and others whose condition cannot be told."""
 
-    rule: Rule
-    shadow: Rule | None = None
-    unknown: tuple[Rule, ...] = ()
+    rule: RoutingRule
+    shadow: RoutingRule | None = None
+    unknown: tuple[RoutingRule, ...] = ()
 
 
-def rule_upon(rules: Sequence[Rule], ask: Callable[[Rule], bool | None]) -> Ruling:
+def rule_upon(rules: Sequence[RoutingRule], ask: Callable[[RoutingRule], bool | None]) -> RuleMatch:
     """`ask` says whether a conditional rule holds, `None` that it could not be told.
 
     Such a rule is passed over, but what it would have closed has to stay closed: `closed` has that.
     A shadow closes nothing: it never acts, told or not. The last rule of `rules` acts where no
     other does.
     """
-    shadow: Rule | None = None
-    unknown: list[Rule] = []
+    shadow: RoutingRule | None = None
+    unknown: list[RoutingRule] = []
     for rule in rules:
         held = ask(rule) if rule.is_conditional else True
         if held is None:
@@ -99,11 +99,11 @@ def rule_upon(rules: Sequence[Rule], ask: Callable[[Rule], bool | None]) -> Ruli
         elif held and rule.shadow:
             shadow = shadow or rule
         elif held:
-            return Ruling(rule, shadow, tuple(unknown))
-    return Ruling(rules[-1], shadow, tuple(unknown))
+            return RuleMatch(rule, shadow, tuple(unknown))
+    return RuleMatch(rules[-1], shadow, tuple(unknown))
 
 
-def closed(policy: Policy, unknown: Sequence[Rule]) -> Policy:
+def closed(policy: Policy, unknown: Sequence[RoutingRule]) -> Policy:
     """Tightened by what rules would close that may have been meant: residency and the cap."""
     caps = [
         cap

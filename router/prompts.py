@@ -6,7 +6,7 @@ from router.value import value
 
 
 @value(frozen=True, slots=True)
-class Extent:
+class RequestUnits:
     """How large a request is that is no conversation, estimated and at most.
 
     `longest` is the share of the whole in its longest input: an engine reads inputs one by one,
@@ -22,7 +22,7 @@ class Extent:
     audio_known: bool = False
 
 
-class Beginning(NamedTuple):
+class PromptPrefix(NamedTuple):
     """What a prompt begins with: a checksum of all up to each of some places, the same for any.
 
     Of its `whole` bytes `ahead` lie before the first place. Without marks nothing is known.

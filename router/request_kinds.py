@@ -1,7 +1,7 @@
 """The kinds of request, and what a decision must know of each.
 
-A further kind is a member of `Kind` and an entry of `KIND_TRAITS`. What else is particular to a
-kind is in `gateway.kinds`, which the router does not import.
+A further kind is a member of `RequestKind` and an entry of `KIND_TRAITS`. What else is particular
+to a kind is in `gateway.kinds`, which the router does not import.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Final
 
 
-class Kind(StrEnum):
+class RequestKind(StrEnum):
     """What the request asks for; filters and units differ per kind."""
 
     CHAT = "chat"
@@ -31,11 +31,11 @@ class KindTraits:
 
 
 # A plain dict: its lookup costs as little as the test of a set.
-KIND_TRAITS: Final[dict[Kind, KindTraits]] = {
-    Kind.CHAT: KindTraits(decoded=True),
-    Kind.COMPLETION: KindTraits(decoded=True),
-    Kind.EMBEDDING: KindTraits(decoded=False),
-    Kind.RERANK: KindTraits(decoded=False),
-    Kind.TRANSCRIPTION: KindTraits(decoded=False),
+KIND_TRAITS: Final[dict[RequestKind, KindTraits]] = {
+    RequestKind.CHAT: KindTraits(decoded=True),
+    RequestKind.COMPLETION: KindTraits(decoded=True),
+    RequestKind.EMBEDDING: KindTraits(decoded=False),
+    RequestKind.RERANK: KindTraits(decoded=False),
+    RequestKind.TRANSCRIPTION: KindTraits(decoded=False),
 }
 DECODED_KINDS: Final = frozenset(kind for kind, traits in KIND_TRAITS.items() if traits.decoded)

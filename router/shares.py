@@ -24,7 +24,7 @@ def place_of(salt: str, key: str) -> float:
     return (int.from_bytes(digest, "big") >> 11 << 11) / _WHOLE
 
 
-class Part(NamedTuple):
+class SplitPart(NamedTuple):
     """One target's candidates, and its part of what is split (any positive unit)."""
 
     names: frozenset[str]
@@ -38,12 +38,12 @@ class Canary(NamedTuple):
     share: float
 
 
-class Split(NamedTuple):
+class TrafficSplit(NamedTuple):
     """How a rule shares out its requests: first the canary, the others by weight."""
 
     salt: str
     canary: Canary | None = None
-    parts: tuple[Part, ...] = ()
+    parts: tuple[SplitPart, ...] = ()
 
     def of(self, key: str) -> tuple[Preference | None, Mapping[str, Rejection]]:
         """Whom this request prefers, and who is kept from it."""

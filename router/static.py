@@ -17,19 +17,19 @@ from router.types import (
     Candidate,
     Decision,
     EngineState,
-    Health,
     Policy,
-    Request,
+    RoutingRequest,
+    TargetHealth,
     Verdict,
 )
 
 SHARE = 0.5  # of sequences and of KV cache: what runs there unseen may be as much again
 _SURE = tuple(check for check in FILTERS if check is not health)
-_USABLE = (Health.HEALTHY, Health.UNKNOWN)
+_USABLE = (TargetHealth.HEALTHY, TargetHealth.UNKNOWN)
 
 
 def static_order(
-    request: Request, policy: Policy, candidates: Sequence[Candidate], why: str
+    request: RoutingRequest, policy: Policy, candidates: Sequence[Candidate], why: str
 ) -> Decision:
     """`candidates` as the operator lists them; `why` stands in each verdict that it brings."""
     places: dict[str, int] = {}
@@ -58,7 +58,9 @@ def static_order(
     return Decision(policy.name, order, (*order, *rejected), reason, policy.otherwise)
 
 
-def _rejection(request: Request, policy: Policy, candidate: Candidate, kv: int) -> Rejection | None:
+def _rejection(
+    request: RoutingRequest, policy: Policy, candidate: Candidate, kv: int
+) -> Rejection | None:
     engine = candidate.engine
     for check in _SURE:
         rejection = check(request, policy, candidate)
@@ -86,7 +88,7 @@ def _full() -> str:
     return f"{SHARE:.0%} of what it was last known to hold is taken"
 
 
-def _longest_tokens(request: Request, candidate: Candidate) -> int:
+def _longest_tokens(request: RoutingRequest, candidate: Candidate) -> int:
     """KV tokens that it may come to hold there, in whole blocks; nothing learned is asked."""
     engine = candidate.engine
     if engine is None:

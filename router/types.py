@@ -13,9 +13,9 @@ from enum import StrEnum
 from math import inf
 from typing import NamedTuple
 
-from router.prompts import Beginning, Extent
+from router.prompts import PromptPrefix, RequestUnits
 from router.reasons import Reason, Rejection
-from router.request_kinds import Kind
+from router.request_kinds import RequestKind
 from router.value import value
 
 
@@ -38,7 +38,7 @@ class Residency(StrEnum):
     INTERNAL_ONLY = "internal_only"
 
 
-class Health(StrEnum):
+class TargetHealth(StrEnum):
     """`UNKNOWN` is a missing or stale metric: never good news, never a reason to go random."""
 
     HEALTHY = "healthy"
@@ -49,10 +49,10 @@ class Health(StrEnum):
     OFF = "off"  # stopped on purpose, for a while
 
 
-_HEALTHY = Health.HEALTHY  # asking the enumeration costs ten times as much
+_HEALTHY = TargetHealth.HEALTHY  # asking the enumeration costs ten times as much
 
 
-class Otherwise(StrEnum):
+class InfeasibleAction(StrEnum):
     """What a policy does when no candidate is feasible."""
 
     QUEUE = "queue"
@@ -91,14 +91,14 @@ class OutputMoments:
 
 
 @value(frozen=True, slots=True)
-class Request:
+class RoutingRequest:
     """What the decision needs to know of a request.
 
     `prompt_tokens` is the calibrated estimate, `prompt_tokens_bound` an upper bound.
     `max_tokens` is what the client allows per choice (`None`: the model's limit).
     """
 
-    kind: Kind
+    kind: RequestKind
     model: str
     prompt_tokens: int
     prompt_tokens_bound: int
@@ -109,10 +109,10 @@ class Request:
     residency: Residency = Residency.ANY
     sticky_target: str | None = None
     salted: bool = False  # the tenant's prefix cache is isolated: the target must accept a salt
-    extent: Extent | None = None  # of kinds that have no conversation
+    extent: RequestUnits | None = None  # of kinds that have no conversation
     preferred: Preference | None = None  # after the session's own target
     barred: Mapping[str, Rejection] | None = field(default=None, hash=False)  # by candidate
-    beginning: Beginning = Beginning()  # where an own engine may have it in its prefix cache
+    beginning: PromptPrefix = PromptPrefix()  # where an own engine may have it in its prefix cache
 
 
 @value(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class EngineState:
     once: a state is made when the engine's cells change, and looked at for every request.
     """
 
-    health: Health
+    health: TargetHealth
     step: StepModel | None
     running: int
     waiting: int
@@ -225,7 +225,7 @@ class ApiState:
     the circuit closes, or the limits have room for this request.
     """
 
-    health: Health = Health.HEALTHY
+    health: TargetHealth = TargetHealth.HEALTHY
     ttft_median_ms: float | None = None
     ttft_sigma: float = 0.35
     tpot_median_ms: float | None = None
@@ -260,7 +260,7 @@ class Candidate:
     name: str
     pool: str | None
     features: frozenset[Feature]
-    kinds: frozenset[Kind]
+    kinds: frozenset[RequestKind]
     context_tokens: int
     internal: bool
     expected_pusd: int | None
@@ -289,7 +289,7 @@ class Policy:
     kv_headroom_floor: float | None = 0.10
     penalty_pusd: int = 0
     max_cost_pusd: int | None = None
-    otherwise: Otherwise = Otherwise.REJECT
+    otherwise: InfeasibleAction = InfeasibleAction.REJECT
     residency: Residency = Residency.ANY
 
 
@@ -327,7 +327,7 @@ class Decision(NamedTuple):
     order: tuple[Verdict, ...]
     verdicts: tuple[Verdict, ...]
     reason: Reason
-    otherwise: Otherwise
+    otherwise: InfeasibleAction
 
     @property
     def chosen(self) -> Verdict | None:

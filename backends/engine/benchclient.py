@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from backends.base import Call, Deadlines
-from backends.engine.benchfigures import Sample
-from backends.engine.benchload import Ask, Loop, Prompts, words
+from backends.engine.benchfigures import RequestSample
+from backends.engine.benchload import BenchPrompts, BenchRequest, LoadProfile, words
 from backends.errors import BackendError
 from backends.openai import OpenAIBackend
 
@@ -27,7 +27,7 @@ _COUNTS = ("prompt_tokens", "completion_tokens")
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class BenchTarget:
     """What is asked, and in which dialect: chat, else plain completions."""
 
     model: str
@@ -39,19 +39,19 @@ class Target:
 class BenchClient:
     """Of one engine or API; times are of the running loop's clock."""
 
-    def __init__(self, backend: OpenAIBackend, target: Target) -> None:
+    def __init__(self, backend: OpenAIBackend, target: BenchTarget) -> None:
         self._backend = backend
         self._target = target
 
-    async def calibrate(self, shared: int, rng: random.Random) -> Prompts:
+    async def calibrate(self, shared: int, rng: random.Random) -> BenchPrompts:
         """Two prompts tell how many tokens a word is; they also warm the engine up."""
         usual, shorter = CALIBRATION_WORDS
         short = await self._counted(usual[0], rng)
         try:
-            return Prompts.measured(shared, rng, short, await self._counted(usual[1], rng))
+            return BenchPrompts.measured(shared, rng, short, await self._counted(usual[1], rng))
         except BackendError:
             pair = [await self._counted(count, rng) for count in shorter]
-            return Prompts.measured(shared, rng, *pair)
+            return BenchPrompts.measured(shared, rng, *pair)
 
     async def _counted(self, count: int, rng: random.Random) -> tuple[int, int]:
         """Words, and their tokens."""
@@ -63,8 +63,11 @@ class BenchClient:
         return count, one.input_tokens
 
     async def run(
-        self, loop: Loop, prompts: Prompts, done: Callable[[Sample], None] = lambda _: None
-    ) -> list[Sample]:
+        self,
+        loop: LoadProfile,
+        prompts: BenchPrompts,
+        done: Callable[[RequestSample], None] = lambda _: None,
+    ) -> list[RequestSample]:
         """Every request of a loop, in the order in which they were sent."""
         began = time.monotonic()
         if loop.at_once:
@@ -74,9 +77,13 @@ class BenchClient:
         return sorted(found, key=lambda one: one.start_s)
 
     async def _closed(
-        self, loop: Loop, prompts: Prompts, began: float, done: Callable[[Sample], None]
-    ) -> list[Sample]:
-        asks, found = iter(loop.asks), list[Sample]()
+        self,
+        loop: LoadProfile,
+        prompts: BenchPrompts,
+        began: float,
+        done: Callable[[RequestSample], None],
+    ) -> list[RequestSample]:
+        asks, found = iter(loop.asks), list[RequestSample]()
         streams = loop.at_once or 1
 
         async def one(place: int) -> None:
@@ -91,11 +98,15 @@ class BenchClient:
         return found
 
     async def _open(
-        self, loop: Loop, prompts: Prompts, began: float, done: Callable[[Sample], None]
-    ) -> list[Sample]:
-        found: list[Sample] = []
+        self,
+        loop: LoadProfile,
+        prompts: BenchPrompts,
+        began: float,
+        done: Callable[[RequestSample], None],
+    ) -> list[RequestSample]:
+        found: list[RequestSample] = []
 
-        async def one(ask: Ask, text: str) -> None:
+        async def one(ask: BenchRequest, text: str) -> None:
             found.append(await self.ask(text, ask.output, began=began))
             done(found[-1])
 
@@ -106,7 +117,7 @@ class BenchClient:
                 group.create_task(one(ask, text))
         return found
 
-    async def ask(self, prompt: str, tokens: int, *, began: float) -> Sample:
+    async def ask(self, prompt: str, tokens: int, *, began: float) -> RequestSample:
         """One stream; a failure is a sample, too, with its reason."""
         call = self._call(prompt, tokens)
         reader = _Reader(_HEAD_BYTES + tokens * _TOKEN_BYTES)
@@ -131,7 +142,7 @@ class BenchClient:
             error = "no token came"
         if error is None and not usage:  # an engine that died has closed its stream, too
             error = "the stream carried no usage: it was cut short, or tokens cannot be counted"
-        return Sample(
+        return RequestSample(
             start_s=sent - began,
             input_tokens=_count(usage.get("prompt_tokens")) or 0,
             output_tokens=_count(usage.get("completion_tokens")) or reader.events,

@@ -26,7 +26,7 @@ _TAIL = 0.025
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class RequestSample:
     """One request; seconds from the start of its run. `gaps_s` are between events of the stream."""
 
     start_s: float
@@ -48,14 +48,14 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
+class BenchSlo:
     """What a request must keep to count as good; `None` asks nothing."""
 
     ttft_s: float | None = None
     tpot_s: float | None = None
     e2e_s: float | None = None
 
-    def kept(self, one: Sample) -> bool:
+    def kept(self, one: RequestSample) -> bool:
         pairs = (
             (one.ttft_s, self.ttft_s), (one.tpot_s, self.tpot_s), (one.e2e_s, self.e2e_s),
         )  # fmt: skip
@@ -71,7 +71,7 @@ class Percentile:
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
+class BenchRates:
     """Per second; `seconds` is what they were taken over."""
 
     seconds: float
@@ -81,13 +81,13 @@ class Rates:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class RunSummary:
     """One run of a benchmark, summed up."""
 
     requests: int
     failed: int
-    whole: Rates
-    steady: Rates | None
+    whole: BenchRates
+    steady: BenchRates | None
     in_flight: float
     ttft: tuple[Percentile, ...]
     itl: tuple[Percentile, ...]
@@ -97,12 +97,12 @@ class Point:
     good_requests_per_s: float
 
     @property
-    def rates(self) -> Rates:
+    def rates(self) -> BenchRates:
         """What cost and saturation are judged by."""
         return self.steady or self.whole
 
 
-def point(samples: Sequence[Sample], promise: Promise) -> Point | None:
+def point(samples: Sequence[RequestSample], promise: BenchSlo) -> RunSummary | None:
     """`None` when nothing was answered."""
     done = [one for one in samples if one.error is None]
     if not done:
@@ -111,7 +111,7 @@ def point(samples: Sequence[Sample], promise: Promise) -> Point | None:
     seconds = max(end - start, 1e-9)
     good = sum(promise.kept(one) for one in done)
     streamed = [one for one in done if one.output_tokens > 1]
-    return Point(
+    return RunSummary(
         requests=len(samples),
         failed=len(samples) - len(done),
         whole=_rates(done, start, end),
@@ -168,7 +168,7 @@ def sorted_columns(pairs: Sequence[tuple[float, int]], owners: int) -> list[list
     return [sorted(column) for column in columns]
 
 
-def saturation(points: Sequence[tuple[float, Point]], *, offered: bool) -> float | None:
+def saturation(points: Sequence[tuple[float, RunSummary]], *, offered: bool) -> float | None:
     """The load at which an engine has no more to give; `None` when it was never reached.
 
     Of an open loop (`offered`: loads are requests per second) the highest rate that is served, once
@@ -191,23 +191,23 @@ def cost_pusd_per_million(usd_per_hour: Decimal, tokens_per_s: float) -> int | N
     return int((usd_per_hour * PUSD * 10**6 / hourly).to_integral_value(ROUND_HALF_EVEN))
 
 
-def _steady(done: Sequence[Sample]) -> Rates | None:
+def _steady(done: Sequence[RequestSample]) -> BenchRates | None:
     """`None` where filling and draining are more than half of the run."""
     start, end = min(one.end_s for one in done), max(one.start_s for one in done)
     whole = max(one.end_s for one in done) - min(one.start_s for one in done)
     return _rates(done, start, end) if end - start > whole / 2 else None
 
 
-def _rates(done: Sequence[Sample], start: float, end: float) -> Rates:
+def _rates(done: Sequence[RequestSample], start: float, end: float) -> BenchRates:
     """A prompt counts when its first token comes, output as evenly as it came."""
     seconds = max(end - start, 1e-9)
     prompts = sum(one.input_tokens for one in done if start <= one.start_s + one.ttft_s <= end)
     output = sum(_within(one, start, end) for one in done)
     ended = sum(start < one.end_s <= end for one in done)
-    return Rates(seconds, ended / seconds, prompts / seconds, output / seconds)
+    return BenchRates(seconds, ended / seconds, prompts / seconds, output / seconds)
 
 
-def _within(one: Sample, start: float, end: float) -> float:
+def _within(one: RequestSample, start: float, end: float) -> float:
     first = one.start_s + one.ttft_s
     shared = min(one.end_s, end) - max(first, start)
     if one.end_s <= first:

@@ -8,7 +8,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from backends.simulator.measurements import Measured
+from backends.simulator.measurements import MeasuredRequest
 
 WORDS = (
     *("load", "queue", "token", "cache", "model", "price", "stream", "answer", "router", "engine"),
@@ -18,7 +18,7 @@ WORDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class PromptShape:
     """Tokens of each request; the first `shared` of a prompt are the same in all of them."""
 
     prompt: int
@@ -27,7 +27,7 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class BenchRequest:
     """`at_s` from the start of the run; a closed loop sends in order as soon as it may."""
 
     at_s: float
@@ -36,14 +36,14 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
+class LoadProfile:
     """One run: `rate` in requests per second, or so many `at_once`, or as recorded.
 
     The streams of a closed loop begin within `spread_s`: begun together they march in step, and
     every prompt waits for all others.
     """
 
-    asks: tuple[Ask, ...]
+    asks: tuple[BenchRequest, ...]
     rate: float | None = None
     at_once: int | None = None
     spread_s: float = 0.0
@@ -56,37 +56,37 @@ class Loop:
         return f"{self.at_once} at once" if self.at_once else "recorded"
 
 
-def poisson(rate: float, count: int, shape: Shape, rng: random.Random) -> Loop:
+def poisson(rate: float, count: int, shape: PromptShape, rng: random.Random) -> LoadProfile:
     """Independent arrivals at a mean rate."""
     at_s, asks = 0.0, []
     for _ in range(count):
-        asks.append(Ask(at_s, shape.prompt, shape.output))
+        asks.append(BenchRequest(at_s, shape.prompt, shape.output))
         at_s += rng.expovariate(rate)
-    return Loop(tuple(asks), rate=rate)
+    return LoadProfile(tuple(asks), rate=rate)
 
 
-def even(rate: float, count: int, shape: Shape) -> Loop:
+def even(rate: float, count: int, shape: PromptShape) -> LoadProfile:
     """Arrivals at one distance from each other."""
-    asks = (Ask(number / rate, shape.prompt, shape.output) for number in range(count))
-    return Loop(tuple(asks), rate=rate)
+    asks = (BenchRequest(number / rate, shape.prompt, shape.output) for number in range(count))
+    return LoadProfile(tuple(asks), rate=rate)
 
 
-def closed(at_once: int, count: int, shape: Shape, *, spread_s: float = 0.0) -> Loop:
-    asks = (Ask(0.0, shape.prompt, shape.output),) * count
-    return Loop(asks, at_once=at_once, spread_s=spread_s)
+def closed(at_once: int, count: int, shape: PromptShape, *, spread_s: float = 0.0) -> LoadProfile:
+    asks = (BenchRequest(0.0, shape.prompt, shape.output),) * count
+    return LoadProfile(asks, at_once=at_once, spread_s=spread_s)
 
 
-def recorded(requests: Sequence[Measured], *, speed: float = 1.0) -> Loop:
+def recorded(requests: Sequence[MeasuredRequest], *, speed: float = 1.0) -> LoadProfile:
     """Arrivals and lengths of a file; `speed` 2 brings them twice as fast."""
     start_s = min(one.start_s for one in requests)
     asks = [
-        Ask((one.start_s - start_s) / speed, one.prompt_tokens, one.output_tokens)
+        BenchRequest((one.start_s - start_s) / speed, one.prompt_tokens, one.output_tokens)
         for one in requests
     ]
-    return Loop(tuple(sorted(asks, key=lambda one: one.at_s)))
+    return LoadProfile(tuple(sorted(asks, key=lambda one: one.at_s)))
 
 
-class Prompts:
+class BenchPrompts:
     """Texts of a wanted number of tokens, by what two texts of known length were counted as."""
 
     def __init__(self, shared: int, rng: random.Random, *, per_word: float, around: float) -> None:
@@ -99,7 +99,7 @@ class Prompts:
     @classmethod
     def measured(
         cls, shared: int, rng: random.Random, short: tuple[int, int], long: tuple[int, int]
-    ) -> "Prompts":
+    ) -> "BenchPrompts":
         """From two (words, tokens) that an engine reported."""
         words = long[0] - short[0]
         per_word = max((long[1] - short[1]) / words, 0.1)

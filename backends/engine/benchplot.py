@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from html import escape
 
-from backends.engine.benchreport import Bench
+from backends.engine.benchreport import BenchReport
 
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 720, 260, 70, 40, 34
 COLOURS = ("#1f6feb", "#d1242f", "#1a7f37")
 
 
-def svg(bench: Bench) -> str:
+def svg(bench: BenchReport) -> str:
     """Three panels, one under the other; points of runs that gave figures."""
     found = [
         (float(run.loop.rate or run.loop.at_once or place), run.point)

@@ -11,33 +11,33 @@ from typing import Any
 
 from backends.engine.benchfigures import (
     METHOD,
+    BenchSlo,
     Percentile,
-    Point,
-    Promise,
-    Sample,
+    RequestSample,
+    RunSummary,
     cost_pusd_per_million,
     point,
     saturation,
 )
-from backends.engine.benchload import Loop
+from backends.engine.benchload import LoadProfile
 
 FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    loop: Loop
-    samples: tuple[Sample, ...]
-    point: Point | None
+class BenchRun:
+    loop: LoadProfile
+    samples: tuple[RequestSample, ...]
+    point: RunSummary | None
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class BenchReport:
     """All runs of one target; `about` is shown and kept as it is."""
 
     about: Mapping[str, Any]
-    promise: Promise
-    runs: tuple[Run, ...]
+    promise: BenchSlo
+    runs: tuple[BenchRun, ...]
     usd_per_hour: Decimal | None = None
 
     @property
@@ -57,12 +57,12 @@ class Bench:
         return saturation(loads, offered=self.offered)
 
     @property
-    def best(self) -> Run | None:
+    def best(self) -> BenchRun | None:
         """The run with the most good requests per second."""
         made = [run for run in self.runs if run.point is not None]
         return max(made, key=_good, default=None)
 
-    def costs(self, run: Run) -> tuple[int, int] | None:
+    def costs(self, run: BenchRun) -> tuple[int, int] | None:
         """Pico-USD per million tokens: input + output, and output only."""
         if self.usd_per_hour is None or run.point is None:
             return None
@@ -72,11 +72,11 @@ class Bench:
         return None if both is None or output is None else (both, output)
 
 
-def run_of(loop: Loop, samples: Sequence[Sample], promise: Promise) -> Run:
-    return Run(loop, tuple(samples), point(samples, promise))
+def run_of(loop: LoadProfile, samples: Sequence[RequestSample], promise: BenchSlo) -> BenchRun:
+    return BenchRun(loop, tuple(samples), point(samples, promise))
 
 
-def document(bench: Bench) -> dict[str, Any]:
+def document(bench: BenchReport) -> dict[str, Any]:
     """Seconds and tokens; money in pico-USD."""
     return {
         "breakeven_bench": FORMAT,
@@ -92,7 +92,7 @@ def document(bench: Bench) -> dict[str, Any]:
     }
 
 
-def _run(bench: Bench, run: Run) -> dict[str, Any]:
+def _run(bench: BenchReport, run: BenchRun) -> dict[str, Any]:
     made: dict[str, Any] = {"name": run.loop.name, "rate": run.loop.rate,
                             "at_once": run.loop.at_once}  # fmt: skip
     if run.point is not None:
@@ -113,7 +113,7 @@ def _run(bench: Bench, run: Run) -> dict[str, Any]:
     return made
 
 
-def _figures(made: Point) -> dict[str, Any]:
+def _figures(made: RunSummary) -> dict[str, Any]:
     found: dict[str, Any] = {
         "requests": made.requests,
         "failed": made.failed,
@@ -132,5 +132,5 @@ def _figures(made: Point) -> dict[str, Any]:
     return found
 
 
-def _good(run: Run) -> float:
+def _good(run: BenchRun) -> float:
     return 0.0 if run.point is None else run.point.good_requests_per_s

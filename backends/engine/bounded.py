@@ -23,7 +23,7 @@ class NobodyThere(NoPage):
     """Nothing answered at all: the address is wrong, or what was there has gone."""
 
 
-class Page(NamedTuple):
+class FetchedPage(NamedTuple):
     status: int
     location: str | None
     body: bytes
@@ -48,7 +48,7 @@ async def fetched(
     headers: Mapping[str, str] | None = None,
     limit_bytes: int = PAGE_BYTES,
     seconds: float | None = PAGE_S,
-) -> Page:
+) -> FetchedPage:
     """GET, or POST where there is a body; redirects are not followed.
 
     Raises `NoPage`, of which `NobodyThere` where no connection was had.
@@ -75,10 +75,10 @@ async def fetched(
         ) from error
     except httpx.HTTPError as error:
         raise NoPage(f"{type(error).__name__}: {error}".removesuffix(": ")) from error
-    return Page(answer.status_code, answer.headers.get("location"), b"".join(parts))
+    return FetchedPage(answer.status_code, answer.headers.get("location"), b"".join(parts))
 
 
-def models_of(page: Page) -> list[str]:
+def models_of(page: FetchedPage) -> list[str]:
     """The names in a list of models. Raises `NoPage`."""
     document = page.decoded()
     if page.status != 200:

@@ -28,7 +28,7 @@ class PriceRange:
 
 
 @dataclass(frozen=True, slots=True)
-class Gpu:
+class GpuSpec:
     name: str
     vendor: Literal["NVIDIA", "AMD"]
     memory_gib: int
@@ -82,7 +82,7 @@ class UnknownGpu(LookupError):
     """No such name in the catalogue."""
 
 
-def find(name: str) -> Gpu:
+def find(name: str) -> GpuSpec:
     """By name, whatever the case, blanks and dashes, or as a driver writes it out.
 
     `NVIDIA H100 80GB HBM3` holds all words of `H100`; of several the one with most words counts.
@@ -119,64 +119,166 @@ _AMPERE_FLOPS: dict[Number, float] = {"bf16": 312e12, "fp16": 312e12, "int8": 62
 _AZURE = "Azure list price, pay-as-you-go, as recorded with arXiv:2606.11690"
 _AZURE_SEEN = date(2026, 6, 1)
 
-GPUS: tuple[Gpu, ...] = (
-    Gpu("A100-40GB", "NVIDIA", 40, 1.555e12, _AMPERE_FLOPS, "NVLink 3", 600e9, _A100, nvlink=True),
-    Gpu(
-        "A100-80GB", "NVIDIA", 80, 2.039e12, _AMPERE_FLOPS, "NVLink 3", 600e9, _A100, nvlink=True,
+GPUS: tuple[GpuSpec, ...] = (
+    GpuSpec(
+        "A100-40GB", "NVIDIA", 40, 1.555e12, _AMPERE_FLOPS, "NVLink 3", 600e9, _A100, nvlink=True
+    ),
+    GpuSpec(
+        "A100-80GB",
+        "NVIDIA",
+        80,
+        2.039e12,
+        _AMPERE_FLOPS,
+        "NVLink 3",
+        600e9,
+        _A100,
+        nvlink=True,
         price=PriceRange(Decimal("3.67"), Decimal("3.67"), _AZURE, _AZURE_SEEN),
     ),
-    Gpu(
-        "A100-80GB-PCIe", "NVIDIA", 80, 1.935e12, _AMPERE_FLOPS, "PCIe 4 x16", 64e9, _A100,
+    GpuSpec(
+        "A100-80GB-PCIe",
+        "NVIDIA",
+        80,
+        1.935e12,
+        _AMPERE_FLOPS,
+        "PCIe 4 x16",
+        64e9,
+        _A100,
     ),
-    Gpu(
-        "H100", "NVIDIA", 80, 3.35e12, _hopper(989.5e12, 1979e12), "NVLink 4", 900e9, _H100,
-        _SPARSE, nvlink=True,
+    GpuSpec(
+        "H100",
+        "NVIDIA",
+        80,
+        3.35e12,
+        _hopper(989.5e12, 1979e12),
+        "NVLink 4",
+        900e9,
+        _H100,
+        _SPARSE,
+        nvlink=True,
         price=PriceRange(Decimal("6.98"), Decimal("6.98"), _AZURE, _AZURE_SEEN),
     ),
-    Gpu(
-        "H100-PCIe", "NVIDIA", 80, 2.0e12, _hopper(756e12, 1513e12), "PCIe 5 x16", 128e9, _H100,
+    GpuSpec(
+        "H100-PCIe",
+        "NVIDIA",
+        80,
+        2.0e12,
+        _hopper(756e12, 1513e12),
+        "PCIe 5 x16",
+        128e9,
+        _H100,
         _SPARSE,
     ),
-    Gpu(
-        "H100-NVL", "NVIDIA", 94, 3.9e12, _hopper(835.5e12, 1670.5e12), "NVLink 4 bridge", 600e9,
-        _H100, _SPARSE, nvlink=True,
+    GpuSpec(
+        "H100-NVL",
+        "NVIDIA",
+        94,
+        3.9e12,
+        _hopper(835.5e12, 1670.5e12),
+        "NVLink 4 bridge",
+        600e9,
+        _H100,
+        _SPARSE,
+        nvlink=True,
     ),
-    Gpu(
-        "H200", "NVIDIA", 141, 4.8e12, _hopper(989.5e12, 1979e12), "NVLink 4", 900e9,
-        "NVIDIA H200 Tensor Core GPU data sheet, 2024", _SPARSE, nvlink=True,
-        measured_bandwidth_bytes_s=4.3e12, measured_flops={"bf16": 790e12, "fp16": 790e12},
+    GpuSpec(
+        "H200",
+        "NVIDIA",
+        141,
+        4.8e12,
+        _hopper(989.5e12, 1979e12),
+        "NVLink 4",
+        900e9,
+        "NVIDIA H200 Tensor Core GPU data sheet, 2024",
+        _SPARSE,
+        nvlink=True,
+        measured_bandwidth_bytes_s=4.3e12,
+        measured_flops={"bf16": 790e12, "fp16": 790e12},
         measured_source="copy and matrix product on one H200, torch 2.11, 2026-11-20",
     ),
-    Gpu(
-        "B200", "NVIDIA", 180, 8.0e12, _hopper(2.25e15, 4.5e15), "NVLink 5", 1.8e12,
-        "NVIDIA DGX B200 data sheet, 2024 (an eighth)", _SPARSE, nvlink=True,
+    GpuSpec(
+        "B200",
+        "NVIDIA",
+        180,
+        8.0e12,
+        _hopper(2.25e15, 4.5e15),
+        "NVLink 5",
+        1.8e12,
+        "NVIDIA DGX B200 data sheet, 2024 (an eighth)",
+        _SPARSE,
+        nvlink=True,
     ),
-    Gpu(
-        "L40S", "NVIDIA", 48, 864e9, _hopper(362.05e12, 733e12), "PCIe 4 x16", 64e9,
-        "NVIDIA L40S data sheet, 2023", inline_ecc=True,
+    GpuSpec(
+        "L40S",
+        "NVIDIA",
+        48,
+        864e9,
+        _hopper(362.05e12, 733e12),
+        "PCIe 4 x16",
+        64e9,
+        "NVIDIA L40S data sheet, 2023",
+        inline_ecc=True,
     ),
-    Gpu(
-        "L4", "NVIDIA", 24, 300e9, _hopper(121e12, 242.5e12), "PCIe 4 x16", 64e9,
-        "NVIDIA L4 data sheet, 2023", _SPARSE, inline_ecc=True,
+    GpuSpec(
+        "L4",
+        "NVIDIA",
+        24,
+        300e9,
+        _hopper(121e12, 242.5e12),
+        "PCIe 4 x16",
+        64e9,
+        "NVIDIA L4 data sheet, 2023",
+        _SPARSE,
+        inline_ecc=True,
     ),
-    Gpu(
-        "A10G", "NVIDIA", 24, 600e9, {"bf16": 70e12, "fp16": 70e12, "int8": 140e12},
-        "PCIe 4 x16", 64e9, "NVIDIA A10G data sheet for AWS, 2022-02", inline_ecc=True,
+    GpuSpec(
+        "A10G",
+        "NVIDIA",
+        24,
+        600e9,
+        {"bf16": 70e12, "fp16": 70e12, "int8": 140e12},
+        "PCIe 4 x16",
+        64e9,
+        "NVIDIA A10G data sheet for AWS, 2022-02",
+        inline_ecc=True,
         price=PriceRange(
-            Decimal("1.006"), Decimal("1.006"),
-            "AWS g5.xlarge, Linux, on demand, us-east-1", date(2026, 6, 17),
+            Decimal("1.006"),
+            Decimal("1.006"),
+            "AWS g5.xlarge, Linux, on demand, us-east-1",
+            date(2026, 6, 17),
         ),
     ),
-    Gpu(
-        "T4", "NVIDIA", 16, 320e9, {"fp16": 65e12, "int8": 130e12}, "PCIe 3 x16", 32e9,
-        "NVIDIA T4 data sheet, 2019", inline_ecc=True,
+    GpuSpec(
+        "T4",
+        "NVIDIA",
+        16,
+        320e9,
+        {"fp16": 65e12, "int8": 130e12},
+        "PCIe 3 x16",
+        32e9,
+        "NVIDIA T4 data sheet, 2019",
+        inline_ecc=True,
     ),
-    Gpu(
-        "RTX-4090", "NVIDIA", 24, 1.008e12, _hopper(165.2e12, 330.3e12), "PCIe 4 x16", 64e9,
-        "NVIDIA Ada GPU architecture whitepaper 2.01, 2022", "FP32 accumulation",
+    GpuSpec(
+        "RTX-4090",
+        "NVIDIA",
+        24,
+        1.008e12,
+        _hopper(165.2e12, 330.3e12),
+        "PCIe 4 x16",
+        64e9,
+        "NVIDIA Ada GPU architecture whitepaper 2.01, 2022",
+        "FP32 accumulation",
     ),
-    Gpu(
-        "MI300X", "AMD", 192, 5.3e12, _hopper(1307.4e12, 2614.9e12), "Infinity Fabric", 896e9,
-        "AMD Instinct MI300X data sheet, 2023-12", nvlink=True,
+    GpuSpec(
+        "MI300X",
+        "AMD",
+        192,
+        5.3e12,
+        _hopper(1307.4e12, 2614.9e12),
+        "Infinity Fabric",
+        896e9,
+        "AMD Instinct MI300X data sheet, 2023-12",
+        nvlink=True,
     ),
-)  # fmt: skip
+)

@@ -9,20 +9,20 @@ were avoided (`bench_unseen`, bursts at the engine's capacity, 2026-11-23).
 
 from math import floor
 
-from backends.stepmodel import StepModel
+from backends.stepmodel import FittedStepModel
 
 GRAIN = 64  # tokens
 LEAST = 64  # vLLM needs one for each sequence as well; below it a step reads next to nothing
 SEQUENCE_TOKENS = 1_000  # held by each of those that fill half of the cache
 
 
-def full_step_s(step: StepModel, budget_tokens: int) -> float:
+def full_step_s(step: FittedStepModel, budget_tokens: int) -> float:
     """A step that is full of prompts beside one sequence with next to no context: the shortest."""
     return step.step_s(sequences=1, context_tokens=0, prefill_tokens=budget_tokens)
 
 
 def prefill_budget(
-    step: StepModel, *, tpot_s: float, kv_tokens: int, max_sequences: int
+    step: FittedStepModel, *, tpot_s: float, kv_tokens: int, max_sequences: int
 ) -> int | None:
     """The most tokens that fit into the promised time beside a cache that is half full.
 

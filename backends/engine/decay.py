@@ -22,7 +22,7 @@ _Load = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class DecayReading:
     """Of one life of an engine: `at_s` in order; totals since its start."""
 
     at_s: float
@@ -32,7 +32,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class DecayEstimate:
     """`ratio` of now to the first hours at like load, by so many `moments` of now."""
 
     ratio: float
@@ -43,7 +43,9 @@ class Pace:
         return self.ratio <= 1.0 - share and self.agreeing >= AGREEING
 
 
-def pace(first: Sequence[Reading], now: Sequence[Reading], share: float) -> Pace | None:
+def pace(
+    first: Sequence[DecayReading], now: Sequence[DecayReading], share: float
+) -> DecayEstimate | None:
     """`share`: the loss that would matter. `None`: too little of like load was seen."""
     then, lately = _rates(first), _rates(now)
     found = [
@@ -56,10 +58,10 @@ def pace(first: Sequence[Reading], now: Sequence[Reading], share: float) -> Pace
         return None
     ratio = math.exp(sum(math.log(one) * count for one, count in found) / moments)
     agreeing = sum(count for one, count in found if one <= 1.0 - share / 2) / moments
-    return Pace(ratio, moments, agreeing)
+    return DecayEstimate(ratio, moments, agreeing)
 
 
-def _rates(readings: Sequence[Reading]) -> Mapping[_Load, list[float]]:
+def _rates(readings: Sequence[DecayReading]) -> Mapping[_Load, list[float]]:
     """Output tokens a second, by load; where nothing was written there was no decoding."""
     found: defaultdict[_Load, list[float]] = defaultdict(list)
     for before, after in pairwise(readings):

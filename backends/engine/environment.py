@@ -34,7 +34,7 @@ _YIELD = "import functools, os, time; os.sched_yield = functools.partial(time.sl
 
 
 @dataclass(frozen=True, slots=True)
-class Stamp:
+class EnvironmentStamp:
     lock_sha256: str
     flavour: Flavour
     version: str
@@ -55,16 +55,16 @@ class Environment:
             return folder
         raise FileNotFoundError(f"{self.directory} is not a virtual environment")
 
-    def stamp(self) -> Stamp | None:
+    def stamp(self) -> EnvironmentStamp | None:
         """What is installed; `None` when nothing whole is."""
         try:
             document = json.loads((self.directory / _STAMP).read_text(encoding="utf-8"))
-            stamp = Stamp(**document)
+            stamp = EnvironmentStamp(**document)
         except (OSError, ValueError, TypeError):
             return None
         return stamp if self.python.exists() else None
 
-    def write_stamp(self, stamp: Stamp) -> None:
+    def write_stamp(self, stamp: EnvironmentStamp) -> None:
         (self.directory / _STAMP).write_text(json.dumps(asdict(stamp)), encoding="utf-8")
 
 

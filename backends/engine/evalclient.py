@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import httpx
 
 from backends.engine.bounded import NoPage, fetched, models_of
-from backends.engine.evalfigures import Told
+from backends.engine.evalfigures import TokenLogprob
 
 LIKELIEST = 20
 ATTEMPTS = 2
@@ -27,16 +27,16 @@ class NoAnswer(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ModelAnswer:
     """`ids` (prompt's, answer's) where the engine names tokens by id."""
 
     text: str
-    told: tuple[Told, ...] = ()
+    told: tuple[TokenLogprob, ...] = ()
     ids: tuple[tuple[int, ...], tuple[int, ...]] | None = None
 
 
 @dataclass
-class Side:
+class EvalModel:
     """A model at an address; `plain` once it has refused what OpenAI's dialect does not have."""
 
     client: httpx.AsyncClient
@@ -46,7 +46,7 @@ class Side:
     headers: Mapping[str, str] = field(default_factory=dict)
     plain: int = 0
 
-    async def answer(self, messages: Sequence[Mapping[str, Any]]) -> Answer:
+    async def answer(self, messages: Sequence[Mapping[str, Any]]) -> ModelAnswer:
         """Greedy. Raises `NoAnswer`."""
         body: dict[str, Any] = {
             "model": self.model, "messages": list(messages), "temperature": 0,
@@ -67,7 +67,9 @@ class Side:
                 break
         raise NoAnswer(f"{self.base_url} said {status}: {str(document)[:300]}")
 
-    async def told(self, ids: tuple[Sequence[int], Sequence[int]]) -> tuple[Told, ...] | None:
+    async def told(
+        self, ids: tuple[Sequence[int], Sequence[int]]
+    ) -> tuple[TokenLogprob, ...] | None:
         """Of each token of the answer, after the prompt; `None` where it cannot say."""
         prompt, answer = ids
         body = {
@@ -80,7 +82,7 @@ class Side:
         if status != 200:
             raise NoAnswer(f"{self.base_url} said {status}: {str(document)[:300]}")
 
-        def read() -> tuple[Told, ...] | None:
+        def read() -> tuple[TokenLogprob, ...] | None:
             found = document["choices"][0].get("prompt_logprobs")
             return None if not found else told_of(found[len(prompt) :], answer)
 
@@ -126,27 +128,27 @@ async def only_model(client: httpx.AsyncClient, base_url: str, headers: Mapping[
     return names[0]
 
 
-def answer_of(document: Mapping[str, Any]) -> Answer:
+def answer_of(document: Mapping[str, Any]) -> ModelAnswer:
     choice = document["choices"][0]
     text = str((choice.get("message") or {}).get("content") or "")
     listed = (choice.get("logprobs") or {}).get("content") or ()
     told = tuple(
-        Told(
+        TokenLogprob(
             str(one["token"]), float(one["logprob"]),
             {str(other["token"]): float(other["logprob"]) for other in one["top_logprobs"]},
         )
         for one in listed
     )  # fmt: skip
     if not listed:
-        told = tuple(Told(word, math.nan, {}) for word in text.split())
+        told = tuple(TokenLogprob(word, math.nan, {}) for word in text.split())
     prompt, answer = document.get("prompt_token_ids"), choice.get("token_ids")
     ids = (tuple(prompt), tuple(answer)) if prompt and answer else None
-    return Answer(text, told, ids)
+    return ModelAnswer(text, told, ids)
 
 
 def told_of(
     listed: Sequence[Mapping[str, Mapping[str, Any]]], answer: Sequence[int]
-) -> tuple[Told, ...]:
+) -> tuple[TokenLogprob, ...]:
     """From vLLM's lists: the likeliest tokens by id and, wherever it ranks, the text's own."""
     found = []
     for one, token in zip(listed, answer, strict=True):
@@ -154,5 +156,5 @@ def told_of(
         top = {
             key: float(other["logprob"]) for key, other in one.items() if other["rank"] <= LIKELIEST
         }
-        found.append(Told(str(token), float(own["logprob"]), top))
+        found.append(TokenLogprob(str(token), float(own["logprob"]), top))
     return tuple(found)

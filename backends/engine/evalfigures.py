@@ -27,7 +27,7 @@ _RULE_OF_THREE = 3.0  # none seen in n: at most 3/n, with 95 % confidence
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class TokenLogprob:
     """What a model says at one token of a text: of that token, and of its likeliest ones.
 
     Natural logarithms of probabilities, by token.
@@ -43,7 +43,7 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class PromptComparison:
     """One prompt compared. `differ` of `tokens` have another first choice.
 
     `surprise`: the text's negative log-likelihood in nats, of the baseline and of the candidate;
@@ -59,29 +59,29 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class EvalFigure:
     value: float
     low: float
     high: float
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class EvaluationFigures:
     """`disagreement`, `perplexity` (rise), `score` (loss) are shares; `kl` is in nats a token."""
 
     items: int
     tokens: int
     same: float
-    disagreement: Figure
+    disagreement: EvalFigure
     perplexities: tuple[float, float] | None = None
-    perplexity: Figure | None = None
-    kl: Figure | None = None
+    perplexity: EvalFigure | None = None
+    kl: EvalFigure | None = None
     scores: tuple[float, float] | None = None
-    score: Figure | None = None
+    score: EvalFigure | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class EvalConclusion:
     """`reasons`: what fails or is open, in words."""
 
     state: State
@@ -89,12 +89,12 @@ class Verdict:
     reasons: tuple[str, ...] = ()
 
 
-def forced(baseline: Sequence[Told], candidate: Sequence[Told]) -> Item:
+def forced(baseline: Sequence[TokenLogprob], candidate: Sequence[TokenLogprob]) -> PromptComparison:
     """Both on the same text. Raises `ValueError` when the texts differ: other tokenizers."""
     if [one.token for one in baseline] != [one.token for one in candidate]:
         raise ValueError("baseline and candidate cut the text into other tokens")
     pairs = list(zip(baseline, candidate, strict=True))
-    return Item(
+    return PromptComparison(
         tokens=len(pairs),
         differ=sum(one.first != other.first for one, other in pairs),
         surprise=(-sum(one.logprob for one in baseline), -sum(one.logprob for one in candidate)),
@@ -102,7 +102,7 @@ def forced(baseline: Sequence[Told], candidate: Sequence[Told]) -> Item:
     )
 
 
-def freely(baseline: Sequence[Told], candidate: Sequence[Told]) -> Item:
+def freely(baseline: Sequence[TokenLogprob], candidate: Sequence[TokenLogprob]) -> PromptComparison:
     """Each wrote by itself: they are compared up to the first difference, with it.
 
     There the text before is still the same. Log-probabilities count where both tell any.
@@ -121,7 +121,7 @@ def freely(baseline: Sequence[Told], candidate: Sequence[Told]) -> Item:
         theirs = [other.top.get(one.token, min(other.top.values())) for one, other in known]
         surprise = (-sum(one.logprob for one, _ in known), -sum(theirs))
     kl = sum(divergence(one.top, other.top) for one, other in known) if surprise else None
-    return Item(max(len(shared), same + differs), int(differs), surprise, kl)
+    return PromptComparison(max(len(shared), same + differs), int(differs), surprise, kl)
 
 
 def divergence(baseline: Mapping[str, float], candidate: Mapping[str, float]) -> float:
@@ -136,7 +136,7 @@ def divergence(baseline: Mapping[str, float], candidate: Mapping[str, float]) ->
     return max(0.0, total)
 
 
-def figures(items: Sequence[Item], seed: int = 0) -> Figures:
+def figures(items: Sequence[PromptComparison], seed: int = 0) -> EvaluationFigures:
     """Of all prompts together. Raises `ValueError` without any token."""
     tokens = sum(one.tokens for one in items)
     if not tokens:
@@ -144,17 +144,19 @@ def figures(items: Sequence[Item], seed: int = 0) -> Figures:
     rng = random.Random(seed)  # noqa: S311  (chance that can be repeated, no secret)
     draws = [rng.choices(range(len(items)), k=len(items)) for _ in range(DRAWS)]
 
-    def interval(of: Callable[[Sequence[Item]], float], least: float | None = None) -> Figure:
+    def interval(
+        of: Callable[[Sequence[PromptComparison]], float], least: float | None = None
+    ) -> EvalFigure:
         found = sorted(of([items[place] for place in draw]) for draw in draws)
         low, high = found[int(_TAIL * DRAWS)], found[int((1 - _TAIL) * DRAWS) - 1]
         value = of(items)
-        return Figure(value, min(low, value), max(high, value, least or 0.0))
+        return EvalFigure(value, min(low, value), max(high, value, least or 0.0))
 
     surprises = [one.surprise for one in items if one.surprise]
     known = len(surprises) == len(items)
     scores = [one.scores for one in items if one.scores]
     scored = len(scores) == len(items)
-    return Figures(
+    return EvaluationFigures(
         items=len(items),
         tokens=tokens,
         same=sum(one.same for one in items) / len(items),
@@ -167,7 +169,7 @@ def figures(items: Sequence[Item], seed: int = 0) -> Figures:
     )
 
 
-def verdict(found: Figures, limit: float, missing: int = 0) -> Verdict:
+def verdict(found: EvaluationFigures, limit: float, missing: int = 0) -> EvalConclusion:
     """By the checker's score where there is one: what a task needs goes before how a text reads.
 
     Otherwise by agreement, and by perplexity where it is known. `missing`: prompts not compared.
@@ -184,27 +186,27 @@ def verdict(found: Figures, limit: float, missing: int = 0) -> Verdict:
         if one.low > limit
     )
     if failed:
-        return Verdict("fails", limit, failed)
+        return EvalConclusion("fails", limit, failed)
     if missing:
-        return Verdict("undecided", limit, (f"{missing} prompts have no answer of both",))
+        return EvalConclusion("undecided", limit, (f"{missing} prompts have no answer of both",))
     open_ = tuple(
         f"{name}: {one.low:.2%} to {one.high:.2%} holds the limit {limit:.2%}: more prompts decide"
         for name, one in decided.items()
         if one.high > limit
     )
-    return Verdict("undecided" if open_ else "passes", limit, open_)
+    return EvalConclusion("undecided" if open_ else "passes", limit, open_)
 
 
-def _disagreement(items: Sequence[Item]) -> float:
+def _disagreement(items: Sequence[PromptComparison]) -> float:
     return sum(one.differ for one in items) / max(sum(one.tokens for one in items), 1)
 
 
-def _rise(items: Sequence[Item]) -> float:
+def _rise(items: Sequence[PromptComparison]) -> float:
     mine, theirs = _surprise(items)
     return math.exp(min((theirs - mine) / max(sum(one.tokens for one in items), 1), 700.0)) - 1
 
 
-def _surprise(items: Sequence[Item]) -> tuple[float, float]:
+def _surprise(items: Sequence[PromptComparison]) -> tuple[float, float]:
     pairs = [one.surprise or (0.0, 0.0) for one in items]
     return sum(mine for mine, _ in pairs), sum(theirs for _, theirs in pairs)
 
@@ -214,7 +216,7 @@ def _perplexities(pairs: Sequence[tuple[float, float]], tokens: int) -> tuple[fl
     return math.exp(mine), math.exp(min(theirs, 700.0))
 
 
-def _kl(items: Sequence[Item]) -> float:
+def _kl(items: Sequence[PromptComparison]) -> float:
     return sum(one.kl or 0.0 for one in items) / max(sum(one.tokens for one in items), 1)
 
 
@@ -223,7 +225,7 @@ def _means(scores: Sequence[tuple[float, float]]) -> tuple[float, float]:
     return sum(one for one, _ in scores) / count, sum(other for _, other in scores) / count
 
 
-def _loss(items: Sequence[Item]) -> float:
+def _loss(items: Sequence[PromptComparison]) -> float:
     """Of the baseline's mean score; of a baseline that scores nothing there is none to lose."""
     mine, theirs = _means([one.scores or (0.0, 0.0) for one in items])
     return (mine - theirs) / mine if mine > 0 else 0.0

@@ -20,10 +20,10 @@ from typing import Any
 import httpx
 
 from backends.engine.environment import CpuOptions, Environment, Flavour
-from backends.engine.evalclient import Answer, NoAnswer, Side, only_model
-from backends.engine.evalfigures import Item, Told, forced, freely
+from backends.engine.evalclient import EvalModel, ModelAnswer, NoAnswer, only_model
+from backends.engine.evalfigures import PromptComparison, TokenLogprob, forced, freely
 from backends.engine.evalprompts import Checker, CheckFailed, Prompt
-from backends.engine.flags import BadFlags, Launch
+from backends.engine.flags import BadFlags, EngineLaunch
 from backends.engine.trial import DRAIN_S, DidNotServe, file_name, serving, vllm_trial
 from backends.engine.worklog import WorkLog
 
@@ -35,7 +35,7 @@ _FAULTS = (NoAnswer, CheckFailed, KeyError, ValueError, TypeError, LookupError)
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class EvalSubject:
     """One side: `target` is an address (`URL#MODEL`) or a directory; flags are the engine's.
 
     `mark`: what it is, for a log; a directory whose files have changed is another subject.
@@ -51,7 +51,7 @@ class Subject:
         return _is_address(self.target)
 
 
-def subject(words: str, name: str | None = None) -> Subject:
+def subject(words: str, name: str | None = None) -> EvalSubject:
     """`[NAME=]TARGET [flags]`. Raises `ValueError` with what is wrong."""
     parts = shlex.split(words)
     if not parts:
@@ -64,11 +64,11 @@ def subject(words: str, name: str | None = None) -> Subject:
     if _is_address(target):
         if rest:
             raise ValueError(f"{target} runs already: flags are for a directory")
-        return Subject(label, target, target)
+        return EvalSubject(label, target, target)
     folder = Path(target).resolve()
     if not (folder / "config.json").is_file():
         raise ValueError(f"{target} is neither an address nor a model: it has no config.json")
-    return Subject(label, str(folder), _digest(folder, rest), rest)
+    return EvalSubject(label, str(folder), _digest(folder, rest), rest)
 
 
 def _digest(folder: Path, flags: tuple[str, ...]) -> str:
@@ -89,7 +89,7 @@ def _is_address(target: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluation:
+class EvaluationRun:
     prompts: tuple[Prompt, ...]
     tokens: int
     at_once: int
@@ -103,8 +103,8 @@ class Evaluation:
 
 
 async def evaluate(
-    asked: Evaluation,
-    sides: tuple[Subject, Sequence[Subject]],
+    asked: EvaluationRun,
+    sides: tuple[EvalSubject, Sequence[EvalSubject]],
     log: WorkLog,
     say: Callable[[str], None],
 ) -> dict[str, str]:
@@ -138,8 +138,8 @@ async def evaluate(
 
 
 def items(
-    asked: Evaluation, sides: tuple[Subject, Subject], log: WorkLog
-) -> tuple[list[Item], str, int]:
+    asked: EvaluationRun, sides: tuple[EvalSubject, EvalSubject], log: WorkLog
+) -> tuple[list[PromptComparison], str, int]:
     """A candidate's prompts as compared, how ("forced" or "freely"), and how many are missing.
 
     One prompt that could only be compared freely makes it "freely" for all.
@@ -156,7 +156,7 @@ def items(
         for name in ("surprise", "scores"):
             if item.get(name) is not None:
                 item[name] = tuple(item[name])
-        made.append(Item(**item))
+        made.append(PromptComparison(**item))
     return made, way, len(asked.prompts) - len(made)
 
 
@@ -164,28 +164,28 @@ def _say_of(say: Callable[[str], None], name: str, words: str) -> None:
     say(f"{name}: {words}")
 
 
-def _key(one: Subject, baseline: Subject | None = None) -> str:
+def _key(one: EvalSubject, baseline: EvalSubject | None = None) -> str:
     return f"{BASELINE} {one.mark}" if baseline is None else f"{one.mark} of {baseline.mark}"
 
 
 @asynccontextmanager
-async def _side(asked: Evaluation, one: Subject) -> AsyncIterator[Side]:
+async def _side(asked: EvaluationRun, one: EvalSubject) -> AsyncIterator[EvalModel]:
     limits = httpx.Limits(max_connections=asked.at_once)
     async with httpx.AsyncClient(trust_env=False, timeout=TIMEOUT_S, limits=limits) as client:
         if one.is_address:
             url, _, model = one.target.partition("#")
             url = url.rstrip("/")
             model = model or await only_model(client, url, asked.headers)
-            yield Side(client, url, model, asked.tokens, asked.headers)
+            yield EvalModel(client, url, model, asked.tokens, asked.headers)
             return
-        launch = Launch(
+        launch = EngineLaunch(
             asked.environment, Path(one.target), NAME, asked.flavour, flags=one.flags,
             drain_s=DRAIN_S,
         )  # fmt: skip
         log = asked.logs / f"{file_name(one.name)}.log"
         trial = await vllm_trial(launch, log, asked.start_limit_s, asked.cpu)
         async with serving(trial) as server:
-            yield Side(client, server.base_url, server.model, asked.tokens)
+            yield EvalModel(client, server.base_url, server.model, asked.tokens)
 
 
 async def _each(
@@ -214,7 +214,7 @@ async def _each(
 
 
 def _heard(
-    side: Side, asked: Evaluation, log: WorkLog, key: str
+    side: EvalModel, asked: EvaluationRun, log: WorkLog, key: str
 ) -> Callable[[Prompt], Awaitable[None]]:
     """The baseline: its answer, what it thinks of it, and its score."""
 
@@ -232,14 +232,14 @@ def _heard(
 
 
 def _compared(
-    side: Side, asked: Evaluation, log: WorkLog, keys: tuple[str, str]
+    side: EvalModel, asked: EvaluationRun, log: WorkLog, keys: tuple[str, str]
 ) -> Callable[[Prompt], Awaitable[None]]:
     """A candidate: both ways to compare where both can be had, so that sums are of one kind."""
     baseline, candidate = keys
 
     async def step(prompt: Prompt) -> None:
         known = log.done[f"{baseline}/{prompt.key}"]
-        answer: Answer = await side.answer(prompt.messages)
+        answer: ModelAnswer = await side.answer(prompt.messages)
         score = await asked.checker.score(prompt, answer.text) if asked.checker else None
         scores = None if score is None or known["score"] is None else (known["score"], score)
         more = {"scores": scores, "same": answer.text == known["text"]}
@@ -256,7 +256,7 @@ def _compared(
     return step
 
 
-def _packed(told: Sequence[Told]) -> list[Any]:
+def _packed(told: Sequence[TokenLogprob]) -> list[Any]:
     return [
         [one.token, None if math.isnan(one.logprob) else round(one.logprob, 5),
          {token: round(value, 5) for token, value in one.top.items()}]
@@ -264,7 +264,8 @@ def _packed(told: Sequence[Told]) -> list[Any]:
     ]  # fmt: skip
 
 
-def _unpacked(packed: Sequence[Any]) -> list[Told]:
+def _unpacked(packed: Sequence[Any]) -> list[TokenLogprob]:
     return [
-        Told(token, float("nan") if value is None else value, top) for token, value, top in packed
+        TokenLogprob(token, float("nan") if value is None else value, top)
+        for token, value, top in packed
     ]

@@ -29,7 +29,7 @@ class BadFlags(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class EngineLaunch:
     """One engine to start: the model, the name it answers to, and the person's own flags.
 
     `adapters`: folders by the names that they answer to, beside the model's.
@@ -76,7 +76,7 @@ def read_help(text: str) -> frozenset[str]:
     return frozenset(flag for line in lines for flag in re.findall(r"--[a-z][a-z0-9-]*", line))
 
 
-def command(launch: Launch, known: frozenset[str], port: int) -> list[str]:
+def command(launch: EngineLaunch, known: frozenset[str], port: int) -> list[str]:
     """The whole command; raises `BadFlags` for a flag of the person's that is not `known`.
 
     And `BadAdapter`, for a folder that is none.
@@ -106,7 +106,7 @@ def _given(flags: Sequence[str]) -> set[str]:
     return {word.partition("=")[0].replace("_", "-") for word in flags if word[:2] == "--"}
 
 
-def _ours(launch: Launch, port: int) -> list[tuple[str, Sequence[str]]]:
+def _ours(launch: EngineLaunch, port: int) -> list[tuple[str, Sequence[str]]]:
     ours: list[tuple[str, Sequence[str]]] = [
         ("--model", [str(launch.model)]),
         ("--served-model-name", [launch.served_name]),

@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> int:
     libc.prctl(_SET_CHILD_SUBREAPER, 1)
     if os.getppid() != given.parent:
         return 128 + signal.SIGHUP
-    log = Log(given.log, given.log_bytes)
+    log = RotatingLog(given.log, given.log_bytes)
     try:
         engine = subprocess.Popen(  # noqa: S603  (the supervisor's command)
             given.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -72,14 +72,14 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def _watch(
-    engine: subprocess.Popen[bytes], given: argparse.Namespace, wake: int, log: "Log"
+    engine: subprocess.Popen[bytes], given: argparse.Namespace, wake: int, log: "RotatingLog"
 ) -> int:
     """Copy output and act on signals until the engine's first process has ended."""
     assert engine.stdout is not None
     output = engine.stdout.fileno()
     sources = [output, wake]
     deadline: float | None = None
-    record = Record(given.tree)
+    record = GuardFile(given.tree)
     while (code := engine.poll()) is None:
         record.keep()
         ready, _, _ = select.select(sources, [], [], _POLL_S)
@@ -103,7 +103,7 @@ def _watch(
     return code
 
 
-def _drain(output: int, log: "Log") -> None:
+def _drain(output: int, log: "RotatingLog") -> None:
     try:
         while chunk := os.read(output, 1 << 16):
             log.write(chunk)
@@ -143,7 +143,7 @@ def _is_tracker(pid: int) -> bool:
         return False
 
 
-class Process(NamedTuple):
+class ProcessIdentity(NamedTuple):
     """What tells a process from a later one of the same id: its start, in ticks since boot."""
 
     parent: int
@@ -152,9 +152,9 @@ class Process(NamedTuple):
     is_gone: bool
 
 
-def processes() -> dict[int, Process]:
+def processes() -> dict[int, ProcessIdentity]:
     """Every process that can be seen."""
-    found: dict[int, Process] = {}
+    found: dict[int, ProcessIdentity] = {}
     for entry in os.listdir("/proc"):  # noqa: PTH208  (names only; one call)
         if not entry.isdigit():
             continue
@@ -165,11 +165,13 @@ def processes() -> dict[int, Process]:
         # The second field is a name in brackets that may itself hold brackets and spaces.
         fields = stat.rpartition(b")")[2].split()
         is_gone = fields[0] in (b"Z", b"X")
-        found[int(entry)] = Process(int(fields[1]), int(fields[3]), int(fields[19]), is_gone)
+        found[int(entry)] = ProcessIdentity(
+            int(fields[1]), int(fields[3]), int(fields[19]), is_gone
+        )
     return found
 
 
-def descendants(root: int, among: dict[int, Process] | None = None) -> list[int]:
+def descendants(root: int, among: dict[int, ProcessIdentity] | None = None) -> list[int]:
     """Every process below `root`, parents before children."""
     children: dict[int, list[int]] = {}
     for pid, process in (processes() if among is None else among).items():
@@ -187,7 +189,7 @@ def boot_id() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 
-class Record:
+class GuardFile:
     """The guard and those below it, by id, start and session; for who finds them without it."""
 
     def __init__(self, path: Path) -> None:
@@ -216,7 +218,7 @@ class Record:
         self._written = text
 
 
-class Log:
+class RotatingLog:
     """Appends to one file; at its limit the file becomes `.1` and a fresh one begins."""
 
     def __init__(self, path: Path, limit_bytes: int) -> None:

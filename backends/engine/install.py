@@ -20,22 +20,28 @@ from pathlib import Path
 from backends.engine import torchwheel
 from backends.engine.environment import (
     Environment,
+    EnvironmentStamp,
     Flavour,
-    Stamp,
     flavour_here,
     mend_cpu,
     vllm_version,
 )
 from backends.engine.flags import BadFlags, known_flags
-from backends.engine.packages import Installer, InstallError, find_installer
+from backends.engine.packages import InstallError, PackageInstaller, find_installer
 
 __all__ = [
-    "InstallError", "Installed", "NotAvailable", "Progress", "Request", "install", "lock_folder",
-]  # fmt: skip
+    "InstallError",
+    "InstallProgress",
+    "InstallRequest",
+    "InstallResult",
+    "NotAvailable",
+    "install",
+    "lock_folder",
+]
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class InstallProgress:
     """One thing worth drawing; `fraction` is `None` while the end is unknown."""
 
     stage: str  # "environment" | "torch" | "packages" | "finish"
@@ -44,7 +50,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Installed:
+class InstallResult:
     directory: Path
     flavour: Flavour
     version: str
@@ -61,7 +67,7 @@ class NotAvailable:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class InstallRequest:
     """What to install where; every default is what a plain `breakeven engine install` means."""
 
     directory: Path
@@ -71,7 +77,9 @@ class Request:
     torch_index: str = torchwheel.INDEX
 
 
-def install(request: Request, report: Callable[[Progress], None]) -> Installed | NotAvailable:
+def install(
+    request: InstallRequest, report: Callable[[InstallProgress], None]
+) -> InstallResult | NotAvailable:
     """Install, or find that it is installed already. Raises `InstallError` when it breaks."""
     flavour = request.flavour or flavour_here()
     locks = request.locks or lock_folder(flavour)
@@ -81,7 +89,7 @@ def install(request: Request, report: Callable[[Progress], None]) -> Installed |
     if stamp is not None and stamp.lock_sha256 == digest:
         if stamp.flavour == "cpu":
             mend_cpu(place, stamp.version)  # one installed before a mend was known
-        return Installed(place.directory, stamp.flavour, stamp.version, fresh=False)
+        return InstallResult(place.directory, stamp.flavour, stamp.version, fresh=False)
     partial = Environment(request.directory.with_name(request.directory.name + ".partial"))
     watch = _Watch(report)
     with _alone(partial.directory.parent):
@@ -95,7 +103,7 @@ def install(request: Request, report: Callable[[Progress], None]) -> Installed |
             partial.directory.rename(place.directory)
         finally:
             shutil.rmtree(partial.directory, ignore_errors=True)
-    return Installed(place.directory, flavour, version, fresh=True, seconds=watch.stop())
+    return InstallResult(place.directory, flavour, version, fresh=True, seconds=watch.stop())
 
 
 @contextmanager
@@ -125,7 +133,7 @@ def lock_folder(flavour: Flavour) -> Path:
 
 
 def _build(
-    partial: Environment, request: Request, wanted: tuple[Flavour, Path], watch: "_Watch"
+    partial: Environment, request: InstallRequest, wanted: tuple[Flavour, Path], watch: "_Watch"
 ) -> NotAvailable | None:
     flavour, locks = wanted
     watch.start("environment", f"Python {sys.version_info.major}.{sys.version_info.minor}")
@@ -161,14 +169,18 @@ def _finish(partial: Environment, flavour: Flavour, digest: str, watch: "_Watch"
         known_flags(partial)
     except BadFlags as error:
         raise InstallError(str(error)) from error
-    partial.write_stamp(Stamp(digest, flavour, version))
+    partial.write_stamp(EnvironmentStamp(digest, flavour, version))
     return version
 
 
 def _torch(
-    installer: Installer, partial: Environment, request: Request, locks: Path, watch: "_Watch"
+    installer: PackageInstaller,
+    partial: Environment,
+    request: InstallRequest,
+    locks: Path,
+    watch: "_Watch",
 ) -> Path | None:
-    search = torchwheel.Search(
+    search = torchwheel.WheelSearch(
         python=partial.python,
         pip=installer.pip,
         folder=partial.directory / "wheels",
@@ -189,7 +201,7 @@ def _digest(locks: Path) -> str:
 class _Watch:
     """Times the stages and passes progress on."""
 
-    def __init__(self, report: Callable[[Progress], None]) -> None:
+    def __init__(self, report: Callable[[InstallProgress], None]) -> None:
         self._report = report
         self._stage = ""
         self._since = 0.0
@@ -201,7 +213,7 @@ class _Watch:
         self.say(message, None)
 
     def say(self, message: str, fraction: float | None) -> None:
-        self._report(Progress(self._stage, message, fraction))
+        self._report(InstallProgress(self._stage, message, fraction))
 
     def stop(self) -> dict[str, float]:
         self._close()

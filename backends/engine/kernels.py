@@ -18,7 +18,7 @@ CPU = "cpu_op"
 NAMES = ("*.pt.trace.json", "*.pt.trace.json.gz")
 
 
-class TraceError(Exception):
+class ProfilerTraceError(Exception):
     """The file is no trace, or holds nothing that ran."""
 
 
@@ -31,7 +31,7 @@ class Kernel:
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class KernelProfile:
     """`device` is `gpu` or `cpu`; `span_us` from the first kernel's start to the last one's end."""
 
     device: str
@@ -48,26 +48,28 @@ def traces(folder: Path, since_s: float) -> list[Path]:
     return sorted(found, key=lambda path: path.stat().st_size, reverse=True)
 
 
-def read(path: Path) -> Profile:
-    """Raises `TraceError`."""
+def read(path: Path) -> KernelProfile:
+    """Raises `ProfilerTraceError`."""
     try:
         raw = path.read_bytes()
         document = json.loads(gzip.decompress(raw) if path.suffix == ".gz" else raw)
         events = document["traceEvents"]
     except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
-        raise TraceError(f"{path.name} is no trace: {type(error).__name__} {error}") from error
+        raise ProfilerTraceError(
+            f"{path.name} is no trace: {type(error).__name__} {error}"
+        ) from error
     return summary(events)
 
 
-def summary(events: Iterable[Mapping[str, Any]]) -> Profile:
-    """By name, the dearest first. Raises `TraceError` where nothing ran."""
+def summary(events: Iterable[Mapping[str, Any]]) -> KernelProfile:
+    """By name, the dearest first. Raises `ProfilerTraceError` where nothing ran."""
     whole = [one for one in events if one.get("ph") == "X" and "dur" in one]
     ran = [one for one in whole if one.get("cat") in GPU]
     device = "gpu" if ran else "cpu"
     if not ran:
         ran = [one for one in whole if one.get("cat") == CPU]
     if not ran:
-        raise TraceError("the trace holds neither kernels nor operations")
+        raise ProfilerTraceError("the trace holds neither kernels nor operations")
     own = {id(one): float(one["dur"]) for one in ran} if device == "gpu" else _own_us(ran)
     calls: defaultdict[str, int] = defaultdict(int)
     times: defaultdict[str, float] = defaultdict(float)
@@ -82,7 +84,7 @@ def summary(events: Iterable[Mapping[str, Any]]) -> Profile:
     first = min(float(one["ts"]) for one in ran)
     last = max(float(one["ts"]) + float(one["dur"]) for one in ran)
     ordered = sorted(kernels, key=lambda one: one.total_us, reverse=True)
-    return Profile(device, tuple(ordered), total, last - first)
+    return KernelProfile(device, tuple(ordered), total, last - first)
 
 
 def _own_us(ran: Sequence[Mapping[str, Any]]) -> dict[int, float]:

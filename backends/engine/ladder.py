@@ -16,7 +16,7 @@ LEAST_CONTEXT = 2048  # the client's calibration asks up to 240 words
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
+class LadderHost:
     """What rungs depend on: a GPU, importable modules, the model's own quantization."""
 
     gpu: bool
@@ -26,7 +26,7 @@ class Host:
 
 
 @dataclass(frozen=True, slots=True)
-class Climb:
+class LadderLoad:
     """What every rung is asked: so many tokens, one user, then `users` at once."""
 
     users: int = 8
@@ -44,7 +44,7 @@ class Climb:
 
 
 @dataclass(frozen=True, slots=True)
-class Rung:
+class LadderStep:
     name: str
     kind: Literal["naive", "vllm"]
     on: str | None
@@ -54,7 +54,7 @@ class Rung:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LadderRow:
     """One rung's row; gains are over the rung below and over the first, above 1 is better."""
 
     name: str
@@ -70,31 +70,33 @@ class Line:
     total_tokens: float | None = None
 
 
-def rungs(host: Host, climb: Climb) -> tuple[Rung, ...]:
+def rungs(host: LadderHost, climb: LadderLoad) -> tuple[LadderStep, ...]:
     return (*_naive(host, climb), *_vllm(host, climb))
 
 
-def _naive(host: Host, climb: Climb) -> list[Rung]:
+def _naive(host: LadderHost, climb: LadderLoad) -> list[LadderStep]:
     over = ("--gpus", str(climb.gpus)) if climb.gpus > 1 else ()
     sdpa = ("--attention", "sdpa", *over)
     flash = ("--attention", "flash_attention_2", *over)
     packed = None if "bitsandbytes" in host.modules else "bitsandbytes is not in the environment"
     flashes = None if "flash_attn" in host.modules else "flash_attn is not in the environment"
     found = [
-        Rung("naive", "naive", None, ("--attention", "eager", *over)),
-        Rung("+ SDPA", "naive", "naive", sdpa),
-        Rung("+ FlashAttention 2", "naive", "naive", flash, flashes),
+        LadderStep("naive", "naive", None, ("--attention", "eager", *over)),
+        LadderStep("+ SDPA", "naive", "naive", sdpa),
+        LadderStep("+ FlashAttention 2", "naive", "naive", flash, flashes),
     ]
     found += [
-        Rung(f"+ torch.compile, {mode}", "naive", "+ SDPA", (*sdpa, "--compile", mode), eager=False)
+        LadderStep(
+            f"+ torch.compile, {mode}", "naive", "+ SDPA", (*sdpa, "--compile", mode), eager=False
+        )
         for mode in COMPILE_MODES
     ]
-    found.append(Rung("+ 4-bit NF4", "naive", "+ SDPA", (*sdpa, "--nf4"), packed))
+    found.append(LadderStep("+ 4-bit NF4", "naive", "+ SDPA", (*sdpa, "--nf4"), packed))
     batch = (*sdpa, "--batch", str(climb.users))
-    return [*found, Rung(f"+ static batch of {climb.users}", "naive", "+ SDPA", batch)]
+    return [*found, LadderStep(f"+ static batch of {climb.users}", "naive", "+ SDPA", batch)]
 
 
-def _vllm(host: Host, climb: Climb) -> list[Rung]:
+def _vllm(host: LadderHost, climb: LadderLoad) -> list[LadderStep]:
     """Everything off first; then the flags that switch one thing off are dropped one by one."""
     off: dict[str, tuple[str, ...]] = {
         "CUDA graphs": ("--enforce-eager",),
@@ -122,17 +124,17 @@ def _vllm(host: Host, climb: Climb) -> list[Rung]:
         return (*base, *(word for words in now.values() for word in words), *more)
 
     below = "vLLM, all of it off"
-    found = [Rung(below, "vllm", "+ SDPA", flags())]
+    found = [LadderStep(below, "vllm", "+ SDPA", flags())]
     for name in off:
         reason = None if host.gpu or name != "CUDA graphs" else "there is no GPU"
         now[name] = on.get(name, ()) if reason is None else now[name]
-        rung = Rung(f"+ {name}", "vllm", below, flags(), reason, eager=not host.gpu)
+        rung = LadderStep(f"+ {name}", "vllm", below, flags(), reason, eager=not host.gpu)
         found.append(rung)
         below = rung.name if reason is None else below
     return [*found, *_last(host, climb, flags, below)]
 
 
-def _last(host: Host, climb: Climb, flags: Any, below: str) -> list[Rung]:
+def _last(host: LadderHost, climb: LadderLoad, flags: Any, below: str) -> list[LadderStep]:
     """What changes numbers or needs a draft stands beside each other, not on each other."""
     fp8 = "there is no GPU" if not host.gpu else "the model is quantized already"
     reason = fp8 if host.quantized or not host.gpu else None
@@ -142,19 +144,19 @@ def _last(host: Host, climb: Climb, flags: Any, below: str) -> list[Rung]:
     matcher = None if "numba" in host.modules else "numba is not in the environment"
     eager = not host.gpu
     found = [
-        Rung("+ FP8 weights", "vllm", below, flags("--quantization", "fp8"), reason, eager),
-        Rung("+ FP8 KV cache", "vllm", below, flags("--kv-cache-dtype", "fp8"), None, eager),
-        Rung("+ speculation, n-grams", "vllm", below, flags("--speculative-config", ngram),
+        LadderStep("+ FP8 weights", "vllm", below, flags("--quantization", "fp8"), reason, eager),
+        LadderStep("+ FP8 KV cache", "vllm", below, flags("--kv-cache-dtype", "fp8"), None, eager),
+        LadderStep("+ speculation, n-grams", "vllm", below, flags("--speculative-config", ngram),
              matcher, eager),
     ]  # fmt: skip
     if climb.draft is not None:
         model = f'{{"method":"draft_model","model":"{climb.draft}","num_speculative_tokens":4}}'
         drafted = flags("--speculative-config", model)
-        found.append(Rung("+ speculation, draft model", "vllm", below, drafted, None, eager))
+        found.append(LadderStep("+ speculation, draft model", "vllm", below, drafted, None, eager))
     return found
 
 
-def lines(made: Sequence[Rung], done: Mapping[str, Mapping[str, Any]]) -> list[Line]:
+def lines(made: Sequence[LadderStep], done: Mapping[str, Mapping[str, Any]]) -> list[LadderRow]:
     """A row of each rung that has been decided: measured, left out or failed."""
     measured = {rung.name: done[rung.name] for rung in made if "ttft_s" in done.get(rung.name, {})}
     by_name = {rung.name: rung for rung in made}
@@ -162,13 +164,13 @@ def lines(made: Sequence[Rung], done: Mapping[str, Mapping[str, Any]]) -> list[L
     found = []
     for rung in made:
         if rung.skipped is not None and rung.name not in measured:  # an earlier host could do it
-            found.append(Line(rung.name, f"left out: {rung.skipped}"))
+            found.append(LadderRow(rung.name, f"left out: {rung.skipped}"))
             continue
         one = done.get(rung.name)
         if one is None:
-            found.append(Line(rung.name, "not yet"))
+            found.append(LadderRow(rung.name, "not yet"))
         elif rung.name not in measured:
-            found.append(Line(rung.name, f"failed: {one.get('failed', 'no reason was kept')}"))
+            found.append(LadderRow(rung.name, f"failed: {one.get('failed', 'no reason was kept')}"))
         else:
             base, other = _below(rung, by_name, measured)
             note = f"over {other}" if other not in (None, rung.on) else ""
@@ -177,7 +179,7 @@ def lines(made: Sequence[Rung], done: Mapping[str, Mapping[str, Any]]) -> list[L
 
 
 def _below(
-    rung: Rung, by_name: Mapping[str, Rung], measured: Mapping[str, Mapping[str, Any]]
+    rung: LadderStep, by_name: Mapping[str, LadderStep], measured: Mapping[str, Mapping[str, Any]]
 ) -> tuple[Mapping[str, Any] | None, str | None]:
     """The nearest rung below that was measured."""
     on = rung.on
@@ -192,8 +194,8 @@ def _line(
     one: Mapping[str, Any],
     base: Mapping[str, Any] | None,
     first: Mapping[str, Any] | None,
-) -> Line:
-    return Line(
+) -> LadderRow:
+    return LadderRow(
         name, note, one["ttft_s"], one["alone_tokens_s"], one["ttft_users_s"], one["tokens_s"],
         one["memory_bytes"],
         gain_ttft=_ratio(base, one, "ttft_s"), gain_tokens=_ratio(one, base, "tokens_s"),

@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from backends.engine.benchfigures import Promise
-from backends.engine.benchload import Shape, closed
+from backends.engine.benchfigures import BenchSlo
+from backends.engine.benchload import PromptShape, closed
 from backends.engine.environment import CpuOptions, Environment, Flavour
-from backends.engine.flags import BadFlags, Launch
-from backends.engine.ladder import Climb, Host, Rung
+from backends.engine.flags import BadFlags, EngineLaunch
+from backends.engine.ladder import LadderHost, LadderLoad, LadderStep
 from backends.engine.trial import (
     DRAIN_S,
     DidNotServe,
-    Meter,
-    Serving,
-    Trial,
+    RunningServer,
+    ServerTrial,
+    TrialMeter,
     file_name,
     meter,
     serving,
@@ -34,19 +34,19 @@ MODULES = ("bitsandbytes", "flash_attn", "numba")
 
 
 @dataclass(frozen=True, slots=True)
-class Ladder:
+class LadderRun:
     """Whose: the model's directory, the engine's environment, what is asked of each rung."""
 
     model: Path
     environment: Environment
     flavour: Flavour
-    climb: Climb
+    climb: LadderLoad
     logs: Path
     start_limit_s: float = 900.0
     cpu: CpuOptions = field(default_factory=CpuOptions)
 
 
-def host_of(model: Path, environment: Environment, flavour: Flavour) -> Host:
+def host_of(model: Path, environment: Environment, flavour: Flavour) -> LadderHost:
     """What of the rungs can be had here."""
     try:
         folder = environment.packages
@@ -54,7 +54,7 @@ def host_of(model: Path, environment: Environment, flavour: Flavour) -> Host:
     except FileNotFoundError:  # no virtual environment: what its interpreter has is not known
         modules = frozenset(name for name in MODULES if importlib.util.find_spec(name))
     config = json.loads((model / "config.json").read_text(encoding="utf-8"))
-    return Host(
+    return LadderHost(
         gpu=flavour == "cuda",
         modules=modules,
         quantized="quantization_config" in config,
@@ -63,7 +63,7 @@ def host_of(model: Path, environment: Environment, flavour: Flavour) -> Host:
 
 
 async def climb(
-    ladder: Ladder, wanted: Iterable[Rung], log: WorkLog, say: Callable[[str], None]
+    ladder: LadderRun, wanted: Iterable[LadderStep], log: WorkLog, say: Callable[[str], None]
 ) -> None:
     """Every rung that is wanted; a failure is kept with its reason and ends nothing."""
     for rung in wanted:
@@ -75,8 +75,8 @@ async def climb(
             log.add(rung.name, {"failed": str(error)[:600], "flags": rung.flags})
 
 
-async def _trial(ladder: Ladder, rung: Rung) -> Trial:
-    launch = Launch(
+async def _trial(ladder: LadderRun, rung: LadderStep) -> ServerTrial:
+    launch = EngineLaunch(
         ladder.environment, ladder.model, NAME, ladder.flavour, flags=rung.flags,
         eager=rung.eager, drain_s=DRAIN_S,
     )  # fmt: skip
@@ -85,15 +85,15 @@ async def _trial(ladder: Ladder, rung: Rung) -> Trial:
         return await vllm_trial(launch, log, ladder.start_limit_s, ladder.cpu)
     python = [str(ladder.environment.python), "-P", str(_NAIVE)]
     named = ["--model", str(ladder.model), "--served-model-name", NAME, *rung.flags, "--port"]
-    return Trial(
+    return ServerTrial(
         launch, lambda port: [*python, *named, str(port)], log, ladder.start_limit_s, ladder.cpu
     )
 
 
-async def _measured(asked: Climb, server: Serving, rung: Rung) -> dict[str, Any]:
+async def _measured(asked: LadderLoad, server: RunningServer, rung: LadderStep) -> dict[str, Any]:
     """One user, then all of them, after requests that warm everything and are not counted."""
-    shape = Shape(asked.prompt, asked.output, asked.shared)
-    async with meter(server, shape, Promise()) as of:
+    shape = PromptShape(asked.prompt, asked.output, asked.shared)
+    async with meter(server, shape, BenchSlo()) as of:
         await of.run(closed(1, 2, shape))
         alone = await of.point(closed(1, ALONE, shape))
         users = asked.users
@@ -113,6 +113,6 @@ async def _measured(asked: Climb, server: Serving, rung: Rung) -> dict[str, Any]
     }
 
 
-async def _warm(of: Meter, users: int, shape: Shape) -> None:
+async def _warm(of: TrialMeter, users: int, shape: PromptShape) -> None:
     """A batch of this size may be compiled or captured when it first comes."""
-    await of.run(closed(users, users, Shape(shape.prompt, 4, shape.shared)))
+    await of.run(closed(users, users, PromptShape(shape.prompt, 4, shape.shared)))

@@ -11,13 +11,13 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from backends.engine.guard import Process, boot_id, descendants, processes
+from backends.engine.guard import ProcessIdentity, boot_id, descendants, processes
 
 PATIENCE_S = 30.0  # a process inside the kernel (a GPU driver) dies late
 _POLL_S = 0.02
 
 
-class Recorded(NamedTuple):
+class GuardRecord(NamedTuple):
     start: int
     session: int
 
@@ -62,15 +62,15 @@ def _left(ours: dict[int, int], sessions: set[int], outside: int) -> list[int]:
     return [pid for pid in sorted(found) if _lives(seen[pid])]
 
 
-def _lives(process: Process) -> bool:
+def _lives(process: ProcessIdentity) -> bool:
     return not process.is_gone
 
 
-def _read(tree: Path) -> dict[int, Recorded]:
+def _read(tree: Path) -> dict[int, GuardRecord]:
     try:
         boot, *lines = tree.read_text(encoding="ascii").splitlines()
         rows = [tuple(map(int, line.split())) for line in lines]
-        found = {pid: Recorded(start, session) for pid, start, session in rows}
+        found = {pid: GuardRecord(start, session) for pid, start, session in rows}
     except (OSError, ValueError):
         return {}
     return found if boot == boot_id() else {}

@@ -10,7 +10,7 @@ from decimal import Decimal
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class UserLoad:
     """So many at once, each of these tokens; `usd_per_hour` is of all GPUs together."""
 
     users: int
@@ -20,7 +20,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Floor:
+class CostFloor:
     """Seconds, tokens per second, USD per million tokens on both bases."""
 
     step_s: float
@@ -32,8 +32,8 @@ class Floor:
 
 
 def load_floor(
-    load: Load, *, prefill_s: float, weight_bytes: float, kv_bytes: float, bandwidth: float
-) -> Floor:
+    load: UserLoad, *, prefill_s: float, weight_bytes: float, kv_bytes: float, bandwidth: float
+) -> CostFloor:
     """`prefill_s` of one prompt, `kv_bytes` of one token, `bandwidth` in bytes/s of all GPUs."""
     context = load.prompt_tokens + load.output_tokens / 2
     step_s = (weight_bytes + load.users * context * kv_bytes) / bandwidth
@@ -41,7 +41,7 @@ def load_floor(
     output = load.output_tokens / request_s
     both = (load.prompt_tokens + load.output_tokens) / request_s
     hourly = None if load.usd_per_hour is None else float(load.usd_per_hour) * 1e6 / 3600
-    return Floor(
+    return CostFloor(
         step_s,
         request_s,
         both,

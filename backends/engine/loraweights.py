@@ -60,19 +60,20 @@ def check(file: Path, config: Mapping[str, Any], model: Path | None) -> None:
         raise BadWeights(str(error)) from error
 
 
-class _Held(NamedTuple):
+class _HeldTensor(NamedTuple):
     tensor: Tensor
     pieces: Iterator[bytes]  # its numbers, some at a time
 
 
-def _stored(file: Path) -> Mapping[str, _Held]:
+def _stored(file: Path) -> Mapping[str, _HeldTensor]:
     if file.suffix == torchfile.SUFFIX:
         found = torchfile.tensors(file)
         return {
-            n: _Held(one.tensor, torchfile.pieces(file, one.member)) for n, one in found.items()
+            n: _HeldTensor(one.tensor, torchfile.pieces(file, one.member))
+            for n, one in found.items()
         }
     header = tensors(file, whole=True)
-    return {name: _Held(one, _pieces(file, one)) for name, one in header.items()}
+    return {name: _HeldTensor(one, _pieces(file, one)) for name, one in header.items()}
 
 
 class _Model(NamedTuple):

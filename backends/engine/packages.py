@@ -27,7 +27,7 @@ class InstallError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Installer:
+class PackageInstaller:
     """`python` is the target environment's; at least one of `uv` and `pip` is there."""
 
     python: Path
@@ -70,14 +70,14 @@ class Installer:
         raise InstallError(f"packages could not be installed\n{tail}")
 
 
-def find_installer(python: Path) -> Installer:
+def find_installer(python: Path) -> PackageInstaller:
     beside = Path(sys.executable).with_name("uv")
     on_path = shutil.which("uv")
     uv = beside if beside.exists() else Path(on_path) if on_path else None
     pip = find_pip()
     if uv is None and pip is None:
         raise InstallError("neither uv nor pip is here: pip install uv, or apt-get install pip")
-    return Installer(python, uv, pip)
+    return PackageInstaller(python, uv, pip)
 
 
 def find_pip() -> tuple[str, ...] | None:

@@ -10,43 +10,43 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
-from backends.engine.catalog import Gpu
+from backends.engine.catalog import GpuSpec
 from backends.engine.modelconfig import ModelConfig, read_model
 from backends.engine.planning import drafting
 from backends.engine.planning.cautions import cautions, mixed, weakest
 from backends.engine.planning.memory import memory
-from backends.engine.planning.question import SIZES, Figures, Layout, Question, value
+from backends.engine.planning.question import SIZES, Figures, ParallelLayout, PlanRequest, value
 from backends.engine.planning.refusals import refusals
-from backends.engine.planning.scaling import Scaled, scaling
+from backends.engine.planning.scaling import ScaledLayout, scaling
 from backends.engine.planning.speed import ceiling, floor_of, promised, speed
-from backends.engine.planning.weights import Choice, choices
+from backends.engine.planning.weights import WeightFormat, choices
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class EnginePlan:
     model: str
     gpu: str
     gpus: int
-    layout: Layout
+    layout: ParallelLayout
     fits: bool  # in memory
     refused: tuple[str, ...]  # why vLLM would not start it, whatever the memory
     figures: Figures
     flags: tuple[str, ...]
     warnings: tuple[str, ...]
-    choices: tuple[Choice, ...]  # formats of the weights
-    scaling: tuple[Scaled, ...]
+    choices: tuple[WeightFormat, ...]  # formats of the weights
+    scaling: tuple[ScaledLayout, ...]
     usd_per_gpu_hour: Decimal | None  # as given, else a public list price
 
     def __getitem__(self, name: str) -> float:
         return value(self.figures, name)
 
 
-def plan(model_directory: Path, gpu: Gpu, question: Question | None = None) -> Plan:
+def plan(model_directory: Path, gpu: GpuSpec, question: PlanRequest | None = None) -> EnginePlan:
     """Raises `UnsupportedModel` for a model whose arithmetic is not known."""
-    return plan_model(read_model(model_directory), (gpu,), question or Question())
+    return plan_model(read_model(model_directory), (gpu,), question or PlanRequest())
 
 
-def plan_model(model: ModelConfig, gpus: Sequence[Gpu], question: Question) -> Plan:
+def plan_model(model: ModelConfig, gpus: Sequence[GpuSpec], question: PlanRequest) -> EnginePlan:
     """On one kind of GPU, or on a mixed set, which counts as its weakest."""
     gpu = weakest(gpus)
     layout, fits, figures = _planned(model, gpu, question)
@@ -58,7 +58,7 @@ def plan_model(model: ModelConfig, gpus: Sequence[Gpu], question: Question) -> P
         warned += drafting.warnings(model, question.draft, figures)
     if not fits:
         warned = (_too_large(gpu, layout, _context(model, question)), *warned)
-    return Plan(
+    return EnginePlan(
         model.name,
         gpu.name,
         layout.gpus,
@@ -76,25 +76,27 @@ def plan_model(model: ModelConfig, gpus: Sequence[Gpu], question: Question) -> P
     )
 
 
-def _rate(gpu: Gpu, layout: Layout, question: Question) -> Decimal | None:
+def _rate(gpu: GpuSpec, layout: ParallelLayout, question: PlanRequest) -> Decimal | None:
     if question.load is not None and question.load.usd_per_hour is not None:
         return question.load.usd_per_hour / layout.gpus
     return None if gpu.price is None else gpu.price.low_usd_per_hour
 
 
-def _context(model: ModelConfig, question: Question) -> int:
+def _context(model: ModelConfig, question: PlanRequest) -> int:
     return question.context_tokens or model.context_tokens or 4096
 
 
-def _planned(model: ModelConfig, gpu: Gpu, question: Question) -> tuple[Layout, bool, Figures]:
+def _planned(
+    model: ModelConfig, gpu: GpuSpec, question: PlanRequest
+) -> tuple[ParallelLayout, bool, Figures]:
     """On as many GPUs as are asked for, else on the fewest that hold it and one sequence."""
-    split = [size for size in SIZES if not refusals(model, Layout(size))]
+    split = [size for size in SIZES if not refusals(model, ParallelLayout(size))]
     sizes = [question.tensor_parallel] if question.tensor_parallel else split
     context = _context(model, question)
     figures: Figures = ()
-    layout, fits = Layout(sizes[0], question.pipeline_parallel), False
+    layout, fits = ParallelLayout(sizes[0], question.pipeline_parallel), False
     for tensor in sizes:  # the last one stays when none fits
-        layout = Layout(tensor, question.pipeline_parallel)
+        layout = ParallelLayout(tensor, question.pipeline_parallel)
         figures = memory(model, gpu, question, layout)
         fits = value(figures, "kv_tokens") >= context
         if fits:
@@ -108,11 +110,13 @@ def _planned(model: ModelConfig, gpu: Gpu, question: Question) -> tuple[Layout, 
     return layout, fits, figures
 
 
-def _split(model: ModelConfig, gpu: Gpu, question: Question) -> tuple[bool, Figures]:
+def _split(model: ModelConfig, gpu: GpuSpec, question: PlanRequest) -> tuple[bool, Figures]:
     return _planned(model, gpu, question)[1:]
 
 
-def _flags(layout: Layout, context: int, question: Question, figures: Figures) -> tuple[str, ...]:
+def _flags(
+    layout: ParallelLayout, context: int, question: PlanRequest, figures: Figures
+) -> tuple[str, ...]:
     flags = ["--max-model-len", str(context)]
     flags += ["--gpu-memory-utilization", f"{question.gpu_memory_utilization:g}"]
     if layout.tensor > 1:
@@ -136,7 +140,7 @@ def _flags(layout: Layout, context: int, question: Question, figures: Figures) -
     return tuple(flags)
 
 
-def _too_large(gpu: Gpu, layout: Layout, context: int) -> str:
+def _too_large(gpu: GpuSpec, layout: ParallelLayout, context: int) -> str:
     return (
         f"does not fit: {layout.gpus} x {gpu.name} cannot hold the weights and one sequence of"
         f" {context:,} tokens; take more or larger GPUs, a quantized model or less context"

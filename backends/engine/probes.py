@@ -49,7 +49,7 @@ class Workload:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class TokenMark:
     """`tokens` had arrived at `at_s`.
 
     One mark per read from the socket: what came in one read because this side was late has no
@@ -61,9 +61,9 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
+class ProbeStream:
     prompt_tokens: int
-    marks: tuple[Mark, ...]
+    marks: tuple[TokenMark, ...]
     sent_at_s: float
 
     @property
@@ -76,14 +76,14 @@ class Stream:
 
 
 @dataclass(slots=True)
-class Spent:
+class ProbeCost:
     """What measuring sent to an engine: requests, and the tokens that they took."""
 
     requests: int = 0
     prompt_tokens: int = 0
     output_tokens: int = 0
 
-    def add(self, stream: Stream) -> Stream:
+    def add(self, stream: ProbeStream) -> ProbeStream:
         self.requests += 1
         self.prompt_tokens += stream.prompt_tokens
         self.output_tokens += stream.marks[-1].tokens
@@ -122,7 +122,7 @@ async def kv_room(client: httpx.AsyncClient, workload: Workload) -> int:
 
 async def measure(
     client: httpx.AsyncClient, workload: Workload, *, prompt_words: int, output_tokens: int
-) -> Stream:
+) -> ProbeStream:
     """One completion of exactly `output_tokens`, with the usage of every chunk.
 
     An engine that tells it once, at the end, is timed by its chunks, each about a token.
@@ -137,8 +137,8 @@ async def measure(
     }
     url = f"{workload.base_url}/completions"
     sent_at_s = time.monotonic()
-    marks: list[Mark] = []
-    pieces: list[Mark] = []
+    marks: list[TokenMark] = []
+    pieces: list[TokenMark] = []
     prompt_tokens = told = written = 0
     try:
         async with client.stream("POST", url, json=body, timeout=_TIMEOUT_S) as answer:
@@ -153,31 +153,31 @@ async def measure(
                 usages = [chunk["usage"] for chunk in chunks if chunk.get("usage")]
                 if texts:
                     written += texts
-                    pieces.append(Mark(time.monotonic(), written))
+                    pieces.append(TokenMark(time.monotonic(), written))
                 if not usages:
                     continue
                 told += len(usages)
                 prompt_tokens = int(usages[-1]["prompt_tokens"])
                 tokens = int(usages[-1].get("completion_tokens") or 0)
                 if tokens > (marks[-1].tokens if marks else 0):
-                    marks.append(Mark(time.monotonic(), tokens))
+                    marks.append(TokenMark(time.monotonic(), tokens))
     except (httpx.HTTPError, *_NONSENSE) as error:
         raise ProbeError(f"/completions: {type(error).__name__} {error}") from error
     if not marks:
         raise ProbeError("the stream carried no usage: it cannot be timed by token")
     if told == 1 and marks[0].tokens > 1:
         marks = _by_chunks(pieces, marks[0].tokens)
-    return Stream(prompt_tokens, tuple(marks), sent_at_s)
+    return ProbeStream(prompt_tokens, tuple(marks), sent_at_s)
 
 
-def _by_chunks(pieces: list[Mark], tokens: int) -> list[Mark]:
+def _by_chunks(pieces: list[TokenMark], tokens: int) -> list[TokenMark]:
     written = pieces[-1].tokens if pieces else 0
     if not LEAST_CHUNKS * tokens <= written <= tokens:
         raise ProbeError(
             f"its usage comes only at the end, and {tokens} tokens came in {written} chunks: "
             "it cannot be timed by token"
         )
-    return [Mark(piece.at_s, round(piece.tokens * tokens / written)) for piece in pieces]
+    return [TokenMark(piece.at_s, round(piece.tokens * tokens / written)) for piece in pieces]
 
 
 def _chunk(line: bytes) -> dict[str, Any] | None:

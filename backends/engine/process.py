@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from backends.engine.environment import CpuOptions, variables
-from backends.engine.flags import Launch
+from backends.engine.flags import EngineLaunch
 from backends.engine.leftovers import end_left
 from backends.engine.sockets import VARIABLE, make_sockets, remove_sockets
 
@@ -39,7 +39,7 @@ class EngineProcess:
 
     @classmethod
     async def start(
-        cls, words: Sequence[str], launch: Launch, *, log: Path, cpu: CpuOptions
+        cls, words: Sequence[str], launch: EngineLaunch, *, log: Path, cpu: CpuOptions
     ) -> "EngineProcess":
         await asyncio.to_thread(end_left, tree_of(log))  # of a life whose end nobody saw
         log_from = await asyncio.to_thread(_size, log)

@@ -19,15 +19,15 @@ import httpx
 
 from backends.engine.leastsquares import solve
 from backends.engine.probes import (
+    ProbeCost,
     ProbeError,
-    Spent,
-    Stream,
+    ProbeStream,
     Workload,
     context_limit,
     kv_room,
     measure,
 )
-from backends.stepmodel import StepModel
+from backends.stepmodel import FittedStepModel
 
 _NAMES = ("a_s", "b_s", "c_s", "d_s", "t0_s")
 _LEAST_MARKS = 5  # a step time from fewer reads is mostly this side's own lateness
@@ -40,7 +40,7 @@ _LONGER = 1.2  # a word may be than those were
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class FitLimits:
     """Rounds over all points end at `budget_s`, but never within the first.
 
     Fuller batches are many short prompts, then long ones: the most streams that are expected to
@@ -60,11 +60,11 @@ class Limits:
 
 
 # For an engine that belongs to somebody else: about a tenth of the tokens, and short prompts.
-SMALL = Limits(budget_s=4.0, many=(), long=(), rounds=1, concurrencies=(2, 6), prompts=(16, 256))
+SMALL = FitLimits(budget_s=4.0, many=(), long=(), rounds=1, concurrencies=(2, 6), prompts=(16, 256))
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class PromptCapacity:
     """What an engine has for prompts: the longest context, its free KV cache, its tokenizer's."""
 
     context_tokens: int
@@ -73,7 +73,7 @@ class Room:
 
 
 @dataclass(frozen=True, slots=True)
-class Observation:
+class ProfiledRun:
     """One measured time and what the engine was doing: a step, or a first token."""
 
     seconds: float
@@ -86,7 +86,7 @@ class Observation:
         ttft = 1.0 if self.first_token else 0.0
         return (1.0, self.sequences, self.context_tokens, self.prefill_tokens, ttft)
 
-    def predicted_s(self, step: StepModel) -> float:
+    def predicted_s(self, step: FittedStepModel) -> float:
         return (step.t0_s if self.first_token else 0.0) + step.step_s(
             sequences=self.sequences,
             context_tokens=self.context_tokens,
@@ -95,31 +95,31 @@ class Observation:
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class StepFit:
     """The model to use, the plain fit beside it, and how far that is from what was seen."""
 
-    step: StepModel
-    fitted: StepModel
+    step: FittedStepModel
+    fitted: FittedStepModel
     pessimistic: tuple[str, ...]
     error_median: float  # relative, of `fitted`
     error_worst: float
     observations: int
     seconds: float
-    spent: Spent = field(default_factory=Spent)
+    spent: ProbeCost = field(default_factory=ProbeCost)
 
 
 async def profile(
-    base_url: str, model: str, *, limits: Limits | None = None, client: httpx.AsyncClient
-) -> Profile:
+    base_url: str, model: str, *, limits: FitLimits | None = None, client: httpx.AsyncClient
+) -> StepFit:
     """Measure and fit; raises `ProbeError` when the engine gives nothing to fit."""
-    limits = limits or Limits()
+    limits = limits or FitLimits()
     began = time.monotonic()
-    spent = Spent()
+    spent = ProbeCost()
     observations = await _series(client, Workload(base_url, model), limits, began, spent)
     return replace(fit(observations, seconds=time.monotonic() - began), spent=spent)
 
 
-def fit(observations: Sequence[Observation], *, seconds: float = 0.0) -> Profile:
+def fit(observations: Sequence[ProfiledRun], *, seconds: float = 0.0) -> StepFit:
     """Relative errors are minimised: a slow first token must not drown a fast step."""
     if not any(each.first_token for each in observations) or all(
         each.first_token for each in observations
@@ -127,7 +127,7 @@ def fit(observations: Sequence[Observation], *, seconds: float = 0.0) -> Profile
         raise ProbeError("first tokens and steps are both needed for a fit; is this machine busy?")
     rows = [[value / each.seconds for value in each.row()] for each in observations]
     solution = solve(rows, [1.0] * len(rows))
-    fitted = StepModel(*solution.values)
+    fitted = FittedStepModel(*solution.values)
     careful: dict[str, float] = {}
     raised: list[str] = []
     for index, name in enumerate(_NAMES):
@@ -140,8 +140,8 @@ def fit(observations: Sequence[Observation], *, seconds: float = 0.0) -> Profile
         bound = min(value + deviation, most) if math.isfinite(deviation) else most
         careful[name] = max(value, bound)
     errors = [abs(each.predicted_s(fitted) / each.seconds - 1.0) for each in observations]
-    return Profile(
-        StepModel(**careful),
+    return StepFit(
+        FittedStepModel(**careful),
         fitted,
         tuple(raised),
         round(median(errors), 4),
@@ -151,15 +151,15 @@ def fit(observations: Sequence[Observation], *, seconds: float = 0.0) -> Profile
     )
 
 
-def _most(observations: Sequence[Observation], index: int) -> float:
+def _most(observations: Sequence[ProfiledRun], index: int) -> float:
     """The largest value that one parameter could have: all of some observed time due to it."""
     bounds = [each.seconds / each.row()[index] for each in observations if each.row()[index] > 0]
     return min(bounds, default=0.0)
 
 
 async def _series(
-    client: httpx.AsyncClient, workload: Workload, limits: Limits, began: float, spent: Spent
-) -> list[Observation]:
+    client: httpx.AsyncClient, workload: Workload, limits: FitLimits, began: float, spent: ProbeCost
+) -> list[ProfiledRun]:
     longest = await context_limit(client, workload) or 2048
     kv_tokens = await kv_room(client, workload)  # before our own streams could look like others'
     first = spent.add(await measure(client, workload, prompt_words=_FIRST_WORDS, output_tokens=2))
@@ -172,7 +172,7 @@ async def _series(
     spent.add(await measure(client, workload, prompt_words=prompts[0], output_tokens=2))  # untimed
     rounds = Rounds(client, workload, limits, spent)
     found = await rounds.run(plan, began + limits.budget_s)
-    more = fuller(found, limits, Room(longest, kv_tokens, a_word), short=prompts[0])
+    more = fuller(found, limits, PromptCapacity(longest, kv_tokens, a_word), short=prompts[0])
     until_s = time.monotonic() + limits.fuller_s
     return found + await rounds.run(more, until_s)
 
@@ -183,12 +183,12 @@ class Rounds:
 
     client: httpx.AsyncClient
     workload: Workload
-    limits: Limits
-    spent: Spent
+    limits: FitLimits
+    spent: ProbeCost
 
-    async def run(self, plan: Sequence[tuple[int, int]], until_s: float) -> list[Observation]:
+    async def run(self, plan: Sequence[tuple[int, int]], until_s: float) -> list[ProfiledRun]:
         """The middle of each point (streams, words of each prompt) over some rounds."""
-        rounds: list[list[Observation]] = [[] for _ in plan]
+        rounds: list[list[ProfiledRun]] = [[] for _ in plan]
         for turn in range(self.limits.rounds):
             for place, (count, length) in enumerate(plan):
                 if turn and time.monotonic() > until_s:
@@ -196,7 +196,7 @@ class Rounds:
                 rounds[place] += observe(await self._together(count, length))
         return [middle for found in rounds for middle in middles(found)]
 
-    async def _together(self, count: int, length: int) -> list[Stream]:
+    async def _together(self, count: int, length: int) -> list[ProbeStream]:
         tokens = _tokens(count, self.limits)
         streams = await asyncio.gather(
             *(
@@ -207,13 +207,13 @@ class Rounds:
         return [self.spent.add(stream) for stream in streams]
 
 
-def _tokens(streams: int, limits: Limits) -> int:
+def _tokens(streams: int, limits: FitLimits) -> int:
     """Streams start one after the other: more of them need longer to be all at work."""
     return limits.output_tokens + 4 * streams
 
 
 def fuller(
-    found: Sequence[Observation], limits: Limits, room: Room, *, short: int
+    found: Sequence[ProfiledRun], limits: FitLimits, room: PromptCapacity, *, short: int
 ) -> list[tuple[int, int]]:
     """Points that load the engine more, by what was `found` of it, in half of the free KV cache.
 
@@ -238,7 +238,7 @@ def fuller(
     return points
 
 
-def middles(found: Sequence[Observation]) -> list[Observation]:
+def middles(found: Sequence[ProfiledRun]) -> list[ProfiledRun]:
     """The median first token and the median step of one point: a stall here spoils one round."""
     chosen = []
     for first_token in (True, False):
@@ -250,12 +250,12 @@ def middles(found: Sequence[Observation]) -> list[Observation]:
     return chosen
 
 
-def observe(streams: Sequence[Stream]) -> list[Observation]:
+def observe(streams: Sequence[ProbeStream]) -> list[ProfiledRun]:
     """First token of a single stream; the mean step while all streams were decoding."""
-    found: list[Observation] = []
+    found: list[ProfiledRun] = []
     if len(streams) == 1 and streams[0].marks[0].tokens <= _MOST_IN_FIRST:
         only = streams[0]
-        found.append(Observation(only.ttft_s, 1, 0.0, only.prompt_tokens, first_token=True))
+        found.append(ProfiledRun(only.ttft_s, 1, 0.0, only.prompt_tokens, first_token=True))
     start = max(stream.marks[0].at_s for stream in streams)
     end = min(stream.marks[-1].at_s for stream in streams)
     reads = min(sum(start <= mark.at_s <= end for mark in stream.marks) for stream in streams)
@@ -268,5 +268,5 @@ def observe(streams: Sequence[Stream]) -> list[Observation]:
         stream.prompt_tokens + (stream.tokens_at(start) + stream.tokens_at(end)) / 2
         for stream in streams
     )
-    found.append(Observation((end - start) / mean, len(streams), context, 0, first_token=False))
+    found.append(ProfiledRun((end - start) / mean, len(streams), context, 0, first_token=False))
     return found

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from backends.engine.probes import Spent
-from backends.engine.profile import Profile
-from backends.stepmodel import StepModel
+from backends.engine.probes import ProbeCost
+from backends.engine.profile import StepFit
+from backends.stepmodel import FittedStepModel
 
 
 @dataclass(frozen=True, slots=True)
-class Circumstances:
+class ProfileContext:
     """What a profile holds for: `model_sha256` is of `config.json`."""
 
     model_sha256: str
@@ -30,9 +30,9 @@ class Circumstances:
         return hashlib.sha256(json.dumps(asdict(self)).encode()).hexdigest()[:16]
 
 
-def circumstances(model: Path, *, engine_version: str, flags: Sequence[str]) -> Circumstances:
+def circumstances(model: Path, *, engine_version: str, flags: Sequence[str]) -> ProfileContext:
     digest = hashlib.sha256((model / "config.json").read_bytes()).hexdigest()
-    return Circumstances(digest, engine_version, tuple(flags), hardware())
+    return ProfileContext(digest, engine_version, tuple(flags), hardware())
 
 
 def hardware() -> str:
@@ -54,7 +54,7 @@ def hardware() -> str:
     return f"{len(models)} x {models[0]}" if models else platform.machine()
 
 
-def save(folder: Path, model: Path, under: Circumstances, profile: Profile) -> Path:
+def save(folder: Path, model: Path, under: ProfileContext, profile: StepFit) -> Path:
     path = _path(folder, model, under)
     path.parent.mkdir(parents=True, exist_ok=True)
     document = {"circumstances": asdict(under), "profile": asdict(profile)}
@@ -64,18 +64,18 @@ def save(folder: Path, model: Path, under: Circumstances, profile: Profile) -> P
     return path
 
 
-def load(folder: Path, model: Path, under: Circumstances) -> Profile | None:
+def load(folder: Path, model: Path, under: ProfileContext) -> StepFit | None:
     """`None` when nothing readable was saved under these circumstances."""
     try:
         fields = json.loads(_path(folder, model, under).read_text(encoding="utf-8"))["profile"]
-        fields["step"] = StepModel(**fields["step"])
-        fields["fitted"] = StepModel(**fields["fitted"])
+        fields["step"] = FittedStepModel(**fields["step"])
+        fields["fitted"] = FittedStepModel(**fields["fitted"])
         fields["pessimistic"] = tuple(fields["pessimistic"])
-        fields["spent"] = Spent(**fields.get("spent", {}))
-        return Profile(**fields)
+        fields["spent"] = ProbeCost(**fields.get("spent", {}))
+        return StepFit(**fields)
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def _path(folder: Path, model: Path, under: Circumstances) -> Path:
+def _path(folder: Path, model: Path, under: ProfileContext) -> Path:
     return folder / f"{model.name}-{under.key()}.json"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServingFigure:
     """`output_tokens_per_s` of `gpus` GPUs together."""
 
     gpu: str  # as `catalog` names it
@@ -27,23 +27,43 @@ class Served:
 _METER = "vllm-cost-meter at 3f308c0, vLLM 0.19, companion of arXiv:2606.11690"
 _OWN = "one H200, vLLM 0.25.1, random weights, 2026-11-20"
 
-SERVED: tuple[Served, ...] = (
-    Served("H100", "Llama-3.1-8B, 16 bit", 15.0, 1, 5265.1, 259.0, 36.3, f"{_METER}, 25 req/s"),
-    Served("H100", "Llama-3.1-8B, FP8", 8.5, 1, 7596.3, 356.2, 44.9, f"{_METER}, 50 req/s"),
-    Served("H100", "Qwen3-30B-A3B, 16 bit", 57.0, 1, 4714.0, 271.1, 47.2, f"{_METER}, 25 req/s"),
-    Served("H100", "Qwen3-30B-A3B, FP8", 29.0, 1, 7362.7, 264.2, 43.6, f"{_METER}, 50 req/s"),
-    Served("H100", "Mixtral-8x7B, FP8", 44.0, 2, 7064.1, 441.7, 54.8, f"{_METER}, 50 req/s"),
-    Served(
-        "A100-80GB-PCIe", "Llama-3.1-8B, 16 bit", 15.0, 1, 1235.9, 165.7, 19.9,
+SERVED: tuple[ServingFigure, ...] = (
+    ServingFigure(
+        "H100", "Llama-3.1-8B, 16 bit", 15.0, 1, 5265.1, 259.0, 36.3, f"{_METER}, 25 req/s"
+    ),
+    ServingFigure("H100", "Llama-3.1-8B, FP8", 8.5, 1, 7596.3, 356.2, 44.9, f"{_METER}, 50 req/s"),
+    ServingFigure(
+        "H100", "Qwen3-30B-A3B, 16 bit", 57.0, 1, 4714.0, 271.1, 47.2, f"{_METER}, 25 req/s"
+    ),
+    ServingFigure(
+        "H100", "Qwen3-30B-A3B, FP8", 29.0, 1, 7362.7, 264.2, 43.6, f"{_METER}, 50 req/s"
+    ),
+    ServingFigure("H100", "Mixtral-8x7B, FP8", 44.0, 2, 7064.1, 441.7, 54.8, f"{_METER}, 50 req/s"),
+    ServingFigure(
+        "A100-80GB-PCIe",
+        "Llama-3.1-8B, 16 bit",
+        15.0,
+        1,
+        1235.9,
+        165.7,
+        19.9,
         f"{_METER}, 5 req/s",
     ),
-    Served(
+    ServingFigure(
         "A100-80GB-PCIe", "Llama-3.1-8B, FP8", 8.5, 1, 1251.1, 199.8, 14.0, f"{_METER}, 5 req/s"
     ),
-    Served(
-        "A100-80GB-PCIe", "Qwen3-30B-A3B, FP8", 29.0, 1, 1225.7, 163.7, 26.5,
+    ServingFigure(
+        "A100-80GB-PCIe",
+        "Qwen3-30B-A3B, FP8",
+        29.0,
+        1,
+        1225.7,
+        163.7,
+        26.5,
         f"{_METER}, 5 req/s",
     ),
-    Served("H200", "Llama-3.1-8B, FP8", 8.5, 1, 5684.0, 143.0, 11.1, f"{_OWN}, 25 req/s"),
-    Served("H200", "Llama-2-70B, FP8", 66.0, 1, 354.0, 531.8, 22.4, f"{_OWN}, 8 at once, rough"),
-)  # fmt: skip
+    ServingFigure("H200", "Llama-3.1-8B, FP8", 8.5, 1, 5684.0, 143.0, 11.1, f"{_OWN}, 25 req/s"),
+    ServingFigure(
+        "H200", "Llama-2-70B, FP8", 66.0, 1, 354.0, 531.8, 22.4, f"{_OWN}, 8 at once, rough"
+    ),
+)

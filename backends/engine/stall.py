@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import httpx
 
-from backends.engine.flags import Launch
+from backends.engine.flags import EngineLaunch
 from backends.engine.warmup import WarmUpFailed, warm_up
 from backends.metrics import METRICS_PATH, ProbeFailed, parse
 
@@ -25,7 +25,7 @@ Signs = tuple[float | None, ...]
 async def stalled(
     client: httpx.AsyncClient,
     base_url: str,
-    launch: Launch,
+    launch: EngineLaunch,
     waits: Callable[[], bool],
     limit_s: float,
 ) -> str:
@@ -60,7 +60,7 @@ async def _signs(client: httpx.AsyncClient, base_url: str) -> Signs | None:
 
 
 async def _answers(
-    client: httpx.AsyncClient, base_url: str, launch: Launch, limit_s: float
+    client: httpx.AsyncClient, base_url: str, launch: EngineLaunch, limit_s: float
 ) -> bool:
     """Whether anything comes of one token's request; a refusal is an answer, too."""
     try:

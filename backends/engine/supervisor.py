@@ -21,15 +21,15 @@ import httpx
 
 from backends.engine import adapters, ports
 from backends.engine.environment import CpuOptions
-from backends.engine.flags import BadFlags, Launch
+from backends.engine.flags import BadFlags, EngineLaunch
 from backends.engine.process import EngineProcess, free_port, log_tail
 from backends.engine.stall import stalled
-from backends.engine.turns import Turns
+from backends.engine.turns import GpuLoadQueue
 from backends.engine.warmup import WarmUpFailed, answers_health, warm_up
 from backends.engines import VLLM_PROGRAM, EngineProgram
 
 
-class Phase(StrEnum):
+class EnginePhase(StrEnum):
     STARTING = "starting"  # before the process exists
     LOADING = "loading"  # the process runs, its port does not answer
     WARMING = "warming"  # the first real request
@@ -42,11 +42,11 @@ class Phase(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class EngineStatus:
     """What is published at each change. `base_url` ends in `/v1`; `reason` is for people."""
 
     name: str
-    phase: Phase
+    phase: EnginePhase
     base_url: str | None = None
     pid: int | None = None
     restarts: int = 0
@@ -56,7 +56,7 @@ class Status:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SupervisorLimits:
     start_s: float = 900.0
     poll_s: float = 0.25
     watch_s: float = 2.0
@@ -81,14 +81,14 @@ class EngineSpec:
     """
 
     name: str
-    launch: Launch
+    launch: EngineLaunch
     log: Path
     port: int = 0
     port_setting: str = "another port"
     cpu: CpuOptions = field(default_factory=CpuOptions)
-    limits: Limits = field(default_factory=Limits)
+    limits: SupervisorLimits = field(default_factory=SupervisorLimits)
     gpus: frozenset[str] = frozenset()
-    turns: Turns = field(default_factory=Turns)
+    turns: GpuLoadQueue = field(default_factory=GpuLoadQueue)
     waits: Callable[[], bool] = nobody
     program: EngineProgram = VLLM_PROGRAM
 
@@ -96,10 +96,10 @@ class EngineSpec:
 class Supervisor:
     """Call `run` once, as a task of a loop that outlives it; `stop` ends both."""
 
-    def __init__(self, spec: EngineSpec, publish: Callable[[Status], None]) -> None:
+    def __init__(self, spec: EngineSpec, publish: Callable[[EngineStatus], None]) -> None:
         self._spec = spec
         self._publish = publish
-        self._status = Status(spec.name, Phase.STARTING)
+        self._status = EngineStatus(spec.name, EnginePhase.STARTING)
         self._changed = asyncio.Event()
         self._stop = asyncio.Event()
         self._restart = asyncio.Event()
@@ -110,7 +110,7 @@ class Supervisor:
         self._left_out: dict[str, str] = {}  # adapters that the present life is without, and why
 
     @property
-    def status(self) -> Status:
+    def status(self) -> EngineStatus:
         return self._status
 
     async def run(self) -> None:
@@ -122,16 +122,16 @@ class Supervisor:
             async with httpx.AsyncClient(trust_env=False) as client:
                 while not self._stop.is_set():
                     if not self._awake.is_set():
-                        self._set(Phase.RESTING, reason="", pid=None, base_url=None)
+                        self._set(EnginePhase.RESTING, reason="", pid=None, base_url=None)
                         await _either(self._stop.wait(), self._awake.wait())
                     else:
                         await self._turn(known, client)
         except BadFlags as error:
-            self._set(Phase.STOPPED, reason=str(error), pid=None, base_url=None)
+            self._set(EnginePhase.STOPPED, reason=str(error), pid=None, base_url=None)
             raise
         finally:
             self._ended.set()
-        self._set(Phase.STOPPED, reason="asked to stop", pid=None, base_url=None)
+        self._set(EnginePhase.STOPPED, reason="asked to stop", pid=None, base_url=None)
 
     async def stop(self) -> None:
         """Drain, end and wait for the last process."""
@@ -158,7 +158,7 @@ class Supervisor:
             self._refused.clear()
             self._awake.set()
 
-    async def wait_for(self, phase: Phase, timeout_s: float) -> Status:
+    async def wait_for(self, phase: EnginePhase, timeout_s: float) -> EngineStatus:
         """The status once in `phase`; raises `TimeoutError`."""
         async with asyncio.timeout(timeout_s):
             while self._status.phase is not phase:
@@ -190,14 +190,14 @@ class Supervisor:
         restarts = self._status.restarts + lives
         if not crashed:
             self._set(
-                Phase.STARTING, reason=reason, restarts=restarts, crashes_in_a_row=0,
+                EnginePhase.STARTING, reason=reason, restarts=restarts, crashes_in_a_row=0,
                 pid=None, base_url=None,
             )  # fmt: skip
             return
         limits = self._spec.limits
         delay_s = min(limits.backoff_first_s * 2.0 ** (row - 1), limits.backoff_most_s)
         self._set(
-            Phase.BLOCKED if taken else Phase.BACKING_OFF, reason=taken or reason,
+            EnginePhase.BLOCKED if taken else EnginePhase.BACKING_OFF, reason=taken or reason,
             restarts=restarts, crashes_in_a_row=row, retry_in_s=delay_s, pid=None, base_url=None,
         )  # fmt: skip
         await _either(self._stop.wait(), self._restart.wait(), asyncio.sleep(delay_s))
@@ -209,7 +209,7 @@ class Supervisor:
             if spec.turns.take(spec.name, spec.gpus):
                 return True
             if not waits:
-                self._set(Phase.STARTING, reason="another engine loads into its GPU first")
+                self._set(EnginePhase.STARTING, reason="another engine loads into its GPU first")
                 waits = True
             await _either(
                 self._stop.wait(), self._restart.wait(), asyncio.sleep(spec.limits.poll_s)
@@ -220,14 +220,14 @@ class Supervisor:
         """From start to the end of the last process; why it ended and how long it served."""
         spec = self._spec
         port = spec.port or free_port()
-        self._set(Phase.STARTING, reason="", retry_in_s=None)
+        self._set(EnginePhase.STARTING, reason="", retry_in_s=None)
         launch = await self._launch()
         process = await EngineProcess.start(
             spec.program.command(launch, known, port), launch, log=spec.log, cpu=spec.cpu
         )
         exited = asyncio.ensure_future(process.wait())
         base_url = f"http://127.0.0.1:{port}/v1"
-        self._set(Phase.LOADING, pid=process.pid, base_url=base_url)
+        self._set(EnginePhase.LOADING, pid=process.pid, base_url=base_url)
         loop = asyncio.get_running_loop()
         served_since: float | None = None
         try:
@@ -237,13 +237,13 @@ class Supervisor:
             if problem is None and not exited.done() and not self._ending():
                 served_since = loop.time()
                 spec.turns.leave(spec.name)
-                self._set(Phase.SERVING, reason=self._without())
+                self._set(EnginePhase.SERVING, reason=self._without())
                 problem = await _first(
                     exited, self._stop.wait(), self._restart.wait(), self._watch(port, client)
                 )
             if not exited.done():
                 reason = problem or ("asked to stop" if self._stop.is_set() else "asked to restart")
-                self._set(Phase.DRAINING, reason=reason)
+                self._set(EnginePhase.DRAINING, reason=reason)
                 process.send(signal.SIGTERM if problem is None else signal.SIGHUP)
                 if served_since is None:  # nobody's answer is under way: there is nothing to drain
                     await asyncio.wait([exited], timeout=spec.limits.unserved_s)
@@ -259,7 +259,7 @@ class Supervisor:
                 await asyncio.shield(exited)
         return problem or "asked", loop.time() - served_since if served_since else 0.0
 
-    async def _launch(self) -> Launch:
+    async def _launch(self) -> EngineLaunch:
         """Without the adapters that would end its start, or did."""
         launch = self._spec.launch
         fit, self._left_out = await asyncio.to_thread(
@@ -269,7 +269,7 @@ class Supervisor:
         kept = {name: folder for name, folder in fit.items() if name not in self._left_out}
         return replace(launch, adapters=kept)
 
-    def _at_an_adapter(self, process: EngineProcess, launch: Launch) -> str | None:
+    def _at_an_adapter(self, process: EngineProcess, launch: EngineLaunch) -> str | None:
         """Why a start ended that ended for an adapter, which the next one leaves out."""
         name = self._spec.program.refused_adapter(process.said(), launch.adapters)
         if name is None:
@@ -299,7 +299,7 @@ class Supervisor:
                     if taken := await self._taken(port):
                         return taken
                     await asyncio.sleep(limits.poll_s)
-                self._set(Phase.WARMING)
+                self._set(EnginePhase.WARMING)
                 await warm_up(client, base_url, launch.served_name, launch.kind)
         except TimeoutError:
             return f"not ready after {limits.start_s:.0f} s: {log_tail(self._spec.log)}"
@@ -323,7 +323,7 @@ class Supervisor:
 
     def _is_waited_for(self) -> bool:
         """Never while somebody else may answer on its port."""
-        return self._status.phase is Phase.SERVING and self._spec.waits()
+        return self._status.phase is EnginePhase.SERVING and self._spec.waits()
 
     async def _deaf(self, port: int, client: httpx.AsyncClient) -> str:
         """Ends only when it no longer answers although it runs and has its port alone."""
@@ -333,9 +333,9 @@ class Supervisor:
         while loop.time() - seen < limits.hung_s:
             await asyncio.sleep(limits.watch_s)
             taken = await self._taken(port)
-            if taken or self._status.phase is Phase.BLOCKED:
+            if taken or self._status.phase is EnginePhase.BLOCKED:
                 words = taken or self._without()
-                self._set(Phase.BLOCKED if taken else Phase.SERVING, reason=words)
+                self._set(EnginePhase.BLOCKED if taken else EnginePhase.SERVING, reason=words)
             if taken or await answers_health(client, f"http://127.0.0.1:{port}/v1"):
                 seen = loop.time()
         return f"no answer for {limits.hung_s:.0f} s"
@@ -347,7 +347,7 @@ class Supervisor:
             return None
         return f"port {port} is taken by {who}: end it, or set {self._spec.port_setting}"
 
-    def _set(self, phase: Phase, **changes: object) -> None:
+    def _set(self, phase: EnginePhase, **changes: object) -> None:
         self._status = replace(self._status, phase=phase, **changes)  # type: ignore[arg-type]  # (names are checked by replace)
         self._changed.set()
         self._publish(self._status)

@@ -28,7 +28,7 @@ WEIGHTS = "model.safetensors"
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class TinyModelShape:
     """The checkpoint's dimensions; the defaults make about half a million parameters.
 
     An embedding model is the same stack without a head: vLLM pools its last hidden state.
@@ -44,7 +44,7 @@ class Shape:
     embedding: bool = False
 
 
-EMBEDDING = Shape(context_tokens=2048, embedding=True)
+EMBEDDING = TinyModelShape(context_tokens=2048, embedding=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,9 @@ class TinyModel:
     vocabulary: int
 
 
-def make(directory: Path, *, seed: int = 0, shape: Shape | None = None) -> TinyModel:
+def make(directory: Path, *, seed: int = 0, shape: TinyModelShape | None = None) -> TinyModel:
     """Write the checkpoint; the same seed gives the same bytes."""
-    shape = shape or Shape()
+    shape = shape or TinyModelShape()
     vocabulary = train()
     directory.mkdir(parents=True, exist_ok=True)
     for name, document in tokenizer_files(vocabulary, shape.context_tokens).items():
@@ -83,7 +83,7 @@ _RARE = -4.0  # logits of digits, punctuation and fragments: e^-4 of a word's we
 _SUPPRESSED = -12.0
 
 
-def _config(shape: Shape, vocabulary: Vocabulary) -> dict[str, Any]:
+def _config(shape: TinyModelShape, vocabulary: Vocabulary) -> dict[str, Any]:
     return {
         "architectures": ["LlamaModel" if shape.embedding else "LlamaForCausalLM"],
         "model_type": "llama",
@@ -115,7 +115,7 @@ def _generation(vocabulary: Vocabulary) -> dict[str, Any]:
 
 
 def _tensors(
-    shape: Shape, vocabulary: Vocabulary, rng: random.Random
+    shape: TinyModelShape, vocabulary: Vocabulary, rng: random.Random
 ) -> Iterator[tuple[str, tuple[int, ...], list[float]]]:
     hidden, size = shape.hidden, len(vocabulary.tokens)
     queries, keys = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
@@ -225,7 +225,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--embedding", action="store_true", help="an embedding model")
     given = parser.parse_args(arguments)
-    shape = EMBEDDING if given.embedding else Shape()
+    shape = EMBEDDING if given.embedding else TinyModelShape()
     made = make(given.directory, seed=given.seed, shape=shape)
     sys.stdout.write(
         json.dumps(

@@ -27,7 +27,7 @@ _TYPES = {
 }  # fmt: skip
 
 
-class Stored(NamedTuple):
+class StoredTensor(NamedTuple):
     """`member` of the archive that has its numbers; the tensor's start and end are within it."""
 
     tensor: Tensor
@@ -40,7 +40,7 @@ def is_old(path: Path) -> bool:
         return file.read(1) == OLD
 
 
-def tensors(path: Path) -> Mapping[str, Stored]:
+def tensors(path: Path) -> Mapping[str, StoredTensor]:
     """By name. Raises `OSError` and `NoTensors`."""
     try:
         with zipfile.ZipFile(path) as archive:
@@ -75,7 +75,7 @@ def _complete(path: Path, archive: zipfile.ZipFile, found: Any) -> None:
     if not isinstance(found, Mapping):
         raise NoTensors(f"{path} holds no weights by name")
     for name, one in found.items():
-        if not isinstance(name, str) or not isinstance(one, Stored):
+        if not isinstance(name, str) or not isinstance(one, StoredTensor):
             raise NoTensors(f"{path} holds {name!r}, which is no tensor")
         size = None
         with suppress(KeyError):
@@ -107,13 +107,13 @@ class _Reader(pickle.Unpickler):
         return str(dtype), f"{self._place}{key}"
 
 
-def _tensor(storage: tuple[str, str], offset: int, shape: Any, *_: Any) -> Stored:
+def _tensor(storage: tuple[str, str], offset: int, shape: Any, *_: Any) -> StoredTensor:
     dtype, member = storage
     width = BITS[dtype] // 8
     sizes = tuple(map(int, shape))
     start = int(offset) * width
-    return Stored(Tensor(sizes, dtype, start, start + math.prod(sizes) * width), member)
+    return StoredTensor(Tensor(sizes, dtype, start, start + math.prod(sizes) * width), member)
 
 
-def _parameter(data: Stored, *_: Any) -> Stored:
+def _parameter(data: StoredTensor, *_: Any) -> StoredTensor:
     return data

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from backends.engine.catalog import Gpu, Number, UnknownGpu, find
+from backends.engine.catalog import GpuSpec, Number, UnknownGpu, find
 from backends.engine.environment import Environment, Flavour, variables
 from backends.engine.packages import run
 
@@ -25,7 +25,7 @@ class ProbeFileError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparedRate:
     """A measured rate beside the data sheet's; `sheet` `None` where none states it."""
 
     name: str
@@ -40,7 +40,7 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ProbeRequest:
     """What to measure: names of the program's parts, prompt lengths of attention."""
 
     environment: Environment
@@ -59,7 +59,7 @@ class Request:
         return [*words, "--small"] if self.small else words
 
 
-def measure(request: Request, on_line: Callable[[str], None] | None = None) -> dict[str, Any]:
+def measure(request: ProbeRequest, on_line: Callable[[str], None] | None = None) -> dict[str, Any]:
     """Runs it to its end. Blocking; raises `ProbeFileError` with what it printed last."""
     environ = variables(os.environ, flavour=request.flavour)
     code, text = run(request.words, environ, on_line, timeout_s=request.timeout_s)
@@ -88,7 +88,7 @@ def _checked(document: object, where: str) -> dict[str, Any]:
     return document
 
 
-def gpu_of(document: Mapping[str, Any]) -> Gpu | None:
+def gpu_of(document: Mapping[str, Any]) -> GpuSpec | None:
     """The catalogue's entry for what was measured; `None` for a processor or an unknown GPU."""
     device = document["device"]
     if device.get("kind") != "gpu":
@@ -99,21 +99,21 @@ def gpu_of(document: Mapping[str, Any]) -> Gpu | None:
         return None
 
 
-def compared(document: Mapping[str, Any]) -> list[Compared]:
+def compared(document: Mapping[str, Any]) -> list[ComparedRate]:
     """Rates beside the data sheet's: bytes/s and FLOP/s."""
     gpu = gpu_of(document)
     found = []
     if one := document.get("bandwidth"):
         sheet = None if gpu is None else gpu.bandwidth_bytes_s
-        found.append(Compared("bandwidth", *_three(one), sheet))
+        found.append(ComparedRate("bandwidth", *_three(one), sheet))
     for number in _NUMBERS:
         if one := document.get("flops", {}).get(number):
             sheet = None if gpu is None else gpu.flops.get(number)
-            found.append(Compared(number, *_three(one), sheet))
+            found.append(ComparedRate(number, *_three(one), sheet))
     return found
 
 
-def measured(gpu: Gpu, document: Mapping[str, Any]) -> Gpu:
+def measured(gpu: GpuSpec, document: Mapping[str, Any]) -> GpuSpec:
     """The GPU with what was measured of it; raises `ProbeFileError` for another one's probe."""
     device = document["device"]
     name = str(device.get("name"))

@@ -21,7 +21,7 @@ _TIMEOUT_S = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class WheelSearch:
     """Where to look, for which interpreter, and the hashes that are known."""
 
     python: Path
@@ -33,7 +33,7 @@ class Search:
     target: Sequence[str] = ()  # pip's words for another machine than this one
 
 
-def fetch(search: Search, say: Say) -> Path | None:
+def fetch(search: WheelSearch, say: Say) -> Path | None:
     """The wheel in `search.folder`; `None` when nobody has one for this Python."""
     if search.pip is None:
         raise InstallError("pip is needed to fetch torch: apt-get install python3-pip")
@@ -53,7 +53,7 @@ def known_hashes(lock: Path) -> frozenset[str]:
     return frozenset(re.findall(r"sha256:([0-9a-f]{64})", lock.read_text(encoding="utf-8")))
 
 
-def _download(search: Search, where: Sequence[str], say: Say) -> Path | None:
+def _download(search: WheelSearch, where: Sequence[str], say: Say) -> Path | None:
     assert search.pip is not None
     command = [
         *search.pip, "--python", str(search.python), "download", "--no-deps", "--no-input",

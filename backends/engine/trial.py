@@ -16,17 +16,17 @@ from pathlib import Path
 
 import httpx
 
-from backends.engine.benchclient import BenchClient, Target
-from backends.engine.benchfigures import Point, Promise
-from backends.engine.benchload import Loop, Prompts, Shape
-from backends.engine.benchreport import Run, run_of
+from backends.engine.benchclient import BenchClient, BenchTarget
+from backends.engine.benchfigures import BenchSlo, RunSummary
+from backends.engine.benchload import BenchPrompts, LoadProfile, PromptShape
+from backends.engine.benchreport import BenchRun, run_of
 from backends.engine.environment import CpuOptions
-from backends.engine.flags import Launch, command, known_flags
+from backends.engine.flags import EngineLaunch, command, known_flags
 from backends.engine.gpus import bytes_in_use
 from backends.engine.guard import descendants
 from backends.engine.process import EngineProcess, free_port
 from backends.engine.warmup import WarmUpFailed, answers_health, warm_up
-from backends.http import HttpClient, Limits
+from backends.http import HttpClient, PoolLimits
 from backends.openai import OpenAIBackend
 
 CONNECTIONS = 4096
@@ -42,20 +42,22 @@ class DidNotServe(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class ServerTrial:
     """`words` makes the command for a port; `launch` is what the environment is made for."""
 
-    launch: Launch
+    launch: EngineLaunch
     words: Callable[[int], Sequence[str]]
     log: Path
     start_limit_s: float = 900.0
     cpu: CpuOptions = field(default_factory=CpuOptions)
 
 
-async def vllm_trial(launch: Launch, log: Path, start_limit_s: float, cpu: CpuOptions) -> Trial:
+async def vllm_trial(
+    launch: EngineLaunch, log: Path, start_limit_s: float, cpu: CpuOptions
+) -> ServerTrial:
     """Of the vLLM in the launch's environment, with the flags that it knows."""
     known = await asyncio.to_thread(known_flags, launch.environment)
-    return Trial(launch, partial(command, launch, known), log, start_limit_s, cpu)
+    return ServerTrial(launch, partial(command, launch, known), log, start_limit_s, cpu)
 
 
 def file_name(name: str) -> str:
@@ -64,7 +66,7 @@ def file_name(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Serving:
+class RunningServer:
     base_url: str
     model: str
     start_s: float
@@ -80,7 +82,7 @@ class Serving:
 
 
 @asynccontextmanager
-async def serving(trial: Trial) -> AsyncIterator[Serving]:
+async def serving(trial: ServerTrial) -> AsyncIterator[RunningServer]:
     """Raises `DidNotServe` with the cause from its log."""
     port, before = free_port(), await asyncio.to_thread(bytes_in_use) or 0
     began = time.monotonic()
@@ -99,7 +101,7 @@ async def serving(trial: Trial) -> AsyncIterator[Serving]:
         finally:
             ready.cancel()
         seconds = time.monotonic() - began
-        yield Serving(base_url, trial.launch.served_name, seconds, process.pid, before)
+        yield RunningServer(base_url, trial.launch.served_name, seconds, process.pid, before)
     finally:
         process.send(signal.SIGTERM)
         await _either(ended, END_S)
@@ -108,7 +110,7 @@ async def serving(trial: Trial) -> AsyncIterator[Serving]:
         await _freed(before)
 
 
-async def _ready(base_url: str, trial: Trial) -> None:
+async def _ready(base_url: str, trial: ServerTrial) -> None:
     try:
         async with (
             asyncio.timeout(trial.start_limit_s),
@@ -137,16 +139,16 @@ async def _freed(before: int) -> None:
         await asyncio.sleep(POLL_S)
 
 
-class Meter:
+class TrialMeter:
     """Runs of load against one server, by the client of `engine bench`."""
 
-    def __init__(self, client: BenchClient, prompts: Prompts, promise: Promise) -> None:
+    def __init__(self, client: BenchClient, prompts: BenchPrompts, promise: BenchSlo) -> None:
         self._client, self._prompts, self._promise = client, prompts, promise
 
-    async def run(self, loop: Loop) -> Run:
+    async def run(self, loop: LoadProfile) -> BenchRun:
         return run_of(loop, await self._client.run(loop, self._prompts), self._promise)
 
-    async def point(self, loop: Loop) -> Point:
+    async def point(self, loop: LoadProfile) -> RunSummary:
         """What a run came to whose every request was answered; raises `DidNotServe`."""
         run = await self.run(loop)
         failed = [sample.error for sample in run.samples if sample.error is not None]
@@ -157,14 +159,16 @@ class Meter:
 
 @asynccontextmanager
 async def meter(
-    of: Serving, shape: Shape, promise: Promise, *, seed: int = 0
-) -> AsyncIterator[Meter]:
+    of: RunningServer, shape: PromptShape, promise: BenchSlo, *, seed: int = 0
+) -> AsyncIterator[TrialMeter]:
     """Raises `BackendError` when the server cannot be asked at all."""
     rng = random.Random(seed)  # noqa: S311  (chance that can be repeated, no secret)
-    http = HttpClient(Limits(connections=CONNECTIONS, waiters=CONNECTIONS))
+    http = HttpClient(PoolLimits(connections=CONNECTIONS, waiters=CONNECTIONS))
     try:
-        client = BenchClient(OpenAIBackend(of.base_url, client=http), Target(of.model, chat=False))
-        yield Meter(client, await client.calibrate(shape.shared, rng), promise)
+        client = BenchClient(
+            OpenAIBackend(of.base_url, client=http), BenchTarget(of.model, chat=False)
+        )
+        yield TrialMeter(client, await client.calibrate(shape.shared, rng), promise)
     finally:
         await http.aclose()
 

@@ -15,7 +15,7 @@ Arm = tuple[str, ...]  # the name of one choice in each dimension
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class FlagValue:
     """`exact`: the same model, number for number; others are for `engine eval` to judge."""
 
     name: str
@@ -24,15 +24,15 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Dimension:
+class FlagDimension:
     """The first choice is vLLM's own default, without a flag."""
 
     name: str
-    choices: tuple[Choice, ...]
+    choices: tuple[FlagValue, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class TrialRequest:
     """Measure this arm at a level (0 is the shortest); stop early by what `rival` reached there."""
 
     arm: Arm
@@ -45,7 +45,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
+class TuneEffort:
     """`slack`: how far behind at a short look a candidate may be that still gets a longer one."""
 
     levels: int = 2
@@ -54,28 +54,30 @@ class Effort:
     slack: float = 0.05
 
 
-class NothingServes(Exception):
+class BaselineFailed(Exception):
     """vLLM's defaults themselves could not be measured: there is nothing to compare with."""
 
 
-Search = Generator[Ask, float | None, Arm]
-Score = Callable[[Arm, int, Arm | None], Generator[Ask, float | None, float]]
+Search = Generator[TrialRequest, float | None, Arm]
+Score = Callable[[Arm, int, Arm | None], Generator[TrialRequest, float | None, float]]
 
 
-def search(space: Sequence[Dimension], effort: Effort) -> Search:
+def search(space: Sequence[FlagDimension], effort: TuneEffort) -> Search:
     """Yields what to measure, is sent its score (`None`: failed); returns the best arm."""
     known: dict[tuple[Arm, int], float | None] = {}
 
-    def score(arm: Arm, level: int, rival: Arm | None) -> Generator[Ask, float | None, float]:
+    def score(
+        arm: Arm, level: int, rival: Arm | None
+    ) -> Generator[TrialRequest, float | None, float]:
         if (arm, level) not in known:
-            known[arm, level] = yield Ask(arm, level, rival)
+            known[arm, level] = yield TrialRequest(arm, level, rival)
         value = known[arm, level]
         return -math.inf if value is None else value
 
     best = defaults(space)
     for level in range(effort.levels):
         if (yield from score(best, level, None)) == -math.inf:
-            raise NothingServes
+            raise BaselineFailed
     for _ in range(effort.rounds):
         before = best
         for place in range(len(space)):
@@ -86,7 +88,7 @@ def search(space: Sequence[Dimension], effort: Effort) -> Search:
 
 
 def _along(
-    space: Sequence[Dimension], place: int, best: Arm, effort: Effort, score: Score
+    space: Sequence[FlagDimension], place: int, best: Arm, effort: TuneEffort, score: Score
 ) -> Search:
     """The best arm along one dimension."""
     left = [
@@ -111,11 +113,11 @@ def _above(score: float, share: float) -> float:
     return score + abs(score) * share
 
 
-def defaults(space: Sequence[Dimension]) -> Arm:
+def defaults(space: Sequence[FlagDimension]) -> Arm:
     return tuple(one.choices[0].name for one in space)
 
 
-def chosen(space: Sequence[Dimension], choices: Mapping[str, str]) -> Arm:
+def chosen(space: Sequence[FlagDimension], choices: Mapping[str, str]) -> Arm:
     """The arm with these choices by dimension; raises `ValueError` at one that is not there."""
     names = {one.name: [choice.name for choice in one.choices] for one in space}
     for name, choice in choices.items():
@@ -126,21 +128,21 @@ def chosen(space: Sequence[Dimension], choices: Mapping[str, str]) -> Arm:
     return tuple(choices.get(one.name, one.choices[0].name) for one in space)
 
 
-def flags_of(space: Sequence[Dimension], arm: Arm) -> tuple[str, ...]:
+def flags_of(space: Sequence[FlagDimension], arm: Arm) -> tuple[str, ...]:
     return tuple(flag for choice in _choices(space, arm) for flag in choice.flags)
 
 
-def is_exact(space: Sequence[Dimension], arm: Arm) -> bool:
+def is_exact(space: Sequence[FlagDimension], arm: Arm) -> bool:
     return all(choice.exact for choice in _choices(space, arm))
 
 
-def described(space: Sequence[Dimension], arm: Arm) -> Mapping[str, str]:
+def described(space: Sequence[FlagDimension], arm: Arm) -> Mapping[str, str]:
     """What an arm has other than vLLM's defaults."""
     pairs = zip(space, arm, strict=True)
     return {one.name: name for one, name in pairs if name != one.choices[0].name}
 
 
-def _choices(space: Sequence[Dimension], arm: Arm) -> list[Choice]:
+def _choices(space: Sequence[FlagDimension], arm: Arm) -> list[FlagValue]:
     return [
         next(choice for choice in one.choices if choice.name == name)
         for one, name in zip(space, arm, strict=True)
@@ -148,7 +150,7 @@ def _choices(space: Sequence[Dimension], arm: Arm) -> list[Choice]:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class LoadPoint:
     """One load on one server: `good` when it kept the promise."""
 
     load: int
@@ -157,14 +159,14 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Ascent:
+class LoadSearch:
     """What a climb came to; `stopped` when it was hopeless."""
 
-    seen: tuple[Seen, ...]
+    seen: tuple[LoadPoint, ...]
     stopped: bool = False
 
     @property
-    def best(self) -> Seen | None:
+    def best(self) -> LoadPoint | None:
         good = [one for one in self.seen if one.good]
         return max(good, key=lambda one: one.tokens_s, default=None)
 
@@ -175,27 +177,31 @@ GROWS = 1.02
 
 
 def ascend(
-    first: int, rival: Sequence[Seen] = (), *, before: Sequence[Seen] = (), most: int = 4096
-) -> Generator[int, Seen, Ascent]:
+    first: int,
+    rival: Sequence[LoadPoint] = (),
+    *,
+    before: Sequence[LoadPoint] = (),
+    most: int = 4096,
+) -> Generator[int, LoadPoint, LoadSearch]:
     """Yields requests at once, is sent what came of them: the most throughput within a promise.
 
     From `first` upwards while it grows and the promise holds, downwards while it does not, then
     once between the last good and the first bad. Early over where the rival is far better, and
     where a shorter look (`before`) has already been above `first` and come back.
     """
-    seen: list[Seen] = []
+    seen: list[LoadPoint] = []
     load = first
     while True:
         seen.append((yield load))
         theirs = [one.tokens_s for one in rival if one.load == load and one.good]
         if theirs and seen[-1].tokens_s < HOPELESS * theirs[0]:
-            return Ascent(tuple(seen), stopped=True)
+            return LoadSearch(tuple(seen), stopped=True)
         good = [one.load for one in seen if one.good]
         bad = [one.load for one in seen if not one.good]
         if not good:
             load = int(load / STEP)  # down to none: 1 is the last
             if load < 1:
-                return Ascent(tuple(seen))
+                return LoadSearch(tuple(seen))
         elif bad:
             break
         else:
@@ -204,20 +210,20 @@ def ascend(
             been = any(one.load > load for one in before)
             load = math.ceil(load * STEP)
             if not grows or been or load > most:
-                return Ascent(tuple(seen))
+                return LoadSearch(tuple(seen))
     between = round(math.sqrt(max(good) * min(bad)))
     if between not in (max(good), min(bad)):
         seen.append((yield between))
-    return Ascent(tuple(seen))
+    return LoadSearch(tuple(seen))
 
 
-def at_each(loads: Sequence[int]) -> Generator[int, Seen, Ascent]:
+def at_each(loads: Sequence[int]) -> Generator[int, LoadPoint, LoadSearch]:
     """Yields each load, and lower ones where the promise holds at none of them."""
-    seen: list[Seen] = []
+    seen: list[LoadPoint] = []
     left = list(loads)
     while left:
         seen.append((yield left.pop(0)))
         lower = int(min(one.load for one in seen) / STEP)
         if not left and lower >= 1 and not any(one.good for one in seen):
             left.append(lower)
-    return Ascent(tuple(seen))
+    return LoadSearch(tuple(seen))

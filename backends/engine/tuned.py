@@ -62,7 +62,7 @@ class ProfileError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Tuned:
+class TunedProfile:
     """`config_sha256` is of the model's config.json; `None` where a person wrote the file."""
 
     flags: tuple[str, ...]
@@ -80,7 +80,7 @@ def write(path: Path, flags: Sequence[str], model: Path, about: Mapping[str, Any
     path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 
-def read(path: Path) -> Tuned:
+def read(path: Path) -> TunedProfile:
     """Raises `ProfileError` with what is wrong, in words for a person."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
@@ -99,7 +99,7 @@ def read(path: Path) -> Tuned:
         words = f"`{path}`: {strange.partition('=')[0]} makes no engine faster, and is none of a"
         raise ProfileError(f"{words} profile's: say it in the engine's own `flags`")
     about, sha256 = document.get("about"), document.get("config_sha256")
-    return Tuned(
+    return TunedProfile(
         tuple(flags),
         sha256 if isinstance(sha256, str) else None,
         about if isinstance(about, dict) else None,

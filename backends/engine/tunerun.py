@@ -12,19 +12,33 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from backends.engine.benchfigures import PUSD, Percentile, Point, Promise, cost_pusd_per_million
-from backends.engine.benchload import Shape, closed
+from backends.engine.benchfigures import (
+    PUSD,
+    BenchSlo,
+    Percentile,
+    RunSummary,
+    cost_pusd_per_million,
+)
+from backends.engine.benchload import PromptShape, closed
 from backends.engine.environment import CpuOptions, Environment, Flavour
-from backends.engine.flags import BadFlags, Launch
-from backends.engine.trial import DRAIN_S, DidNotServe, Meter, Serving, meter, serving, vllm_trial
+from backends.engine.flags import BadFlags, EngineLaunch
+from backends.engine.trial import (
+    DRAIN_S,
+    DidNotServe,
+    RunningServer,
+    TrialMeter,
+    meter,
+    serving,
+    vllm_trial,
+)
 from backends.engine.tune import (
     Arm,
-    Ascent,
-    Ask,
-    Dimension,
-    Effort,
-    NothingServes,
-    Seen,
+    BaselineFailed,
+    FlagDimension,
+    LoadPoint,
+    LoadSearch,
+    TrialRequest,
+    TuneEffort,
     ascend,
     at_each,
     defaults,
@@ -43,11 +57,11 @@ _SPREAD_S = 8.0
 
 
 @dataclass(frozen=True, slots=True)
-class Goal:
+class TuneGoal:
     """What is wanted; a load keeps the promise by its 99th percentiles."""
 
     objective: Objective
-    promise: Promise
+    promise: BenchSlo
     usd_per_hour: Decimal | None = None
 
     @property
@@ -60,13 +74,13 @@ class Goal:
         units = {"ttft": "s", "tpot": "s", "throughput": "output tokens/s", "cost": "USD per 1M"}
         return units[self.objective]
 
-    def kept(self, point: Point) -> bool:
+    def kept(self, point: RunSummary) -> bool:
         pairs = ((point.ttft, self.promise.ttft_s), (point.tpot, self.promise.tpot_s))
         return point.failed == 0 and all(
             most is None or _of(values, 99) <= most for values, most in pairs
         )
 
-    def figure(self, point: Point) -> float:
+    def figure(self, point: RunSummary) -> float:
         """In `unit`."""
         if self.objective in ("ttft", "tpot"):
             return _of(getattr(point, self.objective), 50)
@@ -90,24 +104,24 @@ def _of(values: Sequence[Percentile], percent: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Tuning:
+class TuneRun:
     """`first`: requests at once to begin with, or those that are asked for TTFT and TPOT."""
 
     model: Path
     environment: Environment
     flavour: Flavour
-    shape: Shape
-    goal: Goal
+    shape: PromptShape
+    goal: TuneGoal
     first: int
     logs: Path
-    space: tuple[Dimension, ...]
-    effort: Effort = field(default_factory=Effort)
+    space: tuple[FlagDimension, ...]
+    effort: TuneEffort = field(default_factory=TuneEffort)
     base: tuple[str, ...] = ()  # flags of every server, the defaults' included
     start_limit_s: float = 900.0
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TuneResult:
     """`best` and figures in the goal's unit; without `ended` the search goes on another time.
 
     `gain` is of the means, `turns` of each turn of the comparison at the end; `failed`: why that
@@ -129,14 +143,14 @@ class Outcome:
 
 
 async def tune(
-    tuning: Tuning,
+    tuning: TuneRun,
     log: WorkLog,
     say: Callable[[str], None],
     *,
     until_s: float,
     arm: Arm | None = None,
-) -> Outcome:
-    """Searches until `until_s` of the monotonic clock; raises `NothingServes` with the cause.
+) -> TuneResult:
+    """Searches until `until_s` of the monotonic clock; raises `BaselineFailed` with the cause.
 
     With `arm` nothing is searched: it is compared with the defaults. Defaults that failed are tried
     again by the next call: what kept them from serving was no flag of the search.
@@ -150,34 +164,39 @@ async def tune(
             entry = log.done.get(ask.key, {})
             if not entry or ("score" not in entry and ask.arm == defaults(tuning.space)):
                 if time.monotonic() >= until_s:
-                    return Outcome(best, ended=False, trials=trials)
+                    return TuneResult(best, ended=False, trials=trials)
                 say(ask.key)
                 entry = log.add(ask.key, await _tried(tuning, ask, log.done, servers))
             trials += 1
             best = ask.rival or best
             try:
                 ask = looking.send(entry.get("score"))
-            except NothingServes:
+            except BaselineFailed:
                 words = f"vLLM's defaults could not be measured: {entry['failed']}"
-                raise NothingServes(words) from None
+                raise BaselineFailed(words) from None
             except StopIteration as end:
                 best = end.value
                 break
     if best == defaults(tuning.space):
-        return Outcome(best, ended=True, trials=trials)
+        return TuneResult(best, ended=True, trials=trials)
     return await _compared(tuning, log, say, best, trials, until_s)
 
 
 async def _compared(
-    tuning: Tuning, log: WorkLog, say: Callable[[str], None], best: Arm, trials: int, until_s: float
-) -> Outcome:
+    tuning: TuneRun,
+    log: WorkLog,
+    say: Callable[[str], None],
+    best: Arm,
+    trials: int,
+    until_s: float,
+) -> TuneResult:
     """Defaults, best, defaults, best; the means are compared.
 
     Where the load is part of the answer, each at the load that it chose and at the other's: a climb
     that chance ended early would make its arm look slow.
     """
     last = tuning.effort.levels - 1
-    pair = [Ask(arm, last) for arm in (defaults(tuning.space), best)]
+    pair = [TrialRequest(arm, last) for arm in (defaults(tuning.space), best)]
     looks = pair if tuning.goal.by_load else []
     steps = [(ask.key, ask) for ask in looks]
     steps += [
@@ -189,7 +208,7 @@ async def _compared(
         is_final = key != ask.key
         if "figure" not in log.done.get(key, {}):
             if time.monotonic() >= until_s:
-                return Outcome(best, ended=False, trials=trials)
+                return TuneResult(best, ended=False, trials=trials)
             say(key)
             loads = sorted({int(log.done[one.key]["at_once"]) for one in looks if is_final})
             async with _Servers(tuning) as fresh:
@@ -197,12 +216,14 @@ async def _compared(
         entry = log.done[key]
         if "figure" not in entry:
             failed = f"{key}: {entry['failed']}"
-            return Outcome(best, ended=False, trials=trials, finals=tuple(figures), failed=failed)
+            return TuneResult(
+                best, ended=False, trials=trials, finals=tuple(figures), failed=failed
+            )
         figures += [float(entry["figure"])] if is_final else []
     default, ours = (sum(figures[place::2]) / (FINALS // 2) for place in (0, 1))
     gain = tuning.goal.gain
     pairs = zip(figures[::2], figures[1::2], strict=True)
-    return Outcome(
+    return TuneResult(
         best, ended=True, trials=trials, finals=tuple(figures), gain=gain(ours, default),
         turns=tuple(gain(tuned, plain) for plain, tuned in pairs),
     )  # fmt: skip
@@ -214,11 +235,11 @@ class _Servers:
     A longer look mostly follows the shorter one of its arm: a start costs more than a look.
     """
 
-    def __init__(self, tuning: Tuning) -> None:
+    def __init__(self, tuning: TuneRun) -> None:
         self._tuning = tuning
         self._open = AsyncExitStack()
         self._arm: Arm | None = None
-        self._server: Serving | None = None
+        self._server: RunningServer | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -230,7 +251,7 @@ class _Servers:
         self._arm = self._server = None
         await self._open.aclose()
 
-    async def of(self, arm: Arm) -> Serving:
+    async def of(self, arm: Arm) -> RunningServer:
         """Raises what a start may: `DidNotServe`, `BadFlags`, `OSError`."""
         if self._arm == arm and self._server is not None:
             return self._server
@@ -246,16 +267,16 @@ class _Servers:
         return self._server
 
 
-def _launch(tuning: Tuning, arm: Arm) -> Launch:
+def _launch(tuning: TuneRun, arm: Arm) -> EngineLaunch:
     flags = (*tuning.base, *flags_of(tuning.space, arm))
-    return Launch(
+    return EngineLaunch(
         tuning.environment, tuning.model, NAME, tuning.flavour, flags=flags, drain_s=DRAIN_S
     )
 
 
 async def _tried(
-    tuning: Tuning,
-    ask: Ask,
+    tuning: TuneRun,
+    ask: TrialRequest,
     done: Mapping[str, Mapping[str, Any]],
     servers: _Servers,
     loads: Sequence[int] = (),
@@ -275,7 +296,7 @@ async def _tried(
 
 
 async def _measured(
-    tuning: Tuning, level: int, server: Serving, steps: Generator[int, Seen, Ascent]
+    tuning: TuneRun, level: int, server: RunningServer, steps: Generator[int, LoadPoint, LoadSearch]
 ) -> dict[str, Any]:
     goal = tuning.goal
     figures: dict[int, float] = {}
@@ -285,11 +306,11 @@ async def _measured(
         while True:
             point = await _at(of, tuning, load, level)
             figures[load] = goal.figure(point)
-            seen = Seen(load, point.rates.output_tokens, goal.kept(point))
+            seen = LoadPoint(load, point.rates.output_tokens, goal.kept(point))
             try:
                 load = steps.send(seen)
             except StopIteration as end:
-                ascent: Ascent = end.value
+                ascent: LoadSearch = end.value
                 break
     best = ascent.best
     found: dict[str, Any] = {
@@ -303,14 +324,14 @@ async def _measured(
 
 
 def _steps(
-    tuning: Tuning, ask: Ask, done: Mapping[str, Mapping[str, Any]]
-) -> Generator[int, Seen, Ascent]:
+    tuning: TuneRun, ask: TrialRequest, done: Mapping[str, Mapping[str, Any]]
+) -> Generator[int, LoadPoint, LoadSearch]:
     """The loads of one server: one, or as many as it takes to find the most that it can."""
     if not tuning.goal.by_load:
         return _only(tuning.first)
     looks = _looks(done, ask.arm)
     own: Mapping[str, Any] = next((one for one in reversed(looks) if "at_once" in one), {})
-    rival = {} if ask.rival is None else done.get(Ask(ask.rival, ask.level).key, {})
+    rival = {} if ask.rival is None else done.get(TrialRequest(ask.rival, ask.level).key, {})
     first = own.get("at_once") or rival.get("at_once") or tuning.first
     before = [seen for one in looks for seen in _seen(one)] if own else []
     return ascend(int(first), _seen(rival), before=before)
@@ -322,22 +343,22 @@ def _looks(done: Mapping[str, Mapping[str, Any]], arm: Arm) -> list[Mapping[str,
     return [one for key, one in done.items() if key.rpartition(" @ ")[0] == name]
 
 
-def _seen(entry: Mapping[str, Any]) -> list[Seen]:
-    return [Seen(*one) for one in entry.get("seen", ())]
+def _seen(entry: Mapping[str, Any]) -> list[LoadPoint]:
+    return [LoadPoint(*one) for one in entry.get("seen", ())]
 
 
-def _only(load: int) -> Generator[int, Seen, Ascent]:
+def _only(load: int) -> Generator[int, LoadPoint, LoadSearch]:
     """Times at one load: the promise is no matter of them."""
     seen = yield load
-    return Ascent((Seen(seen.load, seen.tokens_s, good=True),))
+    return LoadSearch((LoadPoint(seen.load, seen.tokens_s, good=True),))
 
 
-async def _warm(of: Meter, tuning: Tuning) -> None:
-    short = Shape(tuning.shape.prompt, min(8, tuning.shape.output), tuning.shape.shared)
+async def _warm(of: TrialMeter, tuning: TuneRun) -> None:
+    short = PromptShape(tuning.shape.prompt, min(8, tuning.shape.output), tuning.shape.shared)
     await of.run(closed(tuning.first, tuning.first, short))
 
 
-async def _at(of: Meter, tuning: Tuning, load: int, level: int) -> Point:
+async def _at(of: TrialMeter, tuning: TuneRun, load: int, level: int) -> RunSummary:
     times = _OF_LEVEL[min(level, len(_OF_LEVEL) - 1)]
     count = max(_LEAST * (1 + level), round(times * load))
     spread_s = min(_SPREAD_S, load / 64) if load > 1 else 0.0

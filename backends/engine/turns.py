@@ -8,7 +8,7 @@ where one gives more back than it took itself, it ends.
 from collections.abc import Iterable
 
 
-class Turns:
+class GpuLoadQueue:
     """Of the engines of one host, by their names."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Bytes of OpenAI answers: one JSON body, or events of a stream, from a scripted `Ask`.
+"""Bytes of OpenAI answers to a scripted `CompletionRequest`: a JSON body, or a stream's events.
 
 An event's constant part is encoded once per choice; a token costs one string slice and one JSON
 string. Members and their order follow what vLLM 0.32 was seen to send.
@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from backends.simulator import words
-from backends.simulator.dialect import Ask, Choice
+from backends.simulator.dialect import CompletionRequest, SimulatedChoice
 
 DONE = b"data: [DONE]\n\n"
 _LOGPROB = -1.0  # of every token: the simulator has no distribution to report
@@ -18,10 +18,10 @@ _LOGPROB = -1.0  # of every token: the simulator has no distribution to report
 encode = msgspec.json.encode
 
 
-class Answer:
+class SimulatedAnswer:
     """Renders one request's answer; `id` without its prefix, `created` in epoch seconds."""
 
-    def __init__(self, ask: Ask, *, id: str, created: int, fingerprint: str) -> None:  # noqa: A002  (as on the wire)
+    def __init__(self, ask: CompletionRequest, *, id: str, created: int, fingerprint: str) -> None:  # noqa: A002  (as on the wire)
         self.id = f"chatcmpl-{id}" if ask.chat else f"cmpl-{id}"
         self._ask = ask
         self._created = created
@@ -32,7 +32,7 @@ class Answer:
             % (encode(self.id), kind.encode(), created, encode(ask.model), encode(fingerprint))
         )
 
-    def opening(self, choice: Choice) -> bytes:
+    def opening(self, choice: SimulatedChoice) -> bytes:
         """The role event of a chat stream; nothing for completions."""
         if not self._ask.chat:
             return b""
@@ -43,7 +43,7 @@ class Answer:
             0,
         )
 
-    def tokens(self, choice: Choice, first: int, end: int) -> bytes:
+    def tokens(self, choice: SimulatedChoice, first: int, end: int) -> bytes:
         """The event with tokens `first` to `end`; it carries the finish when they are the last."""
         script = choice.script
         finish = script.finish_reason if end >= script.tokens else None
@@ -111,7 +111,7 @@ class Answer:
         )
         return self._head + b',"choices":[%b],"usage":%b}\n\n' % (choice, usage)
 
-    def _choice(self, choice: Choice) -> dict[str, Any]:
+    def _choice(self, choice: SimulatedChoice) -> dict[str, Any]:
         script = choice.script
         logprobs = self._logprobs(choice, 0, script.tokens)
         end = {
@@ -128,10 +128,10 @@ class Answer:
             message |= {"content": "", "tool_calls": [call]}
         return {"index": choice.index, "message": message, **end}
 
-    def _call_id(self, choice: Choice) -> str:
+    def _call_id(self, choice: SimulatedChoice) -> str:
         return f"chatcmpl-tool-{self.id[-12:]}{choice.index}"
 
-    def _logprobs(self, choice: Choice, first: int, end: int) -> dict[str, Any] | None:
+    def _logprobs(self, choice: SimulatedChoice, first: int, end: int) -> dict[str, Any] | None:
         """The shape of log probabilities; the values say nothing."""
         wanted = self._ask.logprobs
         if wanted is None:

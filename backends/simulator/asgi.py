@@ -20,7 +20,7 @@ class GoneError(Exception):
     """The client hung up while it was still sending."""
 
 
-class Watch:
+class DisconnectWatch:
     """Wakes its owner when there is something to do: more tokens, or the client is gone."""
 
     def __init__(self, receive: Receive) -> None:

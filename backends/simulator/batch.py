@@ -11,10 +11,10 @@ import math
 from collections.abc import Iterator
 
 from backends.simulator.kv import BlockPool
-from backends.simulator.shape import Pace
+from backends.simulator.shape import StepTiming
 
 
-class Job:
+class SequenceJob:
     """One request inside the engine; mutable, owned by the engine."""
 
     __slots__ = (
@@ -60,14 +60,14 @@ class Job:
         self.preemptions += 1
 
 
-class Batch:
-    def __init__(self, pace: Pace, pool: BlockPool) -> None:
+class DecodingBatch:
+    def __init__(self, pace: StepTiming, pool: BlockPool) -> None:
         self._pace = pace
         self._pool = pool
         self._size = pool.block_tokens
         self._fills = [0] * pool.block_tokens  # jobs by the residue at which they need a block
-        self._members: dict[str, Job] = {}
-        self._ends: list[tuple[int, int, Job]] = []
+        self._members: dict[str, SequenceJob] = {}
+        self._ends: list[tuple[int, int, SequenceJob]] = []
         self._counter = 0  # steps so far
         self._reserved = 0  # steps whose blocks are taken but which have not passed
         self._tickets = 0
@@ -77,10 +77,10 @@ class Batch:
     def size(self) -> int:
         return len(self._members)
 
-    def members(self) -> Iterator[Job]:
+    def members(self) -> Iterator[SequenceJob]:
         return iter(self._members.values())
 
-    def join(self, job: Job) -> None:
+    def join(self, job: SequenceJob) -> None:
         """Decode from the next step on; `base` already counts the prefill's token."""
         held = job.target
         job.decoding = True
@@ -94,7 +94,7 @@ class Batch:
         end = self._counter + job.output_tokens - job.base
         heapq.heappush(self._ends, (end, job.ticket, job))
 
-    def leave(self, job: Job) -> None:
+    def leave(self, job: SequenceJob) -> None:
         """Out of the batch; `blocks` is brought up to date for the release."""
         del self._members[job.id]
         self._fills[job.residue] -= 1
@@ -105,7 +105,7 @@ class Batch:
         job.decoding = False
         job.ticket = 0
 
-    def generated(self, job: Job) -> int:
+    def generated(self, job: SequenceJob) -> int:
         if not job.decoding:
             return job.base
         return job.base + self._counter - job.joined
@@ -147,7 +147,7 @@ class Batch:
         self._reserved = 0
         self.context_tokens += steps * len(self._members)
 
-    def finished(self) -> Iterator[Job]:
+    def finished(self) -> Iterator[SequenceJob]:
         """Sequences that have generated all; the caller takes each out."""
         while self._ends and self._ends[0][0] <= self._counter:
             _, ticket, job = heapq.heappop(self._ends)

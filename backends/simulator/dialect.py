@@ -1,4 +1,4 @@
-"""What a request to a simulated server asks for: OpenAI bodies into `Ask`, or a refusal.
+"""Decoder of a simulated server's requests: OpenAI bodies to `CompletionRequest`, or a refusal.
 
 Only the fields that change the answer are read. Every choice's answer is scripted here, whole:
 generated words up to a natural end, `max_tokens` or a stop string; a JSON document when
@@ -30,7 +30,7 @@ class RefusedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class SimulatedRules:
     """What this server takes. `models` empty: any name."""
 
     models: tuple[str, ...]
@@ -40,7 +40,7 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class SimulatedChoice:
     index: int
     prompt_tokens: int
     hashes: tuple[int, ...]
@@ -48,7 +48,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class CompletionRequest:
     chat: bool
     model: str
     stream: bool
@@ -57,10 +57,10 @@ class Ask:
     logprobs: int | None  # alternatives per token; None: not asked for
     prompt_tokens: int  # billed once however many choices
     n: int
-    choices: tuple[Choice, ...]  # of the first prompt, then of the second, ...
+    choices: tuple[SimulatedChoice, ...]  # of the first prompt, then of the second, ...
 
 
-def parse(body: bytes, *, chat: bool, rules: Rules) -> Ask:
+def parse(body: bytes, *, chat: bool, rules: SimulatedRules) -> CompletionRequest:
     fields = decode(body)
     model = model_of(fields, rules)
     _check_stop(fields.get("stop"))
@@ -69,7 +69,7 @@ def parse(body: bytes, *, chat: bool, rules: Rules) -> Ask:
     options = fields.get("stream_options")
     options = options if isinstance(options, dict) else {}
     salt = str(fields.get("cache_salt") or "")
-    choices: list[Choice] = []
+    choices: list[SimulatedChoice] = []
     for prompt in prompts:
         tokens = words.count(prompt)
         limit = _limit(fields, tokens, rules, chat=chat)
@@ -77,8 +77,8 @@ def parse(body: bytes, *, chat: bool, rules: Rules) -> Ask:
         for _ in range(n):
             seed = words.seed_of(prompt, len(choices))
             script = scripted(fields, seed, limit, chat=chat)
-            choices.append(Choice(len(choices), tokens, hashes, script))
-    return Ask(
+            choices.append(SimulatedChoice(len(choices), tokens, hashes, script))
+    return CompletionRequest(
         chat=chat,
         model=model,
         stream=bool(fields.get("stream")),
@@ -93,7 +93,7 @@ def parse(body: bytes, *, chat: bool, rules: Rules) -> Ask:
     )
 
 
-def parse_embedding(body: bytes, rules: Rules) -> tuple[str, list[bytes], bool]:
+def parse_embedding(body: bytes, rules: SimulatedRules) -> tuple[str, list[bytes], bool]:
     """Model, inputs, and whether the vectors go out in base64."""
     fields = decode(body)
     model = model_of(fields, rules)
@@ -113,7 +113,7 @@ def decode(body: bytes) -> dict[str, Any]:
     return fields
 
 
-def model_of(fields: Mapping[str, Any], rules: Rules) -> str:
+def model_of(fields: Mapping[str, Any], rules: SimulatedRules) -> str:
     model = fields.get("model")
     if not isinstance(model, str):
         raise RefusedError("validation", "Field required: model", "body.model")
@@ -124,7 +124,7 @@ def model_of(fields: Mapping[str, Any], rules: Rules) -> str:
     return model
 
 
-def _chat_prompt(fields: Mapping[str, Any], rules: Rules) -> bytes:
+def _chat_prompt(fields: Mapping[str, Any], rules: SimulatedRules) -> bytes:
     """A chat template: tools first, then one line a message, then the answer's opening."""
     messages = fields.get("messages")
     if not isinstance(messages, list) or not messages:
@@ -143,7 +143,7 @@ def _chat_prompt(fields: Mapping[str, Any], rules: Rules) -> bytes:
     return b"".join(parts)
 
 
-def _content(content: Any, rules: Rules) -> bytes:
+def _content(content: Any, rules: SimulatedRules) -> bytes:
     if content is None:
         return b""
     if isinstance(content, str):
@@ -189,7 +189,7 @@ def _is_token(token: Any) -> bool:
     return isinstance(token, int) and not isinstance(token, bool) and 0 <= token < 2**31
 
 
-def _limit(fields: Mapping[str, Any], prompt: int, rules: Rules, *, chat: bool) -> int:
+def _limit(fields: Mapping[str, Any], prompt: int, rules: SimulatedRules, *, chat: bool) -> int:
     _fits(prompt, rules)
     asked = fields.get("max_completion_tokens") or fields.get("max_tokens")
     room = rules.context_tokens - prompt
@@ -207,7 +207,7 @@ def _limit(fields: Mapping[str, Any], prompt: int, rules: Rules, *, chat: bool) 
     return asked
 
 
-def _fits(prompt: int, rules: Rules) -> None:
+def _fits(prompt: int, rules: SimulatedRules) -> None:
     if prompt >= rules.context_tokens:
         message = (
             f"This model's maximum context length is {rules.context_tokens} tokens. However, your"

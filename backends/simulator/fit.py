@@ -11,16 +11,16 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from backends.simulator.measurements import Measured, Summary, summarise
-from backends.simulator.model import Engine
-from backends.simulator.shape import Pace, Shape, What
+from backends.simulator.measurements import MeasuredRequest, MeasurementSummary, summarise
+from backends.simulator.model import SimulatedEngine
+from backends.simulator.shape import EngineShape, SequenceEventKind, StepTiming
 from backends.simulator.simplex import Cost, Vector, nelder_mead
-from backends.stepmodel import StepModel
+from backends.stepmodel import FittedStepModel
 
-Runs = Mapping[str, Sequence[Measured]]
+Runs = Mapping[str, Sequence[MeasuredRequest]]
 QUEUED = 0.25  # of a request's time before its first token: the engine does not keep up
-PACE_START = Pace(
-    StepModel(a_s=3e-3, b_s=4e-5, c_s=3e-8, d_s=1e-5, t0_s=1.5e-2),
+PACE_START = StepTiming(
+    FittedStepModel(a_s=3e-3, b_s=4e-5, c_s=3e-8, d_s=1e-5, t0_s=1.5e-2),
     captured_s=6e-3,
     eager_s=1.8e-2,
     stream_s=1e-4,
@@ -30,9 +30,9 @@ PACE_START = Pace(
 ROUNDS = ((0.2, 0.4), (0.12, 0.35), (0.06, 0.25))
 
 
-def simulate(shape: Shape, requests: Sequence[Measured]) -> list[Measured]:
+def simulate(shape: EngineShape, requests: Sequence[MeasuredRequest]) -> list[MeasuredRequest]:
     """The same requests through the simulated engine; prompts share no prefix."""
-    engine = Engine(shape)
+    engine = SimulatedEngine(shape)
     admitted: dict[str, float] = {}
     first: dict[str, float] = {}
     end: dict[str, float] = {}
@@ -40,11 +40,11 @@ def simulate(shape: Shape, requests: Sequence[Measured]) -> list[Measured]:
 
     def pass_time(until_s: float) -> None:
         for event in engine.advance(until_s):
-            if event.what is What.ADMITTED:
+            if event.what is SequenceEventKind.ADMITTED:
                 admitted.setdefault(event.id, event.at_s)
-            elif event.what is What.FIRST:
+            elif event.what is SequenceEventKind.FIRST:
                 first[event.id] = event.at_s
-            elif event.what is What.FINISHED:
+            elif event.what is SequenceEventKind.FINISHED:
                 end[event.id] = event.at_s
 
     for index, request in enumerate(ordered):
@@ -67,7 +67,9 @@ def simulate(shape: Shape, requests: Sequence[Measured]) -> list[Measured]:
     ]
 
 
-def compare(shape: Shape, runs: Runs) -> dict[str, tuple[Summary, Summary]]:
+def compare(
+    shape: EngineShape, runs: Runs
+) -> dict[str, tuple[MeasurementSummary, MeasurementSummary]]:
     """Observed and simulated summary of each run."""
     return {
         name: (summarise(requests), summarise(simulate(shape, requests)))
@@ -75,7 +77,7 @@ def compare(shape: Shape, runs: Runs) -> dict[str, tuple[Summary, Summary]]:
     }
 
 
-def loss(shape: Shape, runs: Runs) -> float:
+def loss(shape: EngineShape, runs: Runs) -> float:
     """Mean absolute log ratio over all figures that count; throughput counts twice."""
     total = weights = 0.0
     for name, (observed, simulated) in compare(shape, runs).items():
@@ -88,22 +90,22 @@ def loss(shape: Shape, runs: Runs) -> float:
     return total / weights
 
 
-def is_keeping_up(observed: Summary, requests: Sequence[Measured]) -> bool:
+def is_keeping_up(observed: MeasurementSummary, requests: Sequence[MeasuredRequest]) -> bool:
     """Whether requests of the run spent their time being served, not waiting."""
     longest = sum(one.e2e_s for one in requests) / len(requests)
     return observed.ttft_s <= QUEUED * longest
 
 
-def fit(shape: Shape, runs: Runs, *, evaluations: int = 400) -> StepModel:
+def fit(shape: EngineShape, runs: Runs, *, evaluations: int = 400) -> FittedStepModel:
     """The linear model that reproduces the runs best, starting from the shape's own."""
 
     def cost(point: Vector) -> float:
-        return loss(replace(shape, step=StepModel(*_values(point)), pace=None), runs)
+        return loss(replace(shape, step=FittedStepModel(*_values(point)), pace=None), runs)
 
-    return StepModel(*_values(_least(cost, _linear(shape.step), evaluations)))
+    return FittedStepModel(*_values(_least(cost, _linear(shape.step), evaluations)))
 
 
-def fit_pace(shape: Shape, runs: Runs, *, evaluations: int = 400) -> Pace:
+def fit_pace(shape: EngineShape, runs: Runs, *, evaluations: int = 400) -> StepTiming:
     """What iterations last, launches and streams included; starts from the shape's own pace."""
     start = shape.pace or PACE_START
     point = (
@@ -116,7 +118,7 @@ def fit_pace(shape: Shape, runs: Runs, *, evaluations: int = 400) -> Pace:
     return _pace(start, _least(cost, point, evaluations))
 
 
-def believed(pace: Pace) -> StepModel:
+def believed(pace: StepTiming) -> FittedStepModel:
     """The linear model nearest to a pace on its careful side: launches are spread over prefill."""
     step = pace.step
     spread_s = (pace.eager_s - step.a_s) / pace.captured_tokens
@@ -132,7 +134,7 @@ def _least(cost: Cost, start: Vector, evaluations: int) -> Vector:
     return best
 
 
-def _linear(step: StepModel) -> Vector:
+def _linear(step: FittedStepModel) -> Vector:
     return step.a_s, step.b_s, step.c_s, step.d_s, step.t0_s
 
 
@@ -140,11 +142,11 @@ def _values(point: Vector) -> Vector:
     return tuple(map(math.exp, point))
 
 
-def _pace(start: Pace, point: Vector) -> Pace:
+def _pace(start: StepTiming, point: Vector) -> StepTiming:
     a, b, c, d, t0, captured, eager, stream, power = _values(point)
     return replace(
         start,
-        step=StepModel(a, b, c, d, t0),
+        step=FittedStepModel(a, b, c, d, t0),
         captured_s=captured,
         eager_s=eager,
         stream_s=stream,

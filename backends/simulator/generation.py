@@ -1,6 +1,6 @@
 """One completion request being served: sequences started, tokens sent as they come, one entry.
 
-Where the tokens' times come from is a `Source`: the paced engine, or a provider's latency. The
+Where the tokens' times come from is a `TokenSource`: the paced engine, or a provider's latency. The
 generation ends in exactly one journal entry, however it ends, and leaves no sequence running.
 """
 
@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from backends.simulator import asgi
-from backends.simulator.answers import Answer
-from backends.simulator.asgi import Receive, Scope, Send, Watch
-from backends.simulator.dialect import Ask, Choice, RefusedError
-from backends.simulator.journal import Entry, Journal
+from backends.simulator.answers import SimulatedAnswer
+from backends.simulator.asgi import DisconnectWatch, Receive, Scope, Send
+from backends.simulator.dialect import CompletionRequest, RefusedError, SimulatedChoice
+from backends.simulator.journal import RequestEntry, RequestJournal
 from backends.simulator.shape import TooLargeError
 
 Headers = tuple[tuple[bytes, bytes], ...]
 
 
-class Progress(Protocol):
+class GenerationProgress(Protocol):
     """How far one sequence is; times on the source's clock."""
 
     generated: int
@@ -28,12 +28,12 @@ class Progress(Protocol):
     first_s: float | None
 
 
-class Source(Protocol):
+class TokenSource(Protocol):
     """Starts sequences and stops them. `wake` is called when `generated` or `done` changed."""
 
-    def start(self, choice: Choice, wake: Callable[[], None]) -> Progress: ...
+    def start(self, choice: SimulatedChoice, wake: Callable[[], None]) -> GenerationProgress: ...
 
-    def stop(self, progress: Progress) -> None: ...
+    def stop(self, progress: GenerationProgress) -> None: ...
 
 
 class CutError(Exception):
@@ -41,32 +41,39 @@ class CutError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class GenerationContext:
     """What every generation of one server has in common."""
 
-    source: Source
-    journal: Journal
+    source: TokenSource
+    journal: RequestJournal
     fingerprint: str
     epoch_s: Callable[[], float]
 
 
 class Generation:
-    def __init__(self, setting: Setting, ask: Ask, *, id: str, scope: Scope) -> None:  # noqa: A002  (as on the wire)
+    def __init__(
+        self,
+        setting: GenerationContext,
+        ask: CompletionRequest,
+        *,
+        id: str,  # noqa: A002  (as on the wire)
+        scope: Scope,
+    ) -> None:
         self._setting = setting
         self._ask = ask
         self._scope = scope
         self._started_s = setting.epoch_s()
-        self._answer = Answer(
+        self._answer = SimulatedAnswer(
             ask, id=id, created=int(self._started_s), fingerprint=setting.fingerprint
         )
-        self._running: list[Progress] = []
+        self._running: list[GenerationProgress] = []
         self._sent = [0] * len(ask.choices)
 
     async def run(
         self, receive: Receive, send: Send, *, headers: Headers = (), cut_after: int | None = None
     ) -> bool:
         """Serve to the end; False when the client left. Breaks off after `cut_after` tokens."""
-        watch = Watch(receive)
+        watch = DisconnectWatch(receive)
         status = "aborted"
         try:
             self._start(watch)
@@ -88,7 +95,7 @@ class Generation:
             self._setting.journal.append(self._entry(status))
         return complete
 
-    def _start(self, watch: Watch) -> None:
+    def _start(self, watch: DisconnectWatch) -> None:
         try:
             for choice in self._ask.choices:
                 self._running.append(self._setting.source.start(choice, watch.wake))
@@ -96,7 +103,7 @@ class Generation:
             raise RefusedError("too_long", str(error), "max_tokens") from error
 
     async def _stream(
-        self, watch: Watch, send: Send, headers: Headers, cut_after: int | None
+        self, watch: DisconnectWatch, send: Send, headers: Headers, cut_after: int | None
     ) -> bool:
         await asgi.start(send, 200, [asgi.EVENTS, *headers])
         while not self._done:
@@ -112,7 +119,7 @@ class Generation:
         return True
 
     async def _whole(
-        self, watch: Watch, send: Send, headers: Headers, cut_after: int | None
+        self, watch: DisconnectWatch, send: Send, headers: Headers, cut_after: int | None
     ) -> bool:
         while not self._done:
             await watch.wait()
@@ -151,12 +158,12 @@ class Generation:
                 self._sent[place] = generated
         return b"".join(parts)
 
-    def _entry(self, status: str) -> Entry:
+    def _entry(self, status: str) -> RequestEntry:
         firsts = [p.first_s - p.submitted_s for p in self._running if p.first_s is not None]
         reasons: Sequence[str] = ()
         if status == "finished":
             reasons = [choice.script.finish_reason for choice in self._ask.choices]
-        return Entry(
+        return RequestEntry(
             id=self._answer.id,
             request_id=asgi.header(self._scope, b"x-request-id"),
             path=self._scope["path"],
@@ -175,9 +182,9 @@ class Generation:
         )
 
 
-def refusal(scope: Scope, status: int, epoch_s: float) -> Entry:
+def refusal(scope: Scope, status: int, epoch_s: float) -> RequestEntry:
     """The entry of a request that was answered with an error."""
-    return Entry(
+    return RequestEntry(
         id="",
         request_id=asgi.header(scope, b"x-request-id"),
         path=scope["path"],

@@ -81,7 +81,7 @@ class _Batch:
 
 
 @dataclass(slots=True)
-class Jobs:
+class SimulatedBatches:
     """`begin_s` passes before a batch's first line; it expires after `most` lines, if that is set.
 
     `made` counts every batch, `files` and `batches` are those that are there.

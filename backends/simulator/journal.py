@@ -12,7 +12,7 @@ import msgspec
 ENTRIES_LIMIT = 100_000
 
 
-class Entry(msgspec.Struct, frozen=True):
+class RequestEntry(msgspec.Struct, frozen=True):
     """`status` is finished, aborted, refused or broken; `request_id` is the caller's header."""
 
     id: str
@@ -32,14 +32,14 @@ class Entry(msgspec.Struct, frozen=True):
     finish_reasons: tuple[str, ...] = ()
 
 
-class Journal:
+class RequestJournal:
     """The last entries in memory, all of them in a file when one is named."""
 
     def __init__(self, path: Path | None = None) -> None:
-        self._entries: deque[Entry] = deque(maxlen=ENTRIES_LIMIT)
+        self._entries: deque[RequestEntry] = deque(maxlen=ENTRIES_LIMIT)
         self._file = path.open("ab", buffering=0) if path is not None else None
 
-    def append(self, entry: Entry) -> None:
+    def append(self, entry: RequestEntry) -> None:
         self._entries.append(entry)
         if self._file is not None:
             self._file.write(msgspec.json.encode(entry) + b"\n")

@@ -10,8 +10,8 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from backends.simulator.dialect import Choice
-from backends.simulator.generation import Progress
+from backends.simulator.dialect import SimulatedChoice
+from backends.simulator.generation import GenerationProgress
 
 CHUNK_S = 0.03
 CACHE_LIMIT = 50_000  # prompt blocks that a provider remembers
@@ -34,7 +34,7 @@ class Latency:
         )
 
 
-class Timed:
+class ProviderTiming:
     """One sequence at a provider. `stall_at`: it goes silent after that many tokens."""
 
     def __init__(self, tokens: int, submitted_s: float, cached_tokens: int) -> None:
@@ -65,10 +65,10 @@ class LatencySource:
         self._block_tokens = block_tokens
         self._cache: dict[int, None] = {}
 
-    def start(self, choice: Choice, wake: Callable[[], None]) -> Progress:
+    def start(self, choice: SimulatedChoice, wake: Callable[[], None]) -> GenerationProgress:
         ttft_s, tpot_s = self.latency.draw(self._rng)
         now_s = self._loop.time()
-        timed = Timed(choice.script.tokens, now_s, self._hit(choice))
+        timed = ProviderTiming(choice.script.tokens, now_s, self._hit(choice))
         first_s = now_s + ttft_s
         stall_at = self.stall_at
         chunk = max(1, round(CHUNK_S / tpot_s))
@@ -95,12 +95,12 @@ class LatencySource:
         timed.timer = self._loop.call_at(first_s, step)
         return timed
 
-    def stop(self, progress: Progress) -> None:
-        timer = progress.timer if isinstance(progress, Timed) else None
+    def stop(self, progress: GenerationProgress) -> None:
+        timer = progress.timer if isinstance(progress, ProviderTiming) else None
         if timer is not None:
             timer.cancel()
 
-    def _hit(self, choice: Choice) -> int:
+    def _hit(self, choice: SimulatedChoice) -> int:
         """Leading prompt tokens that an earlier request left in the provider's cache."""
         hits = 0
         for block in choice.hashes:

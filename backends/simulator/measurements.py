@@ -30,7 +30,7 @@ class MeasurementError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredRequest:
     start_s: float
     prompt_tokens: int
     output_tokens: int
@@ -44,7 +44,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class MeasurementSummary:
     """What is compared: medians over requests, output tokens per second over the run."""
 
     ttft_s: float
@@ -52,7 +52,7 @@ class Summary:
     tokens_per_s: float
     prefill_s: float | None  # TTFT without the queue
 
-    def ratios(self, observed: "Summary") -> list[float]:
+    def ratios(self, observed: "MeasurementSummary") -> list[float]:
         """Simulated over observed, in the order of the fields."""
         ratios = [
             self.ttft_s / observed.ttft_s,
@@ -64,10 +64,10 @@ class Summary:
         return ratios
 
 
-def summarise(requests: Sequence[Measured]) -> Summary:
+def summarise(requests: Sequence[MeasuredRequest]) -> MeasurementSummary:
     end_s = max(r.start_s + r.e2e_s for r in requests)
     prefills = [r.ttft_s - r.queue_s for r in requests if r.queue_s is not None]
-    return Summary(
+    return MeasurementSummary(
         median(r.ttft_s for r in requests),
         median(r.tpot_s for r in requests),
         sum(r.output_tokens for r in requests) / (end_s - min(r.start_s for r in requests)),
@@ -75,7 +75,7 @@ def summarise(requests: Sequence[Measured]) -> Summary:
     )
 
 
-def read(path: Path) -> dict[str, list[Measured]]:
+def read(path: Path) -> dict[str, list[MeasuredRequest]]:
     """Runs by offered rate, in the order of the rates. Raises `MeasurementError`."""
     try:
         data = path.read_bytes()
@@ -93,7 +93,7 @@ def read(path: Path) -> dict[str, list[Measured]]:
     if start is None or missing:
         lacks = ", ".join(f"`{name}`" for name in ([] if start else ["start_s"]) + missing)
         raise MeasurementError(f"{path}: the columns {lacks} are not there")
-    runs: dict[str, list[Measured]] = {}
+    runs: dict[str, list[MeasuredRequest]] = {}
     for row in reader:
         where = f"{path}:{reader.line_num}"
         runs.setdefault(row.get("offered_rate") or "run", []).append(_measured(where, row, start))
@@ -102,7 +102,7 @@ def read(path: Path) -> dict[str, list[Measured]]:
     return runs
 
 
-def _benched(path: Path, text: str) -> dict[str, list[Measured]]:
+def _benched(path: Path, text: str) -> dict[str, list[MeasuredRequest]]:
     try:
         document = json.loads(text)
         found: list[dict[str, Any]] = document["runs"]
@@ -120,7 +120,7 @@ def _benched(path: Path, text: str) -> dict[str, list[Measured]]:
     return runs
 
 
-def _measured(where: str, row: Mapping[str, Any], start: str) -> Measured:
+def _measured(where: str, row: Mapping[str, Any], start: str) -> MeasuredRequest:
     names = (start, *NEEDED, *(["queue_s"] if row.get("queue_s") else []))
     values = []
     for name in names:
@@ -133,4 +133,6 @@ def _measured(where: str, row: Mapping[str, Any], start: str) -> Measured:
         raise MeasurementError(
             f"{where}: a request has tokens, and `ttft_s` is above 0 and at most `e2e_s`"
         )
-    return Measured(at_s, int(prompt), int(output), ttft_s, e2e_s, queue[0] if queue else None)
+    return MeasuredRequest(
+        at_s, int(prompt), int(output), ttft_s, e2e_s, queue[0] if queue else None
+    )

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from backends.simulator.model import Engine
+from backends.simulator.model import SimulatedEngine
 
 _SECONDS = (0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5,
             10.0, 20.0, 40.0, 80.0)  # fmt: skip
@@ -21,7 +21,7 @@ _PREEMPTIONS = (1.0, 2.0, 3.0, 4.0, 5.0, 10.0, 20.0)
 FINISH_REASONS = ("stop", "length", "abort", "error", "repetition")
 
 
-class Timed(Protocol):
+class SequenceTimes(Protocol):
     """The times of a finished sequence (`pacing.Ticket`)."""
 
     submitted_s: float
@@ -31,7 +31,7 @@ class Timed(Protocol):
     preemptions: int
 
 
-class Histogram:
+class SimulatedHistogram:
     __slots__ = ("bounds", "counts", "total")
 
     def __init__(self, bounds: tuple[float, ...]) -> None:
@@ -61,14 +61,14 @@ class Meters:
     ends: dict[str, int] = field(default_factory=lambda: dict.fromkeys(FINISH_REASONS, 0))
     rejections: int = 0
     embedded_tokens: int = 0
-    ttft: Histogram = field(default_factory=lambda: Histogram(_TTFT))
-    itl: Histogram = field(default_factory=lambda: Histogram(_SECONDS))
-    tpot: Histogram = field(default_factory=lambda: Histogram(_SECONDS))
-    queue: Histogram = field(default_factory=lambda: Histogram(_LONG))
-    prefill: Histogram = field(default_factory=lambda: Histogram(_LONG))
-    decode: Histogram = field(default_factory=lambda: Histogram(_LONG))
-    e2e: Histogram = field(default_factory=lambda: Histogram(_LONG))
-    preempted: Histogram = field(default_factory=lambda: Histogram(_PREEMPTIONS))
+    ttft: SimulatedHistogram = field(default_factory=lambda: SimulatedHistogram(_TTFT))
+    itl: SimulatedHistogram = field(default_factory=lambda: SimulatedHistogram(_SECONDS))
+    tpot: SimulatedHistogram = field(default_factory=lambda: SimulatedHistogram(_SECONDS))
+    queue: SimulatedHistogram = field(default_factory=lambda: SimulatedHistogram(_LONG))
+    prefill: SimulatedHistogram = field(default_factory=lambda: SimulatedHistogram(_LONG))
+    decode: SimulatedHistogram = field(default_factory=lambda: SimulatedHistogram(_LONG))
+    e2e: SimulatedHistogram = field(default_factory=lambda: SimulatedHistogram(_LONG))
+    preempted: SimulatedHistogram = field(default_factory=lambda: SimulatedHistogram(_PREEMPTIONS))
 
     def first_token(self, ttft_s: float) -> None:
         self.ttft.observe(ttft_s)
@@ -76,7 +76,7 @@ class Meters:
     def between_tokens(self, seconds: float) -> None:
         self.itl.observe(seconds)
 
-    def finished(self, ticket: Timed, at_s: float) -> None:
+    def finished(self, ticket: SequenceTimes, at_s: float) -> None:
         admitted_s = ticket.admitted_s if ticket.admitted_s is not None else ticket.submitted_s
         first_s = ticket.first_s if ticket.first_s is not None else at_s
         self.queue.observe(admitted_s - ticket.submitted_s)
@@ -94,10 +94,10 @@ class Meters:
     def aborted(self) -> None:
         self.ends["abort"] += 1
 
-    def exposition(self, engine: Engine) -> bytes:
+    def exposition(self, engine: SimulatedEngine) -> bytes:
         return ("\n".join(self._lines(engine)) + "\n").encode()
 
-    def _lines(self, engine: Engine) -> Iterator[str]:
+    def _lines(self, engine: SimulatedEngine) -> Iterator[str]:
         labels = f'engine="0",model_name="{self.model}"'
         yield from _gauges(engine, labels)
         yield from _counters(engine, labels, self.embedded_tokens)
@@ -126,7 +126,7 @@ class Meters:
             yield from histogram.lines(f"vllm:{name}", labels)
 
 
-def _gauges(engine: Engine, labels: str) -> Iterator[str]:
+def _gauges(engine: SimulatedEngine, labels: str) -> Iterator[str]:
     shape = engine.shape
     info = {
         "block_size": shape.block_tokens,
@@ -152,7 +152,7 @@ def _gauges(engine: Engine, labels: str) -> Iterator[str]:
     yield f'{name}{{{labels},reason="deferred"}} 0.0'
 
 
-def _counters(engine: Engine, labels: str, embedded_tokens: int) -> Iterator[str]:
+def _counters(engine: SimulatedEngine, labels: str, embedded_tokens: int) -> Iterator[str]:
     totals = engine.totals
     for name, value in (
         ("num_preemptions_total", totals.preemptions),

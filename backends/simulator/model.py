@@ -12,32 +12,38 @@ from bisect import insort
 from collections import deque
 from collections.abc import Sequence
 
-from backends.simulator.batch import Batch, Job
+from backends.simulator.batch import DecodingBatch, SequenceJob
 from backends.simulator.kv import BlockPool
-from backends.simulator.shape import Event, Shape, TooLargeError, Totals, What
+from backends.simulator.shape import (
+    EngineShape,
+    SequenceEvent,
+    SequenceEventKind,
+    SequenceTotals,
+    TooLargeError,
+)
 
 GOLDEN = 0.618_033_988_749_895  # its multiples lie evenly in a round, whatever their number
 
 
-class Engine:
+class SimulatedEngine:
     """One replica. Call `advance(now)` before `submit(now)` or `abort` at the same time."""
 
-    def __init__(self, shape: Shape, *, tokens: bool = False) -> None:
+    def __init__(self, shape: EngineShape, *, tokens: bool = False) -> None:
         self.shape = shape
-        self.totals = Totals()
+        self.totals = SequenceTotals()
         self.now_s = 0.0
         self._tokens = tokens
         self._pool = BlockPool(
             blocks=shape.blocks, block_tokens=shape.block_tokens, caching=shape.prefix_caching
         )
         self._pace = shape.paced
-        self._batch = Batch(self._pace, self._pool)
-        self._arriving: list[Job] = []  # in the order in which they become visible
+        self._batch = DecodingBatch(self._pace, self._pool)
+        self._arriving: list[SequenceJob] = []  # in the order in which they become visible
         self._phase = 0.0
-        self._waiting: deque[Job] = deque()
-        self._prefilling: list[Job] = []
-        self._running: dict[str, Job] = {}  # in order of admission
-        self._chunks: list[tuple[Job, int]] = []  # of the step in progress
+        self._waiting: deque[SequenceJob] = deque()
+        self._prefilling: list[SequenceJob] = []
+        self._running: dict[str, SequenceJob] = {}  # in order of admission
+        self._chunks: list[tuple[SequenceJob, int]] = []  # of the step in progress
         self._boundary_s = 0.0  # where the next step starts
         self._end_s: float | None = None  # of the step in progress
 
@@ -60,7 +66,7 @@ class Engine:
         full = (prompt_tokens - 1) // self.shape.block_tokens  # the last token is always computed
         self._phase = (self._phase + GOLDEN) % 1.0
         visible_s = now_s + self._pace.intake_s(len(self._running), self._phase)
-        job = Job(id, prompt_tokens, output_tokens, tuple(hashes[:full]), visible_s)
+        job = SequenceJob(id, prompt_tokens, output_tokens, tuple(hashes[:full]), visible_s)
         insort(self._arriving, job, key=_visible_s)
 
     def abort(self, id: str) -> int | None:  # noqa: A002  (as on the wire)
@@ -79,9 +85,9 @@ class Engine:
         self.totals.aborted += 1
         return generated
 
-    def advance(self, until_s: float) -> list[Event]:
+    def advance(self, until_s: float) -> list[SequenceEvent]:
         """Let time pass to `until_s`; events in order of time."""
-        events: list[Event] = []
+        events: list[SequenceEvent] = []
         while True:
             if self._end_s is None and not self._begin(until_s, events):
                 break
@@ -144,7 +150,7 @@ class Engine:
 
     # -- one step
 
-    def _begin(self, until_s: float, events: list[Event]) -> bool:
+    def _begin(self, until_s: float, events: list[SequenceEvent]) -> bool:
         """Start the next step, or let many pass; False when nothing can start by `until_s`."""
         if not self._running and not self._waiting:
             if not self._arriving or self._arriving[0].visible_s > until_s:
@@ -174,7 +180,7 @@ class Engine:
         while self._arriving and self._arriving[0].visible_s <= self._boundary_s:
             self._waiting.append(self._arriving.pop(0))
 
-    def _make_room(self, events: list[Event]) -> bool:
+    def _make_room(self, events: list[SequenceEvent]) -> bool:
         """Preempt the last admitted until every decoding sequence has its next block."""
         preempted = False
         while self._batch.size and self._batch.growth(1) > self._pool.free:
@@ -184,13 +190,15 @@ class Engine:
             victim.restart(generated)
             self._waiting.appendleft(victim)
             self.totals.preemptions += 1
-            events.append(Event(self._boundary_s, victim.id, What.PREEMPTED, generated))
+            events.append(
+                SequenceEvent(self._boundary_s, victim.id, SequenceEventKind.PREEMPTED, generated)
+            )
             preempted = True
         return preempted
 
-    def _plan(self, events: list[Event], *, admit: bool) -> list[tuple[Job, int]]:
+    def _plan(self, events: list[SequenceEvent], *, admit: bool) -> list[tuple[SequenceJob, int]]:
         """Prefill chunks of this step in arrival order, admitting from the queue."""
-        chunks: list[tuple[Job, int]] = []
+        chunks: list[tuple[SequenceJob, int]] = []
         budget = self.shape.prefill_budget_tokens - self._batch.size
         for job in self._prefilling:
             if budget <= 0:
@@ -202,13 +210,17 @@ class Engine:
             if len(self._running) >= self.shape.max_num_seqs or not self._admit(self._waiting[0]):
                 break
             job = self._waiting.popleft()
-            events.append(Event(self._boundary_s, job.id, What.ADMITTED, job.base, job.cached))
+            events.append(
+                SequenceEvent(
+                    self._boundary_s, job.id, SequenceEventKind.ADMITTED, job.base, job.cached
+                )
+            )
             tokens = self._chunk(job, budget)
             budget -= tokens
             chunks.append((job, tokens))
         return chunks
 
-    def _chunk(self, job: Job, budget: int) -> int:
+    def _chunk(self, job: SequenceJob, budget: int) -> int:
         """Schedule a job's next tokens; blocks that they fill can be hit from here on."""
         tokens = min(budget, job.target - job.computed)
         filled = (job.computed + tokens) // self.shape.block_tokens
@@ -216,7 +228,7 @@ class Engine:
         job.published = max(job.published, filled)
         return tokens
 
-    def _admit(self, job: Job) -> bool:
+    def _admit(self, job: SequenceJob) -> bool:
         size = self.shape.block_tokens
         total = -(-job.target // size)
         hits = self._pool.acquire(job.hashes, total, spare=self._batch.growth(1))
@@ -234,7 +246,7 @@ class Engine:
         self._prefilling.append(job)
         return True
 
-    def _complete(self, end_s: float, events: list[Event]) -> None:
+    def _complete(self, end_s: float, events: list[SequenceEvent]) -> None:
         """The step in progress ends: one token each, and the chunks are computed."""
         chunks, self._chunks, self._end_s = self._chunks, [], None
         self._pass(1, end_s, events, reserved=True)
@@ -251,14 +263,14 @@ class Engine:
             job.base += 1
             self.totals.generation_tokens += 1
             if fresh:
-                events.append(Event(end_s, job.id, What.FIRST, 1))
+                events.append(SequenceEvent(end_s, job.id, SequenceEventKind.FIRST, 1))
             elif self._tokens:
-                events.append(Event(end_s, job.id, What.TOKEN, job.base))
+                events.append(SequenceEvent(end_s, job.id, SequenceEventKind.TOKEN, job.base))
             self._batch.join(job)
         self._finish(end_s, events)
 
     def _pass(
-        self, steps: int, end_s: float, events: list[Event], *, reserved: bool = False
+        self, steps: int, end_s: float, events: list[SequenceEvent], *, reserved: bool = False
     ) -> None:
         if not reserved:
             self._batch.reserve(steps)
@@ -269,19 +281,21 @@ class Engine:
         self._batch.advance(steps)
         if self._tokens:
             events.extend(
-                Event(end_s, j.id, What.TOKEN, self._batch.generated(j))
+                SequenceEvent(end_s, j.id, SequenceEventKind.TOKEN, self._batch.generated(j))
                 for j in self._batch.members()
             )
         if not reserved:
             self._finish(end_s, events)
 
-    def _finish(self, end_s: float, events: list[Event]) -> None:
+    def _finish(self, end_s: float, events: list[SequenceEvent]) -> None:
         for job in self._batch.finished():
             self._drop(job)
             self.totals.finished += 1
-            events.append(Event(end_s, job.id, What.FINISHED, job.output_tokens))
+            events.append(
+                SequenceEvent(end_s, job.id, SequenceEventKind.FINISHED, job.output_tokens)
+            )
 
-    def _drop(self, job: Job) -> None:
+    def _drop(self, job: SequenceJob) -> None:
         """Take a running request out and give its blocks back."""
         del self._running[job.id]
         if job.decoding:
@@ -291,5 +305,5 @@ class Engine:
         self._pool.release(job.shared, job.blocks - len(job.shared))
 
 
-def _visible_s(job: Job) -> float:
+def _visible_s(job: SequenceJob) -> float:
     return job.visible_s

@@ -9,13 +9,13 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from backends.simulator.meters import Meters
-from backends.simulator.model import Engine
-from backends.simulator.shape import Event, Shape, What
+from backends.simulator.model import SimulatedEngine
+from backends.simulator.shape import EngineShape, SequenceEvent, SequenceEventKind
 
 EARLY_S = 1e-4  # a timer this early is on time: no second wake-up for a rounding error
 
 
-class Ticket:
+class PacedSequence:
     """One sequence in the engine: what it has generated, and when things happened to it."""
 
     __slots__ = (
@@ -47,14 +47,19 @@ class Pacer:
     """`speed` lets simulated time pass faster than the loop's: for tests that count, not time."""
 
     def __init__(
-        self, shape: Shape, meters: Meters, loop: asyncio.AbstractEventLoop, *, speed: float = 1.0
+        self,
+        shape: EngineShape,
+        meters: Meters,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        speed: float = 1.0,
     ) -> None:
-        self.engine = Engine(shape, tokens=True)
+        self.engine = SimulatedEngine(shape, tokens=True)
         self._meters = meters
         self._loop = loop
         self._speed = speed
         self._origin_s = loop.time()
-        self._tickets: dict[str, Ticket] = {}
+        self._tickets: dict[str, PacedSequence] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._count = 0
 
@@ -69,12 +74,12 @@ class Pacer:
         output_tokens: int,
         hashes: Sequence[int],
         wake: Callable[[], None],
-    ) -> Ticket:
+    ) -> PacedSequence:
         """Start a sequence; raises `TooLargeError` when the engine could never hold it."""
         self.catch_up()
         self._count += 1
         now_s = self.now_s
-        ticket = Ticket(f"seq-{self._count}", prompt_tokens, now_s, wake)
+        ticket = PacedSequence(f"seq-{self._count}", prompt_tokens, now_s, wake)
         self.engine.submit(
             ticket.id,
             now_s,
@@ -86,7 +91,7 @@ class Pacer:
         self._schedule()
         return ticket
 
-    def abort(self, ticket: Ticket) -> None:
+    def abort(self, ticket: PacedSequence) -> None:
         """Stop a sequence at once; what it generated stays on the ticket."""
         if ticket.done:
             return
@@ -105,20 +110,20 @@ class Pacer:
             if ticket is not None:
                 self._tell(ticket, event)
 
-    def _tell(self, ticket: Ticket, event: Event) -> None:
-        if event.what is What.ADMITTED:
+    def _tell(self, ticket: PacedSequence, event: SequenceEvent) -> None:
+        if event.what is SequenceEventKind.ADMITTED:
             if ticket.admitted_s is None:
                 ticket.admitted_s = event.at_s
                 ticket.cached_tokens = event.cached
             return
-        if event.what is What.PREEMPTED:
+        if event.what is SequenceEventKind.PREEMPTED:
             ticket.preemptions += 1
             return
-        if event.what is What.FINISHED:
+        if event.what is SequenceEventKind.FINISHED:
             ticket.done = True
             del self._tickets[ticket.id]
             self._meters.finished(ticket, event.at_s)
-        elif event.what is What.FIRST:
+        elif event.what is SequenceEventKind.FIRST:
             ticket.first_s = event.at_s
             self._meters.first_token(event.at_s - ticket.submitted_s)
         elif ticket.last_s is not None:

@@ -1,38 +1,38 @@
 """Named simulated engines: figures, and where each of them comes from.
 
-A profile is a `Shape` with its provenance. Models are fitted by `backends.simulator.fit` to the
-requests named in `source`; `errors` says what the fit was seen to miss. Nothing here is a
+A profile is a `EngineShape` with its provenance. Models are fitted by `backends.simulator.fit` to
+the requests named in `source`; `errors` says what the fit was seen to miss. Nothing here is a
 vendor's promise, and nothing stands in for measuring one's own engine.
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from backends.simulator.shape import Pace, Shape
-from backends.stepmodel import StepModel
+from backends.simulator.shape import EngineShape, StepTiming
+from backends.stepmodel import FittedStepModel
 
 DATA = Path(__file__).with_name("data")
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class EnginePreset:
     name: str
     gpu: str
-    shape: Shape
+    shape: EngineShape
     source: str
     measured: str  # year, and month and day where known
     licence: str
     errors: str
 
 
-PROFILES: dict[str, Profile] = {
+PROFILES: dict[str, EnginePreset] = {
     profile.name: profile
     for profile in (
-        Profile(
+        EnginePreset(
             name="rtx4090-llama-3.1-8b",
             gpu="RTX-4090",
-            shape=Shape(
-                step=StepModel(
+            shape=EngineShape(
+                step=FittedStepModel(
                     a_s=20.556e-3, b_s=31.097e-6, c_s=28.247e-9, d_s=108.032e-6, t0_s=2.296e-3
                 ),
                 blocks=2588,
@@ -52,11 +52,11 @@ PROFILES: dict[str, Profile] = {
                 " output tokens/s -0.8 %"
             ),
         ),
-        Profile(
+        EnginePreset(
             name="h200-llama-3.1-8b-fp8",
             gpu="H200",
-            shape=Shape(
-                step=StepModel(
+            shape=EngineShape(
+                step=FittedStepModel(
                     a_s=3.347e-3, b_s=17.463e-6, c_s=17.673e-9, d_s=26.206e-6, t0_s=16.985e-3
                 ),
                 blocks=60255,
@@ -64,8 +64,8 @@ PROFILES: dict[str, Profile] = {
                 prefill_budget_tokens=8192,
                 context_tokens=131072,
                 # `breakeven engine fit --validate`, from the runs at 1, 10, 50 and 100 req/s
-                pace=Pace(
-                    StepModel(
+                pace=StepTiming(
+                    FittedStepModel(
                         a_s=3.19212e-3,
                         b_s=35.8732e-6,
                         c_s=28.8626e-9,
@@ -92,11 +92,13 @@ PROFILES: dict[str, Profile] = {
                 " misses TTFT p50 by -43 % at 25 req/s"
             ),
         ),
-        Profile(
+        EnginePreset(
             name="h100-llama-3.1-8b-fp8",
             gpu="H100",
-            shape=Shape(
-                step=StepModel(a_s=4.790e-3, b_s=28.0e-6, c_s=46.8e-9, d_s=27.8e-6, t0_s=13.8e-3),
+            shape=EngineShape(
+                step=FittedStepModel(
+                    a_s=4.790e-3, b_s=28.0e-6, c_s=46.8e-9, d_s=27.8e-6, t0_s=13.8e-3
+                ),
                 blocks=30001,
                 max_num_seqs=256,
                 prefill_budget_tokens=2048,

@@ -21,14 +21,14 @@ import msgspec
 
 from backends.simulator import asgi, jobs, transcripts
 from backends.simulator.asgi import Receive, Scope, Send
-from backends.simulator.dialect import RefusedError, Rules, parse
+from backends.simulator.dialect import RefusedError, SimulatedRules, parse
 from backends.simulator.faults import Fault, Faults
-from backends.simulator.generation import Generation, Headers, Setting, refusal
-from backends.simulator.jobs import Jobs
-from backends.simulator.journal import Journal
+from backends.simulator.generation import Generation, GenerationContext, Headers, refusal
+from backends.simulator.jobs import SimulatedBatches
+from backends.simulator.journal import RequestJournal
 from backends.simulator.latency import Latency, LatencySource
 from backends.simulator.quota import Quota
-from backends.simulator.routes import API_ROUTES, BATCH_ROUTES, Call, CallSite, Reader
+from backends.simulator.routes import API_ROUTES, BATCH_ROUTES, CallSite, Reader, SimulatedRoute
 from backends.simulator.running import bind, run
 from backends.simulator.server import LINES, OWNER
 
@@ -38,7 +38,7 @@ ERRORS = {"model": (404, "model_not_found"), "too_long": (400, "context_length_e
 TYPES = {429: "rate_limit_error", 404: "invalid_request_error", 400: "invalid_request_error"}
 
 
-class Problem(NamedTuple):
+class SimulatedError(NamedTuple):
     """One error answer."""
 
     status: int
@@ -47,7 +47,7 @@ class Problem(NamedTuple):
     code: str | None = None
 
 
-class Provider:
+class SimulatedProvider:
     """The ASGI application of one simulated provider."""
 
     def __init__(
@@ -55,18 +55,18 @@ class Provider:
         name: str,
         *,
         rng: random.Random,
-        journal: Journal,
+        journal: RequestJournal,
         quota: Quota,
         models: Sequence[str] = (),
         latency: Latency | None = None,
     ) -> None:
         self.faults = Faults()
-        self.jobs = Jobs(self._asked_by_batch)
+        self.jobs = SimulatedBatches(self._asked_by_batch)
         self._name = name
         self._rng = rng
         self._journal = journal
         self._quota = quota
-        self._rules = Rules(tuple(models), CONTEXT_TOKENS, BLOCK_TOKENS, images=True)
+        self._rules = SimulatedRules(tuple(models), CONTEXT_TOKENS, BLOCK_TOKENS, images=True)
         self._latency = latency or Latency()
         self._served = 0
         self._created = int(time.time())
@@ -88,7 +88,7 @@ class Provider:
                 return
             except RefusedError as error:
                 status, code = ERRORS.get(error.kind, (400, None))
-                problem = Problem(status, error.message, error.param, code)
+                problem = SimulatedError(status, error.message, error.param, code)
                 await self._refuse(scope, send, problem)
         else:
             await asgi.reply_json(send, 405, {"error": {"message": "method not allowed"}})
@@ -101,7 +101,9 @@ class Provider:
             asyncio.get_running_loop(),
             block_tokens=BLOCK_TOKENS,
         )
-        self._setting = Setting(self._source, self._journal, f"{OWNER}-{self._name}", time.time)
+        self._setting = GenerationContext(
+            self._source, self._journal, f"{OWNER}-{self._name}", time.time
+        )
         await send({"type": "lifespan.startup.complete"})
         await receive()
         self.jobs.close()
@@ -154,10 +156,10 @@ class Provider:
 
         scope = {"path": path, "headers": [(b"x-request-id", request_id.encode())]}
         try:
-            await BATCH_ROUTES[path].serve(self, Call(body, scope, nothing, keep))
+            await BATCH_ROUTES[path].serve(self, SimulatedRoute(body, scope, nothing, keep))
         except RefusedError as error:
             kind, code = ERRORS.get(error.kind, (400, None))
-            await self._refuse(scope, keep, Problem(kind, error.message, error.param, code))
+            await self._refuse(scope, keep, SimulatedError(kind, error.message, error.param, code))
         return status, parts
 
     async def _post(self, body: bytes, scope: Scope, receive: Receive, send: Send) -> None:
@@ -169,9 +171,9 @@ class Provider:
         if kind is None:
             await asgi.reply_json(send, 404, {"error": {"message": "no such route"}})
         else:
-            await kind.serve(self, Call(body, scope, receive, send, fault))
+            await kind.serve(self, SimulatedRoute(body, scope, receive, send, fault))
 
-    async def complete(self, call: Call, *, chat: bool) -> None:
+    async def complete(self, call: SimulatedRoute, *, chat: bool) -> None:
         _, scope, receive, send, fault = call
         ask = parse(call.body, chat=chat, rules=self._rules)
         now_s = asyncio.get_running_loop().time()
@@ -179,7 +181,7 @@ class Provider:
             message = f"Rate limit reached for {ask.model}. Please try again later."
             retry = (b"retry-after", str(self._quota.wait_s(now_s)).encode())
             headers = (retry, *self._quota.headers(now_s))
-            problem = Problem(429, message, code="rate_limit_exceeded")
+            problem = SimulatedError(429, message, code="rate_limit_exceeded")
             await self._refuse(scope, send, problem, headers)
             return
         self._served += 1
@@ -197,14 +199,14 @@ class Provider:
         self._served += 1
         return f"{self._created:08x}{self._served:08x}"
 
-    async def read(self, call: Call, reader: Reader) -> None:
+    async def read(self, call: SimulatedRoute, reader: Reader) -> None:
         site = CallSite(call.scope["path"], api=True, number=self._number)
         request = reader(call.body, self._rules, site)
         ttft_s, _ = self._latency.draw(self._rng)
         await asyncio.sleep(ttft_s)
         await asgi.reply(call.send, 200, request.answer())
 
-    async def transcribe(self, call: Call) -> None:
+    async def transcribe(self, call: SimulatedRoute) -> None:
         """Models that count seconds do not stream, whatever they are asked for: as whisper-1."""
         send, fault = call.send, call.fault
         content_type = asgi.header(call.scope, b"content-type")
@@ -228,10 +230,10 @@ class Provider:
         if fault.retry_after_s is not None:
             headers = ((b"retry-after", f"{fault.retry_after_s:g}".encode()),)
         message = "The server had an error while processing your request (injected)."
-        await self._refuse(scope, send, Problem(fault.status, message), headers)
+        await self._refuse(scope, send, SimulatedError(fault.status, message), headers)
 
     async def _refuse(
-        self, scope: Scope, send: Send, problem: Problem, headers: Headers = ()
+        self, scope: Scope, send: Send, problem: SimulatedError, headers: Headers = ()
     ) -> None:
         self._journal.append(refusal(scope, problem.status, time.time()))
         error = {
@@ -265,10 +267,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     served = []
     for place, (name, port) in enumerate(zip(given.name, given.port, strict=True)):
         path = None if given.journal is None else given.journal.with_suffix(f".{name}")
-        provider = Provider(
+        provider = SimulatedProvider(
             name,
             rng=random.Random(given.seed + place),  # noqa: S311 - latencies, not secrets
-            journal=Journal(path),
+            journal=RequestJournal(path),
             quota=Quota(given.requests_per_minute, given.tokens_per_minute),
             models=given.model,
             latency=latency,

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from backends.simulator import words
-from backends.simulator.dialect import RefusedError, Rules, decode, model_of
+from backends.simulator.dialect import RefusedError, SimulatedRules, decode, model_of
 
 SEARCH_DOCUMENTS = 100
 PAIR_TOKENS = 4  # what a model sets around and between the two
@@ -33,7 +33,7 @@ class Ranking:
         )
 
 
-def parse_ranking(body: bytes, rules: Rules) -> Ranking:
+def parse_ranking(body: bytes, rules: SimulatedRules) -> Ranking:
     fields = decode(body)
     query, documents, top_n = fields.get("query"), fields.get("documents"), fields.get("top_n")
     if not isinstance(query, str):

@@ -11,12 +11,12 @@ from typing import Any, Final, NamedTuple, Protocol
 from backends.simulator import vectors, words
 from backends.simulator.answers import embeddings
 from backends.simulator.asgi import Receive, Scope, Send
-from backends.simulator.dialect import Rules, parse_embedding
+from backends.simulator.dialect import SimulatedRules, parse_embedding
 from backends.simulator.faults import Fault
 from backends.simulator.ranking import parse_ranking, ranked
 
 
-class Call(NamedTuple):
+class SimulatedRoute(NamedTuple):
     """One request to a simulator, and the fault that it is to meet."""
 
     body: bytes
@@ -41,17 +41,17 @@ class ReadRequest(NamedTuple):
     answer: Callable[[], bytes]
 
 
-Reader = Callable[[bytes, Rules, CallSite], ReadRequest]
+Reader = Callable[[bytes, SimulatedRules, CallSite], ReadRequest]
 
 
 class Simulator(Protocol):
     """The ways in which a request is served; implemented by `Server` and `Provider`."""
 
-    async def complete(self, call: Call, *, chat: bool) -> None: ...
+    async def complete(self, call: SimulatedRoute, *, chat: bool) -> None: ...
 
-    async def read(self, call: Call, reader: Reader) -> None: ...
+    async def read(self, call: SimulatedRoute, reader: Reader) -> None: ...
 
-    async def transcribe(self, call: Call) -> None: ...
+    async def transcribe(self, call: SimulatedRoute) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,10 +61,10 @@ class SimulatedKind:
     engine: tuple[str, ...]
     api: tuple[str, ...]
     batched: bool
-    serve: Callable[[Simulator, Call], Awaitable[None]]
+    serve: Callable[[Simulator, SimulatedRoute], Awaitable[None]]
 
 
-def read_embeddings(body: bytes, rules: Rules, _site: CallSite) -> ReadRequest:
+def read_embeddings(body: bytes, rules: SimulatedRules, _site: CallSite) -> ReadRequest:
     model, inputs, base64 = parse_embedding(body, rules)
     tokens = sum(words.count(entry) for entry in inputs)
 
@@ -77,7 +77,7 @@ def read_embeddings(body: bytes, rules: Rules, _site: CallSite) -> ReadRequest:
     return ReadRequest(tokens, answer)
 
 
-def read_ranking(body: bytes, rules: Rules, site: CallSite) -> ReadRequest:
+def read_ranking(body: bytes, rules: SimulatedRules, site: CallSite) -> ReadRequest:
     """Tokens under the first version's path, searches under a provider's second, as Cohere."""
     ranking = parse_ranking(body, rules)
     searches = site.api and site.path == "/v2/rerank"

@@ -17,21 +17,15 @@ from typing import Any, cast
 
 from backends.simulator import asgi, transcripts, words
 from backends.simulator.asgi import Receive, Scope, Send
-from backends.simulator.dialect import (
-    Choice,
-    RefusedError,
-    Rules,
-    decode,
-    parse,
-)
-from backends.simulator.generation import Generation, Progress, Setting, refusal
-from backends.simulator.journal import Journal
+from backends.simulator.dialect import RefusedError, SimulatedChoice, SimulatedRules, decode, parse
+from backends.simulator.generation import Generation, GenerationContext, GenerationProgress, refusal
+from backends.simulator.journal import RequestJournal
 from backends.simulator.meters import Meters
-from backends.simulator.pacing import Pacer, Ticket
+from backends.simulator.pacing import PacedSequence, Pacer
 from backends.simulator.profiles import PROFILES
-from backends.simulator.routes import ENGINE_ROUTES, Call, CallSite, Reader
+from backends.simulator.routes import ENGINE_ROUTES, CallSite, Reader, SimulatedRoute
 from backends.simulator.running import bind, run
-from backends.simulator.shape import Shape
+from backends.simulator.shape import EngineShape
 from backends.simulator.shapefile import ShapeFileError, profile_of
 
 DEFAULT = "rtx4090-llama-3.1-8b"
@@ -55,7 +49,7 @@ class EngineSource:
 
     pacer: Pacer
 
-    def start(self, choice: Choice, wake: Callable[[], None]) -> Progress:
+    def start(self, choice: SimulatedChoice, wake: Callable[[], None]) -> GenerationProgress:
         return self.pacer.submit(
             prompt_tokens=choice.prompt_tokens,
             output_tokens=choice.script.tokens,
@@ -63,20 +57,20 @@ class EngineSource:
             wake=wake,
         )
 
-    def stop(self, progress: Progress) -> None:
-        self.pacer.abort(cast("Ticket", progress))
+    def stop(self, progress: GenerationProgress) -> None:
+        self.pacer.abort(cast("PacedSequence", progress))
 
 
-class Server:
+class SimulatedEngineApp:
     """The ASGI application of one simulated engine."""
 
     def __init__(
         self,
-        shape: Shape,
+        shape: EngineShape,
         model: str,
         *,
         profile: str,
-        journal: Journal,
+        journal: RequestJournal,
         max_queued: int | None = None,
         speed: float = 1.0,
     ) -> None:
@@ -87,7 +81,7 @@ class Server:
         self._journal = journal
         self._max_queued = max_queued
         self._speed = speed
-        self._rules = Rules((model,), shape.context_tokens, shape.block_tokens)
+        self._rules = SimulatedRules((model,), shape.context_tokens, shape.block_tokens)
         self._served = 0
         self._created = int(time.time())
 
@@ -113,7 +107,7 @@ class Server:
         """The engine belongs to the loop that serves; it is made when that starts."""
         await receive()
         self.pacer = Pacer(self._shape, self.meters, asyncio.get_running_loop(), speed=self._speed)
-        self._setting = Setting(
+        self._setting = GenerationContext(
             EngineSource(self.pacer), self._journal, f"{OWNER}-{self._profile}", time.time
         )
         await send({"type": "lifespan.startup.complete"})
@@ -141,7 +135,7 @@ class Server:
         path = scope["path"]
         kind = ENGINE_ROUTES.get(path)
         if kind is not None:
-            await kind.serve(self, Call(body, scope, receive, send))
+            await kind.serve(self, SimulatedRoute(body, scope, receive, send))
         elif path == "/tokenize":
             await self._tokenize(body, send)
         elif path == "/reset_prefix_cache":
@@ -150,7 +144,7 @@ class Server:
         else:
             await asgi.reply_json(send, 404, {"detail": "Not Found"})
 
-    async def complete(self, call: Call, *, chat: bool) -> None:
+    async def complete(self, call: SimulatedRoute, *, chat: bool) -> None:
         ask = parse(call.body, chat=chat, rules=self._rules)
         unfinished = self.pacer.engine.unfinished + len(ask.choices)
         if self._max_queued is not None and unfinished > self._max_queued:
@@ -167,7 +161,7 @@ class Server:
         self._served += 1
         return f"{self._created:08x}{self._served:08x}"
 
-    async def read(self, call: Call, reader: Reader) -> None:
+    async def read(self, call: SimulatedRoute, reader: Reader) -> None:
         """One prefill's time, and no place in the engine's cache."""
         site = CallSite(call.scope["path"], api=False, number=self._number)
         request = reader(call.body, self._rules, site)
@@ -180,7 +174,7 @@ class Server:
         await asyncio.sleep(busy_s / self._speed)
         self.meters.embedded_tokens += tokens
 
-    async def transcribe(self, call: Call) -> None:
+    async def transcribe(self, call: SimulatedRoute) -> None:
         """Seconds as vLLM counts them, and a stream of its chunks."""
         send, content_type = call.send, asgi.header(call.scope, b"content-type")
         heard = transcripts.parse_form(call.body, content_type, self._rules)
@@ -261,11 +255,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "prefill_budget_tokens": given.max_num_batched_tokens,
     }
     changes: dict[str, Any] = {name: value for name, value in overrides.items() if value}
-    server = Server(
+    server = SimulatedEngineApp(
         replace(profile.shape, **changes),
         given.model or profile.name,
         profile=profile.name,
-        journal=Journal(given.journal),
+        journal=RequestJournal(given.journal),
         max_queued=given.max_num_queued_reqs,
         speed=given.speed,
     )

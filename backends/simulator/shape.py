@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from backends.stepmodel import StepModel
+from backends.stepmodel import FittedStepModel
 
 
-class What(Enum):
+class SequenceEventKind(Enum):
     ADMITTED = "admitted"
     FIRST = "first token"
     TOKEN = "token"  # noqa: S105 - a token of text, not a secret
@@ -15,7 +15,7 @@ class What(Enum):
     PREEMPTED = "preempted"
 
 
-class Event(NamedTuple):
+class SequenceEvent(NamedTuple):
     """`generated` counts the request's output tokens including this one.
 
     `cached` is set on admission: prompt tokens that came from the prefix cache.
@@ -23,13 +23,13 @@ class Event(NamedTuple):
 
     at_s: float
     id: str
-    what: What
+    what: SequenceEventKind
     generated: int
     cached: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class StepTiming:
     """What an iteration really lasts, where a linear step is not enough.
 
     An iteration with prefill has a least duration, which the host needs to launch it: `captured_s`
@@ -38,7 +38,7 @@ class Pace:
     between nothing and twice `stream_s * running ** stream_power`.
     """
 
-    step: StepModel
+    step: FittedStepModel
     captured_tokens: int = 512
     captured_s: float = 0.0
     eager_s: float = 0.0
@@ -62,25 +62,25 @@ class Pace:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class EngineShape:
     """What an engine was started with; `blocks` includes the reserved one.
 
     `step` is the linear model that a gateway measures and believes; `pace`, where it is known, is
     what the simulated engine does.
     """
 
-    step: StepModel
+    step: FittedStepModel
     blocks: int
     block_tokens: int = 16
     max_num_seqs: int = 256
     prefill_budget_tokens: int = 2048
     context_tokens: int = 8192
     prefix_caching: bool = True
-    pace: Pace | None = None
+    pace: StepTiming | None = None
 
     @property
-    def paced(self) -> Pace:
-        return self.pace or Pace(self.step)
+    def paced(self) -> StepTiming:
+        return self.pace or StepTiming(self.step)
 
     @property
     def kv_capacity_tokens(self) -> int:
@@ -88,7 +88,7 @@ class Shape:
 
 
 @dataclass(slots=True)
-class Totals:
+class SequenceTotals:
     """Counters since the start, as the metrics show them."""
 
     preemptions: int = 0

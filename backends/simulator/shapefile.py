@@ -4,33 +4,33 @@ from pathlib import Path
 
 import msgspec
 
-from backends.simulator.profiles import PROFILES, Profile
-from backends.simulator.shape import Shape
+from backends.simulator.profiles import PROFILES, EnginePreset
+from backends.simulator.shape import EngineShape
 
 
 class ShapeFileError(Exception):
     """The file holds no engine model; the text says why."""
 
 
-def save(path: Path, shape: Shape) -> None:
+def save(path: Path, shape: EngineShape) -> None:
     document = msgspec.json.format(msgspec.json.encode(shape), indent=2)
     path.write_bytes(document + b"\n")
 
 
-def profile_of(word: str | None) -> Profile | None:
+def profile_of(word: str | None) -> EnginePreset | None:
     """A profile by its name, or a fitted engine by its file; `None`: neither. `ShapeFileError`."""
     if word is None or word in PROFILES:
         return None if word is None else PROFILES[word]
     path = Path(word)
     if not path.is_file():
         return None
-    return Profile(path.stem, "", load(path), f"fitted: {word}", "", "", "")
+    return EnginePreset(path.stem, "", load(path), f"fitted: {word}", "", "", "")
 
 
-def load(path: Path) -> Shape:
+def load(path: Path) -> EngineShape:
     """Raises `ShapeFileError`."""
     try:
-        shape = msgspec.json.decode(path.read_bytes(), type=Shape)
+        shape = msgspec.json.decode(path.read_bytes(), type=EngineShape)
     except OSError as error:
         raise ShapeFileError(f"{path}: {error.strerror}") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -18,7 +18,7 @@ import msgspec
 
 from backends.simulator import words
 from backends.simulator.asgi import JSON
-from backends.simulator.dialect import RefusedError, Rules, model_of
+from backends.simulator.dialect import RefusedError, SimulatedRules, model_of
 
 WORDS_PER_S = 3
 TOKENS_PER_S = 10
@@ -30,7 +30,7 @@ encode = msgspec.json.encode
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class TranscriptionForm:
     """What a form asks for; `seconds` of sound as the file tells."""
 
     model: str
@@ -63,7 +63,7 @@ class Heard:
         }
 
 
-def parse_form(body: bytes, content_type: str, rules: Rules) -> Heard:
+def parse_form(body: bytes, content_type: str, rules: SimulatedRules) -> TranscriptionForm:
     fields, files = _read(body, content_type)
     if "file" not in files:
         raise RefusedError("validation", "Field required: file", "body.file")
@@ -74,7 +74,7 @@ def parse_form(body: bytes, content_type: str, rules: Rules) -> Heard:
     sound = files["file"]
     seconds = seconds_of(sound)
     count = max(1, round(seconds * WORDS_PER_S))
-    return Heard(
+    return TranscriptionForm(
         model=model,
         seconds=seconds,
         text=words.text(words.seed_of(sound), max(count, 4)),
@@ -93,7 +93,7 @@ def seconds_of(sound: bytes) -> float:
         return len(sound) / BYTES_PER_S
 
 
-def whole(heard: Heard) -> tuple[bytes, tuple[bytes, bytes]]:
+def whole(heard: TranscriptionForm) -> tuple[bytes, tuple[bytes, bytes]]:
     """The answer in one piece and its content type."""
     end = f"{int(heard.seconds // 60):02d}:{heard.seconds % 60:06.3f}"
     if heard.format == "text":
@@ -109,7 +109,7 @@ def whole(heard: Heard) -> tuple[bytes, tuple[bytes, bytes]]:
     return encode(answer), JSON
 
 
-def events(heard: Heard) -> Iterator[bytes]:
+def events(heard: TranscriptionForm) -> Iterator[bytes]:
     """OpenAI's stream: a word each, then all of it with its usage."""
     for place in range(heard.output_tokens):
         piece = words.cut(heard.text, place, place + 1)
@@ -118,7 +118,7 @@ def events(heard: Heard) -> Iterator[bytes]:
     yield b"data: [DONE]\n\n"
 
 
-def chunks(heard: Heard, id: str, created: int) -> Iterator[bytes]:  # noqa: A002  (as on the wire)
+def chunks(heard: TranscriptionForm, id: str, created: int) -> Iterator[bytes]:  # noqa: A002  (as on the wire)
     """As vLLM streams: chunks like those of a chat."""
     head = {"id": id, "object": "transcription.chunk", "created": created, "model": heard.model}
     last = heard.output_tokens - 1

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from backends.simulator.fit import Runs, simulate
-from backends.simulator.measurements import Measured, Summary, summarise
-from backends.simulator.shape import Shape
+from backends.simulator.measurements import MeasuredRequest, MeasurementSummary, summarise
+from backends.simulator.shape import EngineShape
 
 UNSATURATED = 0.8  # of the saturation rate: up to there TTFT is promised
 BARS = {"TTFT p50": 0.15, "TPOT p50": 0.10, "output tokens/s": 0.05, "rate": 0.05}
@@ -18,14 +18,14 @@ WORST = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
+class ValidationSlo:
     ttft_s: float = 0.5
     tpot_s: float = 0.05
     attainment: float = 0.99
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class ValidationFigure:
     """One figure; `bar` is the largest error that passes (`None`: shown, not judged)."""
 
     run: str
@@ -45,15 +45,18 @@ class Figure:
         return self.bar is None or abs(self.error) <= self.bar
 
 
-def halves(runs: Runs) -> tuple[dict[str, Sequence[Measured]], list[str]]:
+def halves(runs: Runs) -> tuple[dict[str, Sequence[MeasuredRequest]], list[str]]:
     """What is fitted, every other run from the first on, and the names of what is held out."""
     names = list(runs)
     return {name: runs[name] for name in names[::2]}, names[1::2]
 
 
 def figures(
-    shape: Shape, runs: Runs, held_out: Sequence[str], promise: Promise = Promise()
-) -> list[Figure]:
+    shape: EngineShape,
+    runs: Runs,
+    held_out: Sequence[str],
+    promise: ValidationSlo = ValidationSlo(),
+) -> list[ValidationFigure]:
     """Every run's, then the two rates, where runs are named by their rates."""
     simulated = {name: simulate(shape, requests) for name, requests in runs.items()}
     pairs = {name: (summarise(runs[name]), summarise(simulated[name])) for name in runs}
@@ -67,11 +70,11 @@ def figures(
     if len(rates) > 1:
         ours = _saturation(runs, {name: one for name, (_, one) in pairs.items()})
         rate = ("requests/s", saturation, ours, True, BARS["rate"])
-        found.append(Figure("all", "saturation", *rate))
+        found.append(ValidationFigure("all", "saturation", *rate))
         crossed = crossing(runs, rates, promise), crossing(simulated, rates, promise)
         if crossed[0] is not None and crossed[1] is not None:
             rate = ("requests/s", crossed[0], crossed[1], True, BARS["rate"])
-            found.append(Figure("all", "SLO broken from", *rate))
+            found.append(ValidationFigure("all", "SLO broken from", *rate))
     return found
 
 
@@ -85,19 +88,19 @@ def saturated(runs: Runs) -> bool:
     return not rated or any(_is_crowded(one) for one in rated)
 
 
-def _is_crowded(run: Sequence[Measured]) -> bool:
+def _is_crowded(run: Sequence[MeasuredRequest]) -> bool:
     starts = [one.start_s for one in run]
     ended_s = max(one.start_s + one.e2e_s for one in run)
     return max(starts) - min(starts) < UNSATURATED * (ended_s - min(starts))
 
 
-def worst(found: Sequence[Figure]) -> list[Figure]:
+def worst(found: Sequence[ValidationFigure]) -> list[ValidationFigure]:
     """Of what is judged, the largest errors first."""
     judged = [one for one in found if one.bar is not None]
     return sorted(judged, key=lambda one: -abs(one.error))[:WORST]
 
 
-def crossing(runs: Runs, rates: Mapping[str, float], promise: Promise) -> float | None:
+def crossing(runs: Runs, rates: Mapping[str, float], promise: ValidationSlo) -> float | None:
     """Requests/s; `None` when the promise holds, or fails, at every rate."""
     before: tuple[float, float] | None = None
     for name, rate in rates.items():
@@ -113,8 +116,13 @@ def crossing(runs: Runs, rates: Mapping[str, float], promise: Promise) -> float 
 
 
 def _of_run(
-    name: str, observed: Summary, simulated: Summary, *, held_out: bool, most: float
-) -> list[Figure]:
+    name: str,
+    observed: MeasurementSummary,
+    simulated: MeasurementSummary,
+    *,
+    held_out: bool,
+    most: float,
+) -> list[ValidationFigure]:
     rate = _rate(name)
     calm = rate is None or rate <= UNSATURATED * most
     rows = [
@@ -123,12 +131,12 @@ def _of_run(
         ("output tokens/s", "", observed.tokens_per_s, simulated.tokens_per_s, True),
     ]
     return [
-        Figure(name, what, unit, there, here, held_out, BARS[what] if judged else None)
+        ValidationFigure(name, what, unit, there, here, held_out, BARS[what] if judged else None)
         for what, unit, there, here, judged in rows
     ]
 
 
-def _saturation(runs: Runs, summaries: Mapping[str, Summary]) -> float:
+def _saturation(runs: Runs, summaries: Mapping[str, MeasurementSummary]) -> float:
     """Requests/s at the highest throughput of all runs."""
     outputs = [one.output_tokens for requests in runs.values() for one in requests]
     most = max(one.tokens_per_s for one in summaries.values())

@@ -22,7 +22,7 @@ SECRET_BYTES = 32
 TICKET_LIMIT = 2048  # longer text is no ticket and is not looked at
 
 
-class Ticket(msgspec.Struct, frozen=True):
+class LineTicket(msgspec.Struct, frozen=True):
     """One try of one line. `spill`: APIs may serve it; without, only idle engines of our own.
 
     `onward`: it is asked only what a provider's batch would get of it.
@@ -36,20 +36,20 @@ class Ticket(msgspec.Struct, frozen=True):
     onward: bool = False
 
 
-_decode = msgspec.json.Decoder(Ticket).decode
+_decode = msgspec.json.Decoder(LineTicket).decode
 
 
-class Authority:
+class TicketAuthority:
     """Signs and reads tickets."""
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
 
-    def sign(self, ticket: Ticket) -> str:
+    def sign(self, ticket: LineTicket) -> str:
         text = msgspec.json.encode(ticket)
         return f"{_base64(text)}.{_base64(self._mark(text))}"
 
-    def read(self, token: str, *, now_us: int) -> Ticket | None:
+    def read(self, token: str, *, now_us: int) -> LineTicket | None:
         """A ticket that this secret signed and whose time is not over."""
         if len(token) > TICKET_LIMIT or not token.isascii():
             return None
@@ -79,8 +79,8 @@ def make_secret(run_dir: Path, new_bytes: Callable[[int], bytes] = secrets.token
     draft.replace(run_dir / KEPT_IN)
 
 
-def load_authority(run_dir: Path) -> Authority:
-    return Authority((run_dir / KEPT_IN).read_bytes())
+def load_authority(run_dir: Path) -> TicketAuthority:
+    return TicketAuthority((run_dir / KEPT_IN).read_bytes())
 
 
 def _base64(data: bytes) -> str:

@@ -13,10 +13,10 @@ from starlette.requests import ClientDisconnect
 from gateway.batches.files_api import file_of
 from gateway.batches.inputlines import ENDPOINTS
 from gateway.batches.shapes import batch_object, page
-from gateway.batches.stored import Stored
+from gateway.batches.stored import BatchDatabase
 from gateway.batches.uploads import LIFE_S, PURPOSE
 from gateway.clock import Clock
-from gateway.config.settings import Server
+from gateway.config.settings import ServerSection
 from gateway.control.access import caller
 from gateway.control.storable_text import Text, storable
 from gateway.errors import RequestError
@@ -25,7 +25,7 @@ from gateway.ids import BatchIds
 from gateway.request.idempotency.submissions import name_of, reused
 from ledger.batches.store import BatchRecord
 from ledger.identity.keys import Identity
-from ledger.submissions import Asking
+from ledger.submissions import IdempotencyRecord
 
 BODY_LIMIT = 64 * 1024
 JSON_TYPE = "application/json"
@@ -38,19 +38,19 @@ _Named = Annotated[str, msgspec.Meta(min_length=1, max_length=KEY_LIMIT)]
 _Said = Annotated[str, msgspec.Meta(max_length=VALUE_LIMIT)]
 
 
-class Kept(msgspec.Struct):
+class OutputExpiry(msgspec.Struct):
     """`output_expires_after`."""
 
     anchor: Literal["created_at"]
     seconds: Annotated[int, msgspec.Meta(ge=LIFE_S[0], le=LIFE_S[1])]
 
 
-class Asked(msgspec.Struct):
+class BatchCreate(msgspec.Struct):
     input_file_id: str
     endpoint: str
     completion_window: str
     metadata: Annotated[dict[_Named, _Said], msgspec.Meta(max_length=PAIRS)] | None = None
-    output_expires_after: Kept | None = None
+    output_expires_after: OutputExpiry | None = None
 
 
 _BODY = {
@@ -80,12 +80,12 @@ _BODY = {
 
 
 def batches_router(
-    stored: Stored,
+    stored: BatchDatabase,
     clock: Clock,
     on_made: Callable[[], None],
     *,
     most: int,
-    server: Server,
+    server: ServerSection,
 ) -> APIRouter:
     """The routes; `on_made` hears of every new batch.
 
@@ -148,16 +148,18 @@ def batches_router(
     return router
 
 
-def _asking(request: Request, made: BatchRecord, text: bytes) -> Asking | None:
+def _asking(request: Request, made: BatchRecord, text: bytes) -> IdempotencyRecord | None:
     """Who asks under an `Idempotency-Key`, as the request itself would be called: by its batch."""
     once = request.headers.get("idempotency-key")
     if once is None:
         return None
     digest = sha256(b"/v1/batches\0" + text).digest()
-    return Asking(made.key_id, name_of(once.encode("latin-1")), digest, made.id)
+    return IdempotencyRecord(made.key_id, name_of(once.encode("latin-1")), digest, made.id)
 
 
-async def _named(stored: Stored, made: BatchRecord, asking: Asking, until_us: int) -> BatchRecord:
+async def _named(
+    stored: BatchDatabase, made: BatchRecord, asking: IdempotencyRecord, until_us: int
+) -> BatchRecord:
     """The batch under the name that its key stands for, whether it was made then or not."""
     now_us = made.created_us
     first = await stored.call(stored.first, asking, now_us=now_us, expires_us=until_us)
@@ -166,7 +168,9 @@ async def _named(stored: Stored, made: BatchRecord, asking: Asking, until_us: in
     return replace(made, id=first.request_id)
 
 
-async def _kept(stored: Stored, made: BatchRecord, asking: Asking | None, most: int) -> None:
+async def _kept(
+    stored: BatchDatabase, made: BatchRecord, asking: IdempotencyRecord | None, most: int
+) -> None:
     if await stored.call(stored.batches.create, made, most=most):
         return
     if asking is not None:
@@ -193,9 +197,9 @@ async def _text(request: Request, patience_s: float) -> bytes:
     return text
 
 
-def _read(text: bytes) -> Asked:
+def _read(text: bytes) -> BatchCreate:
     try:
-        asked = msgspec.json.decode(text, type=Asked)
+        asked = msgspec.json.decode(text, type=BatchCreate)
     except msgspec.ValidationError as error:
         raise RequestError("bad_request", f"The body: {error}.", param=_place(error)) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -218,7 +222,7 @@ def _place(error: msgspec.ValidationError) -> str | None:
     return place or named or None
 
 
-def _made(asked: Asked, identity: Identity, batch_id: str, now_us: int) -> BatchRecord:
+def _made(asked: BatchCreate, identity: Identity, batch_id: str, now_us: int) -> BatchRecord:
     kept = asked.output_expires_after
     return BatchRecord(
         id=batch_id,
@@ -234,7 +238,7 @@ def _made(asked: Asked, identity: Identity, batch_id: str, now_us: int) -> Batch
     )
 
 
-async def _batch_of(stored: Stored, batch_id: str, identity: Identity) -> BatchRecord:
+async def _batch_of(stored: BatchDatabase, batch_id: str, identity: Identity) -> BatchRecord:
     plain = batch_id.isascii() and batch_id.isprintable()
     record = await stored.call(stored.batches.find, batch_id, identity.team_id) if plain else None
     if record is None:

@@ -21,16 +21,16 @@ from gateway.batches.judging import MOST_FAILURES, PASSING
 from gateway.batches.shapes import NO_ANSWER, answered, unanswered
 from gateway.http.body import open_members
 from gateway.request.metering import REFUSED
-from gateway.request.usage_checks import Limits, contradicted, possible, prompt_possible
-from ledger.batches.outgoing import Ended, Opening, OutLine
-from ledger.journals.records import AttemptSettled, Basis, Compared, Status, Tokens
+from gateway.request.usage_checks import UsageBounds, contradicted, possible, prompt_possible
+from ledger.batches.outgoing import AttemptOpening, LineEnd, OutLine
+from ledger.journals.records import AttemptSettled, Basis, ComparedCost, Status, TokenCounts
 from ledger.prices.book import Price, cost_pusd, tier_cost_pusd
 from ledger.usage import Convention, UsageError, tokens_from_usage
 
 OUR_ACCOUNT = (401, 402, 403)  # our credentials and balance, not the client's
 UNDONE = frozenset(("batch_expired", "batch_cancelled"))  # OpenAI's words
 GONE = "batch_gone"
-_NOTHING = Tokens()
+_NOTHING = TokenCounts()
 
 
 class _Response(msgspec.Struct):
@@ -42,7 +42,7 @@ class _Error(msgspec.Struct):
     code: str | None = None
 
 
-class Result(msgspec.Struct):
+class LineResult(msgspec.Struct):
     """One line of an output or error file."""
 
     custom_id: str
@@ -50,10 +50,10 @@ class Result(msgspec.Struct):
     error: _Error | None = None
 
 
-_read = msgspec.json.Decoder(Result).decode
+_read = msgspec.json.Decoder(LineResult).decode
 
 
-def result_of(text: bytes) -> Result | None:
+def result_of(text: bytes) -> LineResult | None:
     """`None` for what is no line of such a file."""
     try:
         return _read(text)
@@ -63,13 +63,13 @@ def result_of(text: bytes) -> Result | None:
 
 @dataclass(frozen=True, slots=True)
 class _Charge:
-    tokens: Tokens
+    tokens: TokenCounts
     basis: Basis
     disputed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Booking:
+class LineSettlement:
     """Books lines of one batch; `prices` are the versions that its attempts carry.
 
     `secrets` may not stand in what a client reads.
@@ -80,7 +80,7 @@ class Booking:
     now_us: int
     secrets: tuple[Secret, ...] = ()
 
-    def ended(self, line: OutLine, opening: Opening, result: Result) -> Ended:
+    def ended(self, line: OutLine, opening: AttemptOpening, result: LineResult) -> LineEnd:
         """How the line ended, by its result."""
         response = result.response
         if response is None:
@@ -95,22 +95,22 @@ class Booking:
         if status in PASSING:
             return self._again(line, opening, (status, told), failed=True)
         settled = self._settled(line, opening, "rejected", status, None, error=REFUSED)
-        return Ended(line, settled, self._line(line, status, told))
+        return LineEnd(line, settled, self._line(line, status, told))
 
     def returned(
-        self, line: OutLine, opening: Opening, *, kept: bool = False, next_us: int = 0
-    ) -> Ended:
+        self, line: OutLine, opening: AttemptOpening, *, kept: bool = False, next_us: int = 0
+    ) -> LineEnd:
         """It was not done, and waits again."""
         settled = self._settled(line, opening, "rejected", 503, None, error="not_done")
-        return Ended(line, settled, kept=kept, next_us=next_us)
+        return LineEnd(line, settled, kept=kept, next_us=next_us)
 
-    def gone(self, line: OutLine, opening: Opening) -> Ended:
+    def gone(self, line: OutLine, opening: AttemptOpening) -> LineEnd:
         """Nobody will ever say what became of it: it may have been done and charged."""
         bound = self._most(line)
         settled = self._settled(line, opening, "upstream_error", 502, bound, error=GONE)
-        return Ended(line, settled, self._unanswered(line))
+        return LineEnd(line, settled, self._unanswered(line))
 
-    def _answered(self, line: OutLine, opening: Opening, body: bytes) -> Ended:
+    def _answered(self, line: OutLine, opening: AttemptOpening, body: bytes) -> LineEnd:
         try:
             said = parse_answer(body)
         except BackendError as error:
@@ -119,27 +119,32 @@ class Booking:
             settled = self._settled(
                 line, opening, "upstream_error", 502, self._most(line), error="bad_answer"
             )
-            return Ended(line, settled, self._unanswered(line))
+            return LineEnd(line, settled, self._unanswered(line))
         charge = _charge(line, said.usage, body)
         settled = self._settled(line, opening, "finished", 200, charge)
         settled = msgspec.structs.replace(settled, finish_reason=said.finish_reason)
-        return Ended(line, settled, self._line(line, 200, body), ok=True)
+        return LineEnd(line, settled, self._line(line, 200, body), ok=True)
 
     def _again(
-        self, line: OutLine, opening: Opening, told: tuple[int, bytes] | None, *, failed: bool
-    ) -> Ended:
+        self,
+        line: OutLine,
+        opening: AttemptOpening,
+        told: tuple[int, bytes] | None,
+        *,
+        failed: bool,
+    ) -> LineEnd:
         """Another try, as long as the line has any."""
         status = 503 if told is None else told[0]
         settled = self._settled(line, opening, "rejected", status, None, error="not_done")
         if failed and line.failures + 1 >= MOST_FAILURES:
             answer = self._unanswered(line) if told is None else self._line(line, *told)
-            return Ended(line, settled, answer)
-        return Ended(line, settled, failed=failed)
+            return LineEnd(line, settled, answer)
+        return LineEnd(line, settled, failed=failed)
 
     def _settled(
         self,
         line: OutLine,
-        opening: Opening,
+        opening: AttemptOpening,
         status: Status,
         http_status: int,
         charge: _Charge | None,
@@ -169,17 +174,17 @@ class Booking:
             disputed=found.disputed,
         )
 
-    def _compared(self, line: OutLine, tokens: Tokens) -> tuple[Compared, ...]:
+    def _compared(self, line: OutLine, tokens: TokenCounts) -> tuple[ComparedCost, ...]:
         known = [self.prices.get(version) for version in line.terms.compared]
         return tuple(
-            Compared(price.name, price.version, cost_pusd(tokens, price))
+            ComparedCost(price.name, price.version, cost_pusd(tokens, price))
             for price in known
             if price is not None
         )
 
     def _most(self, line: OutLine) -> _Charge:
         terms = line.terms
-        return _Charge(Tokens(input=terms.prompt_bound, output=terms.most), "bound")
+        return _Charge(TokenCounts(input=terms.prompt_bound, output=terms.most), "bound")
 
     def _line(self, line: OutLine, status: int, body: bytes) -> bytes:
         request_id = line.attempt_id.rpartition(".")[0]
@@ -195,14 +200,14 @@ class Booking:
 def _charge(line: OutLine, usage: Mapping[str, Any] | None, body: bytes) -> _Charge:
     """Of an answer that is whole."""
     terms = line.terms
-    bound = _Charge(Tokens(input=terms.prompt_bound, output=terms.most), "bound")
+    bound = _Charge(TokenCounts(input=terms.prompt_bound, output=terms.most), "bound")
     if usage is None:
         return bound
     try:
         tokens = tokens_from_usage(usage, Convention.CACHED_INSIDE)
     except UsageError:
         return _Charge(bound.tokens, "bound", disputed=True)
-    limits = Limits(terms.n, terms.most if terms.told else None, terms.prompt_bound)
+    limits = UsageBounds(terms.n, terms.most if terms.told else None, terms.prompt_bound)
     said = said_in_answer(body)
     within = possible(tokens, limits, said)
     if tokens.input + tokens.cached > limits.prompt:

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 
 from sqlalchemy.exc import DBAPIError
 
-from gateway.batches.judging import Again, Done, judge
-from gateway.batches.pace import Pace
-from gateway.batches.sending import Sender
+from gateway.batches.judging import LineDone, LineRetry, judge
+from gateway.batches.pace import LineConcurrency
+from gateway.batches.sending import LineSender
 from gateway.clock import Clock
-from ledger.batches.lines import Claim, LineStore
+from ledger.batches.lines import LineClaim, LineStore
 
 LEASE_US = 30 * 1_000_000
 RETRY_S = 1.0  # with the database away
@@ -29,15 +29,15 @@ log = logging.getLogger("breakeven.batches")
 class _Lane:
     """One model's lines: those that wait for their turn and those that are out."""
 
-    pace: Pace
+    pace: LineConcurrency
     dry_until_s: float = 0.0  # there was nothing more to claim
     done: int = 0
-    ready: deque[Claim] = field(default_factory=deque)
-    out: dict[Claim, asyncio.Task[None]] = field(default_factory=dict)
+    ready: deque[LineClaim] = field(default_factory=deque)
+    out: dict[LineClaim, asyncio.Task[None]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
-class Tally:
+class RunnerCounts:
     """Since this runner began."""
 
     ok: int = 0
@@ -45,7 +45,7 @@ class Tally:
     again: int = 0
 
 
-class Carrier:
+class LineExecutor:
     """`spill_us`: how long before its batch's end a line may go to APIs.
 
     `leaves`: of these models, only lines that may spill by then, or that no provider's batch takes.
@@ -54,14 +54,14 @@ class Carrier:
     def __init__(
         self,
         lines: LineStore,
-        sender: Sender,
+        sender: LineSender,
         clock: Clock,
         *,
         most: int,
         spill_us: int,
         leaves: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        self.tally = Tally()
+        self.tally = RunnerCounts()
         self._lines = lines
         self._sender = sender
         self._clock = clock
@@ -71,7 +71,7 @@ class Carrier:
         self._lanes: dict[str, _Lane] = {}
 
     @property
-    def in_hand(self) -> list[Claim]:
+    def in_hand(self) -> list[LineClaim]:
         """Every line that this runner answers for."""
         return [claim for lane in self._lanes.values() for claim in (*lane.ready, *lane.out)]
 
@@ -95,7 +95,7 @@ class Carrier:
     async def feed(self, models: list[str]) -> None:
         """Claim what there is room for, and send what may go out."""
         for model in models:
-            lane = self._lanes.setdefault(model, _Lane(Pace(self._most)))
+            lane = self._lanes.setdefault(model, _Lane(LineConcurrency(self._most)))
             now_s = self._clock.now_s()
             out = sum(len(one.out) for one in self._lanes.values())
             room = min(lane.pace.room(len(lane.out), now_s), self._most - out)
@@ -124,9 +124,9 @@ class Carrier:
                 log.warning("%d lines are in other hands: this runner stood still", len(gone))
                 await self.drop(gone.__contains__)
 
-    async def drop(self, over: Callable[[Claim], bool]) -> None:
+    async def drop(self, over: Callable[[LineClaim], bool]) -> None:
         """End the lines of batches that are over: hang up, and give them back."""
-        dropped: list[Claim] = []
+        dropped: list[LineClaim] = []
         for lane in self._lanes.values():
             kept = [claim for claim in lane.ready if not over(claim)]
             dropped += [claim for claim in lane.ready if over(claim)]
@@ -147,14 +147,14 @@ class Carrier:
         await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.to_thread(self._lines.release)
 
-    async def _carry(self, lane: _Lane, claim: Claim) -> None:
+    async def _carry(self, lane: _Lane, claim: LineClaim) -> None:
         try:
             spill = self._clock.wall_us() >= claim.expires_us - self._spill_us
             verdict = judge(claim, await self._sender.send(claim, spill=spill))
-            if isinstance(verdict, Done):
+            if isinstance(verdict, LineDone):
                 await self._stored(claim, verdict)
                 lane.done += 1
-            elif isinstance(verdict, Again):
+            elif isinstance(verdict, LineRetry):
                 lane.pace.refused(len(lane.out), self._clock.now_s())
                 self.tally.again += 1
                 next_us = self._clock.wall_us() + round(verdict.after_s * 1e6)
@@ -169,7 +169,7 @@ class Carrier:
         finally:
             lane.out.pop(claim, None)
 
-    async def _stored(self, claim: Claim, done: Done) -> None:
+    async def _stored(self, claim: LineClaim, done: LineDone) -> None:
         """An answer that was paid for is kept until it is stored, or another's counts."""
         while True:
             try:

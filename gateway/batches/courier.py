@@ -15,10 +15,19 @@ import msgspec
 from sqlalchemy.exc import DBAPIError
 
 from backends.secret import Secret
-from gateway.batches.booking import Booking, result_of
-from gateway.batches.remote import Away, Busy, Refused, Remote, RemoteBatch, Taking
+from gateway.batches.booking import LineSettlement, result_of
+from gateway.batches.poll_intervals import PollIntervals
+from gateway.batches.remote import (
+    BatchProviders,
+    ProviderBatch,
+    ProviderBatchClient,
+    ProviderBusy,
+    ProviderRefused,
+    ProviderUnavailable,
+)
 from gateway.clock import Clock
-from ledger.batches.outgoing import Ended, OutgoingRecord, OutgoingStore, OutLine, State
+from ledger.batches.outgoing import LineEnd, OutgoingRecord, OutgoingStore, OutLine
+from ledger.batches.outgoing import ProviderBatchState as State
 from ledger.batches.store import IN_PROGRESS, BatchRecord
 from ledger.prices.stored import prices_of
 
@@ -35,28 +44,15 @@ _US = 1_000_000
 log = logging.getLogger("breakeven.batches")
 
 
-@dataclass(frozen=True, slots=True)
-class Waits:
-    """Seconds. `settled`: after that, what was sent before a crash has arrived, or never will."""
-
-    first: float = 5.0
-    most: float = 120.0
-    settled: float = 30.0
-
-    def after(self, tries: int) -> int:
-        """Microseconds before the next look."""
-        return round(min(self.first * 1.5 ** min(tries, 40), self.most) * _US)
-
-
 @dataclass(slots=True)
-class Courier:
+class ProviderBatchSync:
     """One per runner; `providers` by their names."""
 
     store: OutgoingStore
-    providers: Mapping[str, Taking]
+    providers: Mapping[str, BatchProviders]
     clock: Clock
     spill_us: int
-    waits: Waits = field(default_factory=Waits)
+    waits: PollIntervals = field(default_factory=PollIntervals)
     _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
 
     async def step(self, found: Mapping[str, BatchRecord], busy: Collection[str] = ()) -> None:
@@ -109,22 +105,24 @@ class Courier:
             return await self._later(record)  # it is configured no more: somebody may mend that
         try:
             return await self._step(record, remote, over=over)
-        except Busy as busy:
+        except ProviderBusy as busy:
             back = _BEFORE.get(State(record.state))
             return await self._later(record, busy, **({} if back is None else {"state": back}))
-        except Away as away:
+        except ProviderUnavailable as away:
             return await self._later(record, away)
-        except Refused as refused:
+        except ProviderRefused as refused:
             return await self._refused(record, refused)
 
-    async def _step(self, record: OutgoingRecord, remote: Remote | None, *, over: bool) -> bool:
+    async def _step(
+        self, record: OutgoingRecord, remote: ProviderBatchClient | None, *, over: bool
+    ) -> bool:
         state = State(record.state)
         if state is State.COLLECTING:  # whoever collected is dead
             after = State.READY if record.lines else State.DONE
             return await self._move(record, state=after)
         if state is State.RETURNING or remote is None or (over and state in _NOT_SENT):
             return await self._returned(record)
-        steps: dict[State, Callable[[OutgoingRecord, Remote], Awaitable[bool]]] = {
+        steps: dict[State, Callable[[OutgoingRecord, ProviderBatchClient], Awaitable[bool]]] = {
             State.READY: self._upload,
             State.UPLOADING: self._find_file,
             State.UPLOADED: self._create,
@@ -137,7 +135,7 @@ class Courier:
 
     # -- to the provider ----------------------------------------------------------------------
 
-    async def _upload(self, record: OutgoingRecord, remote: Remote) -> bool:
+    async def _upload(self, record: OutgoingRecord, remote: ProviderBatchClient) -> bool:
         text = await asyncio.to_thread(self._text, record.id)
         now_us = self.clock.wall_us()
         if not await self._move(record, state=State.UPLOADING, marked_us=now_us):
@@ -145,14 +143,14 @@ class Courier:
         file_id = await remote.upload(_name(record), text)
         return await self._move(record, State.UPLOADING, **_uploaded(file_id))
 
-    async def _find_file(self, record: OutgoingRecord, remote: Remote) -> bool:
+    async def _find_file(self, record: OutgoingRecord, remote: ProviderBatchClient) -> bool:
         """A file that was not found is sent again; one that came too late is never read."""
         file_id = await remote.find_file(_name(record), _since_s(record))
         if file_id is None:
             return await self._move(record, state=State.READY)
         return await self._move(record, **_uploaded(file_id))
 
-    async def _create(self, record: OutgoingRecord, remote: Remote) -> bool:
+    async def _create(self, record: OutgoingRecord, remote: ProviderBatchClient) -> bool:
         assert record.input_file_id is not None
         now_us = self.clock.wall_us()
         if not await self._move(record, state=State.CREATING, marked_us=now_us):
@@ -160,7 +158,7 @@ class Courier:
         made = await remote.create(record.input_file_id, record.endpoint, record.id)
         return await self._sent(record, made, remote)
 
-    async def _find_batch(self, record: OutgoingRecord, remote: Remote) -> bool:
+    async def _find_batch(self, record: OutgoingRecord, remote: ProviderBatchClient) -> bool:
         """The batch that may have been made; made again only when it surely was not."""
         made = await remote.find_batch(record.id, _since_s(record))
         if made is not None:
@@ -170,7 +168,9 @@ class Courier:
             return await self._later(record)
         return await self._move(record, state=State.UPLOADED, tries=0)
 
-    async def _sent(self, record: OutgoingRecord, made: RemoteBatch, remote: Remote) -> bool:
+    async def _sent(
+        self, record: OutgoingRecord, made: ProviderBatch, remote: ProviderBatchClient
+    ) -> bool:
         next_us = self.clock.wall_us() + self.waits.after(0)
         values = {"state": State.SENT, "remote_id": made.id, "next_us": next_us, "tries": 0}
         if await self._move(record, State.CREATING, **values):
@@ -182,7 +182,9 @@ class Courier:
 
     # -- and back -----------------------------------------------------------------------------
 
-    async def _look(self, record: OutgoingRecord, remote: Remote, *, over: bool) -> bool:
+    async def _look(
+        self, record: OutgoingRecord, remote: ProviderBatchClient, *, over: bool
+    ) -> bool:
         assert record.remote_id is not None
         if over and record.cancel_us is None:
             await self._cancel(record, remote)
@@ -197,17 +199,21 @@ class Courier:
             output_file_id=there.output_file_id, error_file_id=there.error_file_id,
         )  # fmt: skip
 
-    async def _cancel(self, record: OutgoingRecord, remote: Remote) -> None:
+    async def _cancel(self, record: OutgoingRecord, remote: ProviderBatchClient) -> None:
         """Told until it is heard: what is done there by then comes back, and is booked."""
         assert record.remote_id is not None
         try:
             await remote.cancel(record.remote_id)
-        except (Refused, Away, Busy) as error:  # it may have ended by itself: that is looked at
+        except (
+            ProviderRefused,
+            ProviderUnavailable,
+            ProviderBusy,
+        ) as error:  # it may have ended by itself: that is looked at
             log.info("%s was not cancelled: %s", record.id, error)
             return
         await self._move(record, cancel_us=self.clock.wall_us(), tries=0)
 
-    async def _book(self, record: OutgoingRecord, remote: Remote) -> bool:
+    async def _book(self, record: OutgoingRecord, remote: ProviderBatchClient) -> bool:
         secrets = self.providers[record.provider].secrets
         for file_id in (record.output_file_id, record.error_file_id):
             if file_id is None:
@@ -241,13 +247,13 @@ class Courier:
         await self._tidied(record, self._remote(record))
         return False
 
-    async def _tidied(self, record: OutgoingRecord, remote: Remote | None) -> None:
+    async def _tidied(self, record: OutgoingRecord, remote: ProviderBatchClient | None) -> None:
         """Its files there are nobody's any more; where they stay, the provider's own time ends."""
         for file_id in (record.input_file_id, record.output_file_id, record.error_file_id):
             if file_id is not None and remote is not None:
                 try:
                     await remote.delete(file_id)
-                except (Away, Busy, Refused):
+                except (ProviderUnavailable, ProviderBusy, ProviderRefused):
                     log.info("%s: a file stays at %s", record.id, record.provider)
 
     # -- in a thread --------------------------------------------------------------------------
@@ -310,14 +316,14 @@ class Courier:
 
     def _booking(
         self, record: OutgoingRecord, lines: list[OutLine], secrets: tuple[Secret, ...]
-    ) -> tuple[Booking, Mapping[str, Any]]:
+    ) -> tuple[LineSettlement, Mapping[str, Any]]:
         openings = self.store.opened([line.attempt_id for line in lines])
         versions = {one.price_version or 0 for one in openings.values()}
         versions |= {version for line in lines for version in line.terms.compared}
         prices = prices_of(self.store.engine, versions)
-        return Booking(record.batch_id, prices, self.clock.wall_us(), secrets), openings
+        return LineSettlement(record.batch_id, prices, self.clock.wall_us(), secrets), openings
 
-    def _stored(self, record: OutgoingRecord, ended: list[Ended]) -> None:
+    def _stored(self, record: OutgoingRecord, ended: list[LineEnd]) -> None:
         if ended:
             self.store.book(record, ended, at_us=self.clock.wall_us())
 
@@ -341,7 +347,7 @@ class Courier:
             await self._move(now, next_us=next_us, tries=record.tries + 1, **values)
         return False
 
-    async def _refused(self, record: OutgoingRecord, refused: Refused) -> bool:
+    async def _refused(self, record: OutgoingRecord, refused: ProviderRefused) -> bool:
         """A refused file or batch is none; what is not there any more is waited for some days."""
         now = await asyncio.to_thread(self.store.find, record.id)
         assert now is not None
@@ -352,7 +358,7 @@ class Courier:
             return await self._move(now, state=State.RETURNING, why=LOST_THERE)
         return await self._later(now)
 
-    def _remote(self, record: OutgoingRecord) -> Remote | None:
+    def _remote(self, record: OutgoingRecord) -> ProviderBatchClient | None:
         """`None`: the provider is configured no more."""
         known = self.providers.get(record.provider)
         return None if known is None else known.remote

@@ -12,32 +12,32 @@ from contextvars import ContextVar
 from dataclasses import replace
 
 from gateway.auth import token_of
-from gateway.batches.authority import Authority, Ticket
+from gateway.batches.authority import LineTicket, TicketAuthority
 from gateway.batches.inputlines import ENDPOINTS
 from gateway.clock import Clock
 from gateway.errors import RequestError
 from gateway.errors import body as error_body
-from gateway.fleet.slots import Board
-from gateway.request.admission import Admission
+from gateway.fleet.slots import SharedLoadTable
+from gateway.request.admission import BudgetAdmission
 from gateway.request.client_response import JSON
 from gateway.request.dispatch import CLIENT_GONE
-from gateway.request.inference_api import HotApi, Message, Receive, SendMessage
-from gateway.request.load_tracker import Flight, Flights
-from gateway.request.plan import Plan, Step
-from ledger.budgets.desk import Refusal
+from gateway.request.inference_api import InferenceApi, Message, Receive, SendMessage
+from gateway.request.load_tracker import LoadReservation, LoadTracker
+from gateway.request.plan import AttemptPlan, RoutingPlan
+from ledger.budgets.desk import BudgetRefusal
 from ledger.identity.keys import Identity, KeyRing
 from ledger.journals.records import Hold
-from router.idle import Promised, strained
+from router.idle import TightestSlo, strained
 from router.types import EngineState
 
 PREFIX = "/batch-lines"
 TAG = "batch"
 
 
-class Delegates:
+class TicketKeys:
     """Stands in for keys: the identity is the ticket's, tagged with its batch."""
 
-    def __init__(self, keys: KeyRing, ticket: ContextVar[Ticket]) -> None:
+    def __init__(self, keys: KeyRing, ticket: ContextVar[LineTicket]) -> None:
         self._keys = keys
         self._ticket = ticket
 
@@ -56,13 +56,13 @@ class Delegates:
         return replace(identity, tags=(*tags, (TAG, ticket.batch_id)))
 
 
-class LineFlights(Flights):
+class LineLoadTracker(LoadTracker):
     """A line's prompt is taken for read when it is predicted to be.
 
     Knows which engine each line is at.
     """
 
-    def __init__(self, board: Board, worker: int) -> None:
+    def __init__(self, board: SharedLoadTable, worker: int) -> None:
         super().__init__(board, worker)
         self._engines: dict[str, int] = {}
 
@@ -74,7 +74,9 @@ class LineFlights(Flights):
             found.setdefault(row, []).append(name)
         return found
 
-    def take_off(self, plan: Plan, step: Step, now_s: float) -> Flight | None:
+    def take_off(
+        self, plan: RoutingPlan, step: AttemptPlan, now_s: float
+    ) -> LoadReservation | None:
         flight, ttft_ms = super().take_off(plan, step, now_s), step.verdict.ttft_ms
         if flight is not None:
             self._engines[plan.request_id] = step.frozen.target.row
@@ -84,21 +86,21 @@ class LineFlights(Flights):
         return flight
 
 
-class Workload:
+class UncountedRequests:
     """Lines have no part in the count of clients' requests."""
 
     working = 0
 
 
-class Entrance:
+class LineEndpoint:
     """`hot` answers what is let in, `onward` what only wants to know where it could go."""
 
     def __init__(
         self,
-        hot: HotApi,
-        onward: HotApi,
-        authority: Authority,
-        ticket: ContextVar[Ticket],
+        hot: InferenceApi,
+        onward: InferenceApi,
+        authority: TicketAuthority,
+        ticket: ContextVar[LineTicket],
         clock: Clock,
     ) -> None:
         self.hot = hot
@@ -107,7 +109,7 @@ class Entrance:
         self._ticket = ticket
         self._clock = clock
 
-    def ticket_of(self, scope: Message) -> Ticket | None:
+    def ticket_of(self, scope: Message) -> LineTicket | None:
         """The ticket of a request from this host; `None`: to who asks, there is nothing here."""
         path = scope["path"]
         if not path.startswith(PREFIX) or path[len(PREFIX) :] not in ENDPOINTS:
@@ -121,7 +123,7 @@ class Entrance:
         return self._authority.read(token, now_us=self._clock.wall_us())
 
     async def __call__(
-        self, ticket: Ticket, scope: Message, receive: Receive, send: SendMessage
+        self, ticket: LineTicket, scope: Message, receive: Receive, send: SendMessage
     ) -> None:
         self._ticket.set(ticket)  # in this request's own context
         begun = False
@@ -138,7 +140,7 @@ class Entrance:
             await _made_room(ticket, send)
 
 
-async def _made_room(ticket: Ticket, send: SendMessage) -> None:
+async def _made_room(ticket: LineTicket, send: SendMessage) -> None:
     error = RequestError("made_room", "The line made room for live requests.")
     headers = [JSON, (b"x-request-id", ticket.request_id.encode())]
     start = {"type": "http.response.start", "status": error.row.status, "headers": headers}
@@ -146,7 +148,7 @@ async def _made_room(ticket: Ticket, send: SendMessage) -> None:
     await send({"type": "http.response.body", "body": error_body(error)})
 
 
-def request_ids(ticket: ContextVar[Ticket]) -> Callable[[], str]:
+def request_ids(ticket: ContextVar[LineTicket]) -> Callable[[], str]:
     """Every try of a line brings its own id."""
     return lambda: ticket.get().request_id
 
@@ -164,7 +166,7 @@ def _host(address: Iterable[object] | None) -> str:
 RETRY_AFTER_S = 1.0
 
 
-class LineAdmission(Admission):
+class LineAdmission(BudgetAdmission):
     """Budgets for lines: only money that is spent refuses one; money that is held frees itself.
 
     A batch's own lines hold their bounds beside each other, and so fill a budget that has room for
@@ -174,10 +176,10 @@ class LineAdmission(Admission):
 
     async def hold(
         self, attempt_id: str, scopes: Sequence[str], bound_pusd: int
-    ) -> tuple[Hold, ...] | Refusal:
+    ) -> tuple[Hold, ...] | BudgetRefusal:
         """The refusal where what is left unspent is less than the bound; else raises `not_idle`."""
         held = await super().hold(attempt_id, scopes, bound_pusd)
-        if not isinstance(held, Refusal):
+        if not isinstance(held, BudgetRefusal):
             return held
         room = self.desk.room(scopes)
         if room is not None and room < bound_pusd:
@@ -189,7 +191,7 @@ class LineAdmission(Admission):
 LOOK_S = 0.1
 
 
-class MakingRoom:
+class LinePreemptor:
     """On an engine that comes near what live requests are promised, the newest line ends.
 
     One at a time and engine, ten times a second, until there is room again. What the line has used
@@ -199,10 +201,10 @@ class MakingRoom:
 
     def __init__(
         self,
-        hot: HotApi,
-        flights: LineFlights,
+        hot: InferenceApi,
+        flights: LineLoadTracker,
         state: Callable[[int], EngineState],
-        promised: Callable[[int], Promised],
+        promised: Callable[[int], TightestSlo],
     ) -> None:
         self._hot = hot
         self._flights = flights

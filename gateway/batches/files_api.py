@@ -10,8 +10,15 @@ from fastapi.responses import StreamingResponse
 
 from gateway.batches.multipart import FormError, boundary_of
 from gateway.batches.shapes import file_object, page
-from gateway.batches.stored import Stored
-from gateway.batches.uploads import LIFE_S, Bounds, Once, Upload, no_room, too_large
+from gateway.batches.stored import BatchDatabase
+from gateway.batches.uploads import (
+    LIFE_S,
+    Upload,
+    UploadIdempotency,
+    UploadLimits,
+    no_room,
+    too_large,
+)
 from gateway.clock import Clock
 from gateway.config.settings import Settings
 from gateway.control.access import caller
@@ -57,7 +64,7 @@ _FORM = {
 }
 
 
-class Places:
+class UploadSlots:
     """For uploads in a worker: so many in all, of which one team has a share at most."""
 
     def __init__(self, most: int, share: int) -> None:
@@ -84,12 +91,12 @@ def _full(message: str) -> RequestError:
     return RequestError("overloaded", message, retry_after_s=RETRY_AFTER_S)
 
 
-def files_router(stored: Stored, settings: Settings, clock: Clock) -> APIRouter:
+def files_router(stored: BatchDatabase, settings: Settings, clock: Clock) -> APIRouter:
     router = APIRouter(prefix="/v1/files", tags=["batches"])
     limits, new_id = settings.batches, BatchIds()
-    places = Places(UPLOADS_AT_ONCE, TEAM_UPLOADS)
+    places = UploadSlots(UPLOADS_AT_ONCE, TEAM_UPLOADS)
     patience_s = settings.server.timeouts.receive_s
-    bounds = Bounds(limits.file_limit_bytes, limits.team_limit_bytes, patience_s)
+    bounds = UploadLimits(limits.file_limit_bytes, limits.team_limit_bytes, patience_s)
 
     @router.post("", summary="Upload a file of requests", openapi_extra=_FORM)
     async def create(request: Request, response: Response) -> dict[str, Any]:
@@ -154,29 +161,33 @@ def files_router(stored: Stored, settings: Settings, clock: Clock) -> APIRouter:
     return router
 
 
-async def _once(stored: Stored, record: FileRecord, hours: float, request: Request) -> Once | None:
+async def _once(
+    stored: BatchDatabase, record: FileRecord, hours: float, request: Request
+) -> UploadIdempotency | None:
     """What its `Idempotency-Key` stands for, if it came with one."""
     given = request.headers.get("idempotency-key")
     if given is None:
         return None
     name, now_us = name_of(given.encode("latin-1")), record.created_us
     first = await stored.call(stored.taken, record.key_id, name, now_us=now_us)
-    return Once(name, now_us + round(hours * HOUR_US), first)
+    return UploadIdempotency(name, now_us + round(hours * HOUR_US), first)
 
 
-async def _has_room(stored: Stored, team_id: str, limit: int) -> None:
+async def _has_room(stored: BatchDatabase, team_id: str, limit: int) -> None:
     if await stored.call(stored.files.kept_bytes, team_id) >= limit:
         raise no_room(limit)
 
 
-async def _deleted(stored: Stored, record: FileRecord) -> None:
+async def _deleted(stored: BatchDatabase, record: FileRecord) -> None:
     reader = await stored.call(stored.batches.delete_file, record.id, record.team_id)
     if reader is not None:
         message = f"The batch `{reader}` has not read this file yet. Try again in a moment."
         raise RequestError("file_in_use", message, param="id", retry_after_s=1.0)
 
 
-async def file_of(stored: Stored, file_id: str, team_id: str, param: str = "id") -> FileRecord:
+async def file_of(
+    stored: BatchDatabase, file_id: str, team_id: str, param: str = "id"
+) -> FileRecord:
     """The team's file; 404 when it has no such one."""
     plain = file_id.isascii() and file_id.isprintable()
     record = await stored.call(stored.files.find, file_id, team_id) if plain else None
@@ -195,7 +206,7 @@ def _boundary(request: Request, limit: int) -> bytes:
         raise RequestError("media_type", f"Files come as a form: {error}.") from error
 
 
-async def _content(stored: Stored, file_id: str) -> AsyncIterator[bytes]:
+async def _content(stored: BatchDatabase, file_id: str) -> AsyncIterator[bytes]:
     """A chunk at a time; a file deleted meanwhile ends early, and its client sees that."""
     number = 0
     while (data := await stored.call(stored.files.chunk, file_id, number)) is not None:

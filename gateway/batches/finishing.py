@@ -19,7 +19,7 @@ OUT_US = 15 * 60 * _US  # OpenAI takes up to ten minutes to cancel a batch
 
 
 @dataclass(frozen=True, slots=True)
-class Finishing:
+class BatchFinalizer:
     """Finishes batches that this owner has taken."""
 
     batches: BatchStore

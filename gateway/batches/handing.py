@@ -13,28 +13,28 @@ from typing import Any
 import msgspec
 
 from gateway.errors import RequestError
-from gateway.fleet.candidates import Frozen, output_bound
+from gateway.fleet.candidates import CandidateSnapshot, output_bound
 from gateway.kinds import BATCH_PATHS
-from gateway.kinds.inference_request import Asked
+from gateway.kinds.inference_request import InferenceRequest
 from gateway.request.attempt import Attempt
-from gateway.request.client_response import Reply
+from gateway.request.client_response import ClientResponse
 from gateway.request.dispatch import CAP_NAMES, Dispatcher
 from gateway.request.metering import opening
-from gateway.request.plan import Plan, Step
+from gateway.request.plan import AttemptPlan, RoutingPlan
 from gateway.request.upstream_body import body_for
-from ledger.batches.outgoing import Terms
+from ledger.batches.outgoing import LineTerms
 from ledger.identity.keys import Identity
 from ledger.journals.records import AttemptOpened
 from ledger.prices.book import Price, bound_pusd
 from router.reasons import Reason
-from router.types import Decision, Otherwise, Request, Verdict
+from router.types import Decision, InfeasibleAction, RoutingRequest, Verdict
 
 BATCH_TIER = "batch"
 PACKED = (b"content-type", b"application/msgpack")
 _SERVED = frozenset(path.removeprefix("/v1") for path in BATCH_PATHS)
 
 
-class Handed(msgspec.Struct, frozen=True):
+class ProviderLine(msgspec.Struct, frozen=True):
     """What a provider's batch gets of one line; `opened` is its attempt, without its holds."""
 
     provider: str
@@ -42,21 +42,23 @@ class Handed(msgspec.Struct, frozen=True):
     body: bytes
     opened: AttemptOpened
     scopes: tuple[str, ...]
-    terms: Terms
+    terms: LineTerms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Handing(Dispatcher):
+class ProviderLinePlanner(Dispatcher):
     """Answers with the plan instead of asking anybody; `providers` take batches."""
 
     providers: Collection[str]
 
     @classmethod
-    def like(cls, dispatcher: Dispatcher, **changes: Any) -> "Handing":
+    def like(cls, dispatcher: Dispatcher, **changes: Any) -> "ProviderLinePlanner":
         known = {one.name: getattr(dispatcher, one.name) for one in fields(Dispatcher)}
         return cls(**{**known, **changes})
 
-    async def dispatch(self, asked: Asked, identity: Identity, reply: Reply) -> None:
+    async def dispatch(
+        self, asked: InferenceRequest, identity: Identity, reply: ClientResponse
+    ) -> None:
         """Raises `not_onward` where no provider's batch can take the line."""
         if asked.path not in _SERVED:
             raise _not_onward("its endpoint is none that providers' batches know here")
@@ -75,7 +77,7 @@ class Handing(Dispatcher):
         handed = self._handed(_decided(plan, step), step, bound)
         await reply.whole(200, [PACKED], msgspec.msgpack.encode(handed))
 
-    def _handed(self, plan: Plan, step: Step, bound: int) -> Handed:
+    def _handed(self, plan: RoutingPlan, step: AttemptPlan, bound: int) -> ProviderLine:
         target, frozen = step.frozen.target, step.frozen
         attempt = Attempt(plan, plan.step(plan.decision.order[0]), 1, self.clock.now_s(), ())
         opened = opening(attempt, self.clock.wall_us())
@@ -90,13 +92,13 @@ class Handing(Dispatcher):
         )
         request = plan.request
         told = request.max_tokens is not None or frozen.candidate.output_cap is not None
-        return Handed(
+        return ProviderLine(
             provider=target.provider or "",
             upstream_model=target.upstream_model,
             body=body,
             opened=msgspec.structs.replace(opened, bound_pusd=bound),
             scopes=step.scopes,
-            terms=Terms(
+            terms=LineTerms(
                 n=request.n,
                 most=_output(request, frozen) * request.n,
                 told=told,
@@ -110,7 +112,7 @@ def has_batch_rates(price: Price) -> bool:
     return any(schedule.tier == BATCH_TIER for schedule in price.terms.schedules)
 
 
-def _decided(plan: Plan, chosen: Step) -> Plan:
+def _decided(plan: RoutingPlan, chosen: AttemptPlan) -> RoutingPlan:
     """Nothing else is tried, and own engines are left alone: they would be late."""
     verdicts = []
     order: tuple[Verdict, ...] = ()
@@ -125,11 +127,13 @@ def _decided(plan: Plan, chosen: Step) -> Plan:
         else:
             verdicts.append(verdict)
     reason = Reason.CHEAPEST
-    decision = Decision(plan.decision.policy, order, tuple(verdicts), reason, Otherwise.REJECT)
+    decision = Decision(
+        plan.decision.policy, order, tuple(verdicts), reason, InfeasibleAction.REJECT
+    )
     return plan.decided(decision)
 
 
-def _bound_pusd(request: Request, frozen: Frozen) -> int | None:
+def _bound_pusd(request: RoutingRequest, frozen: CandidateSnapshot) -> int | None:
     """The most that the line can cost as part of a batch; `None`: there is no such price."""
     price = frozen.price
     if price is None or not has_batch_rates(price):
@@ -144,7 +148,7 @@ def _bound_pusd(request: Request, frozen: Frozen) -> int | None:
     )
 
 
-def _output(request: Request, frozen: Frozen) -> int:
+def _output(request: RoutingRequest, frozen: CandidateSnapshot) -> int:
     """The most output tokens of one choice."""
     if request.max_tokens is not None:
         return request.max_tokens

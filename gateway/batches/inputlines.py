@@ -20,7 +20,7 @@ TOLD = 100  # characters of what a line said, in what is said about it
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class InputFault:
     """One entry of a failed batch's `errors`; `line` counts from 1, `None` is the whole file."""
 
     code: str
@@ -34,7 +34,7 @@ class Fault:
         }  # fmt: skip
 
 
-class _Told(Exception):
+class _LineFault(Exception):
     def __init__(self, code: str, message: str, param: str | None = None) -> None:
         super().__init__(message)
         self.code, self.message, self.param = code, message, param
@@ -53,32 +53,32 @@ class InputLines:
         self._known = known
         self._seen: set[str] = set()
 
-    def read(self, text: bytes, number: int) -> NewLine | Fault | None:
+    def read(self, text: bytes, number: int) -> NewLine | InputFault | None:
         """`None`: a line without anything on it."""
         if not text.strip():
             return None
         try:
             return self._line(text, number)
-        except _Told as error:
-            return Fault(error.code, error.message, number, error.param)
+        except _LineFault as error:
+            return InputFault(error.code, error.message, number, error.param)
 
     def _line(self, text: bytes, number: int) -> NewLine:
         members = _object(text, "The line", None)
         custom_id = self._custom_id(members)
         method = _member(members, "method")
         if method != "POST":
-            raise _Told(
+            raise _LineFault(
                 "invalid_method", f"`method` is `{_cut(method)}`; it must be `POST`.", "method"
             )
         url = _member(members, "url")
         if url != self._endpoint:
-            raise _Told(
+            raise _LineFault(
                 "invalid_url",
                 f"`url` is `{_cut(url)}`, and the batch was made for `{self._endpoint}`.",
                 "url",
             )
         if "body" not in members:
-            raise _Told("missing_required_parameter", "`body` is required.", "body")
+            raise _LineFault("missing_required_parameter", "`body` is required.", "body")
         body = bytes(members["body"])
         model = self._model(_object(body, "`body`", "body"))
         return NewLine(number, custom_id, model, body)
@@ -86,13 +86,13 @@ class InputLines:
     def _custom_id(self, members: dict[str, msgspec.Raw]) -> str:
         custom_id = _member(members, "custom_id")
         if not custom_id or len(custom_id) > CUSTOM_ID_LIMIT or "\0" in custom_id:
-            raise _Told(
+            raise _LineFault(
                 "invalid_custom_id",
                 f"`custom_id` must be 1 to {CUSTOM_ID_LIMIT} characters.",
                 "custom_id",
             )
         if custom_id in self._seen:
-            raise _Told(
+            raise _LineFault(
                 "duplicate_custom_id",
                 f"The custom_id `{custom_id}` stands on an earlier line, too.",
                 "custom_id",
@@ -104,9 +104,9 @@ class InputLines:
         model = _member(body, "model", "body.model")
         if len(model) > MODEL_LIMIT or not model.isprintable() or not self._known(model):
             message = f"The model `{_cut(model)}` does not exist."
-            raise _Told("model_not_found", message, "body.model")
+            raise _LineFault("model_not_found", message, "body.model")
         if bytes(body.get("stream", b"false")) not in (b"false", b"null"):
-            raise _Told(
+            raise _LineFault(
                 "unsupported_parameter",
                 "`stream` has no meaning in a batch. Leave it out.",
                 "body.stream",
@@ -123,14 +123,16 @@ def _object(text: bytes, what: str, param: str | None) -> dict[str, msgspec.Raw]
         text.decode()
         return _read(text)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise _Told("invalid_json_line", f"{what} is not a JSON object: {error}", param) from None
+        raise _LineFault(
+            "invalid_json_line", f"{what} is not a JSON object: {error}", param
+        ) from None
 
 
 def _member(members: dict[str, msgspec.Raw], name: str, param: str | None = None) -> str:
     if name not in members:
-        raise _Told("missing_required_parameter", f"`{name}` is required.", param or name)
+        raise _LineFault("missing_required_parameter", f"`{name}` is required.", param or name)
     try:
         return _text(members[name])
     except (msgspec.MsgspecError, UnicodeDecodeError):
         message = f"`{name}` must be a string."
-        raise _Told("invalid_type", message, param or name) from None
+        raise _LineFault("invalid_type", message, param or name) from None

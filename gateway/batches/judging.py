@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import msgspec
 
 from gateway.batches.shapes import NO_ANSWER, answered, unanswered
-from ledger.batches.lines import Claim
+from ledger.batches.lines import LineClaim
 
 MOST_FAILURES = 5
 BACK_OFF_S, LONGEST_S = 2.0, 120.0
@@ -21,7 +21,7 @@ MADE_ROOM, MADE_ROOM_S = "made_room", 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class LineAnswer:
     """What came back. `retry`: `x-should-retry`, where it said so."""
 
     status: int
@@ -31,20 +31,20 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class ConnectionLost:
     """No answer. `sent`: whether the request may have arrived."""
 
     sent: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class LineDone:
     line: bytes
     ok: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class LineRetry:
     """Another try, with its own id, after this many seconds; `failed` counts against the line."""
 
     after_s: float
@@ -52,35 +52,35 @@ class Again:
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class LineDeferred:
     """Nothing was tried: the same try later."""
 
 
-Verdict = Done | Again | Wait
+Verdict = LineDone | LineRetry | LineDeferred
 
 
-def judge(claim: Claim, outcome: Answer | Broken) -> Verdict:
+def judge(claim: LineClaim, outcome: LineAnswer | ConnectionLost) -> Verdict:
     if _untried(outcome):
-        return Wait()
-    if isinstance(outcome, Answer) and _code(outcome.body) == MADE_ROOM:
-        return Again(MADE_ROOM_S, failed=False)
+        return LineDeferred()
+    if isinstance(outcome, LineAnswer) and _code(outcome.body) == MADE_ROOM:
+        return LineRetry(MADE_ROOM_S, failed=False)
     if _passing(outcome) and claim.failures + 1 < MOST_FAILURES:
-        return Again(min(BACK_OFF_S * 2.0**claim.failures, LONGEST_S), failed=True)
-    line = None if isinstance(outcome, Broken) else _answered(claim, outcome)
-    if line is None or isinstance(outcome, Broken):
+        return LineRetry(min(BACK_OFF_S * 2.0**claim.failures, LONGEST_S), failed=True)
+    line = None if isinstance(outcome, ConnectionLost) else _answered(claim, outcome)
+    if line is None or isinstance(outcome, ConnectionLost):
         line = unanswered(claim.batch_id, claim.number, claim.custom_id, code=NO_ANSWER)
-        return Done(line, ok=False)
-    return Done(line, ok=outcome.status == 200)
+        return LineDone(line, ok=False)
+    return LineDone(line, ok=outcome.status == 200)
 
 
-def _untried(outcome: Answer | Broken) -> bool:
-    if isinstance(outcome, Broken):
+def _untried(outcome: LineAnswer | ConnectionLost) -> bool:
+    if isinstance(outcome, ConnectionLost):
         return not outcome.sent
     return outcome.status == 503 and _code(outcome.body) in _UNTRIED
 
 
-def _passing(outcome: Answer | Broken) -> bool:
-    if isinstance(outcome, Broken):
+def _passing(outcome: LineAnswer | ConnectionLost) -> bool:
+    if isinstance(outcome, ConnectionLost):
         return True
     return outcome.status in PASSING and outcome.retry is not False
 
@@ -93,7 +93,7 @@ def _code(body: bytes) -> str | None:
     return code if isinstance(code, str) else None
 
 
-def _answered(claim: Claim, answer: Answer) -> bytes | None:
+def _answered(claim: LineClaim, answer: LineAnswer) -> bytes | None:
     """`None` where the body is no JSON."""
     try:
         return answered(

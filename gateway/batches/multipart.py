@@ -26,7 +26,7 @@ class FormError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class FormTextField:
     name: str
     value: str
 
@@ -47,7 +47,7 @@ class FileEnds:
     name: str
 
 
-Event = Field | FileBegins | FileData | FileEnds
+Event = FormTextField | FileBegins | FileData | FileEnds
 
 
 def boundary_of(content_type: str) -> bytes:
@@ -59,7 +59,7 @@ def boundary_of(content_type: str) -> bytes:
     return boundary.encode()
 
 
-class Form:
+class MultipartParser:
     """One request's form. `ended` once its last boundary was read."""
 
     def __init__(self, boundary: bytes) -> None:
@@ -142,7 +142,7 @@ class Form:
         if self._is_file:
             return [*found, FileEnds(self._name)]
         try:
-            return [Field(self._name, self._value.decode())]
+            return [FormTextField(self._name, self._value.decode())]
         except UnicodeDecodeError as error:
             raise FormError(f"the field `{self._name}` is not UTF-8") from error
 

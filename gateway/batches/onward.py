@@ -23,7 +23,7 @@ def batch_providers(settings: Settings) -> frozenset[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Onward:
+class BatchSpillPolicy:
     """Of a model: whether a provider's batch may take its lines, and whether engines may."""
 
     onward: bool
@@ -35,22 +35,22 @@ class Onward:
         return self.onward and not self.own
 
 
-def onward_of(settings: Settings, asked: str) -> Onward:
+def onward_of(settings: Settings, asked: str) -> BatchSpillPolicy:
     """By the configuration alone; what a policy or a key says is found line by line."""
     found = resolve_model(settings, asked)
     if found is None:
-        return Onward(onward=False, own=False)
+        return BatchSpillPolicy(onward=False, own=False)
     model = found[1]
     taking = batch_providers(settings)
     named = [target.partition("/")[0] for target in model.targets]
-    return Onward(
+    return BatchSpillPolicy(
         onward=model.residency == "any" and any(name in taking for name in named),
         own=any(target.startswith("pool:") for target in model.targets),
     )
 
 
 @dataclass(slots=True)
-class Pace:
+class CompletionRate:
     """Lines that own engines have done, as a count that only grows; times in seconds."""
 
     _seen: deque[tuple[float, int]] = field(default_factory=deque)
@@ -69,7 +69,7 @@ class Pace:
 
 
 @dataclass(frozen=True, slots=True)
-class Queue:
+class BatchBacklog:
     """Waiting lines of one batch and model; `left_s` is its time until lines may spill."""
 
     batch_id: str
@@ -77,7 +77,7 @@ class Queue:
     left_s: float
 
 
-def surplus(queues: Iterable[Queue], per_s: float, hand_on_s: float) -> dict[str, int]:
+def surplus(queues: Iterable[BatchBacklog], per_s: float, hand_on_s: float) -> dict[str, int]:
     """How many lines of each batch own engines will not have done.
 
     What ends first comes first. `hand_on_s` counts from where lines may spill, too.

@@ -14,14 +14,20 @@ from dataclasses import dataclass, field
 
 from sqlalchemy.exc import DBAPIError
 
-from gateway.batches.carrying import Carrier
-from gateway.batches.courier import Courier
-from gateway.batches.handing import Handed
-from gateway.batches.onward import ENDPOINTS, Onward, Pace, Queue, surplus
-from gateway.batches.sending import NotOnward, Sender
+from gateway.batches.carrying import LineExecutor
+from gateway.batches.courier import ProviderBatchSync
+from gateway.batches.handing import ProviderLine
+from gateway.batches.onward import (
+    ENDPOINTS,
+    BatchBacklog,
+    BatchSpillPolicy,
+    CompletionRate,
+    surplus,
+)
+from gateway.batches.sending import LineSender, SpillRefused
 from gateway.clock import Clock
-from ledger.batches.lines import Claim, LineStore
-from ledger.batches.outgoing import Leaving, OutgoingRecord, OutgoingStore, State
+from ledger.batches.lines import LineClaim, LineStore
+from ledger.batches.outgoing import LeavingLine, OutgoingRecord, OutgoingStore, ProviderBatchState
 from ledger.batches.store import IN_PROGRESS, BatchRecord, BatchStore
 
 CHUNK = 50
@@ -46,7 +52,7 @@ class _Open:
 
 
 @dataclass(slots=True)
-class Collector:
+class ProviderBatchBuilder:
     """Claims lines, has a worker plan them, and gives them to a provider's batch-to-be.
 
     One per runner. `collecting` are those that its own hands have open. What no provider's batch
@@ -56,7 +62,7 @@ class Collector:
     lines: LineStore
     store: OutgoingStore
     batches: BatchStore
-    sender: Sender
+    sender: LineSender
     owner: str
     clock: Clock
     new_id: Callable[[str], str]
@@ -94,15 +100,17 @@ class Collector:
         )
 
     async def _leave(
-        self, record: BatchRecord, claims: list[Claim], opened: dict[tuple[str, str], _Open]
+        self, record: BatchRecord, claims: list[LineClaim], opened: dict[tuple[str, str], _Open]
     ) -> int:
         places = asyncio.Semaphore(PLANNED_AT_ONCE)
         planned = await asyncio.gather(*(self._planned(claim, places) for claim in claims))
-        groups: dict[tuple[str, str], list[Leaving]] = {}
+        groups: dict[tuple[str, str], list[LeavingLine]] = {}
         for claim, handed in zip(claims, planned, strict=True):
             if handed is not None:
                 place = (handed.provider, handed.upstream_model)
-                leaving = Leaving(claim, handed.opened, handed.scopes, handed.body, handed.terms)
+                leaving = LeavingLine(
+                    claim, handed.opened, handed.scopes, handed.body, handed.terms
+                )
                 groups.setdefault(place, []).append(leaving)
         gone = 0
         for place, some in groups.items():
@@ -118,19 +126,19 @@ class Collector:
                 await self._close(opened.pop(place))
         return gone
 
-    async def _planned(self, claim: Claim, places: asyncio.Semaphore) -> Handed | None:
+    async def _planned(self, claim: LineClaim, places: asyncio.Semaphore) -> ProviderLine | None:
         """`None`: the line is back where it was."""
         async with places:
             try:
                 handed = await self.sender.onward(claim)
-            except NotOnward:
+            except SpillRefused:
                 await asyncio.to_thread(self.lines.put_back, claim, kept=True)
                 return None
         if handed is None:
             await self._back(claim, AWAY_US)
         return handed
 
-    async def _back(self, claim: Claim, after_us: int) -> None:
+    async def _back(self, claim: LineClaim, after_us: int) -> None:
         next_us = self.clock.wall_us() + after_us
         await asyncio.to_thread(self.lines.put_back, claim, next_us=next_us)
 
@@ -144,14 +152,19 @@ class Collector:
         one = opened[place] = _Open(self.new_id("out_"))
         self.collecting.add(one.id)
         made = OutgoingRecord(
-            one.id, record.id, *place, record.endpoint, State.COLLECTING, created_us=now_us
+            one.id,
+            record.id,
+            *place,
+            record.endpoint,
+            ProviderBatchState.COLLECTING,
+            created_us=now_us,
         )
         await asyncio.to_thread(self.store.begin, made, until_us=now_us + HELD_US)
         return one
 
     async def _close(self, one: _Open) -> None:
-        state = State.READY if one.lines else State.DONE
-        await asyncio.to_thread(self.store.move, one.id, State.COLLECTING, state=state)
+        state = ProviderBatchState.READY if one.lines else ProviderBatchState.DONE
+        await asyncio.to_thread(self.store.move, one.id, ProviderBatchState.COLLECTING, state=state)
         self.collecting.discard(one.id)
 
 
@@ -164,19 +177,19 @@ log = logging.getLogger("breakeven.batches")
 
 
 @dataclass(slots=True)
-class Outward:
+class ProviderBatchLoop:
     """`of` says of a model what may take its lines; `carrier` has those of own engines."""
 
-    collector: Collector
-    courier: Courier
+    collector: ProviderBatchBuilder
+    courier: ProviderBatchSync
     lines: LineStore
-    of: Callable[[str], Onward]
-    carrier: Carrier
+    of: Callable[[str], BatchSpillPolicy]
+    carrier: LineExecutor
     clock: Clock
     hand_on_s: float
     spill_s: float
     _collecting: asyncio.Task[None] | None = None
-    _paces: dict[str, Pace] = field(default_factory=dict)
+    _paces: dict[str, CompletionRate] = field(default_factory=dict)
     _decided_s: dict[str, float] = field(default_factory=dict)
 
     async def look(self, found: Sequence[BatchRecord], models: Sequence[str]) -> None:
@@ -213,7 +226,7 @@ class Outward:
         if not self.of(model).own:
             return surplus(self._queues(waiting, open_), 0.0, math.inf)
         now_s = self.clock.now_s()
-        pace = self._paces.setdefault(model, Pace())
+        pace = self._paces.setdefault(model, CompletionRate())
         pace.saw(self.carrier.done(model), now_s)
         per_s = pace.per_s(now_s)
         if per_s is None:
@@ -227,9 +240,11 @@ class Outward:
             await self.carrier.give_back(model, PAUSE_S)
         return found
 
-    def _queues(self, counts: Mapping[str, int], open_: Mapping[str, BatchRecord]) -> list[Queue]:
+    def _queues(
+        self, counts: Mapping[str, int], open_: Mapping[str, BatchRecord]
+    ) -> list[BatchBacklog]:
         return [
-            Queue(batch_id, count, self._left_s(open_[batch_id]))
+            BatchBacklog(batch_id, count, self._left_s(open_[batch_id]))
             for batch_id, count in counts.items()
             if batch_id in open_
         ]

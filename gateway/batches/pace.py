@@ -12,7 +12,7 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 1.0
 BEGIN = 2
 
 
-class Pace:
+class LineConcurrency:
     """How many lines of one model are out: a quarter more while none is refused, then a pause.
 
     The idle rule decides about every line alone, and a refusal costs a few milliseconds of a

@@ -10,17 +10,17 @@ from contextvars import ContextVar
 
 import msgspec
 
-from gateway.batches.authority import Ticket
+from gateway.batches.authority import LineTicket
 from gateway.clock import Clock
-from gateway.config.schema import PolicySlo
+from gateway.config.schema import PolicySloSection
 from gateway.config.settings import Settings, resolve_model
 from gateway.errors import RequestError
 from gateway.fleet.fleet import serves_by_priority
 from gateway.http.body import raw
-from gateway.kinds.inference_request import Asked
-from gateway.request.plan import Plan, Plans
+from gateway.kinds.inference_request import InferenceRequest
+from gateway.request.plan import PlannerProtocol, RoutingPlan
 from ledger.identity.keys import Identity
-from router.idle import Promised, spare
+from router.idle import TightestSlo, spare
 from router.reasons import PERMANENT, Reason
 from router.request_kinds import KIND_TRAITS
 
@@ -33,9 +33,9 @@ class LinePlanner:
 
     def __init__(
         self,
-        plans: Plans,
-        promises: dict[str, Promised],
-        ticket: ContextVar[Ticket],
+        plans: PlannerProtocol,
+        promises: dict[str, TightestSlo],
+        ticket: ContextVar[LineTicket],
         patient: frozenset[str] = frozenset(),
     ) -> None:
         """`patient`: pools whose engines serve by priority, so that lines stand back there, too."""
@@ -47,12 +47,12 @@ class LinePlanner:
     def plan(
         self,
         request_id: str,
-        asked: Asked,
+        asked: InferenceRequest,
         identity: Identity,
         *,
         clock: Clock,
         sticky: Callable[[str], str | None],
-    ) -> Plan:
+    ) -> RoutingPlan:
         """Raises `not_idle` while waiting may help: that is no try, and leaves no trace."""
         plan = self._plans.plan(request_id, asked, identity, clock=clock, sticky=sticky)
         if not plan.decision.order:
@@ -67,11 +67,11 @@ class LinePlanner:
         decodes = KIND_TRAITS[asked.kind].decoded
         return _standing_back(plan) if decodes and pools <= self._patient else plan
 
-    def prompt_tokens(self, asked: Asked, identity: Identity) -> int:
+    def prompt_tokens(self, asked: InferenceRequest, identity: Identity) -> int:
         return self._plans.prompt_tokens(asked, identity)
 
 
-def _standing_back(plan: Plan) -> Plan:
+def _standing_back(plan: RoutingPlan) -> RoutingPlan:
     """Behind every request without a priority (0): the engine takes the lowest first."""
     members = {**plan.asked.members, "priority": raw(PRIORITY)}
     asked = msgspec.structs.replace(plan.asked, members=members)
@@ -91,19 +91,19 @@ def _waits(reason: Reason) -> RequestError:
 def without_promises(settings: Settings) -> Settings:
     """The same rules without their latencies, and without waiting in a worker for room."""
     rules = tuple(
-        rule.model_copy(update={"slo": PolicySlo(), "otherwise": "reject"})
+        rule.model_copy(update={"slo": PolicySloSection(), "otherwise": "reject"})
         for rule in settings.policies
     )
     return settings.model_copy(update={"policies": rules})
 
 
-def promises_of(settings: Settings) -> dict[str, Promised]:
+def promises_of(settings: Settings) -> dict[str, TightestSlo]:
     """By pool, the tightest latencies among the policies of what is served there."""
-    found: dict[str, Promised] = {}
+    found: dict[str, TightestSlo] = {}
     for rule in settings.policies:
         for pool in _pools(settings, rule.match.models or tuple(settings.models)):
-            known = found.get(pool, Promised())
-            found[pool] = Promised(
+            known = found.get(pool, TightestSlo())
+            found[pool] = TightestSlo(
                 min(known.ttft_ms, rule.slo.ttft_ms or known.ttft_ms),
                 min(known.tpot_ms, rule.slo.tpot_ms or known.tpot_ms),
             )

@@ -1,7 +1,8 @@
 """A provider's files and batches as OpenAI made them: the seven calls that a runner needs.
 
-What came back is either an answer, a refusal (`Refused`: nothing was done, and asking again will
-not help), or nobody knows (`Away`): then whoever asked looks before it asks again.
+What came back is either an answer, a refusal (`ProviderRefused`: nothing was done, and asking
+again will
+not help), or nobody knows (`ProviderUnavailable`): then whoever asked looks before it asks again.
 """
 
 import ssl
@@ -14,7 +15,7 @@ import msgspec
 
 from backends.pinned import PinnedTransport
 from backends.providers import PROVIDER_KINDS
-from backends.reach import Reach
+from backends.reach import AddressPolicy
 from backends.secret import Secret
 from gateway.batches.onward import batch_providers
 from gateway.config.credentials import provider_keys
@@ -31,11 +32,11 @@ TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 UPLOAD_TIMEOUT = httpx.Timeout(300.0, connect=10.0)
 
 
-class Away(Exception):
+class ProviderUnavailable(Exception):
     """Whether it was done cannot be told, or it cannot be done at this time."""
 
 
-class Refused(Exception):
+class ProviderRefused(Exception):
     """The provider said no; `status` is its HTTP status."""
 
     def __init__(self, status: int) -> None:
@@ -43,12 +44,12 @@ class Refused(Exception):
         self.status = status
 
 
-class Busy(Exception):
+class ProviderBusy(Exception):
     """It said that it does nothing at this time: surely nothing was done."""
 
 
 @dataclass(frozen=True, slots=True)
-class RemoteBatch:
+class ProviderBatch:
     """A batch there. `codes` are those of its `errors`, where it failed as a whole."""
 
     id: str
@@ -58,7 +59,7 @@ class RemoteBatch:
     codes: tuple[str, ...] = ()
 
 
-class Remote:
+class ProviderBatchClient:
     """One provider. Its key is in the client's headers and in nothing that is ever shown."""
 
     def __init__(
@@ -95,14 +96,14 @@ class Remote:
                 return _text(one, "id")
         return None
 
-    async def create(self, file_id: str, endpoint: str, mark: str) -> RemoteBatch:
+    async def create(self, file_id: str, endpoint: str, mark: str) -> ProviderBatch:
         asked = {
             "input_file_id": file_id, "endpoint": endpoint, "completion_window": "24h",
             "metadata": {MARK: mark},
         }  # fmt: skip
         return _batch(await self._asked("POST", "/batches", json=asked))
 
-    async def find_batch(self, mark: str, since_s: int) -> RemoteBatch | None:
+    async def find_batch(self, mark: str, since_s: int) -> ProviderBatch | None:
         """The batch that carries this mark and is not older."""
         async for one in self._listed("/batches", {}, since_s):
             marks = one.get("metadata")
@@ -110,17 +111,17 @@ class Remote:
                 return _batch(one)
         return None
 
-    async def batch(self, batch_id: str) -> RemoteBatch:
+    async def batch(self, batch_id: str) -> ProviderBatch:
         return _batch(await self._asked("GET", f"/batches/{batch_id}"))
 
-    async def cancel(self, batch_id: str) -> RemoteBatch:
+    async def cancel(self, batch_id: str) -> ProviderBatch:
         return _batch(await self._asked("POST", f"/batches/{batch_id}/cancel"))
 
     async def delete(self, file_id: str) -> None:
         await self._asked("DELETE", f"/files/{file_id}")
 
     async def lines(self, file_id: str) -> AsyncIterator[bytes]:
-        """A file's lines, one of them held at a time; raises `Away` where it breaks off."""
+        """Yield a file's lines one at a time; raises `ProviderUnavailable` where it breaks off."""
         try:
             async with self._client.stream("GET", f"/files/{file_id}/content") as answer:
                 if answer.status_code != 200:
@@ -132,11 +133,11 @@ class Remote:
                         if line.strip():
                             yield line
                     if len(held) > ANSWER_LIMIT_BYTES:
-                        raise Away("a line of an output file is too long")
+                        raise ProviderUnavailable("a line of an output file is too long")
                 if held.strip():
                     yield held
         except httpx.HTTPError as error:
-            raise Away(type(error).__name__) from None
+            raise ProviderUnavailable(type(error).__name__) from None
 
     async def _listed(
         self, path: str, query: dict[str, str], since_s: int
@@ -155,42 +156,46 @@ class Remote:
             if not page.get("has_more") or not found or older:
                 return
             after = {"after": _text(last, "id")}
-        raise Away(f"{path} has too many entries to be searched")
+        raise ProviderUnavailable(f"{path} has too many entries to be searched")
 
     async def _asked(self, method: str, path: str, **given: Any) -> dict[str, Any]:
         try:
             answer = await self._client.request(method, path, **given)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            raise Busy(type(error).__name__) from None
+            raise ProviderBusy(type(error).__name__) from None
         except httpx.HTTPError as error:
-            raise Away(type(error).__name__) from None
+            raise ProviderUnavailable(type(error).__name__) from None
         if answer.status_code != 200:
             raise _refusal(answer.status_code)
         try:
             found = msgspec.json.decode(answer.content, type=dict[str, Any])
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise Away("an answer that is no JSON object") from error
+            raise ProviderUnavailable("an answer that is no JSON object") from error
         return found
 
 
 def _refusal(status: int) -> Exception:
     if status == 429:
-        return Busy("429")
-    return Refused(status) if 400 <= status < 500 and status not in _AGAIN else Away(str(status))
+        return ProviderBusy("429")
+    return (
+        ProviderRefused(status)
+        if 400 <= status < 500 and status not in _AGAIN
+        else ProviderUnavailable(str(status))
+    )
 
 
 def _text(found: Mapping[str, Any], name: str) -> str:
     value = found.get(name)
     if not isinstance(value, str) or not value:
-        raise Away(f"an answer without `{name}`")
+        raise ProviderUnavailable(f"an answer without `{name}`")
     return value
 
 
-def _batch(found: Mapping[str, Any]) -> RemoteBatch:
+def _batch(found: Mapping[str, Any]) -> ProviderBatch:
     errors = found.get("errors")
     listed = errors.get("data") if isinstance(errors, Mapping) else None
     codes = [one.get("code") for one in listed or () if isinstance(one, Mapping)]
-    return RemoteBatch(
+    return ProviderBatch(
         _text(found, "id"),
         _text(found, "status"),
         found.get("output_file_id") or None,
@@ -200,24 +205,26 @@ def _batch(found: Mapping[str, Any]) -> RemoteBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Taking:
+class BatchProviders:
     """`secrets` may stand in nothing that clients read."""
 
-    remote: Remote
+    remote: ProviderBatchClient
     secrets: tuple[Secret, ...] = ()
 
 
 def taking_batches(
     settings: Settings, runtime: Runtime, environ: Mapping[str, str]
-) -> dict[str, Taking]:
+) -> dict[str, BatchProviders]:
     """By name. Raises `ConfigError` for one without an address or without its key."""
-    found: dict[str, Taking] = {}
+    found: dict[str, BatchProviders] = {}
     taking = {name: settings.providers[name] for name in sorted(batch_providers(settings))}
     for name, key in provider_keys(taking, environ).items():
         provider = taking[name]
         address = runtime.providers[name] or PROVIDER_KINDS[provider.kind].addresses.get(name)
         if address is None:
             raise ConfigError([f"providers.{name}.base_url: needed, `{name}` is not a known name"])
-        transport = PinnedTransport(Reach(provider.networks))
-        found[name] = Taking(Remote(address, key, transport), () if key is None else (key,))
+        transport = PinnedTransport(AddressPolicy(provider.networks))
+        found[name] = BatchProviders(
+            ProviderBatchClient(address, key, transport), () if key is None else (key,)
+        )
     return found

@@ -17,23 +17,23 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from gateway.batches.authority import load_authority
-from gateway.batches.carrying import Carrier
-from gateway.batches.courier import Courier
-from gateway.batches.finishing import Finishing
+from gateway.batches.carrying import LineExecutor
+from gateway.batches.courier import ProviderBatchSync
+from gateway.batches.finishing import BatchFinalizer
 from gateway.batches.onward import onward_of
-from gateway.batches.outward import Collector, Outward
+from gateway.batches.outward import ProviderBatchBuilder, ProviderBatchLoop
 from gateway.batches.pace import in_turn
-from gateway.batches.remote import Taking, taking_batches
-from gateway.batches.sending import Sender
-from gateway.batches.validating import LeaseLost, Validation
-from gateway.batches.wake import Bell, Progress, write_progress
+from gateway.batches.remote import BatchProviders, taking_batches
+from gateway.batches.sending import LineSender
+from gateway.batches.validating import BatchValidator, LeaseLost
+from gateway.batches.wake import RunnerProgress, WakeSignal, write_progress
 from gateway.clock import Clock
 from gateway.config.settings import Settings, resolve_model
 from gateway.ids import BatchIds
 from gateway.process import WHERE_WORKERS_LISTEN, ProcessStart, start_process
 from gateway.runtime import Runtime
 from ledger.batches.files import FileStore
-from ledger.batches.lines import Claim, LineStore
+from ledger.batches.lines import LineClaim, LineStore
 from ledger.batches.outgoing import OutgoingStore
 from ledger.batches.store import (
     CANCELLING,
@@ -58,7 +58,7 @@ DAY_US = 86_400 * 1_000_000
 log = logging.getLogger("breakeven.batches")
 
 
-class Runner:
+class BatchRunner:
     """Runs until `stop` is set."""
 
     def __init__(
@@ -68,7 +68,7 @@ class Runner:
         engine: Engine,
         address: str,
         *,
-        providers: Mapping[str, Taking] | None = None,
+        providers: Mapping[str, BatchProviders] | None = None,
     ) -> None:
         """What the last runner of the runtime's `host` had in hand is this one's.
 
@@ -82,9 +82,9 @@ class Runner:
         self._batches = BatchStore(engine)
         self._lines = LineStore(engine, self._owner)
         self._files = FileStore(engine)
-        self._bell = Bell(runtime.run_dir)
+        self._bell = WakeSignal(runtime.run_dir)
         self._outgoing = OutgoingStore(engine, self._owner)
-        sender = Sender(
+        sender = LineSender(
             f"http://{address}",
             load_authority(runtime.run_dir),
             total_s=settings.server.timeouts.total_s,
@@ -93,23 +93,23 @@ class Runner:
         )
         self._sender = sender
         spill_us = round(limits.spill_s * 1e6)
-        self._carrier = Carrier(
+        self._carrier = LineExecutor(
             self._lines, sender, clock, most=limits.in_flight, spill_us=spill_us,
             leaves=lambda model: onward_of(settings, model).leaves,
         )  # fmt: skip
-        self._outward = Outward(
-            Collector(
+        self._outward = ProviderBatchLoop(
+            ProviderBatchBuilder(
                 self._lines, self._outgoing, self._batches, sender, self._owner, clock, BatchIds()
             ),
-            Courier(self._outgoing, providers, clock, spill_us),
+            ProviderBatchSync(self._outgoing, providers, clock, spill_us),
             self._lines, partial(onward_of, settings), self._carrier, clock,
             limits.hand_on_s, limits.spill_s,
         )  # fmt: skip
-        self._finishing = Finishing(
+        self._finishing = BatchFinalizer(
             self._batches, self._lines, self._files, self._owner, clock.wall_us, BatchIds(),
             limits.keep_days * DAY_US,
         )  # fmt: skip
-        self._validation = Validation(
+        self._validation = BatchValidator(
             self._batches, self._lines, self._files,
             lines_limit=limits.lines_limit, line_bytes=settings.server.body_limit_bytes,
         )  # fmt: skip
@@ -184,7 +184,7 @@ class Runner:
         now_us = self._clock.wall_us()
         running = {one.id for one in found if one.status == IN_PROGRESS and one.expires_us > now_us}
 
-        def over(claim: Claim) -> bool:
+        def over(claim: LineClaim) -> bool:
             return claim.batch_id not in running
 
         await self._carrier.drop(over)
@@ -197,7 +197,7 @@ class Runner:
     def _tell(self, found: list[BatchRecord]) -> None:
         write_progress(
             self._run_dir,
-            Progress(
+            RunnerProgress(
                 batches=len(found),
                 lines=sum(one.total - one.completed - one.failed for one in found),
                 out=len(self._carrier.in_hand),
@@ -260,7 +260,7 @@ async def _main(begun: ProcessStart) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     taking = taking_batches(settings, runtime, os.environ)
     sink.hide(one for each in taking.values() for one in each.secrets)
-    await Runner(settings, runtime, engine, given.address, providers=taking).run(stop)
+    await BatchRunner(settings, runtime, engine, given.address, providers=taking).run(stop)
     engine.dispose()
 
 

@@ -5,11 +5,11 @@ from collections.abc import Callable
 import httpx
 import msgspec
 
-from gateway.batches.authority import Authority, Ticket
+from gateway.batches.authority import LineTicket, TicketAuthority
 from gateway.batches.entrance import PREFIX
-from gateway.batches.handing import Handed
-from gateway.batches.judging import PASSING, Answer, Broken
-from ledger.batches.lines import Claim
+from gateway.batches.handing import ProviderLine
+from gateway.batches.judging import PASSING, ConnectionLost, LineAnswer
+from ledger.batches.lines import LineClaim
 
 MARGIN_S = 30.0  # beyond what the gateway gives a request itself
 CONNECT_S = 5.0
@@ -17,17 +17,17 @@ NOT_ONWARD = 409
 _US = 1_000_000
 
 
-class NotOnward(Exception):
+class SpillRefused(Exception):
     """No provider's batch takes the line."""
 
 
-class Sender:
+class LineSender:
     """`url` is where this host's workers listen."""
 
     def __init__(
         self,
         url: str,
-        authority: Authority,
+        authority: TicketAuthority,
         *,
         total_s: float,
         at_once: int,
@@ -43,23 +43,23 @@ class Sender:
             trust_env=False,
         )
 
-    async def send(self, claim: Claim, *, spill: bool) -> Answer | Broken:
+    async def send(self, claim: LineClaim, *, spill: bool) -> LineAnswer | ConnectionLost:
         return await self._asked(claim, self._ticket(claim, spill=spill))
 
-    async def onward(self, claim: Claim) -> Handed | None:
+    async def onward(self, claim: LineClaim) -> ProviderLine | None:
         """What a provider's batch would get of it; `None` while that cannot be told.
 
-        Raises `NotOnward` where none takes it, or what is asked would be refused anywhere.
+        Raises `SpillRefused` where none takes it, or what is asked would be refused anywhere.
         """
         found = await self._asked(claim, self._ticket(claim, onward=True))
-        if isinstance(found, Broken) or found.status in PASSING - {NOT_ONWARD}:
+        if isinstance(found, ConnectionLost) or found.status in PASSING - {NOT_ONWARD}:
             return None
         if found.status != 200:
-            raise NotOnward
-        return msgspec.msgpack.decode(found.body, type=Handed)
+            raise SpillRefused
+        return msgspec.msgpack.decode(found.body, type=ProviderLine)
 
-    def _ticket(self, claim: Claim, *, spill: bool = False, onward: bool = False) -> Ticket:
-        return Ticket(
+    def _ticket(self, claim: LineClaim, *, spill: bool = False, onward: bool = False) -> LineTicket:
+        return LineTicket(
             key_id=claim.key_id,
             batch_id=claim.batch_id,
             request_id=claim.request_id,
@@ -68,7 +68,7 @@ class Sender:
             onward=onward,
         )
 
-    async def _asked(self, claim: Claim, ticket: Ticket) -> Answer | Broken:
+    async def _asked(self, claim: LineClaim, ticket: LineTicket) -> LineAnswer | ConnectionLost:
         headers = {
             "authorization": f"Bearer {self._authority.sign(ticket)}",
             "content-type": "application/json",
@@ -78,11 +78,11 @@ class Sender:
                 PREFIX + claim.endpoint, content=claim.body, headers=headers
             )
         except (httpx.ConnectError, httpx.ConnectTimeout):
-            return Broken(sent=False)
+            return ConnectionLost(sent=False)
         except httpx.HTTPError:
-            return Broken(sent=True)
+            return ConnectionLost(sent=True)
         told = answer.headers.get("x-should-retry")
-        return Answer(
+        return LineAnswer(
             status=answer.status_code,
             request_id=answer.headers.get("x-request-id", claim.request_id),
             body=answer.content,

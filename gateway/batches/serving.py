@@ -8,19 +8,19 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from gateway.batches.authority import Ticket, load_authority
+from gateway.batches.authority import LineTicket, load_authority
 from gateway.batches.batches_api import batches_router
 from gateway.batches.entrance import (
-    Delegates,
-    Entrance,
     LineAdmission,
-    LineFlights,
-    MakingRoom,
-    Workload,
+    LineEndpoint,
+    LineLoadTracker,
+    LinePreemptor,
+    TicketKeys,
+    UncountedRequests,
     request_ids,
 )
 from gateway.batches.files_api import files_router
-from gateway.batches.handing import Handing
+from gateway.batches.handing import ProviderLinePlanner
 from gateway.batches.onward import batch_providers
 from gateway.batches.planner import (
     LinePlanner,
@@ -28,48 +28,48 @@ from gateway.batches.planner import (
     promises_of,
     without_promises,
 )
-from gateway.batches.stored import Stored
+from gateway.batches.stored import BatchDatabase
 from gateway.batches.wake import wake
 from gateway.clock import Clock
 from gateway.config.settings import Settings
 from gateway.fleet.sightings import engine_state
-from gateway.fleet.slots import Board
-from gateway.request.active_policies import Held, InForce
+from gateway.fleet.slots import SharedLoadTable
+from gateway.request.active_policies import ActivePolicies, PolicyDerived
 from gateway.request.dispatch import Dispatcher
-from gateway.request.inference_api import HotApi
-from gateway.request.plan import Plans
+from gateway.request.inference_api import InferenceApi
+from gateway.request.plan import PlannerProtocol
 from gateway.runtime import Runtime
 from ledger.database import make_engine
 from ledger.identity.keys import KeyRing
-from router.idle import Promised
+from router.idle import TightestSlo
 from router.types import EngineState
 
-PlansFor = Callable[[Settings, str], Plans]
+PlansFor = Callable[[Settings, str], PlannerProtocol]
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
+class BatchDependencies:
     """What a worker has, as its composition root made it; `worker` is its row on the board."""
 
     settings: Settings
     runtime: Runtime
-    board: Board
+    board: SharedLoadTable
     worker: int
     keys: KeyRing
     clock: Clock
 
 
 @dataclass(frozen=True, slots=True)
-class ServedBatches:
+class BatchRoutes:
     """All empty where batches are switched off."""
 
     routers: tuple[APIRouter, ...] = ()
-    entrance: Entrance | None = None
-    stored: Stored | None = None
-    making_room: MakingRoom | None = None
+    entrance: LineEndpoint | None = None
+    stored: BatchDatabase | None = None
+    making_room: LinePreemptor | None = None
 
     @property
-    def served(self) -> list[HotApi]:
+    def served(self) -> list[InferenceApi]:
         """What has requests in work, beside what clients ask."""
         return [] if self.entrance is None else [self.entrance.hot, self.entrance.onward]
 
@@ -84,19 +84,19 @@ class ServedBatches:
 
 
 def serve_batches(
-    host: Host, dispatcher: Dispatcher, in_force: InForce, plans_for: PlansFor
-) -> ServedBatches:
+    host: BatchDependencies, dispatcher: Dispatcher, in_force: ActivePolicies, plans_for: PlansFor
+) -> BatchRoutes:
     """`plans_for` makes a planner under other rules of this version."""
     settings, clock = host.settings, host.clock
     if not settings.batches.enabled:
-        return ServedBatches()
-    stored = Stored(make_engine(host.runtime.ledger_url))
+        return BatchRoutes()
+    stored = BatchDatabase(make_engine(host.runtime.ledger_url))
 
-    flights = LineFlights(host.board, host.worker)
+    flights = LineLoadTracker(host.board, host.worker)
     promises = in_force.hold(lambda rules, _: promises_of(rules))
     lines = replace(dispatcher, flights=flights, limits=None)
     entrance = _entrance(host, lines, in_force, plans_for)
-    return ServedBatches(
+    return BatchRoutes(
         (
             files_router(stored, settings, clock),
             batches_router(
@@ -114,8 +114,11 @@ def serve_batches(
 
 
 def _making_room(
-    host: Host, hot: HotApi, flights: LineFlights, promises: Held[dict[str, Promised]]
-) -> MakingRoom:
+    host: BatchDependencies,
+    hot: InferenceApi,
+    flights: LineLoadTracker,
+    promises: PolicyDerived[dict[str, TightestSlo]],
+) -> LinePreemptor:
     board, clock = host.board, host.clock
     stale_s = host.settings.telemetry.stale_s
 
@@ -123,19 +126,19 @@ def _making_room(
         published, loads = board.published(row), board.loads(row)
         return engine_state(published, loads, clock.now_s(), stale_s, life=board.life(row))
 
-    def promised(row: int) -> Promised:
-        return promises.value.get(host.runtime.engines[row].pool, Promised())
+    def promised(row: int) -> TightestSlo:
+        return promises.value.get(host.runtime.engines[row].pool, TightestSlo())
 
-    return MakingRoom(hot, flights, state, promised)
+    return LinePreemptor(hot, flights, state, promised)
 
 
 def _entrance(
-    host: Host, dispatcher: Dispatcher, in_force: InForce, plans_for: PlansFor
-) -> Entrance:
+    host: BatchDependencies, dispatcher: Dispatcher, in_force: ActivePolicies, plans_for: PlansFor
+) -> LineEndpoint:
     settings = host.settings
-    ticket: ContextVar[Ticket] = ContextVar("ticket")
+    ticket: ContextVar[LineTicket] = ContextVar("ticket")
 
-    def planner(rules: Settings, version: str) -> Plans:
+    def planner(rules: Settings, version: str) -> PlannerProtocol:
         plans = plans_for(without_promises(rules), version)
         return LinePlanner(plans, promises_of(rules), ticket, patient_pools(rules))
 
@@ -146,11 +149,13 @@ def _entrance(
         plans=in_force.hold(planner),
     )
 
-    def api(asked: Dispatcher) -> HotApi:
-        keys, server = Delegates(host.keys, ticket), settings.server
-        return HotApi(asked, keys, Workload(), server, host.clock, request_ids(ticket))
+    def api(asked: Dispatcher) -> InferenceApi:
+        keys, server = TicketKeys(host.keys, ticket), settings.server
+        return InferenceApi(
+            asked, keys, UncountedRequests(), server, host.clock, request_ids(ticket)
+        )
 
     plans = in_force.hold(lambda rules, version: plans_for(without_promises(rules), version))
-    onward = Handing.like(lines, plans=plans, providers=batch_providers(settings))
+    onward = ProviderLinePlanner.like(lines, plans=plans, providers=batch_providers(settings))
     authority = load_authority(host.runtime.run_dir)
-    return Entrance(api(lines), api(onward), authority, ticket, host.clock)
+    return LineEndpoint(api(lines), api(onward), authority, ticket, host.clock)

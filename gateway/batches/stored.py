@@ -15,14 +15,14 @@ from sqlalchemy.exc import DBAPIError
 from gateway.errors import RequestError
 from ledger.batches.files import FileStore
 from ledger.batches.store import BatchStore
-from ledger.submissions import Asking, free, take, taken
+from ledger.submissions import IdempotencyRecord, free, take, taken
 
 THREADS = 4
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Stored:
+class BatchDatabase:
     """Files and batches as a worker's routes reach them."""
 
     def __init__(self, engine: Engine) -> None:
@@ -42,15 +42,17 @@ class Stored:
                 retry_after_s=1.0,
             ) from error  # fmt: skip
 
-    def first(self, asking: Asking, *, now_us: int, expires_us: int) -> Asking:
+    def first(
+        self, asking: IdempotencyRecord, *, now_us: int, expires_us: int
+    ) -> IdempotencyRecord:
         """Whose this `Idempotency-Key` is: `asking`, or who came with it before."""
         return take(self._engine, asking, now_us=now_us, expires_us=expires_us)
 
-    def taken(self, key_id: str, name: str, *, now_us: int) -> Asking | None:
+    def taken(self, key_id: str, name: str, *, now_us: int) -> IdempotencyRecord | None:
         """Who came with this key before."""
         return taken(self._engine, key_id, name, now_us=now_us)
 
-    def free(self, asking: Asking) -> None:
+    def free(self, asking: IdempotencyRecord) -> None:
         free(self._engine, asking)
 
     async def aclose(self) -> None:

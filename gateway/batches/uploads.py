@@ -12,12 +12,19 @@ from hashlib import sha256
 import msgspec
 from starlette.requests import ClientDisconnect
 
-from gateway.batches.multipart import Event, Field, FileBegins, FileData, Form, FormError
-from gateway.batches.stored import Stored
+from gateway.batches.multipart import (
+    Event,
+    FileBegins,
+    FileData,
+    FormError,
+    FormTextField,
+    MultipartParser,
+)
+from gateway.batches.stored import BatchDatabase
 from gateway.errors import RequestError
 from gateway.request.idempotency.submissions import reused
 from ledger.batches.files import CHUNK_BYTES, FileRecord, SweptError
-from ledger.submissions import Asking
+from ledger.submissions import IdempotencyRecord
 
 PURPOSE = "batch"
 NAME_LIMIT = 255  # characters
@@ -30,7 +37,7 @@ DRAINED_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class UploadLimits:
     """Of one file, of all files of a team, and of waiting for the next bytes."""
 
     file_bytes: int
@@ -39,19 +46,23 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
-class Once:
+class UploadIdempotency:
     """An `Idempotency-Key`; `first`: who came with it before, if anybody did."""
 
     name: str
     until_us: int
-    first: Asking | None
+    first: IdempotencyRecord | None
 
 
 class Upload:
     """Takes one request's form; `receive` returns the file once it is whole and visible."""
 
     def __init__(
-        self, stored: Stored, record: FileRecord, bounds: Bounds, once: Once | None = None
+        self,
+        stored: BatchDatabase,
+        record: FileRecord,
+        bounds: UploadLimits,
+        once: UploadIdempotency | None = None,
     ) -> None:
         """`record` is the file as it will be if the form says nothing else."""
         self._stored = stored
@@ -74,14 +85,14 @@ class Upload:
         Then nothing of it is left.
         """
         try:
-            await self._read(Form(boundary), body)
+            await self._read(MultipartParser(boundary), body)
             return await self._finished()
         except BaseException:
             if self._begun:  # also when the client hung up and this task is being cancelled
                 await asyncio.shield(self._dropped())
             raise
 
-    async def _read(self, form: Form, body: AsyncIterator[bytes]) -> None:
+    async def _read(self, form: MultipartParser, body: AsyncIterator[bytes]) -> None:
         try:
             while not form.ended:
                 data = await self._next(body)
@@ -110,7 +121,7 @@ class Upload:
         return data
 
     async def _take(self, event: Event, body: AsyncIterator[bytes]) -> None:
-        if isinstance(event, Field):
+        if isinstance(event, FormTextField):
             self._fields[event.name] = event.value
         elif isinstance(event, FileBegins):
             if event.name != "file" or self._begun:
@@ -170,9 +181,12 @@ class Upload:
             raise _swept()
         return record
 
-    async def _meant(self, record: FileRecord, once: Once) -> FileRecord:
+    async def _meant(self, record: FileRecord, once: UploadIdempotency) -> FileRecord:
         """The file that its key stands for, if that is the same: its own for who came first."""
-        asking, first = Asking(record.key_id, once.name, self._digest(), record.id), once.first
+        asking, first = (
+            IdempotencyRecord(record.key_id, once.name, self._digest(), record.id),
+            once.first,
+        )
         if first is None:
             finish = self._stored.files.finish_once
             first = await self._stored.call(finish, record, asking, until_us=once.until_us)

@@ -6,7 +6,7 @@ Blocks while the database answers: run it in a thread. Whatever is interrupted b
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 
-from gateway.batches.inputlines import Fault, InputLines
+from gateway.batches.inputlines import InputFault, InputLines
 from gateway.batches.onward import ENDPOINTS
 from ledger.batches.files import FileRecord, FileStore
 from ledger.batches.lines import LineStore, NewLine
@@ -25,7 +25,7 @@ class _FileGone(Exception):
     """Deleted while it was read: what is there of it says nothing about the file."""
 
 
-class Validation:
+class BatchValidator:
     """Validates one batch that this owner has taken; `hold` renews the lease or raises."""
 
     def __init__(
@@ -52,9 +52,9 @@ class Validation:
             total, faults = self._read(record, InputLines(record.endpoint, known), hold)
         except _FileGone:
             message = "The input file is not there any more."
-            total, faults = 0, [Fault("file_not_found", message)]
+            total, faults = 0, [InputFault("file_not_found", message)]
         if faults or not total:
-            faults = faults or [Fault("empty_file", "The input file holds no request.")]
+            faults = faults or [InputFault("empty_file", "The input file holds no request.")]
             self._lines.forget(record.id)
             told = [fault.told() for fault in faults[:FAULTS]]
             values = {"status": "failed", "failed_us": now_us(), "errors": told}
@@ -66,10 +66,10 @@ class Validation:
 
     def _read(
         self, record: BatchRecord, reader: InputLines, hold: Callable[[], None]
-    ) -> tuple[int, list[Fault]]:
+    ) -> tuple[int, list[InputFault]]:
         """How many requests it holds, and what is wrong with it; rows are added until a fault."""
         total, size = 0, 0
-        faults: list[Fault] = []
+        faults: list[InputFault] = []
         ready: list[NewLine] = []
         kept = record.endpoint not in ENDPOINTS
         file = self._files.find(record.input_file_id, record.team_id)
@@ -79,7 +79,7 @@ class Validation:
             text = whole.removeprefix(BOM_UTF8) if whole and number == 1 else whole
             found = _too_long(number, self._line_bytes) if text is None else None
             line = found or reader.read(text or b"", number)
-            if isinstance(line, Fault):
+            if isinstance(line, InputFault):
                 faults.append(line)
                 if len(faults) >= FAULTS:
                     break
@@ -87,7 +87,7 @@ class Validation:
                 total += 1
                 if total > self._lines_limit:
                     message = f"A batch may hold {self._lines_limit} requests."
-                    return total, [*faults, Fault("too_many_requests", message, number)]
+                    return total, [*faults, InputFault("too_many_requests", message, number)]
                 ready.append(line)
                 size += len(line.body)
             if len(ready) >= ADDED or size >= ADDED_BYTES:
@@ -119,5 +119,5 @@ class Validation:
             yield None if too_long else held
 
 
-def _too_long(number: int, limit: int) -> Fault:
-    return Fault("line_too_long", f"The line is longer than {limit} bytes.", number)
+def _too_long(number: int, limit: int) -> InputFault:
+    return InputFault("line_too_long", f"The line is longer than {limit} bytes.", number)

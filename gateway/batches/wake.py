@@ -23,7 +23,7 @@ def wake(run_dir: Path) -> None:
     (run_dir / WAKE_FILE).touch(mode=0o600)
 
 
-class Bell:
+class WakeSignal:
     """`rang()`: whether it was rung since it was asked last."""
 
     def __init__(self, run_dir: Path) -> None:
@@ -47,7 +47,7 @@ LOOK_S = 30.0  # for batches that other hosts' clients made
 
 async def until_needed(run_dir: Path, url: str, clock: Clock) -> None:
     """Returns once there is work for a runner: a batch is open, on any host of the database."""
-    bell, engine = Bell(run_dir), make_engine(url)
+    bell, engine = WakeSignal(run_dir), make_engine(url)
     try:
         while not await _any_due(engine, clock):
             for _ in range(round(LOOK_S / LISTEN_S)):
@@ -68,7 +68,7 @@ async def _any_due(engine: Engine, clock: Clock) -> bool:
 PROGRESS_FILE = "batches.json"
 
 
-class Progress(msgspec.Struct, frozen=True):
+class RunnerProgress(msgspec.Struct, frozen=True):
     """`batches` and `lines` are open in the database; the rest is this runner's, since it began."""
 
     batches: int
@@ -79,10 +79,10 @@ class Progress(msgspec.Struct, frozen=True):
     again: int
 
 
-def write_progress(run_dir: Path, progress: Progress) -> None:
+def write_progress(run_dir: Path, progress: RunnerProgress) -> None:
     leave(run_dir / PROGRESS_FILE, progress)
 
 
-def read_progress(run_dir: Path) -> Progress | None:
+def read_progress(run_dir: Path) -> RunnerProgress | None:
     """`None` where no runner ever ran."""
-    return find(run_dir / PROGRESS_FILE, Progress)
+    return find(run_dir / PROGRESS_FILE, RunnerProgress)

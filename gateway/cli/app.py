@@ -9,22 +9,24 @@ from typing import Annotated, Any
 import typer
 
 from gateway.cli.commands import COMMANDS
-from gateway.cli.late import Late, LateGroup, Noun, group_of
+from gateway.cli.late import CommandGroupSpec, LateGroup, LazyCommand, group_of
 from gateway.control.admin.elsewhere import API_KEY, GATEWAY, TOKEN, TOKEN_COMMAND
 
 
-class Breakeven(LateGroup):
+class RootCommand(LateGroup):
     """The whole command line."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         for name, one in COMMANDS.items():
-            self.add_command(group_of(name, one) if isinstance(one, Noun) else Late(name, one))
+            self.add_command(
+                group_of(name, one) if isinstance(one, CommandGroupSpec) else LazyCommand(name, one)
+            )
 
 
 app = typer.Typer(
     name="breakeven",
-    cls=Breakeven,
+    cls=RootCommand,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,

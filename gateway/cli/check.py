@@ -13,7 +13,7 @@ import typer
 from gateway.cli.config import Config
 from gateway.cli.output import AsJson, Strict, emit, fail
 from gateway.clock import Clock
-from gateway.config.settings import Examined, Settings, examine, version
+from gateway.config.settings import ConfigReport, Settings, examine, version
 
 
 def check(
@@ -34,7 +34,7 @@ def check(
     emit(None, as_json=False, show=lambda out: out.print(_summary(examined.name, settings)))
 
 
-def _document(examined: Examined) -> dict[str, Any]:
+def _document(examined: ConfigReport) -> dict[str, Any]:
     settings = examined.settings
     document: dict[str, Any] = {
         "config": examined.name,

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from gateway.cli.late import Noun
+from gateway.cli.late import CommandGroupSpec
 
 _KEYS = {
     "create": "keys:create",
@@ -82,20 +82,22 @@ _CONFIG = {
     "import": "configuration:import_command",
     "schema": "configuration:schema_command",
 }
-COMMANDS: Mapping[str, str | Noun] = {
+COMMANDS: Mapping[str, str | CommandGroupSpec] = {
     "check": "check:check",
     "claims": "claims:claims_",
     "up": "up:up",
     "demo": "up:demo",
     "serve": "serve:serve",
-    "keys": Noun("Keys that applications authenticate with.", _KEYS),
-    "engine": Noun("Own engines: install, probe, plan, bench, tune, eval, operate.", _ENGINE),
-    "policy": Noun("Routing policies: explain, change, take back.", _POLICY),
-    "target": Noun("Targets: take one out, put it back.", _TARGET),
-    "route": Noun("Routes: own engines alone, or APIs alone.", _ROUTE),
-    "ledger": Noun("The ledger: what was spent, and proof that it adds up.", _LEDGER),
-    "invoices": Noun("Invoices beside the books.", _INVOICES),
-    "prices": Noun("The price book: prices in force, doubts, imports.", _PRICES),
-    "rates": Noun("Rates of own GPUs and of currencies.", _RATES),
-    "config": Noun("Configuration files: import, schema.", _CONFIG),
+    "keys": CommandGroupSpec("Keys that applications authenticate with.", _KEYS),
+    "engine": CommandGroupSpec(
+        "Own engines: install, probe, plan, bench, tune, eval, operate.", _ENGINE
+    ),
+    "policy": CommandGroupSpec("Routing policies: explain, change, take back.", _POLICY),
+    "target": CommandGroupSpec("Targets: take one out, put it back.", _TARGET),
+    "route": CommandGroupSpec("Routes: own engines alone, or APIs alone.", _ROUTE),
+    "ledger": CommandGroupSpec("The ledger: what was spent, and proof that it adds up.", _LEDGER),
+    "invoices": CommandGroupSpec("Invoices beside the books.", _INVOICES),
+    "prices": CommandGroupSpec("The price book: prices in force, doubts, imports.", _PRICES),
+    "rates": CommandGroupSpec("Rates of own GPUs and of currencies.", _RATES),
+    "config": CommandGroupSpec("Configuration files: import, schema.", _CONFIG),
 }

@@ -17,17 +17,17 @@ import typer
 import yaml
 
 from gateway.cli.output import AsJson, emit, fail, read_or_fail
-from gateway.config.carryover import Priced, carry_over
+from gateway.config.carryover import ImportedPrice, carry_over
 from gateway.config.deployments import COSTS
 from gateway.config.document import read_document
 from gateway.config.editors import json_schema
 from gateway.config.sameweights import same_weights
-from gateway.config.uncarried import Note
+from gateway.config.uncarried import ImportNote
 from gateway.newfile import new_file
-from ledger.journals.records import Tokens
+from ledger.journals.records import TokenCounts
 from ledger.prices.book import cost_pusd
 from ledger.prices.bundled import bundled_seed
-from ledger.prices.drafts import Change
+from ledger.prices.drafts import DraftChange
 
 _HEAD = "# Carried over from {name} by `breakeven config import`. Try it: `breakeven check`.\n"
 
@@ -59,7 +59,7 @@ def import_command(
         fail(f"{file} has engines of your own ({names}): say what they run on, like --gpu H200")
     if carried.prices and prices is None:
         words = "has prices of its own: write them with --prices FILE, then `prices import --from`"
-        carried.notes.append(Note("model_list", words))
+        carried.notes.append(ImportNote("model_list", words))
     text = _HEAD.format(name=file.name) + yaml.safe_dump(carried.document, sort_keys=False)
     lines = [f"{file}: {place}: {text}" for place, text in _gathered(carried.notes)]
     if out is not None:
@@ -104,18 +104,18 @@ def _provider_of(model: str) -> str | None:
 
 def _sold_as(served: str) -> str | None:
     """By the price map that is installed; a request has as many tokens in as out."""
-    usual = Tokens(input=1000, output=1000)
+    usual = TokenCounts(input=1000, output=1000)
     return same_weights(
         served,
         (
-            (draft.name, cost_pusd(usual, Change(draft, 0).price(0)))
+            (draft.name, cost_pusd(usual, DraftChange(draft, 0).price(0)))
             for draft in bundled_seed().drafts
             if draft.retired_on is None and "#" not in draft.name
         ),
     )
 
 
-def _gathered(notes: Sequence[Note]) -> list[tuple[str, str]]:
+def _gathered(notes: Sequence[ImportNote]) -> list[tuple[str, str]]:
     """Notes that say the same of the same setting are one, with the first place and a count."""
     counted = Counter((place.rpartition(".")[2], text) for place, text in notes)
     first: dict[tuple[str, str], str] = {}
@@ -127,7 +127,7 @@ def _gathered(notes: Sequence[Note]) -> list[tuple[str, str]]:
     ]
 
 
-def _csv(prices: Sequence[Priced]) -> str:
+def _csv(prices: Sequence[ImportedPrice]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     stated = {kind for one in prices for kind, _ in one.kinds}

@@ -18,7 +18,7 @@ from gateway.clock import Clock
 from gateway.config.settings import Settings
 from gateway.control.admin.elsewhere import gateway_url
 from gateway.control.admin.enginehost import running_here
-from gateway.control.admin.verb import Place, Verb, is_refused
+from gateway.control.admin.verb import AdminOperation, OperationContext, is_refused
 from gateway.control.os_user import whoami
 
 G = TypeVar("G", bound=msgspec.Struct)
@@ -26,13 +26,13 @@ By = Annotated[str | None, typer.Option(help="Who does it; default: the user's n
 Why = Annotated[str | None, typer.Option("--note", help="Why, for whoever reads it later.")]
 
 
-class Desk(Protocol):
+class AdminBackend(Protocol):
     """Has verbs done, and returns what they tell."""
 
-    def do(self, verb: Verb[G], given: G) -> dict[str, Any]: ...
+    def do(self, verb: AdminOperation[G], given: G) -> dict[str, Any]: ...
 
 
-class Here:
+class LocalAdmin:
     """On this host, by who sits at it, who may do everything."""
 
     def __init__(self, settings: Settings, by: str | None, opened: Callable[[], Engine]) -> None:
@@ -40,30 +40,32 @@ class Here:
         self._by = by
         self._opened = opened
 
-    def do(self, verb: Verb[G], given: G) -> dict[str, Any]:
+    def do(self, verb: AdminOperation[G], given: G) -> dict[str, Any]:
         by, here = self._by or whoami(), partial(running_here, self._settings)
-        return verb.work(Place(self._settings, by, Clock().wall_us(), self._opened, here), given)
+        return verb.work(
+            OperationContext(self._settings, by, Clock().wall_us(), self._opened, here), given
+        )
 
 
-def looking(config: Path) -> AbstractContextManager[Desk]:
+def looking(config: Path) -> AbstractContextManager[AdminBackend]:
     """The desk of the gateway that is meant; what it refuses in the block is one line, status 1."""
     return _desk(config, None, ledger_reader)
 
 
-def acting(config: Path, by: str | None) -> AbstractContextManager[Desk]:
+def acting(config: Path, by: str | None) -> AbstractContextManager[AdminBackend]:
     """The same for who changes something: a ledger that is not there yet is made."""
     if gateway_url() is not None and by is not None:
         fail("a gateway elsewhere writes down whose key it is: leave out --by")
     return _desk(config, by, ledger_engine)
 
 
-def look(config: Path, verb: Verb[G], given: G) -> dict[str, Any]:
+def look(config: Path, verb: AdminOperation[G], given: G) -> dict[str, Any]:
     """What one verb tells that only looks."""
     with looking(config) as desk:
         return desk.do(verb, given)
 
 
-def act(config: Path, by: str | None, verb: Verb[G], given: G) -> dict[str, Any]:
+def act(config: Path, by: str | None, verb: AdminOperation[G], given: G) -> dict[str, Any]:
     """What one verb tells that changes something."""
     with acting(config, by) as desk:
         return desk.do(verb, given)
@@ -72,17 +74,19 @@ def act(config: Path, by: str | None, verb: Verb[G], given: G) -> dict[str, Any]
 @contextmanager
 def _desk(
     config: Path, by: str | None, ledger: Callable[[Settings], AbstractContextManager[Engine]]
-) -> Iterator[Desk]:
+) -> Iterator[AdminBackend]:
     url = gateway_url()
     try:
         with ExitStack() as opened:
             if url is None:
                 settings = load_or_fail(config)
-                yield Here(settings, by, cache(lambda: opened.enter_context(ledger(settings))))
+                yield LocalAdmin(
+                    settings, by, cache(lambda: opened.enter_context(ledger(settings)))
+                )
             else:
                 # Only who asks elsewhere pays for the HTTP client, a tenth of a command's time.
                 elsewhere: Any = importlib.import_module("gateway.control.admin.remote")
-                desk: Desk = opened.enter_context(elsewhere.remote(url, os.environ))
+                desk: AdminBackend = opened.enter_context(elsewhere.remote(url, os.environ))
                 if elsewhere.in_clear(url):
                     typer.echo(f"warning: the key goes to {url} in the clear: use https", err=True)
                 yield desk

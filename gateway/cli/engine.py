@@ -27,11 +27,13 @@ def install(
     as_json: AsJson = False,
 ) -> None:
     """Install vLLM into an environment of its own (CUDA where a GPU is, else the CPU build)."""
-    request = installation.Request(directory.resolve(), flavour, find_links=tuple(find_links or ()))
+    request = installation.InstallRequest(
+        directory.resolve(), flavour, find_links=tuple(find_links or ())
+    )
     with progress(quiet=as_json) as bar:
         task = bar.add_task("engine", total=None)
 
-        def report(news: installation.Progress) -> None:
+        def report(news: installation.InstallProgress) -> None:
             done = None if news.fraction is None else news.fraction
             bar.update(task, description=f"{news.stage}: {news.message}", completed=done or 0,
                        total=None if done is None else 1.0)  # fmt: skip

@@ -18,14 +18,14 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from backends.engine import benchload
-from backends.engine.benchclient import BenchClient, Target
-from backends.engine.benchfigures import METHOD, PUSD, Percentile, Promise, Sample
-from backends.engine.benchload import Loop, Shape
+from backends.engine.benchclient import BenchClient, BenchTarget
+from backends.engine.benchfigures import METHOD, PUSD, BenchSlo, Percentile, RequestSample
+from backends.engine.benchload import LoadProfile, PromptShape
 from backends.engine.benchplot import svg
-from backends.engine.benchreport import Bench, Run, document, run_of
+from backends.engine.benchreport import BenchReport, BenchRun, document, run_of
 from backends.engine.bounded import NobodyThere, NoPage, fetched, models_of
 from backends.errors import BackendError
-from backends.http import HttpClient, Limits
+from backends.http import HttpClient, PoolLimits
 from backends.metrics import ProbeFailed, parse
 from backends.openai import Credentials, OpenAIBackend
 from backends.secret import Secret
@@ -91,18 +91,18 @@ def bench(
     engine does. Status 1 when a request failed. Ctrl-C ends it with the runs that are whole.
     """
     writable(out, plot)
-    shape = Shape(prompt_tokens, output_tokens, shared_tokens)
+    shape = PromptShape(prompt_tokens, output_tokens, shared_tokens)
     rng = random.Random(seed)  # noqa: S311  (chance that can be repeated, no secret)
     loops = _loops(shape, rng, (concurrency, rate, trace), requests, spread, speed, even=even)
     dollars = _dollars(usd_per_hour)
-    promise = Promise(*(one and one / 1e3 for one in (slo_ttft_ms, slo_tpot_ms, slo_e2e_ms)))
+    promise = BenchSlo(*(one and one / 1e3 for one in (slo_ttft_ms, slo_tpot_ms, slo_e2e_ms)))
     key = _key(key_env)
     url = url.rstrip("/")
     about = asyncio.run(_about(url, model, key)) | asdict(shape) | {"seed": seed}
-    target = Target(about["model"], chat=not completions, ignore_eos=ignore_eos)
-    runs: list[Run] = []
+    target = BenchTarget(about["model"], chat=not completions, ignore_eos=ignore_eos)
+    runs: list[BenchRun] = []
     whole = _whole(_run(url, key, target, loops, (shape, promise, rng), runs, quiet=as_json), url)
-    made = Bench(about, promise, tuple(runs), dollars)
+    made = BenchReport(about, promise, tuple(runs), dollars)
     _tell(made, out, plot, as_json=as_json)
     if not whole:
         fail(f"stopped after {len(runs)} of {len(loops)} runs: these are above")
@@ -110,7 +110,7 @@ def bench(
         raise typer.Exit(1)
 
 
-def _tell(made: Bench, out: Path | None, plot: Path | None, *, as_json: bool) -> None:
+def _tell(made: BenchReport, out: Path | None, plot: Path | None, *, as_json: bool) -> None:
     """Shown before it is written: what was measured is not lost with a full disk."""
     if not made.runs:
         fail("stopped before the first run had ended")
@@ -119,7 +119,7 @@ def _tell(made: Bench, out: Path | None, plot: Path | None, *, as_json: bool) ->
 
 
 def _loops(
-    shape: Shape,
+    shape: PromptShape,
     rng: random.Random,
     asked: tuple[str | None, str | None, Path | None],
     requests: int | None,
@@ -127,7 +127,7 @@ def _loops(
     speed: float,
     *,
     even: bool,
-) -> list[Loop]:
+) -> list[LoadProfile]:
     if sum(one is not None for one in asked) > 1:
         fail("one of --concurrency, --rate and --trace")
     concurrency, rate, trace = asked
@@ -210,15 +210,15 @@ def _whole(work: Coroutine[Any, Any, None], url: str) -> bool:
 async def _run(
     url: str,
     key: str | None,
-    target: Target,
-    loops: list[Loop],
-    measure: tuple[Shape, Promise, random.Random],
-    runs: list[Run],
+    target: BenchTarget,
+    loops: list[LoadProfile],
+    measure: tuple[PromptShape, BenchSlo, random.Random],
+    runs: list[BenchRun],
     *,
     quiet: bool,
 ) -> None:
     shape, promise, rng = measure
-    http = HttpClient(Limits(connections=CONNECTIONS, waiters=CONNECTIONS))
+    http = HttpClient(PoolLimits(connections=CONNECTIONS, waiters=CONNECTIONS))
     client = BenchClient(
         OpenAIBackend(url, Credentials(Secret(key) if key else None), client=http), target
     )
@@ -233,7 +233,7 @@ async def _run(
         await http.aclose()
 
 
-def _counting(bar: Progress, task: Any) -> Callable[[Sample], None]:
+def _counting(bar: Progress, task: Any) -> Callable[[RequestSample], None]:
     return lambda _: bar.advance(task)
 
 
@@ -243,7 +243,7 @@ def _progress(*, quiet: bool) -> Progress:
     return Progress(*columns, console=Console(stderr=True), disable=quiet)
 
 
-def _write(made: Bench, out: Path | None, plot: Path | None) -> None:
+def _write(made: BenchReport, out: Path | None, plot: Path | None) -> None:
     text = json.dumps(document(made), indent=1) + "\n"
     for path, content in ((out, text), (plot, svg(made))):
         if path is not None:
@@ -253,7 +253,7 @@ def _write(made: Bench, out: Path | None, plot: Path | None) -> None:
                 fail(f"{path}: {error.strerror}")
 
 
-def _show(out: Console, made: Bench) -> None:
+def _show(out: Console, made: BenchReport) -> None:
     title = f"{made.about['model']} at {made.about['url']}"
     rates = ("=load", ">requests", ">failed", ">in flight", ">req/s", ">out tok/s", ">in SLO",
              ">good req/s", ">$/1M in+out", ">$/1M out")  # fmt: skip
@@ -280,7 +280,7 @@ def _show(out: Console, made: Bench) -> None:
         out.print(f"failed: {reason}", markup=False)
 
 
-def _rates(made: Bench, run: Run) -> list[str]:
+def _rates(made: BenchReport, run: BenchRun) -> list[str]:
     point = run.point
     if point is None:
         return [_load(run.loop), str(len(run.samples)), str(len(run.samples)), *["-"] * 7]
@@ -293,7 +293,7 @@ def _rates(made: Bench, run: Run) -> list[str]:
     ]  # fmt: skip
 
 
-def _times(run: Run) -> list[str]:
+def _times(run: BenchRun) -> list[str]:
     point = run.point
     if point is None:
         return [_load(run.loop), *["-"] * 6]
@@ -302,7 +302,7 @@ def _times(run: Run) -> list[str]:
     return [_load(run.loop), *(_ms(values, percent) for values, percent in wanted)]
 
 
-def _load(loop: Loop) -> str:
+def _load(loop: LoadProfile) -> str:
     return f"{loop.name}/s" if loop.rate is not None else loop.name
 
 

@@ -12,9 +12,9 @@ from rich.console import Console
 
 from backends.engine import evalrun
 from backends.engine.environment import Environment, flavour_here, vllm_version
-from backends.engine.evalfigures import LIMITS, Risk, Verdict, figures, verdict
+from backends.engine.evalfigures import LIMITS, EvalConclusion, Risk, figures, verdict
 from backends.engine.evalprompts import BadPrompts, Checker, Prompt, read
-from backends.engine.evalrun import Evaluation, Subject, subject
+from backends.engine.evalrun import EvalSubject, EvaluationRun, subject
 from backends.engine.profiles import hardware
 from backends.engine.worklog import OtherWork, WorkLog, held
 from gateway.cli.engineprobe import ENVIRONMENT
@@ -71,7 +71,7 @@ def evaluate(
     about = _about(place, asked_of, tokens, checker)
     if check is not None:
         about["checker_digest"] = check.mark
-    made = Evaluation(
+    made = EvaluationRun(
         asked_of, tokens, at_once, place, flavour_here(), path.parent / f"{path.stem}-logs",
         check, _headers(api_key_env), start_limit,
     )  # fmt: skip
@@ -90,7 +90,7 @@ def evaluate(
         raise typer.Exit(1)
 
 
-def _sides(baseline: str, candidates: list[str]) -> list[Subject]:
+def _sides(baseline: str, candidates: list[str]) -> list[EvalSubject]:
     try:
         sides = [subject(baseline), *(subject(one) for one in candidates)]
     except ValueError as error:
@@ -107,7 +107,7 @@ def _limit(risk: str, limit: float | None) -> float:
     return LIMITS[risk] if limit is None else limit  # type: ignore[index]  # (checked above)
 
 
-def _place(sides: list[Subject], environment: Path) -> Environment:
+def _place(sides: list[EvalSubject], environment: Path) -> Environment:
     place = Environment(environment.resolve())
     if not all(one.is_address for one in sides) and not place.python.exists():
         fail(f"{environment} holds no engine: breakeven engine install")
@@ -133,8 +133,8 @@ def _headers(variable: str | None) -> dict[str, str]:
 
 
 def _row(
-    asked: Evaluation,
-    sides: tuple[Subject, Subject],
+    asked: EvaluationRun,
+    sides: tuple[EvalSubject, EvalSubject],
     log: WorkLog,
     limit: float,
     faults: dict[str, str],
@@ -145,7 +145,7 @@ def _row(
         made = figures(found)
     except ValueError as error:
         reason = faults.get(sides[1].name) or faults.get(sides[0].name) or str(error)
-        return named | {"verdict": asdict(Verdict("undecided", limit, (reason,)))}
+        return named | {"verdict": asdict(EvalConclusion("undecided", limit, (reason,)))}
     decided = asdict(verdict(made, limit, missing))
     return named | {"compared": way, "figures": asdict(made), "verdict": decided}
 

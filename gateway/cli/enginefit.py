@@ -10,9 +10,9 @@ from rich.console import Console
 from backends.simulator.fit import PACE_START, Runs, believed, fit_pace
 from backends.simulator.measurements import MeasurementError, read
 from backends.simulator.profiles import DATA, PROFILES
-from backends.simulator.shape import Shape
+from backends.simulator.shape import EngineShape
 from backends.simulator.shapefile import save
-from backends.simulator.validate import Figure, figures, halves, saturated, worst
+from backends.simulator.validate import ValidationFigure, figures, halves, saturated, worst
 from gateway.cli.output import AsJson, emit, fail, table, writable
 
 SHIPPED = "h200-llama-3.1-8b-fp8"
@@ -60,7 +60,7 @@ def fit(
             fail("--as-is judges the shipped profile by its own measurements: name no file")
         if kv_tokens is None:
             fail("say --kv-tokens: the engine logs its KV cache in tokens when it starts")
-        shape = Shape(
+        shape = EngineShape(
             PACE_START.step, kv_tokens // block_tokens + 1, block_tokens, seqs, budget, context
         )
     writable(out)
@@ -105,7 +105,9 @@ def _runs(files: list[Path] | None) -> Runs:
     return runs
 
 
-def _show(out: Console, document: dict[str, Any], found: list[Figure], shape: Shape) -> None:
+def _show(
+    out: Console, document: dict[str, Any], found: list[ValidationFigure], shape: EngineShape
+) -> None:
     columns = (">run", "figure", ">observed", ">simulated", ">error", ">bar", "")
     out.print(table("Runs by offered requests/s", columns, [_row(one) for one in found]))
     out.print()
@@ -124,7 +126,7 @@ def _show(out: Console, document: dict[str, Any], found: list[Figure], shape: Sh
         out.print(f"\n{CALM}", markup=False)
 
 
-def _row(one: Figure) -> list[str]:
+def _row(one: ValidationFigure) -> list[str]:
     kind = "held out" if one.held_out else ""
     bar = "-" if one.bar is None else f"{100 * one.bar:.0f} %"
     name = f"{one.name} {one.unit}".rstrip()

@@ -13,10 +13,10 @@ from rich.console import Console
 from backends.engine import ladderrun, torchprobe
 from backends.engine.environment import Environment, flavour_here, vllm_version
 from backends.engine.gpus import visible
-from backends.engine.ladder import Climb, Line, Rung, lines, rungs
-from backends.engine.ladderrun import Ladder
+from backends.engine.ladder import LadderLoad, LadderRow, LadderStep, lines, rungs
+from backends.engine.ladderrun import LadderRun
 from backends.engine.profiles import hardware
-from backends.engine.torchprobe import ProbeFileError, Request
+from backends.engine.torchprobe import ProbeFileError, ProbeRequest
 from backends.engine.worklog import OtherWork, WorkLog, held
 from gateway.cli.engineprobe import ENVIRONMENT, attention_table
 from gateway.cli.output import AsJson, emit, fail, table
@@ -66,12 +66,12 @@ def ladder(
     if gpus > 1 and gpus > len(visible()):
         fail(f"--gpus {gpus}: engines here see {len(visible())} (nvidia-smi, CUDA_VISIBLE_DEVICES)")
     named = None if draft is None else str(draft.resolve())
-    climb = Climb(users, prompt_tokens, output_tokens, shared_tokens, named, gpus)
+    climb = LadderLoad(users, prompt_tokens, output_tokens, shared_tokens, named, gpus)
     asked = rungs(ladderrun.host_of(model, place, flavour), climb)
     path = log or Path(Settings().state_dir) / "ladders" / f"{model.resolve().name}.jsonl"
     about = {"ladder": 1, "model": str(model.resolve()), "hardware": hardware(),
              "vllm": vllm_version(place), "climb": asdict(climb)}  # fmt: skip
-    made = Ladder(
+    made = LadderRun(
         model.resolve(), place, flavour, climb, path.parent / f"{path.stem}-logs", start_limit
     )
     began = time.monotonic()
@@ -83,7 +83,7 @@ def ladder(
             asyncio.run(ladderrun.climb(made, wanted, kept, status.update))
             rest = most is None or len(wanted) < most
             if attention and not only and rest and ATTENTION not in kept.done:
-                _attend(Request(place, flavour, (ATTENTION,)), kept)
+                _attend(ProbeRequest(place, flavour, (ATTENTION,)), kept)
     except OtherWork as error:
         fail(str(error))
     found = lines(asked, kept.done)
@@ -94,8 +94,13 @@ def ladder(
 
 
 def _wanted(
-    asked: tuple[Rung, ...], log: WorkLog, only: list[str] | None, most: int | None, *, again: bool
-) -> list[Rung]:
+    asked: tuple[LadderStep, ...],
+    log: WorkLog,
+    only: list[str] | None,
+    most: int | None,
+    *,
+    again: bool,
+) -> list[LadderStep]:
     names = [rung.name for rung in asked]
     for name in only or ():
         if name not in names:
@@ -110,14 +115,14 @@ def _wanted(
     return open_[:most]
 
 
-def _attend(request: Request, log: WorkLog) -> None:
+def _attend(request: ProbeRequest, log: WorkLog) -> None:
     try:
         log.add(ATTENTION, {"probe": torchprobe.measure(request)})
     except ProbeFileError as error:
         log.add(ATTENTION, {"failed": str(error)[:600]})
 
 
-def _show(out: Console, about: dict[str, Any], found: list[Line], probed: Any) -> None:
+def _show(out: Console, about: dict[str, Any], found: list[LadderRow], probed: Any) -> None:
     climb = about["climb"]
     title = (
         f"{Path(about['model']).name} on {about['hardware']}, vLLM {about['vllm']}:"
@@ -132,7 +137,7 @@ def _show(out: Console, about: dict[str, Any], found: list[Line], probed: Any) -
         out.print(attention_table(probed))
 
 
-def _cells(one: Line) -> list[str]:
+def _cells(one: LadderRow) -> list[str]:
     memory = "-" if one.memory_bytes is None else f"{one.memory_bytes / 2**30:.2f} GiB"
     gains = (one.gain_ttft, one.gain_tokens, one.total_ttft, one.total_tokens)
     return [

@@ -21,13 +21,13 @@ from rich.console import Console
 from rich.status import Status
 
 from gateway.cli.config import Config, load_or_fail
-from gateway.cli.desk import By, Desk, Why, act, acting, look
+from gateway.cli.desk import AdminBackend, By, Why, act, acting, look
 from gateway.cli.output import AsJson, emit, fail, say, table
 from gateway.control.admin import engines as verbs
 from gateway.control.admin import overrides
 from gateway.control.admin.enginehost import runtime_of
-from gateway.control.admin.verb import Nothing, Refused
-from gateway.control.override_changes import Impossible, span_us
+from gateway.control.admin.verb import NoInput, OperationRefused
+from gateway.control.override_changes import OverrideError, span_us
 from gateway.followers import FOLLOW_S
 from gateway.host.engines import log_of
 from gateway.policies.overrides import instant
@@ -89,7 +89,7 @@ Patience = Annotated[str, typer.Option("--timeout", help="How long to wait: 90s,
 
 def status(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """Every engine of this host: state, load, KV cache in use, what is held over it, upkeep."""
-    found = look(config, verbs.engines_status, Nothing())["data"]
+    found = look(config, verbs.engines_status, NoInput())["data"]
 
     def show(out: Console) -> None:
         out.print(_table(found))
@@ -112,7 +112,7 @@ def drain(
     """Send an engine no new request, and wait until those under way have ended."""
     with acting(config, by) as desk:
         limit_s = span_us(timeout) / 1e6
-        found = desk.do(verbs.engines_drain, verbs.Named(name, note))["data"]
+        found = desk.do(verbs.engines_drain, verbs.EngineNameInput(name, note))["data"]
         _empty(desk, [one["engine"] for one in found], limit_s)
     words = f"{name} is drained and stays so until `breakeven engine resume {name}`."
     say({"engine": name, "drained": True}, words, as_json=as_json)
@@ -126,7 +126,7 @@ def resume(
     as_json: AsJson = False,
 ) -> None:
     """Let requests go to an engine again."""
-    done = act(config, by, verbs.engines_resume, verbs.Named(name, note))
+    done = act(config, by, verbs.engines_resume, verbs.EngineNameInput(name, note))
     say(done, f"{name} gets requests again within {FOLLOW_S:g} s.", as_json=as_json)
 
 
@@ -144,15 +144,15 @@ def restart(
     """
     with acting(config, by) as desk:
         limit_s = span_us(timeout) / 1e6
-        every = desk.do(verbs.engines_status, Nothing())["data"]
+        every = desk.do(verbs.engines_status, NoInput())["data"]
         found = [one for one in every if name in (one["engine"], one["engine"].rpartition("/")[0])]
         if not found:
             known = ", ".join(one["engine"] for one in every)
-            raise Refused(f"there is no engine {name}; there are {known}")
+            raise OperationRefused(f"there is no engine {name}; there are {known}")
         for one in found:
             if not one["managed"]:
                 words = f"{one['engine']} was not started by this gateway: restart it where it runs"
-                raise Refused(words)
+                raise OperationRefused(words)
         for one in found:
             with _away(desk, one["engine"], note or "restart", timeout):
                 _next_life(desk, one["engine"], time.monotonic() + limit_s)
@@ -171,7 +171,7 @@ def logs(
     settings = load_or_fail(config)
     try:
         runtime = runtime_of(settings)
-    except Impossible as error:
+    except OverrideError as error:
         fail(str(error))
     found = [one for one in runtime.engines if name in (one.name, f"pool:{one.pool}")]
     files = [log_of(runtime, seat) for seat in found if seat.managed]
@@ -204,20 +204,22 @@ def _written(name: str, text: str, shown: str) -> str:
 
 
 @contextmanager
-def _away(desk: Desk, engine: str, note: str, lasts: str) -> Iterator[None]:
+def _away(desk: AdminBackend, engine: str, note: str, lasts: str) -> Iterator[None]:
     """Meanwhile it gets no requests; what somebody else holds over it stays as it is."""
     if _seen(desk, [engine])[0]["held"]:
         yield
         return
-    desk.do(overrides.targets_disable, overrides.Disabling(engine, lasts, note))
+    desk.do(overrides.targets_disable, overrides.DisableTargetInput(engine, lasts, note))
     try:
         yield
     finally:
-        with suppress(Impossible, Refused):  # its time is over, or somebody else took it back
-            desk.do(overrides.targets_enable, overrides.Enabling(engine, note))
+        with suppress(
+            OverrideError, OperationRefused
+        ):  # its time is over, or somebody else took it back
+            desk.do(overrides.targets_enable, overrides.EnableTargetInput(engine, note))
 
 
-def _empty(desk: Desk, names: Sequence[str], limit_s: float) -> None:
+def _empty(desk: AdminBackend, names: Sequence[str], limit_s: float) -> None:
     """Once every worker has heard of it: until nothing of theirs is under way there."""
     time.sleep(FOLLOW_S)
     words = ", ".join(names)
@@ -229,10 +231,12 @@ def _empty(desk: Desk, names: Sequence[str], limit_s: float) -> None:
     _until(left, limit_s)
 
 
-def _next_life(desk: Desk, engine: str, deadline_s: float) -> None:
+def _next_life(desk: AdminBackend, engine: str, deadline_s: float) -> None:
     """Empty it, have it restarted, and wait until telemetry has seen its new life serve."""
     _empty(desk, [engine], deadline_s - time.monotonic())
-    (before,) = desk.do(verbs.engines_restart, verbs.Restarting(engine, at_once=True))["data"]
+    (before,) = desk.do(verbs.engines_restart, verbs.RestartEngineInput(engine, at_once=True))[
+        "data"
+    ]
 
     def missing() -> str:
         (seen,) = _seen(desk, [engine])
@@ -242,18 +246,18 @@ def _next_life(desk: Desk, engine: str, deadline_s: float) -> None:
     _until(missing, deadline_s - time.monotonic())
 
 
-def _seen(desk: Desk, names: Sequence[str]) -> list[dict[str, Any]]:
-    found = desk.do(verbs.engines_status, Nothing())["data"]
+def _seen(desk: AdminBackend, names: Sequence[str]) -> list[dict[str, Any]]:
+    found = desk.do(verbs.engines_status, NoInput())["data"]
     return [one for one in found if one["engine"] in names]
 
 
 def _until(missing: Callable[[], str], limit_s: float) -> None:
-    """Wait until nothing is missing, saying what is. Raises `Refused`."""
+    """Wait until nothing is missing, saying what is. Raises `OperationRefused`."""
     deadline_s = time.monotonic() + limit_s
     with Status("", console=Console(stderr=True)) as shown:
         while words := missing():
             if time.monotonic() >= deadline_s:
-                raise Refused(f"not done in time: {words}")
+                raise OperationRefused(f"not done in time: {words}")
             shown.update(words)
             time.sleep(LOOK_S)
 

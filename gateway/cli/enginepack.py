@@ -10,7 +10,7 @@ from rich.console import Console
 from backends.engine.environment import Flavour, flavour_here
 from backends.engine.packages import InstallError
 from backends.engine.packing import unpack as unpacking
-from backends.engine.packing.pack import HERE, Request, target_for
+from backends.engine.packing.pack import HERE, PackRequest, target_for
 from backends.engine.packing.pack import pack as make
 from backends.engine.packing.parts import part_size
 from gateway.cli.output import AsJson, emit, fail, progress
@@ -45,7 +45,7 @@ def pack(
     chosen: Flavour = flavour or flavour_here()
     assert chosen in get_args(Flavour)
     try:
-        request = Request(
+        request = PackRequest(
             out.resolve(), chosen, part_size(part), target_for(python, machine, glibc), model,
             tuple(find_links or ()),
         )  # fmt: skip

@@ -12,11 +12,11 @@ import typer
 from rich.console import Console
 
 from backends.engine import torchprobe
-from backends.engine.catalog import Gpu, UnknownGpu, find
-from backends.engine.loadfloor import Load
+from backends.engine.catalog import GpuSpec, UnknownGpu, find
+from backends.engine.loadfloor import UserLoad
 from backends.engine.modelconfig import UnsupportedModel, read_model
-from backends.engine.plan import Plan, plan_model
-from backends.engine.planning.question import GPUS_PER_HOST, Draft, Figure, Question
+from backends.engine.plan import EnginePlan, plan_model
+from backends.engine.planning.question import GPUS_PER_HOST, DraftModel, PlanFigure, PlanRequest
 from backends.engine.planning.weights import READ_AT
 from backends.engine.torchprobe import ProbeFileError
 from gateway.cli.output import AsJson, emit, fail, table
@@ -92,10 +92,10 @@ def plan(
     GPUs. Status 1 when the model does not fit or vLLM refuses it so, with --json, too.
     """
     dollars = None if usd_per_hour is None else Decimal(str(usd_per_hour))
-    load = None if users is None else Load(users, prompt_tokens, output_tokens, dollars)
+    load = None if users is None else UserLoad(users, prompt_tokens, output_tokens, dollars)
     try:
         kinds = _planned_for(gpu or [], probe_file)
-        question = Question(
+        question = PlanRequest(
             tensor_parallel=gpus or (len(kinds) if len(kinds) > 1 else None),
             pipeline_parallel=pipeline,
             gpus_per_host=gpus_per_host,
@@ -114,13 +114,13 @@ def plan(
         raise typer.Exit(1)
 
 
-def _draft(place: Path, drafted: int, acceptance: float) -> Draft:
+def _draft(place: Path, drafted: int, acceptance: float) -> DraftModel:
     """Its flag names the whole path: a name alone would be looked for on a hub."""
     folder = place if place.is_dir() else place.parent
-    return Draft(read_model(place), drafted, acceptance, str(folder.resolve()))
+    return DraftModel(read_model(place), drafted, acceptance, str(folder.resolve()))
 
 
-def _planned_for(names: Sequence[str], probe_file: Path | None) -> list[Gpu]:
+def _planned_for(names: Sequence[str], probe_file: Path | None) -> list[GpuSpec]:
     if probe_file is None:
         if not names:
             fail("say --gpu: a name from `breakeven engine list`")
@@ -132,7 +132,7 @@ def _planned_for(names: Sequence[str], probe_file: Path | None) -> list[Gpu]:
     return [torchprobe.measured(find(name), document)]
 
 
-def _show(out: Console, made: Plan) -> None:
+def _show(out: Console, made: EnginePlan) -> None:
     verdict = "fits" if made.fits else "does not fit"
     title = f"{made.model} on {made.gpus} x {made.gpu}: {'refused' if made.refused else verdict}"
     cells = [[label(figure), amount(figure), figure.formula] for figure in made.figures]
@@ -145,7 +145,7 @@ def _show(out: Console, made: Plan) -> None:
     _show_scaling(out, made)
 
 
-def _show_choices(out: Console, made: Plan) -> None:
+def _show_choices(out: Console, made: EnginePlan) -> None:
     rate = made.usd_per_gpu_hour  # as given, else a public list price of the GPU
     dollars = None if rate is None else float(rate) / 3600
     cost = ">GPU-s per 1M" if dollars is None else ">USD per 1M"
@@ -168,7 +168,7 @@ def _cost(gpu_seconds: float, dollars: float | None) -> str:
     return f"{gpu_seconds:,.0f}" if dollars is None else f"{gpu_seconds * dollars:.3f}"
 
 
-def _show_scaling(out: Console, made: Plan) -> None:
+def _show_scaling(out: Console, made: EnginePlan) -> None:
     columns = (
         "layout", ">KV tokens", ">one prompt", ">tokens/s alone", ">tokens/s of all", ">a GPU",
     )  # fmt: skip
@@ -185,12 +185,12 @@ def _show_scaling(out: Console, made: Plan) -> None:
     out.print(table("On more GPUs, at most (floors)", columns, cells))
 
 
-def label(figure: Figure) -> str:
+def label(figure: PlanFigure) -> str:
     """A figure's name; a time's without its unit, which `amount` chooses."""
     return figure.name.removesuffix("_s") if figure.unit == "s" else figure.name
 
 
-def amount(figure: Figure) -> str:
+def amount(figure: PlanFigure) -> str:
     """A figure's value as people read it: many bytes in GiB, parts of a second in ms or us."""
     if figure.unit == "B" and abs(figure.value) >= GIB:
         return f"{figure.value / GIB:,.2f} GiB"

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from backends.engine import torchprobe
 from backends.engine.environment import Environment, flavour_here
-from backends.engine.torchprobe import Compared, ProbeFileError, Request
+from backends.engine.torchprobe import ComparedRate, ProbeFileError, ProbeRequest
 from gateway.cli.output import AsJson, emit, fail, table, writable
 from gateway.config.settings import Settings
 
@@ -48,7 +48,7 @@ def probe(
     place = Environment(environment.resolve())
     if not place.python.exists():
         fail(f"{environment} holds no engine: breakeven engine install")
-    request = Request(place, flavour_here(), parts, lengths, small)
+    request = ProbeRequest(place, flavour_here(), parts, lengths, small)
     says = Console(stderr=True)
     try:
         with says.status("probe") as status:
@@ -104,7 +104,7 @@ def attention_table(document: dict[str, Any]) -> Table:
     return table("\nAttention of one layer of Llama 3 8B's shape", columns, cells)
 
 
-def _row(one: Compared) -> list[str]:
+def _row(one: ComparedRate) -> list[str]:
     scale, unit = (1e12, "TB/s") if one.name == "bandwidth" else (1e12, "TFLOP/s")
     values = [f"{value / scale:.4g}" for value in (one.value, one.low, one.high)]
     sheet = "-" if one.sheet is None else f"{one.sheet / scale:.4g}"

@@ -11,7 +11,7 @@ import httpx
 import typer
 from rich.console import Console
 
-from backends.engine.kernels import Profile, TraceError, read, traces
+from backends.engine.kernels import KernelProfile, ProfilerTraceError, read, traces
 from backends.engine.probes import ProbeError, Workload, measure
 from gateway.cli.output import AsJson, emit, fail, table
 
@@ -45,7 +45,7 @@ def profile(
         try:
             asyncio.run(_record(base, model, (seconds, users, tokens), status.update))
             found = _newest(directory, began_s)
-        except (ProbeError, TraceError) as error:
+        except (ProbeError, ProfilerTraceError) as error:
             fail(str(error))
         except httpx.HTTPError as error:
             fail(f"{base}: {type(error).__name__} {error}")
@@ -62,7 +62,7 @@ async def _record(
     async with httpx.AsyncClient(timeout=STOP_S, trust_env=False) as client:
         started = await client.post(f"{origin}/start_profile")
         if started.status_code == 404:
-            raise TraceError(
+            raise ProfilerTraceError(
                 f"{origin} has no profiler: start it with {NEEDED}FOLDER (in its pool's `flags`)"
             )
         started.raise_for_status()
@@ -82,21 +82,23 @@ async def _record(
             (await client.post(f"{origin}/stop_profile")).raise_for_status()
 
 
-def _newest(directory: Path, since_s: float) -> tuple[Path, Profile]:
+def _newest(directory: Path, since_s: float) -> tuple[Path, KernelProfile]:
     """The first that holds kernels; a front end's own trace holds none."""
     found = traces(directory, since_s)
     if not found:
-        raise TraceError(f"no trace came to {directory}: is it the engine's torch_profiler_dir?")
+        raise ProfilerTraceError(
+            f"no trace came to {directory}: is it the engine's torch_profiler_dir?"
+        )
     why = ""
     for path in found:
         try:
             return path, read(path)
-        except TraceError as error:
+        except ProfilerTraceError as error:
             why = f"{path.name}: {error}"
-    raise TraceError(why)
+    raise ProfilerTraceError(why)
 
 
-def _show(out: Console, made: Profile, rows: int, path: Path) -> None:
+def _show(out: Console, made: KernelProfile, rows: int, path: Path) -> None:
     cells = [
         [
             one.name[:90], f"{one.calls:,}", f"{one.total_us / 1e3:,.2f}",

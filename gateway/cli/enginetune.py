@@ -14,22 +14,22 @@ import typer
 from rich.console import Console
 
 from backends.engine import ladderrun, tuned, tunerun, tunespace
-from backends.engine.benchfigures import Promise
-from backends.engine.benchload import Shape
+from backends.engine.benchfigures import BenchSlo
+from backends.engine.benchload import PromptShape
 from backends.engine.environment import Environment, flavour_here, vllm_version
-from backends.engine.ladder import Host
+from backends.engine.ladder import LadderHost
 from backends.engine.profiles import hardware
 from backends.engine.tune import (
     Arm,
-    Dimension,
-    NothingServes,
+    BaselineFailed,
+    FlagDimension,
     chosen,
     defaults,
     described,
     flags_of,
     is_exact,
 )
-from backends.engine.tunerun import Goal, Objective, Outcome, Tuning
+from backends.engine.tunerun import Objective, TuneGoal, TuneResult, TuneRun
 from backends.engine.worklog import OtherWork, WorkLog, held
 from gateway.cli.engineprobe import ENVIRONMENT
 from gateway.cli.output import AsJson, emit, fail, table, writable
@@ -93,15 +93,15 @@ def tune(
     arm = _arm(space, compare)
     path = log or TUNINGS / f"{model.resolve().name}-{objective}.jsonl"
     goal = _goal(objective, slo_tpot_ms, slo_ttft_ms, usd_per_hour)
-    tuning = Tuning(
-        model.resolve(), place, flavour, Shape(prompt_tokens, output_tokens, shared_tokens), goal,
-        at_once or (USERS[flavour] if goal.by_load else 1), path.with_name(f"{path.stem}-logs"),
+    tuning = TuneRun(
+        model.resolve(), place, flavour, PromptShape(prompt_tokens, output_tokens, shared_tokens),
+        goal, at_once or _users(flavour, goal), path.with_name(f"{path.stem}-logs"),
         space, base=(*_dummy(host), *fixed), start_limit_s=start_limit,
     )  # fmt: skip
     about = _about(tuning)
     try:
         found = _search(tuning, path, about, seconds, arm, quiet=as_json)
-    except (OtherWork, NothingServes) as error:
+    except (OtherWork, BaselineFailed) as error:
         fail(str(error))
     told = _told(tuning, found, about)
     profile = out or path.with_suffix(".profile.json")
@@ -112,6 +112,10 @@ def tune(
         raise typer.Exit(1)
 
 
+def _users(flavour: str, goal: TuneGoal) -> int:
+    return USERS[flavour] if goal.by_load else 1
+
+
 def _write(profile: Path, flags: Sequence[str], model: Path, told: dict[str, Any]) -> None:
     try:
         tuned.write(profile, flags, model, told)
@@ -119,7 +123,7 @@ def _write(profile: Path, flags: Sequence[str], model: Path, told: dict[str, Any
         fail(f"{profile} cannot be written: {error.strerror}; the same command tries it again")
 
 
-def _better(space: Sequence[Dimension], found: Outcome) -> tuple[str, ...]:
+def _better(space: Sequence[FlagDimension], found: TuneResult) -> tuple[str, ...]:
     """Nothing, where nothing beats the defaults."""
     return flags_of(space, found.best) if found.wins else ()
 
@@ -131,7 +135,7 @@ def _words(flags: str) -> tuple[str, ...]:
         fail(f"--flags: {error}")
 
 
-def _dummy(host: Host) -> tuple[str, ...]:
+def _dummy(host: LadderHost) -> tuple[str, ...]:
     return ("--load-format", "dummy") if host.random_weights else ()
 
 
@@ -153,7 +157,7 @@ def _names(only: str | None) -> tuple[str, ...]:
     return names
 
 
-def _about(tuning: Tuning) -> dict[str, Any]:
+def _about(tuning: TuneRun) -> dict[str, Any]:
     """What a log is of: answers for one machine, model, engine or aim say nothing of another."""
     rate = tuning.goal.usd_per_hour if tuning.goal.objective == "cost" else None
     return {
@@ -167,17 +171,17 @@ def _about(tuning: Tuning) -> dict[str, Any]:
 
 def _goal(
     objective: str, tpot_ms: float, ttft_ms: float | None, usd_per_hour: float | None
-) -> Goal:
+) -> TuneGoal:
     if objective not in OBJECTIVES:
         fail(f"no objective is named {objective}; there are {', '.join(OBJECTIVES)}")
     if objective == "cost" and usd_per_hour is None:
         fail("the objective cost needs a rate: --usd-per-hour 3.50")
-    promise = Promise(ttft_s=None if ttft_ms is None else ttft_ms / 1e3, tpot_s=tpot_ms / 1e3)
+    promise = BenchSlo(ttft_s=None if ttft_ms is None else ttft_ms / 1e3, tpot_s=tpot_ms / 1e3)
     hourly = None if usd_per_hour is None else Decimal(str(usd_per_hour))
-    return Goal(objective, promise, hourly)  # type: ignore[arg-type]  # (checked above)
+    return TuneGoal(objective, promise, hourly)  # type: ignore[arg-type]  # (checked above)
 
 
-def _arm(space: Sequence[Dimension], words: str | None) -> Arm | None:
+def _arm(space: Sequence[FlagDimension], words: str | None) -> Arm | None:
     if words is None:
         return None
     pairs = [word.strip().partition("=") for word in words.split(",")]
@@ -191,16 +195,16 @@ def _arm(space: Sequence[Dimension], words: str | None) -> Arm | None:
 
 
 def _search(
-    tuning: Tuning, log: Path, about: dict[str, Any], seconds: float | None, arm: Arm | None, *,
+    tuning: TuneRun, log: Path, about: dict[str, Any], seconds: float | None, arm: Arm | None, *,
     quiet: bool,
-) -> Outcome:  # fmt: skip
+) -> TuneResult:  # fmt: skip
     until_s = float("inf") if seconds is None else time.monotonic() + seconds
     with held(log), Console(stderr=True, quiet=quiet).status("tune") as status:
         kept = WorkLog(log, about)
         return asyncio.run(tunerun.tune(tuning, kept, status.update, until_s=until_s, arm=arm))
 
 
-def _told(tuning: Tuning, found: Outcome, about: dict[str, Any]) -> dict[str, Any]:
+def _told(tuning: TuneRun, found: TuneResult, about: dict[str, Any]) -> dict[str, Any]:
     return {
         **about,
         "at": datetime.now(UTC).isoformat(timespec="seconds"),

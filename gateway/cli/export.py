@@ -27,7 +27,7 @@ from ledger.exports.attempts import attempt_rows
 from ledger.exports.delimited import csv_lines
 from ledger.exports.focus import focus_rows
 from ledger.exports.parquet import write_parquet
-from ledger.exports.table import Column, ExportError, Reached, Row, moment
+from ledger.exports.table import ExportColumn, ExportError, Reached, Row, moment
 from ledger.fleet.hourshares import closed_until_us
 from ledger.money import format_usd, usd_exact
 from ledger.reports.charges import unpriced
@@ -37,19 +37,19 @@ from ledger.spans import DAY_US, HOUR_US, Scope, held
 STDOUT = Path("-")
 
 
-class Format(StrEnum):
+class ExportFormat(StrEnum):
     CSV = "csv"
     PARQUET = "parquet"
     FOCUS = "focus"
 
 
-class Period(StrEnum):
+class ExportPeriod(StrEnum):
     HOUR = "hour"
     DAY = "day"
 
 
 @dataclass(slots=True)
-class Tally:
+class ExportCounts:
     """What went by: rows, and the sum of one column of money."""
 
     place: int
@@ -65,22 +65,22 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    format: Format
+class ExportOptions:
+    format: ExportFormat
     period_us: int
     scope: Scope
 
     @property
-    def columns(self) -> tuple[Column, ...]:
-        focus = self.format is Format.FOCUS
+    def columns(self) -> tuple[ExportColumn, ...]:
+        focus = self.format is ExportFormat.FOCUS
         return exports_focus_columns.COLUMNS if focus else exports_attempts.COLUMNS
 
     @property
     def money(self) -> str:
-        return "BilledCost" if self.format is Format.FOCUS else "cost_usd"
+        return "BilledCost" if self.format is ExportFormat.FOCUS else "cost_usd"
 
     def rows(self, connection: Connection, reached: Reached) -> Iterator[Row]:
-        if self.format is Format.FOCUS:
+        if self.format is ExportFormat.FOCUS:
             return focus_rows(connection, self.scope, reached, period_us=self.period_us)
         return attempt_rows(connection, self.scope, reached)
 
@@ -90,14 +90,17 @@ def export(
         str, typer.Option("--from", help="First moment, in UTC: 2026-11-01 or 2026-11-01T06:00.")
     ],
     format_: Annotated[
-        Format, typer.Option("--format", help="csv, parquet: every attempt; focus: FOCUS 1.2.")
-    ] = Format.CSV,
+        ExportFormat,
+        typer.Option("--format", help="csv, parquet: every attempt; focus: FOCUS 1.2."),
+    ] = ExportFormat.CSV,
     until: Annotated[
         str | None, typer.Option("--to", help="End, not included; default: the last full hour.")
     ] = None,
     team: Annotated[str | None, typer.Option(help="Only this team.")] = None,
     out: Annotated[Path, typer.Option(help="File to write; - is the standard output.")] = STDOUT,
-    per: Annotated[Period, typer.Option(help="Charge period of a FOCUS row.")] = Period.DAY,
+    per: Annotated[
+        ExportPeriod, typer.Option(help="Charge period of a FOCUS row.")
+    ] = ExportPeriod.DAY,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
@@ -106,13 +109,13 @@ def export(
 
     Money is decimal text in USD, exact; texts that a spreadsheet would run are defused.
     """
-    scope = _scope(since, until, team, full_hours=format_ is Format.FOCUS)
-    wanted = Wanted(format_, HOUR_US if per is Period.HOUR else DAY_US, scope)
-    if out == STDOUT and format_ is Format.PARQUET and sys.stdout.isatty():
+    scope = _scope(since, until, team, full_hours=format_ is ExportFormat.FOCUS)
+    wanted = ExportOptions(format_, HOUR_US if per is ExportPeriod.HOUR else DAY_US, scope)
+    if out == STDOUT and format_ is ExportFormat.PARQUET and sys.stdout.isatty():
         fail("--out: Parquet is no text; name a file")
     if out == STDOUT and as_json:
         fail("--json: needs --out FILE, because the rows go to the standard output")
-    tally = Tally([column.name for column in wanted.columns].index(wanted.money))
+    tally = ExportCounts([column.name for column in wanted.columns].index(wanted.money))
     settings = load_or_fail(config)
     with ledger_reader(settings) as ledger, snapshot(ledger) as connection:
         wanted = replace(wanted, scope=held(connection, scope))
@@ -144,8 +147,8 @@ def _hang_up() -> NoReturn:
     raise typer.Exit(1)
 
 
-def _write(file: BinaryIO, wanted: Wanted, rows: Iterator[Row]) -> None:
-    if wanted.format is Format.PARQUET:
+def _write(file: BinaryIO, wanted: ExportOptions, rows: Iterator[Row]) -> None:
+    if wanted.format is ExportFormat.PARQUET:
         write_parquet(file, wanted.columns, rows)
         return
     text = TextIOWrapper(file, encoding="utf-8", newline="", write_through=False)
@@ -164,7 +167,7 @@ def _target(out: Path, *, replace: bool) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def _progress(scope: Scope, tally: Tally) -> Iterator[Reached]:
+def _progress(scope: Scope, tally: ExportCounts) -> Iterator[Reached]:
     """A bar over the time that is exported, where a person looks at it."""
     if not sys.stderr.isatty():
         yield lambda _: None
@@ -207,9 +210,9 @@ def _moment(option: str, text: str) -> int:
     return int(found.timestamp()) * 1_000_000
 
 
-def _notes(connection: Connection, wanted: Wanted) -> Iterator[str]:
+def _notes(connection: Connection, wanted: ExportOptions) -> Iterator[str]:
     """What a reader of the file must know and cannot see in it."""
-    scope, focus = wanted.scope, wanted.format is Format.FOCUS
+    scope, focus = wanted.scope, wanted.format is ExportFormat.FOCUS
     if count := unpriced(connection, scope):
         where = "are not in this file" if focus else "have an empty cost"
         yield f"{count:,} attempts have no price and {where}"

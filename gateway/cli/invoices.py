@@ -12,7 +12,7 @@ from gateway.cli.desk import Why, act, acting, look
 from gateway.cli.output import AsJson, emit, fail, moment, say, table
 from gateway.control.admin import entries as entered
 from gateway.control.admin import invoices as verbs
-from gateway.control.admin.verb import Nothing
+from gateway.control.admin.verb import NoInput
 from ledger.invoices.files import FORMATS
 from ledger.money import format_usd
 
@@ -40,7 +40,10 @@ def import_file(
     except OSError as error:
         fail(f"{file} cannot be read: {error.strerror}")
     said = act(
-        config, by, verbs.invoices_import, verbs.Importing(text, file.name, provider, pool, kind)
+        config,
+        by,
+        verbs.invoices_import,
+        verbs.ImportInvoiceInput(text, file.name, provider, pool, kind),
     )
     number = said["invoice"]
     words = (
@@ -52,7 +55,7 @@ def import_file(
 
 def list_invoices(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """Every imported invoice, the latest first."""
-    found = look(config, verbs.invoices_list, Nothing())["data"]
+    found = look(config, verbs.invoices_list, NoInput())["data"]
     columns = ("=invoice", "from", "file", "=days", ">total", "imported by", "posted by")
     cells = [
         [str(one["id"]), one["party"], one["name"], _days(one), format_usd(one["total_pusd"]),
@@ -78,7 +81,7 @@ def show(
     chosen: verbs.By | None = next((one for one in get_args(verbs.By) if one == by), None)
     if chosen is None:
         fail(f"`--by {by}`: day, {' or '.join(verbs.KEYS)}")
-    found = look(config, verbs.invoices_compare, verbs.Comparing(number, chosen, teams))
+    found = look(config, verbs.invoices_compare, verbs.CompareInvoiceInput(number, chosen, teams))
     emit(found, as_json=as_json, show=lambda out: _show(out, found["invoice"], by, found["rows"]))
 
 
@@ -92,7 +95,9 @@ def project(
     as_json: AsJson = False,
 ) -> None:
     """Say whose a project on a provider's bills is; every comparison goes by it."""
-    said = act(config, by, entered.projects_map, entered.Mapping(provider, name, team, note))
+    said = act(
+        config, by, entered.projects_map, entered.MapProjectInput(provider, name, team, note)
+    )
     say(
         said,
         f"{said['name']}: {'nobody' if team is None else team}, by {said['by']}.",
@@ -116,9 +121,11 @@ def post(
     """Approve: bring the books to the invoice by adjustments, one a day. Nothing is edited."""
     if adds and replaces:
         fail("--adds or --replaces, not both")
-    wanted = verbs.Posting(number, "adds" if adds else "replaces" if replaces else "whole")
+    wanted = verbs.PostInvoiceInput(number, "adds" if adds else "replaces" if replaces else "whole")
     with acting(config, by) as desk:
-        seen = desk.do(verbs.invoices_post, verbs.Posting(number, wanted.manner, look=True))
+        seen = desk.do(
+            verbs.invoices_post, verbs.PostInvoiceInput(number, wanted.manner, look=True)
+        )
         planned, invoice = seen["posted_pusd"], seen["of"]
         if not yes and invoice["posted_us"] is None:
             change = f"{format_usd(sum(planned.values()))} on {_count(planned)}"

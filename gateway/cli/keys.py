@@ -7,11 +7,11 @@ from typing import Annotated, Any
 import typer
 
 from gateway.cli.config import Config
-from gateway.cli.desk import By, Desk, Why, act, acting
+from gateway.cli.desk import AdminBackend, By, Why, act, acting
 from gateway.cli.output import AsJson, emit, fail, say, table
 from gateway.control.admin import keys as verbs
 from gateway.control.admin.elsewhere import gateway_url
-from gateway.control.roles import Role, Scope
+from gateway.control.roles import KeyRole, KeyScope
 
 KeyId = Annotated[str, typer.Argument(help="As `keys list` shows it.")]
 Days = Annotated[int | None, typer.Option(min=1, help="Expires after this many days.")]
@@ -38,7 +38,7 @@ def create(
         bool, typer.Option(help="Requests of this key never leave the network.")
     ] = False,
     scope: Annotated[
-        list[Scope] | None,
+        list[KeyScope] | None,
         typer.Option(
             help="What the key may do; may be repeated. inference: ask models (the default); "
             "usage: read what its team used and paid; usage:all: the same of every team; "
@@ -47,7 +47,7 @@ def create(
         ),
     ] = None,
     role: Annotated[
-        Role | None, typer.Option(help="All scopes of a role, instead of single ones.")
+        KeyRole | None, typer.Option(help="All scopes of a role, instead of single ones.")
     ] = None,
     tag: Annotated[
         list[str] | None,
@@ -70,10 +70,10 @@ def create(
     of_own_team = gateway_url() is not None and team is None and org is None and not tags
     with acting(config, by) as desk:
         if of_own_team:
-            made = desk.do(verbs.keys_create, verbs.TeamsKey(**given))
+            made = desk.do(verbs.keys_create, verbs.CreateTeamKeyInput(**given))
         else:
             given |= {"team": team or "default", "org": org or "default", "tags": tags or None}
-            made = desk.do(verbs.keys_create_any, verbs.AnyKey(**given))
+            made = desk.do(verbs.keys_create_any, verbs.CreateKeyInput(**given))
     emit(
         made,
         as_json=as_json,
@@ -108,7 +108,7 @@ def rotate(
     as_json: AsJson = False,
 ) -> None:
     """Make a key that may do the same, and let the old one go on for a while beside it."""
-    made = act(config, by, verbs.keys_rotate, verbs.Rotating(key_id, overlap, days, note))
+    made = act(config, by, verbs.keys_rotate, verbs.RotateKeyInput(key_id, overlap, days, note))
     emit(
         made,
         as_json=as_json,
@@ -127,15 +127,15 @@ def revoke(
     as_json: AsJson = False,
 ) -> None:
     """Revoke a key: every worker refuses it within a second, and nothing brings it back."""
-    done = act(config, by, verbs.keys_revoke, verbs.Revoking(key_id, note))
+    done = act(config, by, verbs.keys_revoke, verbs.RevokeKeyInput(key_id, note))
     say(done, f"Key {key_id} is revoked.", as_json=as_json)
 
 
-def _all(desk: Desk) -> Iterator[dict[str, Any]]:
+def _all(desk: AdminBackend) -> Iterator[dict[str, Any]]:
     """Every page of the list."""
     after = None
     while True:
-        page = desk.do(verbs.keys_list, verbs.Listing(after=after))
+        page = desk.do(verbs.keys_list, verbs.ListKeysInput(after=after))
         yield from page["data"]
         if not page["has_more"]:
             return

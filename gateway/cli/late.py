@@ -23,14 +23,14 @@ from gateway.cli.options import with_common_options
 WHOLE = 1_000  # characters: no sentence is as long
 
 
-class Noun(NamedTuple):
+class CommandGroupSpec(NamedTuple):
     """`commands`: by name, `module:function` below `gateway.cli`."""
 
     says: str
     commands: Mapping[str, str]
 
 
-class Late(TyperCommand):
+class LazyCommand(TyperCommand):
     """Stands in lists for a command until it is called."""
 
     def __init__(self, name: str, place: str) -> None:
@@ -72,7 +72,7 @@ class LateGroup(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         name, command, rest = super().resolve_command(ctx, args)
-        return name, command.real() if isinstance(command, Late) else command, rest
+        return name, command.real() if isinstance(command, LazyCommand) else command, rest
 
 
 def _imported(name: str) -> ModuleType:
@@ -87,11 +87,11 @@ def _imported(name: str) -> ModuleType:
         gc.enable()
 
 
-def group_of(name: str, noun: Noun) -> LateGroup:
+def group_of(name: str, noun: CommandGroupSpec) -> LateGroup:
     """A noun with its commands."""
     return LateGroup(
         name=name,
-        commands={verb: Late(verb, place) for verb, place in noun.commands.items()},
+        commands={verb: LazyCommand(verb, place) for verb, place in noun.commands.items()},
         help=noun.says,
         no_args_is_help=True,
         rich_markup_mode=None,

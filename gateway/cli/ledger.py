@@ -24,15 +24,15 @@ from gateway.control.os_user import whoami
 from gateway.host.prepare import ledger_url
 from ledger.database import URL_VARIABLE, DatabaseError, make_engine, migrate, schema_of
 from ledger.money import PUSD_PER_USD, format_usd, usd_text
-from ledger.queries.reads import Flagged, Scope
-from ledger.reports.report import Line, PoolLine, Report
+from ledger.queries.reads import FlaggedAttempts, Scope
+from ledger.reports.report import PoolLine, Report, ReportLine
 from ledger.reports.report import report as report_of
-from ledger.seals.condense import Condenser
+from ledger.seals.condense import PostingCompactor
 from ledger.seals.registers import register_head
-from ledger.seals.retire import LEAST_DAYS, NotAsSealed, Retirer, prospect
+from ledger.seals.retire import LEAST_DAYS, AttemptRetirer, SealMismatch, prospect
 from ledger.seals.sealer import head
 from ledger.sums.rollups import RetiredError, Rollups
-from ledger.verify.checks import CHECKS, Finding, Result
+from ledger.verify.checks import CHECKS, Finding, VerifyResult
 from ledger.verify.checks import verify as verify_books
 from ledger.verify.registers import register_entry_is_there
 from ledger.verify.results import record_verification
@@ -100,7 +100,7 @@ def _begins(bar: Progress, task: TaskID, place: int, check: str) -> None:
     bar.update(task, completed=place, description=check.replace("_", " "))
 
 
-def _keep(settings: Settings, result: Result) -> None:
+def _keep(settings: Settings, result: VerifyResult) -> None:
     """Who may only read has the result all the same; nothing is migrated for it."""
     engine = make_engine(ledger_url(settings, os.environ))
     try:
@@ -147,7 +147,7 @@ def changes_(
     as_json: AsJson = False,
 ) -> None:
     """Who changed contracts, prices, policies and keys, from what to what; never a secret."""
-    found = look(config, books.changes_list, books.Newest(limit))["data"]
+    found = look(config, books.changes_list, books.LedgerChangesInput(limit))["data"]
     rows = [
         [
             str(one["number"]), moment(one["at_us"]), one["actor"] or "-",
@@ -207,7 +207,7 @@ def retire(
             emit(asdict(seen), as_json=as_json, show=lambda out: out.print(what))
             return
         gone = entries = refusals = 0
-        retirer, condenser = Retirer(ledger), Condenser(ledger)
+        retirer, condenser = AttemptRetirer(ledger), PostingCompactor(ledger)
         try:
             with bars() as bar:
                 task = bar.add_task("attempts", total=None)
@@ -220,7 +220,7 @@ def retire(
                     while not (one := condenser.step(before_us=oldest_us, at_us=now_us)).waits_for:
                         entries, refusals = entries + one.postings, refusals + one.refusals
                         bar.update(task, completed=entries)
-        except NotAsSealed as error:
+        except SealMismatch as error:
             fail(str(error))
     said: dict[str, object] = {"attempts": gone, "waits_for": step.waits_for}
     more = ""
@@ -289,7 +289,7 @@ def _show(out: Console, found: Report) -> None:
     out.print(f"\n{found.refused} requests were refused.")
 
 
-def _spend(title: str, lines: Sequence[Line]) -> object:
+def _spend(title: str, lines: Sequence[ReportLine]) -> object:
     cells = [
         [one.name, f"{one.attempts:,}", f"{one.input_tokens:,}", f"{one.output_tokens:,}",
          _usd(one.cost_pusd), str(one.unpriced) if one.unpriced else "-"]
@@ -310,7 +310,7 @@ def _pools(title: str, lines: Sequence[PoolLine]) -> object:
     return table(title, columns, cells)
 
 
-def _flagged(lines: Sequence[Flagged]) -> object:
+def _flagged(lines: Sequence[FlaggedAttempts]) -> object:
     cells = [
         [one.flag, one.target, f"{one.attempts:,}", _usd(one.cost_pusd), FLAGS.get(one.flag, "")]
         for one in lines
@@ -326,7 +326,7 @@ def _share(line: PoolLine) -> str:
     return f"{line.share_ppm / 10_000:g} % of {line.machine}"
 
 
-def _show_result(out: Console, result: Result) -> None:
+def _show_result(out: Console, result: VerifyResult) -> None:
     for finding in result.findings:
         out.print(f"{finding.check}: {finding.subject}: {finding.message}", markup=False)
     checks = len(result.checks)

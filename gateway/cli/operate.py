@@ -16,7 +16,7 @@ from gateway.cli.config import Config
 from gateway.cli.desk import By, Why, act, look
 from gateway.cli.output import AsJson, emit, table
 from gateway.control.admin import overrides as verbs
-from gateway.control.admin.verb import Nothing
+from gateway.control.admin.verb import NoInput
 from gateway.followers import FOLLOW_S
 from ledger.overrides import API, EVERY, NOTHING, OWN
 
@@ -25,17 +25,17 @@ For = Annotated[str | None, typer.Option("--for", help="How long: 90s, 30m, 2h, 
 OfModel = Annotated[str | None, typer.Option("--model", help="This model; default: all.")]
 
 
-class Where(StrEnum):
+class RouteTarget(StrEnum):
     OWN = OWN
     API = API
 
 
-_SAID: dict[Where, Literal["own", "api"]] = {Where.OWN: "own", Where.API: "api"}
+_SAID: dict[RouteTarget, Literal["own", "api"]] = {RouteTarget.OWN: "own", RouteTarget.API: "api"}
 
 
 def list_targets(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """Every name that can be disabled, and what operators hold over policies at this moment."""
-    found = look(config, verbs.targets_list, Nothing())
+    found = look(config, verbs.targets_list, NoInput())
     emit(
         found, as_json=as_json,
         show=lambda out: _print_list(out, found["targets"], found["overrides"]),
@@ -51,7 +51,7 @@ def disable(
     as_json: AsJson = False,
 ) -> None:
     """No new request goes there; those under way end where they are."""
-    said = act(config, by, verbs.targets_disable, verbs.Disabling(name, lasts, note))
+    said = act(config, by, verbs.targets_disable, verbs.DisableTargetInput(name, lasts, note))
     _tell(said, as_json=as_json)
 
 
@@ -63,12 +63,12 @@ def enable(
     as_json: AsJson = False,
 ) -> None:
     """Requests may go there again."""
-    said = act(config, by, verbs.targets_enable, verbs.Enabling(name, note))
+    said = act(config, by, verbs.targets_enable, verbs.EnableTargetInput(name, note))
     _tell(said, as_json=as_json)
 
 
 def force(
-    where: Annotated[Where, typer.Argument(help="own: no API; api: no own engine.")],
+    where: Annotated[RouteTarget, typer.Argument(help="own: no API; api: no own engine.")],
     model: OfModel = None,
     lasts: For = None,
     by: By = None,
@@ -77,7 +77,9 @@ def force(
     as_json: AsJson = False,
 ) -> None:
     """Send requests to own engines alone, or to APIs alone; what is internal-only stays inside."""
-    said = act(config, by, verbs.routes_force, verbs.Forcing(_SAID[where], model, lasts, note))
+    said = act(
+        config, by, verbs.routes_force, verbs.ForceRouteInput(_SAID[where], model, lasts, note)
+    )
     _tell(said, as_json=as_json)
 
 
@@ -89,13 +91,13 @@ def release(
     as_json: AsJson = False,
 ) -> None:
     """Let policies decide again."""
-    said = act(config, by, verbs.routes_release, verbs.Releasing(model, note))
+    said = act(config, by, verbs.routes_release, verbs.ReleaseRouteInput(model, note))
     _tell(said, as_json=as_json)
 
 
 def list_routes(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """What operators hold over policies at this moment."""
-    stands = look(config, verbs.routes_list, Nothing())["data"]
+    stands = look(config, verbs.routes_list, NoInput())["data"]
     emit(
         stands, as_json=as_json,
         show=lambda out: out.print(_table(stands) if stands else "Policies alone decide."),

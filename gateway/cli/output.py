@@ -63,13 +63,13 @@ def progress(*, quiet: bool = False) -> Progress:
     )
 
 
-def watched() -> "Watched":
+def watched() -> "PipeSafeConsole":
     """The same for what runs until it is stopped."""
     width = None if _is_terminal(sys.stdout) else FILE_WIDTH
-    return Watched(highlight=False, soft_wrap=True, width=width)
+    return PipeSafeConsole(highlight=False, soft_wrap=True, width=width)
 
 
-class Watched(Console):
+class PipeSafeConsole(Console):
     """Of a command that runs for long: it goes on when whoever read its output has left.
 
     Rich ends the program then, and a terminal that was closed raises at each line: a gateway would
@@ -114,7 +114,7 @@ def say(value: Any, words: str, *, as_json: bool) -> None:
     emit(value, as_json=as_json, show=lambda out: out.print(words, markup=False))
 
 
-class _Whole(Table):
+class _WholeOutput(Table):
     """Never narrower than its columns' least: Rich would leave out those that find no room."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -129,7 +129,7 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> 
 
     On a narrow screen other words fold; where even that is not enough, the line is longer.
     """
-    made = _Whole(title=title, title_justify="left", box=None, pad_edge=False)
+    made = _WholeOutput(title=title, title_justify="left", box=None, pad_edge=False)
     for place, column in enumerate(columns):
         right, whole = column.startswith(">"), column.startswith("=")
         longest = max((len(row[place]) for row in rows), default=0)

@@ -12,7 +12,7 @@ from gateway.cli.output import AsJson, emit, fail
 from gateway.config.settings import Settings
 from gateway.control.admin import explaining as verbs
 from gateway.control.admin.elsewhere import gateway_url
-from gateway.control.decisions.hypothetical import Question, explain
+from gateway.control.decisions.hypothetical import HypotheticalRequest, explain
 
 
 def explain_command(
@@ -32,11 +32,11 @@ def explain_command(
     if (request_id is None) == (model is None):
         fail("name either a request id, or a model with --model")
     if request_id is not None or gateway_url() is not None:
-        wanted = verbs.Explained(request_id, model, team, prompt_tokens, max_tokens)
+        wanted = verbs.ExplainInput(request_id, model, team, prompt_tokens, max_tokens)
         found = look(config, verbs.decisions_explain, wanted)
     else:
         assert model is not None, "one of both was named"
-        question = Question(model, team or "default", prompt_tokens, max_tokens)
+        question = HypotheticalRequest(model, team or "default", prompt_tokens, max_tokens)
         found = _supposed(load_or_fail(config), question)
     emit(
         found["attempts"] or found["decision"],
@@ -45,7 +45,7 @@ def explain_command(
     )
 
 
-def _supposed(settings: Settings, question: Question) -> dict[str, Any]:
+def _supposed(settings: Settings, question: HypotheticalRequest) -> dict[str, Any]:
     """Also before the first start, when there is no ledger."""
     with ledger_if_any(settings) as books:
         decision = explain(settings, question, books, prices_of(settings, books))

@@ -12,11 +12,11 @@ import typer
 from rich.console import Console
 
 from gateway.cli.config import Config
-from gateway.cli.desk import By, Desk, Why, acting, look, looking
+from gateway.cli.desk import AdminBackend, By, Why, acting, look, looking
 from gateway.cli.output import AsJson, Strict, console, emit, fail, read_or_fail, table
 from gateway.config.faults import count_of, text_of
 from gateway.control.admin import policies as verbs
-from gateway.control.admin.verb import Nothing
+from gateway.control.admin.verb import NoInput
 from gateway.control.policy_changes import FILE
 from gateway.followers import FOLLOW_S
 
@@ -26,7 +26,7 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do it without being asked.")]
 
 def show(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """The policies in force, as YAML, and since when."""
-    document = look(config, verbs.policies_show, Nothing())
+    document = look(config, verbs.policies_show, NoInput())
     if document["fault"] is not None:
         typer.echo(
             f"{config}: the set in force does not fit and is not used: {document['fault']}",
@@ -43,7 +43,7 @@ def check(
 ) -> None:
     """Every fault of a set under this configuration; puts nothing in force."""
     text = read_or_fail(file)
-    found = look(config, verbs.policies_check, verbs.Judged(text, str(file)))
+    found = look(config, verbs.policies_check, verbs.JudgePoliciesInput(text, str(file)))
     if as_json:
         emit(found, as_json=True, show=lambda _: None)
         raise typer.Exit(0 if _passes(found, strict=strict) else 1)
@@ -59,7 +59,7 @@ def diff(file: Given, config: Config = Path("breakeven.yaml"), as_json: AsJson =
     """What a set would change in the policies in force, line by line."""
     with looking(config) as desk:
         text = _fitting(desk, file)
-        lines = desk.do(verbs.policies_diff, verbs.Judged(text, str(file)))["changes"]
+        lines = desk.do(verbs.policies_diff, verbs.JudgePoliciesInput(text, str(file)))["changes"]
     emit({"changes": lines}, as_json=as_json, show=lambda out: _print_difference(out, lines))
 
 
@@ -77,10 +77,12 @@ def apply(
     """
     with acting(config, by) as desk:
         text = _fitting(desk, file)
-        number = desk.do(verbs.policies_show, Nothing())["set"]
-        lines = desk.do(verbs.policies_diff, verbs.Judged(text, str(file)))["changes"]
+        number = desk.do(verbs.policies_show, NoInput())["set"]
+        lines = desk.do(verbs.policies_diff, verbs.JudgePoliciesInput(text, str(file)))["changes"]
         _ask(lines, yes=yes, as_json=as_json)
-        done = desk.do(verbs.policies_apply, verbs.GivenSet(text, note, number, str(file)))
+        done = desk.do(
+            verbs.policies_apply, verbs.ApplyPoliciesInput(text, note, number, str(file))
+        )
     _tell(done, as_json=as_json)
 
 
@@ -92,7 +94,7 @@ def history(
     as_json: AsJson = False,
 ) -> None:
     """Which sets were put in force, when and by whom."""
-    found = look(config, verbs.policies_history, verbs.Past(most))["data"]
+    found = look(config, verbs.policies_history, verbs.PolicyHistoryInput(most))["data"]
     columns = (">set", "=since", "version", "by", "note")
     rows = [
         [str(one[key] or "") for key in ("set", "since", "version", "by", "note")] for one in found
@@ -117,9 +119,11 @@ def rollback(
 ) -> None:
     """Put an earlier set in force again, as a new entry of the history."""
     with acting(config, by) as desk:
-        seen = desk.do(verbs.policies_rollback, verbs.GoingBack(number, to_file, look=True))
+        seen = desk.do(
+            verbs.policies_rollback, verbs.RollBackPoliciesInput(number, to_file, look=True)
+        )
         _ask(seen["changes"], yes=yes, as_json=as_json)
-        wanted = verbs.GoingBack(number, to_file, note, follows=seen["set"])
+        wanted = verbs.RollBackPoliciesInput(number, to_file, note, follows=seen["set"])
         done = desk.do(verbs.policies_rollback, wanted) if seen["changes"] else seen
     _tell(done, as_json=as_json)
 
@@ -139,10 +143,10 @@ def _tell(done: dict[str, Any], *, as_json: bool) -> None:
     emit(done, as_json=as_json, show=lambda out: out.print(words) if done["changes"] else None)
 
 
-def _fitting(desk: Desk, file: Path) -> str:
+def _fitting(desk: AdminBackend, file: Path) -> str:
     """Its text; a set that cannot be used ends the command with every fault."""
     text = read_or_fail(file)
-    _say_faults(desk.do(verbs.policies_check, verbs.Judged(text, str(file))), file)
+    _say_faults(desk.do(verbs.policies_check, verbs.JudgePoliciesInput(text, str(file))), file)
     return text
 
 

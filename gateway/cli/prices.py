@@ -41,7 +41,7 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """The prices in force: version, source, dates, doubts; of one name also its versions."""
-    found = look(config, verbs.prices_show, verbs.Shown(name, everything))
+    found = look(config, verbs.prices_show, verbs.ShowPricesInput(name, everything))
     if "data" in found:
         emit(found["data"], as_json=as_json, show=lambda out: show_list(out, found["data"]))
     else:
@@ -54,7 +54,7 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Stale, expired, source-less, implausible, missing, unapproved: status 1 for any of them."""
-    found = look(config, verbs.prices_check, verbs.Checked(everything))
+    found = look(config, verbs.prices_check, verbs.CheckPricesInput(everything))
     rows = [[one["name"], one["flag"], one["detail"]] for one in found["flags"]]
     words = f"{found['checked']} prices: {len(rows) or 'no'} doubts."
     emit(
@@ -105,7 +105,7 @@ def import_prices(
             show_plan(console(), seen, now_us)
         else:
             show_doubts(console(err=True), seen)
-        wanted = verbs.Approved(
+        wanted = verbs.ImportPricesInput(
             given.source, given.content, given.read_on, given.only, given.book, seen["approves"]
         )
         done = desk.do(verbs.prices_import, wanted)
@@ -134,12 +134,12 @@ def _ask(seen: dict[str, Any], now_us: int) -> None:
         fail("nothing was stored")
 
 
-def _stated(source: str, only: list[str] | None, book: str | None) -> verbs.Stated:
+def _stated(source: str, only: list[str] | None, book: str | None) -> verbs.PriceSourceInput:
     """With the file that is named, where one is."""
     try:
         text = read_text(source)
     except PriceError as error:
         fail(str(error))
     if text is None:
-        return verbs.Stated(source, only=only or None, book=book)
-    return verbs.Stated(text.name, text.data, text.read_on, only or None, book)
+        return verbs.PriceSourceInput(source, only=only or None, book=book)
+    return verbs.PriceSourceInput(text.name, text.data, text.read_on, only or None, book)

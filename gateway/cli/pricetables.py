@@ -7,16 +7,16 @@ from typing import Any
 from rich.console import Console
 
 from gateway.cli.output import table
-from ledger.prices.diff import PER_TOKEN, SHARE, Amount, Status
+from ledger.prices.diff import PER_TOKEN, SHARE, PriceAmount, PriceStatus
 from ledger.prices.rates import STANDARD
 
 _NOTES = {
-    Status.SHADOWED: "another book's price stays in force",
-    Status.DROPPED: "no longer listed there; its price stays",
+    PriceStatus.SHADOWED: "another book's price stays in force",
+    PriceStatus.DROPPED: "no longer listed there; its price stays",
 }
 
 
-def kind_text(one: Amount) -> str:
+def kind_text(one: PriceAmount) -> str:
     """`batch output >200k`, `request (USD)`."""
     tier = "" if one.tier == STANDARD else f"{one.tier} "
     above = (
@@ -52,7 +52,9 @@ def show_doubts(out: Console, plan: dict[str, Any]) -> None:
 
 def summary(plan: dict[str, Any]) -> str:
     stated = [entry["status"] for entry in plan["entries"]]
-    counts = [f"{count} {status}" for status in Status if (count := stated.count(status.value))]
+    counts = [
+        f"{count} {status}" for status in PriceStatus if (count := stated.count(status.value))
+    ]
     counts.append(f"{plan['unchanged']} unchanged")
     if plan["implausible"]:
         counts.append(f"{len(plan['implausible'])} implausible")
@@ -61,14 +63,14 @@ def summary(plan: dict[str, Any]) -> str:
 
 def _entry_rows(entry: dict[str, Any], now_us: int) -> Iterable[list[str]]:
     since = "now" if _us(entry["from"]) <= now_us else entry["from"][:10]
-    note = _NOTES.get(Status(entry["status"])) or _books(entry)
+    note = _NOTES.get(PriceStatus(entry["status"])) or _books(entry)
     first = [entry["name"], entry["status"]]
     last = [since, note]
     if not entry["prices"]:
         yield [*first, "-", "-", "-", "-", *last]
     for place, one in enumerate(entry["prices"]):
         change = "-" if one["percent"] is None else f"{one['percent']:+g} %"
-        kind = Amount(one["tier"], one["above_tokens"], one["kind"], one["unit"], None, None)
+        kind = PriceAmount(one["tier"], one["above_tokens"], one["kind"], one["unit"], None, None)
         cells = [kind_text(kind), one["old"] or "-", one["new"] or "-"]
         yield [*(first if place == 0 else ["", ""]), *cells, change,
                *(last if place == 0 else ["", ""])]  # fmt: skip

@@ -13,14 +13,14 @@ from gateway.cli.desk import By, Why, act, look
 from gateway.cli.output import AsJson, emit, fail, moment, say, table
 from gateway.control.admin import entries as entered
 from gateway.control.admin import rates as verbs
-from gateway.control.admin.verb import Nothing
+from gateway.control.admin.verb import NoInput
 
 Pool = Annotated[str, typer.Argument(help="Of the configuration.")]
 
 
 def list_rates(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """What every pool costs, as configured and as entered, and what is to come."""
-    found = look(config, verbs.rates_list, Nothing())
+    found = look(config, verbs.rates_list, NoInput())
     emit(found, as_json=as_json, show=lambda out: _show(out, found["data"]))
 
 
@@ -45,7 +45,7 @@ def enter(
         None if one is None else _decimal(one) for one in (gpu, hours, ops)
     )
     day = None if since is None else _day(since)
-    given = verbs.Entering(pool, source, gpu_usd, ops_hours, ops_usd, day, note)
+    given = verbs.EnterRateInput(pool, source, gpu_usd, ops_hours, ops_usd, day, note)
     said = act(config, by, verbs.rates_enter, given)
     begins = "at once" if since is None else f"from {since} on"
     pools = ", ".join(one["pool"] for one in said["entered"])
@@ -60,7 +60,7 @@ def withdraw(
     as_json: AsJson = False,
 ) -> None:
     """Take back what was entered: the configuration's rates count again."""
-    said = act(config, by, verbs.rates_withdraw, verbs.Withdrawing(pool, note))
+    said = act(config, by, verbs.rates_withdraw, verbs.WithdrawRateInput(pool, note))
     say(said, f"The configuration's rates of {pool} count again.", as_json=as_json)
 
 
@@ -75,7 +75,7 @@ def currency(
     as_json: AsJson = False,
 ) -> None:
     """Enter what a dollar is in another currency, for the dashboard to show money in."""
-    given = entered.Quoting(code, _decimal(per_usd), _day(day), source, note)
+    given = entered.QuoteCurrencyInput(code, _decimal(per_usd), _day(day), source, note)
     said = act(config, by, entered.currencies_quote, given)
     words = f"1 USD is {said['says']['per_usd']} {code} on {day}, says {source}."
     if (stands := said["in_force"])["day"] > day:

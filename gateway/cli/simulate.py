@@ -15,7 +15,7 @@ from backends.simulator.profiles import PROFILES
 from backends.simulator.shapefile import ShapeFileError, load
 from gateway.cli.books import ledger_if_any, prices_of
 from gateway.cli.config import Config, load_or_fail
-from gateway.cli.desk import Desk, looking
+from gateway.cli.desk import AdminBackend, looking
 from gateway.cli.output import AsJson, bars, emit, fail, read_or_fail, table
 from gateway.clock import Clock
 from gateway.config.settings import Settings
@@ -24,15 +24,15 @@ from gateway.control.admin.elsewhere import gateway_url
 from gateway.control.whatif_jobs import IN_FORCE, REQUESTS_MOST
 from gateway.policies.sets import examine_set, rules_of
 from gateway.whatif.asked import (
-    AskedError,
-    Traffic,
+    TrafficSelection,
+    WhatIfInputError,
     arranged,
     house_of,
     modelled,
     pool_and_model,
     recorded_traffic,
 )
-from gateway.whatif.house import HouseError, Modelled
+from gateway.whatif.house import EngineModelSource, HouseError
 from gateway.whatif.page import PlotsMissingError, page
 from gateway.whatif.past import SPAN_FORMS, SpanError
 from gateway.whatif.tables import notes, tables
@@ -44,7 +44,7 @@ LOOK_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SimulateOptions:
     """The options that are the same here and elsewhere."""
 
     ledger: str | None
@@ -55,11 +55,13 @@ class Wanted:
     seed: int = 1
 
 
-def elsewhere(sets: Sequence[tuple[str, str]], wanted: Wanted, config: Path) -> dict[str, Any]:
+def elsewhere(
+    sets: Sequence[tuple[str, str]], wanted: SimulateOptions, config: Path
+) -> dict[str, Any]:
     """What a gateway elsewhere plays, waited for with its bar. `sets`: one or two, by name."""
     assert wanted.ledger is not None, "only its ledger has a gateway elsewhere"
     (name, text), *rest = sets
-    asked = verbs.Supposing(
+    asked = verbs.WhatIfInput(
         policies=text, name=name, ledger=wanted.ledger, model=list(wanted.model),
         engine=list(wanted.engine), times=wanted.times, most=wanted.most or REQUESTS_MOST,
         seed=wanted.seed,
@@ -71,10 +73,10 @@ def elsewhere(sets: Sequence[tuple[str, str]], wanted: Wanted, config: Path) -> 
         return _waited(desk, job, bar)
 
 
-def _waited(desk: Desk, job: str, bar: Progress) -> dict[str, Any]:
+def _waited(desk: AdminBackend, job: str, bar: Progress) -> dict[str, Any]:
     task = bar.add_task("starts", total=None)
     while True:
-        found = desk.do(verbs.policies_simulated, verbs.Job(job))
+        found = desk.do(verbs.policies_simulated, verbs.JobInput(job))
         now = found["progress"]
         bar.update(task, description=now["doing"], completed=now["done"], total=now["of"] or None)
         if found["state"] == "done":
@@ -132,7 +134,7 @@ def simulate(
     if html is not None and not html.parent.is_dir():
         fail(f"--html {html}: there is no directory {html.parent}")
     chosen = [name for name in (policy, against) if name]
-    wanted = Wanted(ledger, tuple(model or ()), tuple(engine or ()), times, most, seed)
+    wanted = SimulateOptions(ledger, tuple(model or ()), tuple(engine or ()), times, most, seed)
     if gateway_url() is not None:
         if trace is not None or ledger is None:
             fail("a gateway elsewhere knows its own traffic alone: say --ledger last-7-days")
@@ -149,7 +151,7 @@ def simulate(
 
 
 def _here(
-    chosen: Sequence[str], wanted: Wanted, trace: Path | None, config: Path
+    chosen: Sequence[str], wanted: SimulateOptions, trace: Path | None, config: Path
 ) -> dict[str, Any]:
     settings = load_or_fail(config)
     ledger, most, times = wanted.ledger, wanted.most, wanted.times
@@ -163,7 +165,7 @@ def _here(
             traffic = _traffic(books, trace, ledger, most)
             traffic = arranged(settings, traffic, wanted.model, times)
             house = house_of(settings, prices, traffic, _named(wanted.engine), books)
-    except (AskedError, HouseError, SpanError) as error:
+    except (WhatIfInputError, HouseError, SpanError) as error:
         fail(str(error))
     with bars() as bar:
         tasks = {name: bar.add_task(name, total=len(traffic.arrivals)) for name, _ in sets}
@@ -177,7 +179,7 @@ def _here(
 
 def _traffic(
     books: Engine | None, trace: Path | None, ledger: str | None, most: int | None
-) -> Traffic:
+) -> TrafficSelection:
     now_us = Clock().wall_us()
     if trace is not None:
         try:
@@ -186,7 +188,7 @@ def _traffic(
             fail(f"--trace {error}")
         about = {"source": str(trace), "form": recorded.form, "left_out": recorded.left_out}
         start_us, came_us = recorded.start_us(now_us), recorded.came_us
-        return Traffic(recorded.arrivals, start_us, {}, about, came_us)
+        return TrafficSelection(recorded.arrivals, start_us, {}, about, came_us)
     assert ledger is not None, "one of the two was named"
     assert books is not None, "a ledger that is not there has ended the command"
     return recorded_traffic(books, ledger, most, now_us)
@@ -220,7 +222,7 @@ def _rules(text: str, settings: Settings, name: str) -> Settings:
     return examined.settings
 
 
-def _named(words: Sequence[str]) -> dict[str, Modelled]:
+def _named(words: Sequence[str]) -> dict[str, EngineModelSource]:
     found = {}
     for word in words:
         pool, what = pool_and_model(word)
@@ -228,7 +230,7 @@ def _named(words: Sequence[str]) -> dict[str, Modelled]:
             found[pool] = modelled(word, what)
             continue
         try:
-            found[pool] = Modelled(load(Path(what)), f"fitted: {what}")
+            found[pool] = EngineModelSource(load(Path(what)), f"fitted: {what}")
         except ShapeFileError as error:
             fail(f"--engine {word}: {error}")
     return found

@@ -25,7 +25,7 @@ from gateway.cli.output import fail, watched
 from gateway.config.starter import USUAL_PORTS, wanted_ports
 from gateway.demo.start import DemoStart
 from gateway.errors import ConfigError
-from gateway.host.start import DONE, Start
+from gateway.host.start import DONE, StartSequence
 from ledger.database import DatabaseError
 
 ConfigFile = Annotated[
@@ -71,7 +71,7 @@ def up(
         start_or_fail(config)
     with _Display() as display:
         _run(
-            Start(
+            StartSequence(
                 config,
                 keys=keys,
                 ports=USUAL_PORTS if config else wanted_ports(port, dashboard_port),
@@ -90,7 +90,7 @@ def demo(port: GatewayPort = None, dashboard_port: DashboardPort = None) -> None
         )
 
 
-def _run(start: Start | DemoStart) -> None:
+def _run(start: StartSequence | DemoStart) -> None:
     try:
         asyncio.run(start.run())
     except ConfigError as error:
@@ -124,7 +124,7 @@ class _Display:
     def say(self, line: str) -> None:
         self._console.say(line)
 
-    def report(self, news: installation.Progress) -> None:
+    def report(self, news: installation.InstallProgress) -> None:
         if news.stage == DONE:
             self._end_bar()
             return

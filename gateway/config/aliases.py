@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from gateway.config.schema import Model, Settings
+from gateway.config.schema import ModelSection, Settings
 
 
-def resolve_model(settings: Settings, name: str) -> tuple[str, Model] | None:
+def resolve_model(settings: Settings, name: str) -> tuple[str, ModelSection] | None:
     """Follow aliases and pass-through patterns; `None` when no model has that name.
 
     Returns the logical model that serves (the alias's target) and its definition.
@@ -14,7 +14,7 @@ def resolve_model(settings: Settings, name: str) -> tuple[str, Model] | None:
     while name not in seen:
         seen.add(name)
         model = settings.models.get(name)
-        if isinstance(model, Model):
+        if isinstance(model, ModelSection):
             if model.same_as is None:
                 return name, model
             name = model.same_as
@@ -25,13 +25,13 @@ def resolve_model(settings: Settings, name: str) -> tuple[str, Model] | None:
             and rest not in ("", "*")
             and settings.models.get(f"{provider}/*") == "passthrough"
         ):
-            return name, Model(targets=(name,), compare_with=(name,))
+            return name, ModelSection(targets=(name,), compare_with=(name,))
         return None
     return None
 
 
-def logical(settings: Settings) -> Iterator[tuple[str, Model]]:
+def logical(settings: Settings) -> Iterator[tuple[str, ModelSection]]:
     """The models that are no aliases and no pass-through."""
     for name, model in settings.models.items():
-        if isinstance(model, Model) and model.same_as is None:
+        if isinstance(model, ModelSection) and model.same_as is None:
             yield name, model

@@ -27,13 +27,13 @@ from gateway.config.deployments import (
     with_credential,
 )
 from gateway.config.served_kinds import PROVIDER_DEFAULT
-from gateway.config.uncarried import Note, notes_on, why
+from gateway.config.uncarried import ImportNote, notes_on, why
 
 _PERIODS = {"1d": "day", "24h": "day", "1mo": "month", "30d": "month"}
 _FALLBACKS = ("fallbacks", "context_window_fallbacks", "content_policy_fallbacks")
 
 
-class Priced(NamedTuple):
+class ImportedPrice(NamedTuple):
     """A price that the file states, by kind in dollars a token; what is not stated is left out."""
 
     name: str
@@ -41,10 +41,10 @@ class Priced(NamedTuple):
 
 
 @dataclass(slots=True)
-class Carried:
+class ImportedConfig:
     document: dict[str, Any] = field(default_factory=dict)
-    notes: list[Note] = field(default_factory=list)
-    prices: list[Priced] = field(default_factory=list)
+    notes: list[ImportNote] = field(default_factory=list)
+    prices: list[ImportedPrice] = field(default_factory=list)
 
 
 def carry_over(
@@ -54,13 +54,13 @@ def carry_over(
     provider_of: Callable[[str], str | None],
     sold_as: Callable[[str], str | None] = lambda _: None,
     environ: Mapping[str, str] = MappingProxyType({}),
-) -> Carried:
+) -> ImportedConfig:
     """`gpu`: what own engines run on, as `pools.NAME.gpu`; `provider_of`: as for `deployment`.
 
     `sold_as`: the API, as prices name it, that sells the same weights as an engine serves.
     `environ`: only addresses are read of it.
     """
-    carried = Carried()
+    carried = ImportedConfig()
     models: dict[str, dict[str, Any]] = {}
     patterns: dict[str, str] = {}
     pools: dict[str, dict[str, Any]] = {}
@@ -77,12 +77,12 @@ def carry_over(
             continue
         mode = section_of(entry.get("model_info")).get("mode")
         if isinstance(mode, str) and mode not in SPOKEN:
-            carried.notes.append(Note(place, f"`mode: {mode}`: nothing here is asked so"))
+            carried.notes.append(ImportNote(place, f"`mode: {mode}`: nothing here is asked so"))
             continue
         carried.notes += notes_on(place, entry, found)
         if "*" in name or "*" in found.model:
             if not _passed_through(patterns, providers, name, found):
-                carried.notes.append(Note(f"{place}.model_name", _PATTERN))
+                carried.notes.append(ImportNote(f"{place}.model_name", _PATTERN))
             continue
         carried.prices += _priced(entry, found)
         found = _pool(pools, found, gpu) if found.own else _provider(providers, found)
@@ -94,7 +94,7 @@ def carry_over(
         _section(carried, models, name, section)
     for name in given:
         if name not in {"model_list", "credential_list", *_SECTIONS}:
-            carried.notes.append(Note(name, why(name)))
+            carried.notes.append(ImportNote(name, why(name)))
     _compare(models, pools, _Market(known_as, sold_as), carried.notes)
     parts = {"models": models | patterns, "pools": pools, "providers": providers}
     carried.document = {name: part for name, part in parts.items() if part} | carried.document
@@ -122,14 +122,14 @@ def _stated(variables: object) -> dict[str, str]:
     }
 
 
-def _nobody(place: str, entry: Mapping[str, Any], environ: Mapping[str, str]) -> Note:
+def _nobody(place: str, entry: Mapping[str, Any], environ: Mapping[str, str]) -> ImportNote:
     if CREDENTIAL in section_of(entry.get("litellm_params")):
-        return Note(f"{place}.litellm_params.{CREDENTIAL}", _CREDENTIAL)
+        return ImportNote(f"{place}.litellm_params.{CREDENTIAL}", _CREDENTIAL)
     variable = address_in_environ(entry)
     if variable is not None and not environ.get(variable):
         words = f"its address is in `{variable}`, which is not set here: set it, and import again"
-        return Note(f"{place}.litellm_params.api_base", words)
-    return Note(place, "nobody can tell from `model` who serves it, or where")
+        return ImportNote(f"{place}.litellm_params.api_base", words)
+    return ImportNote(place, "nobody can tell from `model` who serves it, or where")
 
 
 def _target(models: dict[str, dict[str, Any]], name: str, found: Deployment) -> None:
@@ -202,16 +202,19 @@ def _names(name: str) -> Iterator[str]:
     yield from (f"{name}-{number}" for number in count(2))
 
 
-def _priced(entry: Mapping[str, Any], found: Deployment) -> Iterator[Priced]:
+def _priced(entry: Mapping[str, Any], found: Deployment) -> Iterator[ImportedPrice]:
     both = {**section_of(entry.get("model_info")), **section_of(entry.get("litellm_params"))}
     stated = [(kind, _decimal(both.get(word))) for kind, word in COSTS.items()]
     kinds = tuple([(kind, price) for kind, price in stated if price is not None])
     if kinds and not found.own:
-        yield Priced(found.price_name or found.target, kinds)
+        yield ImportedPrice(found.price_name or found.target, kinds)
 
 
 def _section(
-    carried: Carried, models: dict[str, dict[str, Any]], name: str, section: Mapping[str, Any]
+    carried: ImportedConfig,
+    models: dict[str, dict[str, Any]],
+    name: str,
+    section: Mapping[str, Any],
 ) -> None:
     # Aliases first: who falls back may fall back to one.
     for key, value in sorted(section.items(), key=lambda one: one[0] != "model_group_alias"):
@@ -225,11 +228,11 @@ def _section(
         elif key == "max_budget" and _decimal(value):
             _budget(carried, place, value, section.get("budget_duration"))
         elif key != "budget_duration":
-            carried.notes.append(Note(place, why(key)))
+            carried.notes.append(ImportNote(place, why(key)))
 
 
 def _fall_back(
-    models: dict[str, dict[str, Any]], place: str, value: object, notes: list[Note]
+    models: dict[str, dict[str, Any]], place: str, value: object, notes: list[ImportNote]
 ) -> None:
     """A model that falls back to others moves to their targets, too."""
     for one in _entries(value):
@@ -239,17 +242,17 @@ def _fall_back(
                 other = models.get(other, {}).get("same_as", other)
                 if "targets" not in models.get(name, {}) or "targets" not in models.get(other, {}):
                     words = f"`{name}` to `{other}`: one of them is no model here"
-                    notes.append(Note(place, words))
+                    notes.append(ImportNote(place, words))
                     continue
                 if isinstance(said, Mapping) and len(said) > 1:
                     words = f"`{name}` to `{other}`: the same is asked there, nothing is changed"
-                    notes.append(Note(place, words))
+                    notes.append(ImportNote(place, words))
                 targets = models[name]["targets"]
                 targets += [one for one in models[other]["targets"] if one not in targets]
 
 
 def _alias(
-    models: dict[str, dict[str, Any]], place: str, value: Mapping[str, Any], notes: list[Note]
+    models: dict[str, dict[str, Any]], place: str, value: Mapping[str, Any], notes: list[ImportNote]
 ) -> None:
     for name, target in value.items():
         other = _called(target)
@@ -257,14 +260,14 @@ def _alias(
             models[name] = {"same_as": other}
         else:
             words = f"`{other}` is no model, or the name is taken"
-            notes.append(Note(f"{place}.{name}", words))
+            notes.append(ImportNote(f"{place}.{name}", words))
 
 
-def _budget(carried: Carried, place: str, usd: object, duration: object) -> None:
+def _budget(carried: ImportedConfig, place: str, usd: object, duration: object) -> None:
     period = _PERIODS.get(str(duration))
     if period is None:
         words = f"`budget_duration: {duration}` is no calendar day or month: state it in `budgets`"
-        carried.notes.append(Note(place, words))
+        carried.notes.append(ImportNote(place, words))
         return
     carried.document["budgets"] = [
         {"scope": "global", "usd": str(usd), "period": period, "hard": True}
@@ -286,7 +289,7 @@ def _compare(
     models: Mapping[str, dict[str, Any]],
     pools: Mapping[str, Mapping[str, Any]],
     market: _Market,
-    notes: list[Note],
+    notes: list[ImportNote],
 ) -> None:
     """What an own engine's answers are worth is what an API would have charged for them."""
     for name, model in models.items():
@@ -300,10 +303,10 @@ def _compare(
             model["compare_with"] = apis or [sold]
         if sold:
             words = f"compared with `{sold}`, the cheapest that sells a model of its name: look"
-            notes.append(Note(f"models.{name}.compare_with", words))
+            notes.append(ImportNote(f"models.{name}.compare_with", words))
         elif not apis:
             words = "needs the name of an API model: what it charges is what the engine saves"
-            notes.append(Note(f"models.{name}.compare_with", words))
+            notes.append(ImportNote(f"models.{name}.compare_with", words))
 
 
 def _called(value: object) -> str:

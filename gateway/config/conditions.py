@@ -8,7 +8,8 @@ Python is ever evaluated. It is loaded with the first condition, and without its
 draws in a terminal's line editor, 12 MB in each worker.
 
 Types are tried when it is read, upon requests of both extremes. What fails later all the same (a
-tag that a key does not have) raises `Undecided`; `router.policy` says what then stays closed.
+tag that a key does not have) raises `ConditionUndecided`; `router.policy` says what then stays
+closed.
 """
 
 import re
@@ -36,15 +37,15 @@ _DOUBLED = {"=": "==", "&": "&&", "|": "||"}
 _LOOPS = frozenset({"@not_strictly_false", "_?_:_"})
 
 
-class Undecided(Exception):
+class ConditionUndecided(Exception):
     """The condition has no answer for this request."""
 
 
-class Faulty(ValueError):
+class ConditionError(ValueError):
     """What is wrong with a condition, for whoever wrote it."""
 
 
-class Asking(msgspec.Struct, frozen=True):
+class ConditionInput(msgspec.Struct, frozen=True):
     """What conditions may ask. Tags are the key's own: no header brings one."""
 
     model: str  # logical, aliases resolved
@@ -61,10 +62,10 @@ class Asking(msgspec.Struct, frozen=True):
     features: tuple[str, ...] = ()
 
 
-FACTS = Asking.__struct_fields__
+FACTS = ConditionInput.__struct_fields__
 _SAMPLES = (
-    Asking(model="", team=""),
-    Asking(
+    ConditionInput(model="", team=""),
+    ConditionInput(
         model="m",
         team="t",
         org="o",
@@ -81,12 +82,12 @@ _SAMPLES = (
 
 
 class Condition:
-    """`holds` for a request, or raises `Undecided`."""
+    """`holds` for a request, or raises `ConditionUndecided`."""
 
     __slots__ = ("_program", "_wanted", "doubts", "may_fail", "text")
 
     def __init__(self, text: str) -> None:
-        """Raises `Faulty`."""
+        """Raises `ConditionError`."""
         self.text = text
         self.may_fail = False  # for keys without a tag that it names
         self._program, self._wanted = _compiled(text)
@@ -95,14 +96,14 @@ class Condition:
         if not self.doubts and self._fails_tagged():
             self.doubts = ("tags are text: `<` and the like take them beside text alone",)
 
-    def holds(self, asking: Asking) -> bool:
+    def holds(self, asking: ConditionInput) -> bool:
         try:
             answer = self._program.execute({name: getattr(asking, name) for name in self._wanted})
         except Exception as error:
-            raise Undecided(str(error)) from error
+            raise ConditionUndecided(str(error)) from error
         if answer is True or answer is False:
             return bool(answer)
-        raise Undecided(f"it is no yes or no, but {type(answer).__name__}")
+        raise ConditionUndecided(f"it is no yes or no, but {type(answer).__name__}")
 
     def _try(self) -> None:
         for sample in _SAMPLES:
@@ -113,9 +114,9 @@ class Condition:
                 self.may_fail = True  # a tag that only some keys have
                 continue
             except Exception as error:
-                raise Faulty(_first_line(error)) from error
+                raise ConditionError(_first_line(error)) from error
             if not isinstance(answer, bool):
-                raise Faulty(f"must say yes or no, not {type(answer).__name__}")
+                raise ConditionError(f"must say yes or no, not {type(answer).__name__}")
 
     def _fails_tagged(self) -> bool:
         """Whether a key that has all its tags leaves it undecided."""
@@ -123,28 +124,28 @@ class Condition:
         for sample in _SAMPLES:
             try:
                 self.holds(msgspec.structs.replace(sample, tags=tags))
-            except Undecided:
+            except ConditionUndecided:
                 return True
         return False
 
 
 def _compiled(text: str) -> tuple[Any, tuple[str, ...]]:
     if len(text) > LONGEST:
-        raise Faulty(f"is longer than {LONGEST} characters")
+        raise ConditionError(f"is longer than {LONGEST} characters")
     try:
         program = _cel().compile(text)
         said = program.references()
     except Exception as error:
-        raise Faulty(_first_line(error)) from error
+        raise ConditionError(_first_line(error)) from error
     functions = set(said["functions"]) - _OPERATORS - _FUNCTIONS
     if functions & _LOOPS:
-        raise Faulty("loops and `?:` are not taken: say `in`, `&&` and `||`")
+        raise ConditionError("loops and `?:` are not taken: say `in`, `&&` and `||`")
     for name in sorted(functions):
         known = ", ".join(sorted(_FUNCTIONS))
-        raise Faulty(f"`{name.strip('_')}` is not taken; functions are {known}")
+        raise ConditionError(f"`{name.strip('_')}` is not taken; functions are {known}")
     unknown = sorted(set(said["variables"]) - set(FACTS))
     if unknown:
-        raise Faulty(f"knows no `{unknown[0]}`; facts are {', '.join(FACTS)}")
+        raise ConditionError(f"knows no `{unknown[0]}`; facts are {', '.join(FACTS)}")
     return program, tuple(said["variables"])
 
 

@@ -22,11 +22,11 @@ from sqlalchemy.exc import ArgumentError
 
 from backends.environ import plain
 from backends.secret import Secret
-from gateway.config.schema_otel import OpenTelemetry
-from gateway.config.schema_peers import Peers
-from gateway.config.schema_reports import Alerts
-from gateway.config.sections import KeyCommand
-from gateway.config.settings import Engine, Provider, Settings
+from gateway.config.schema_otel import OpenTelemetrySection
+from gateway.config.schema_peers import PeersSection
+from gateway.config.schema_reports import AlertsSection
+from gateway.config.sections import KeyCommandSection
+from gateway.config.settings import EngineSection, ProviderSection, Settings
 from gateway.errors import ConfigError
 from ledger.database import URL_VARIABLE
 
@@ -36,7 +36,9 @@ LEAST_SHARED = 32  # characters of what hosts prove each other that they belong 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2
 
 
-def provider_key(provider: Provider | None, name: str, environ: Mapping[str, str]) -> Secret | None:
+def provider_key(
+    provider: ProviderSection | None, name: str, environ: Mapping[str, str]
+) -> Secret | None:
     """Raises `ConfigError`, which names the field and never what it found."""
     if provider is None:
         return None
@@ -56,7 +58,7 @@ def provider_key(provider: Provider | None, name: str, environ: Mapping[str, str
 
 
 def provider_keys(
-    providers: Mapping[str, Provider], environ: Mapping[str, str]
+    providers: Mapping[str, ProviderSection], environ: Mapping[str, str]
 ) -> dict[str, Secret | None]:
     """By name. Commands are asked at once, each within its own time.
 
@@ -78,20 +80,22 @@ def provider_keys(
     return keys
 
 
-def engine_key(engine: Engine, name: str, environ: Mapping[str, str]) -> Secret | None:
+def engine_key(engine: EngineSection, name: str, environ: Mapping[str, str]) -> Secret | None:
     """What an own engine of this pool asks for. Raises `ConfigError`, as `provider_key`."""
     value = environ.get(engine.api_key_env or "")
     place = f"pools.{name}.engine.api_key_env: `{engine.api_key_env}` must hold"
     return _word(value, place) if value else None
 
 
-def engine_headers(engine: Engine, name: str, environ: Mapping[str, str]) -> dict[str, str]:
+def engine_headers(engine: EngineSection, name: str, environ: Mapping[str, str]) -> dict[str, str]:
     """What an own engine is asked with; empty where it asks for no key."""
     key = engine_key(engine, name, environ)
     return {"authorization": f"Bearer {key.reveal()}"} if key else {}
 
 
-def collector_headers(settings: OpenTelemetry, environ: Mapping[str, str]) -> dict[str, Secret]:
+def collector_headers(
+    settings: OpenTelemetrySection, environ: Mapping[str, str]
+) -> dict[str, Secret]:
     """As OpenTelemetry writes them in one variable: `name=value,name=value`, values URL-encoded.
 
     Raises `ConfigError`, which names the variable and never what it holds.
@@ -109,7 +113,9 @@ def collector_headers(settings: OpenTelemetry, environ: Mapping[str, str]) -> di
     return {key.strip(): _word(unquote(text), must) for key, _, text in pairs}
 
 
-def webhook(settings: Alerts, environ: Mapping[str, str]) -> tuple[Secret | None, Secret | None]:
+def webhook(
+    settings: AlertsSection, environ: Mapping[str, str]
+) -> tuple[Secret | None, Secret | None]:
     """Where budgets' alerts are posted to, and what signs them.
 
     Raises `ConfigError`, which names the variable and never what it holds.
@@ -127,7 +133,7 @@ def webhook(settings: Alerts, environ: Mapping[str, str]) -> tuple[Secret | None
     return address, secret
 
 
-def peers_secret(settings: Peers, environ: Mapping[str, str]) -> Secret:
+def peers_secret(settings: PeersSection, environ: Mapping[str, str]) -> Secret:
     """Raises `ConfigError`, which names the variable and never what it holds."""
     name = settings.secret_env
     value = environ.get(name or "", "").strip()
@@ -181,7 +187,7 @@ def _kept(path: Path, place: str) -> Secret:
     return _word(text, f"{place}: must hold")
 
 
-def _printed(command: KeyCommand, place: str, environ: Mapping[str, str]) -> Secret:
+def _printed(command: KeyCommandSection, place: str, environ: Mapping[str, str]) -> Secret:
     seen = plain(environ) | {name: environ[name] for name in command.env if name in environ}
     try:
         code, said = _run(command, seen)
@@ -196,7 +202,7 @@ def _printed(command: KeyCommand, place: str, environ: Mapping[str, str]) -> Sec
     return _word(said.decode("utf-8", "replace"), f"{place}: must print")
 
 
-def _run(command: KeyCommand, environ: Mapping[str, str]) -> tuple[int, bytes]:
+def _run(command: KeyCommandSection, environ: Mapping[str, str]) -> tuple[int, bytes]:
     """How it ended, and what it printed: one that goes on printing is ended, and not kept."""
     until_s = time.monotonic() + command.timeout_s
     with subprocess.Popen(  # noqa: S603  (no shell; its words are the operator's)

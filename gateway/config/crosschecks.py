@@ -14,76 +14,76 @@ from gateway.config.crosschecks_hosts import HOST_CHECKS
 from gateway.config.crosschecks_policies import POLICY_CHECKS
 from gateway.config.crosschecks_sampling import sampling
 from gateway.config.crosschecks_upkeep import upkeep
-from gateway.config.faults import Fault, Place, nearest
+from gateway.config.faults import ConfigFault, Place, nearest
 from gateway.config.machines import machines
-from gateway.config.schema import Model, Settings
+from gateway.config.schema import ModelSection, Settings
 
-Check = Callable[[Settings], Iterator[Fault]]
+Check = Callable[[Settings], Iterator[ConfigFault]]
 
 
-def pass_through(settings: Settings) -> Iterator[Fault]:
+def pass_through(settings: Settings) -> Iterator[ConfigFault]:
     for name, model in settings.models.items():
-        if not isinstance(model, Model):
+        if not isinstance(model, ModelSection):
             provider, slash, rest = name.partition("/")
             if not slash or rest != "*":
                 words = "a pass-through model is named after its provider: `openai/*`"
-                yield Fault(("models", name), words)
+                yield ConfigFault(("models", name), words)
             elif provider not in settings.providers:
                 yield _no_provider(settings, ("models", name), provider)
 
 
-def aliases(settings: Settings) -> Iterator[Fault]:
+def aliases(settings: Settings) -> Iterator[ConfigFault]:
     for name, model in settings.models.items():
-        if not isinstance(model, Model) or model.same_as is None:
+        if not isinstance(model, ModelSection) or model.same_as is None:
             continue
         here = ("models", name, "same_as")
         if model.targets:
-            yield Fault(here, "an alias has no targets of its own: leave out one of the two")
+            yield ConfigFault(here, "an alias has no targets of its own: leave out one of the two")
         other = model.same_as
         if resolve_model(settings, name) is not None:
             continue
-        if not isinstance(settings.models.get(other), Model):
+        if not isinstance(settings.models.get(other), ModelSection):
             hint = nearest(other, set(settings.models) - {name})
-            yield Fault(here, f"`{other}` leads to no model{hint}", about=("models", other))
+            yield ConfigFault(here, f"`{other}` leads to no model{hint}", about=("models", other))
         elif _circles(settings, name):
-            yield Fault(here, f"`{other}` leads to no model, but back to `{name}`")
+            yield ConfigFault(here, f"`{other}` leads to no model, but back to `{name}`")
 
 
-def targets(settings: Settings) -> Iterator[Fault]:
+def targets(settings: Settings) -> Iterator[ConfigFault]:
     for name, model in logical(settings):
         here: Place = ("models", name, "targets")
         if not model.targets:
-            yield Fault(here, "at least one is needed: `pool:NAME` or `PROVIDER/MODEL`")
+            yield ConfigFault(here, "at least one is needed: `pool:NAME` or `PROVIDER/MODEL`")
         for index, target in enumerate(model.targets):
             place = (*here, index)
             pool = target.removeprefix("pool:")
             provider, slash, upstream = target.partition("/")
             if target in model.targets[:index]:
-                yield Fault(place, f"`{target}` is stated twice")
+                yield ConfigFault(place, f"`{target}` is stated twice")
             elif pool != target:
                 if pool not in settings.pools:
                     words = f"no pool named `{pool}`{nearest(pool, settings.pools)}"
-                    yield Fault(place, words, about=("pools", pool))
+                    yield ConfigFault(place, words, about=("pools", pool))
             elif not slash or not provider or not upstream:
                 meant = f"; did you mean `pool:{target}`?" if target in settings.pools else ""
-                yield Fault(place, f"`{target}` is no `pool:NAME` or `PROVIDER/MODEL`{meant}")
+                yield ConfigFault(place, f"`{target}` is no `pool:NAME` or `PROVIDER/MODEL`{meant}")
             elif provider not in settings.providers:
                 yield _no_provider(settings, place, provider)
 
 
-def comparators(settings: Settings) -> Iterator[Fault]:
+def comparators(settings: Settings) -> Iterator[ConfigFault]:
     for name, model in logical(settings):
         here: Place = ("models", name, "compare_with")
         if not model.compare_with and any(one.startswith("pool:") for one in model.targets):
-            yield Fault(here, "name at least one API model, or break-even cannot be computed")
+            yield ConfigFault(here, "name at least one API model, or break-even cannot be computed")
 
 
-def confinement(settings: Settings) -> Iterator[Fault]:
+def confinement(settings: Settings) -> Iterator[ConfigFault]:
     for name, model in logical(settings):
         outside = [one for one in model.targets if not one.startswith("pool:")]
         if model.residency == "internal_only" and outside:
             words = f"internal_only, but the target `{outside[0]}` is an external API"
-            yield Fault(("models", name, "residency"), words)
+            yield ConfigFault(("models", name, "residency"), words)
 
 
 def _circles(settings: Settings, name: str) -> bool:
@@ -91,15 +91,15 @@ def _circles(settings: Settings, name: str) -> bool:
     at: str | None = name
     for _ in settings.models:
         model = settings.models.get(at or "")
-        at = model.same_as if isinstance(model, Model) else None
+        at = model.same_as if isinstance(model, ModelSection) else None
         if at == name:
             return True
     return False
 
 
-def _no_provider(settings: Settings, place: Place, name: str) -> Fault:
+def _no_provider(settings: Settings, place: Place, name: str) -> ConfigFault:
     words = f"no provider named `{name}`{nearest(name, settings.providers)}"
-    return Fault(place, words, about=("providers", name))
+    return ConfigFault(place, words, about=("providers", name))
 
 
 CHECKS: tuple[Check, ...] = (

@@ -2,20 +2,20 @@
 
 from collections.abc import Iterator
 
-from gateway.config.faults import Fault, nearest
-from gateway.config.schema import Model, Settings
+from gateway.config.faults import ConfigFault, nearest
+from gateway.config.schema import ModelSection, Settings
 
 
-def adapters(settings: Settings) -> Iterator[Fault]:
+def adapters(settings: Settings) -> Iterator[ConfigFault]:
     """A model's adapter is one of all its pools; a name means one thing."""
     for name, model in settings.models.items():
-        if isinstance(model, Model):
+        if isinstance(model, ModelSection):
             yield from _of_model(settings, name, model)
     for pool in settings.pools:
         yield from _of_pool(settings, pool)
 
 
-def _of_model(settings: Settings, name: str, model: Model) -> Iterator[Fault]:
+def _of_model(settings: Settings, name: str, model: ModelSection) -> Iterator[ConfigFault]:
     here = ("models", name, "adapter")
     pools = [one[5:] for one in model.targets if one[:5] == "pool:"]
     declared = [
@@ -25,25 +25,25 @@ def _of_model(settings: Settings, name: str, model: Model) -> Iterator[Fault]:
         for pool, known in declared:
             if name in known:
                 words = f"`{name}` is an adapter of the pool `{pool}`, too: say `adapter: {name}`"
-                yield Fault(here, words)
+                yield ConfigFault(here, words)
         return
     if model.same_as is not None or not pools:
-        yield Fault(here, "an adapter is served by pools: name one in `targets`")
+        yield ConfigFault(here, "an adapter is served by pools: name one in `targets`")
     for pool, known in declared:
         if model.adapter not in known:
             hint = nearest(model.adapter, known)
             words = f"the pool `{pool}` has no adapter `{model.adapter}`{hint}"
-            yield Fault(here, words, about=("pools", pool))
+            yield ConfigFault(here, words, about=("pools", pool))
 
 
-def _of_pool(settings: Settings, name: str) -> Iterator[Fault]:
+def _of_pool(settings: Settings, name: str) -> Iterator[ConfigFault]:
     engine = settings.pools[name].engine
     here = ("pools", name, "engine", "adapters")
     served = engine.served_name or name
     if served in engine.adapters:
         words = f"`{served}` is what the engine calls the model itself: name it differently"
-        yield Fault((*here, served), words)
+        yield ConfigFault((*here, served), words)
     for adapter in engine.adapters:
         if "=" in adapter or "," in adapter:
             words = f"`{adapter}` cannot be an adapter's name: leave out `=` and `,`"
-            yield Fault((*here, adapter), words)
+            yield ConfigFault((*here, adapter), words)

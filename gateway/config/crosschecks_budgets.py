@@ -8,8 +8,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from gateway.config.aliases import resolve_model
-from gateway.config.faults import Fault, Place, nearest
-from gateway.config.schema import EACH, Model, Settings
+from gateway.config.faults import ConfigFault, Place, nearest
+from gateway.config.schema import ModelSection, Settings
+from gateway.config.schema_limits import EACH
 from ledger.budgets.binding import EACH_KINDS
 from ledger.budgets.scopes import BY_PREFIX, BudgetScope, NameRule, prefixes
 from ledger.budgets.windows import WindowError, zone_named
@@ -22,19 +23,19 @@ ID_CHARACTERS = 128  # of an organisation, team or user, as `keys create` accept
 KEY_DIGITS = 2 * PUBLIC_BYTES
 
 
-def scopes(settings: Settings) -> Iterator[Fault]:
+def scopes(settings: Settings) -> Iterator[ConfigFault]:
     for index, budget in enumerate(settings.budgets):
         place, (kind, _, name) = ("budgets", index, "scope"), budget.scope.partition(":")
         named = kind in BY_PREFIX and kind not in NAMELESS
         if name == EACH and named and kind not in EACH_KINDS:
             kinds = ", ".join(f"`{one}:{EACH}`" for one in EACH_KINDS)
             words = f"`{budget.scope}` would limit nobody: there is a budget for each on {kinds}"
-            yield Fault(place, words)
+            yield ConfigFault(place, words)
         elif name != EACH or kind not in EACH_KINDS:
             yield from _scope(settings, place, budget.scope, prefixes())
 
 
-def rates(settings: Settings) -> Iterator[Fault]:
+def rates(settings: Settings) -> Iterator[ConfigFault]:
     seen: set[str] = set()
     for index, limit in enumerate(settings.limits):
         place = ("limits", index)
@@ -42,93 +43,106 @@ def rates(settings: Settings) -> Iterator[Fault]:
         if name != EACH or kind not in RATE_KINDS or kind in NAMELESS:
             yield from _scope(settings, (*place, "scope"), limit.scope, RATE_KINDS)
         if limit.requests_per_minute is None and limit.tokens_per_minute is None:
-            yield Fault(place, "limits nothing: set `requests_per_minute` or `tokens_per_minute`")
+            yield ConfigFault(
+                place, "limits nothing: set `requests_per_minute` or `tokens_per_minute`"
+            )
         if limit.scope in seen:
-            yield Fault(place, f"`{limit.scope}` is limited already: keep one of them")
+            yield ConfigFault(place, f"`{limit.scope}` is limited already: keep one of them")
         seen.add(limit.scope)
 
 
-def _scope(settings: Settings, place: Place, scope: str, kinds: Sequence[str]) -> Iterator[Fault]:
+def _scope(
+    settings: Settings, place: Place, scope: str, kinds: Sequence[str]
+) -> Iterator[ConfigFault]:
     kind, colon, name = scope.partition(":")
     if kind not in kinds:
-        yield Fault(place, f"`{kind}` is no kind of scope{nearest(kind, kinds)}")
+        yield ConfigFault(place, f"`{kind}` is no kind of scope{nearest(kind, kinds)}")
     elif kind in NAMELESS:
         if colon:
-            yield Fault(place, f"`{kind}` takes no name")
+            yield ConfigFault(place, f"`{kind}` takes no name")
     elif not name.strip():
-        yield Fault(place, f"`{kind}` needs a name: `{kind}:NAME`")
+        yield ConfigFault(place, f"`{kind}` needs a name: `{kind}:NAME`")
     else:
         yield from _named(BY_PREFIX[kind], settings, place, name)
 
 
-def windows(settings: Settings) -> Iterator[Fault]:
+def windows(settings: Settings) -> Iterator[ConfigFault]:
     seen: set[tuple[str, str]] = set()
     for index, budget in enumerate(settings.budgets):
         try:
             zone_named(budget.timezone)
         except WindowError as error:
-            yield Fault(("budgets", index, "timezone"), str(error))
+            yield ConfigFault(("budgets", index, "timezone"), str(error))
         if (budget.scope, budget.period) in seen:
             words = f"`{budget.scope}` has a budget per {budget.period} already: keep one of them"
-            yield Fault(("budgets", index), words)
+            yield ConfigFault(("budgets", index), words)
         seen.add((budget.scope, budget.period))
 
 
-def teams(settings: Settings) -> Iterator[Fault]:
+def teams(settings: Settings) -> Iterator[ConfigFault]:
     for index, rule in enumerate(settings.policies):
         for at, team in enumerate(rule.match.teams):
             yield from _identity("team", ("policies", index, "match", "teams", at), team)
 
 
-def _provider(settings: Settings, place: Place, name: str) -> Iterator[Fault]:
+def _provider(settings: Settings, place: Place, name: str) -> Iterator[ConfigFault]:
     if name not in settings.providers:
         words = f"no provider named `{name}`{nearest(name, settings.providers)}"
-        yield Fault(place, words, about=("providers", name))
+        yield ConfigFault(place, words, about=("providers", name))
 
 
-def _model(settings: Settings, place: Place, name: str) -> Iterator[Fault]:
+def _model(settings: Settings, place: Place, name: str) -> Iterator[ConfigFault]:
     found = resolve_model(settings, name)
-    if found is None and not isinstance(settings.models.get(name), Model):
+    if found is None and not isinstance(settings.models.get(name), ModelSection):
         words = f"no model named `{name}`{nearest(name, settings.models)}"
-        yield Fault(place, words, about=("models", name))
+        yield ConfigFault(place, words, about=("models", name))
     elif found is not None and found[0] != name:
-        yield Fault(place, f"`{name}` is an alias: name `{found[0]}`, which serves it")
+        yield ConfigFault(place, f"`{name}` is an alias: name `{found[0]}`, which serves it")
 
 
-def _key(_: Settings, place: Place, name: str) -> Iterator[Fault]:
+def _key(_: Settings, place: Place, name: str) -> Iterator[ConfigFault]:
     if not re.fullmatch(rf"[0-9a-f]{{{KEY_DIGITS}}}", name):
         words = f"a key's scope is its id of {KEY_DIGITS} digits: `breakeven keys list` shows it"
-        yield Fault(place, words)
+        yield ConfigFault(place, words)
 
 
-def _identity(kind: str, place: Place, name: str) -> Iterator[Fault]:
+def _identity(kind: str, place: Place, name: str) -> Iterator[ConfigFault]:
     if not name or name != name.strip():
-        yield Fault(place, f"no {kind} is called `{name}`: a blank at its start or end")
+        yield ConfigFault(place, f"no {kind} is called `{name}`: a blank at its start or end")
     elif not name.isprintable() or len(name) > ID_CHARACTERS:
-        yield Fault(place, f"no {kind} id is longer than {ID_CHARACTERS} printable characters")
+        yield ConfigFault(
+            place, f"no {kind} id is longer than {ID_CHARACTERS} printable characters"
+        )
 
 
-def _tag(_: Settings, place: Place, name: str) -> Iterator[Fault]:
+def _tag(_: Settings, place: Place, name: str) -> Iterator[ConfigFault]:
     tag, _equals, value = name.partition("=")
     if not tag.strip() or name != name.strip():
-        yield Fault(place, f"`tag` needs a name: `tag:NAME` or `tag:NAME=VALUE`, not `tag:{name}`")
+        yield ConfigFault(
+            place, f"`tag` needs a name: `tag:NAME` or `tag:NAME=VALUE`, not `tag:{name}`"
+        )
     elif not name.isprintable() or max(len(tag), len(value)) > TEXT_LIMIT:
         words = f"no tag has a name or value longer than {TEXT_LIMIT} printable characters"
-        yield Fault(place, words)
+        yield ConfigFault(place, words)
 
 
-def _named(kind: BudgetScope, settings: Settings, place: Place, name: str) -> Iterator[Fault]:
+def _named(kind: BudgetScope, settings: Settings, place: Place, name: str) -> Iterator[ConfigFault]:
     """Check the name behind a scope's prefix."""
     if kind.name_rule is NameRule.IDENTITY:
         return _identity(kind.words, place, name)
     return _NAMES[kind.name_rule](settings, place, name)
 
 
-_NAMES: Mapping[NameRule, Callable[[Settings, Place, str], Iterator[Fault]]] = {
+_NAMES: Mapping[NameRule, Callable[[Settings, Place, str], Iterator[ConfigFault]]] = {
     NameRule.PROVIDER: _provider,
     NameRule.MODEL: _model,
     NameRule.KEY: _key,
     NameRule.TAG: _tag,
 }
 
-BUDGET_CHECKS: tuple[Callable[[Settings], Iterator[Fault]], ...] = (scopes, windows, rates, teams)
+BUDGET_CHECKS: tuple[Callable[[Settings], Iterator[ConfigFault]], ...] = (
+    scopes,
+    windows,
+    rates,
+    teams,
+)

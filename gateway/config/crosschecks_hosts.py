@@ -14,12 +14,12 @@ from sqlalchemy.exc import ArgumentError
 from backends.engines import ENGINE_KINDS
 from backends.http import Origin
 from backends.providers import ADAPTER_KIND, DEFAULT_KIND, PROVIDER_KINDS
-from backends.reach import Reach, stated
+from backends.reach import AddressPolicy, stated
 from gateway.config.crosschecks_oidc import oidc
 from gateway.config.crosschecks_peers import peers
-from gateway.config.faults import Fault, Place, nearest, warning
+from gateway.config.faults import ConfigFault, Place, nearest, warning
 from gateway.config.kv_event_address import kv_events_address, socket_path
-from gateway.config.schema import Provider, Settings
+from gateway.config.schema import ProviderSection, Settings
 from ledger.unixsocket import PATH_BYTES
 from router.types import Feature
 
@@ -33,7 +33,7 @@ EVERYWHERE = ("0.0.0.0", "::")
 ENGINE_DEFAULTS_MOVE = "another free port is taken; set `port`"
 
 
-class Claim(NamedTuple):
+class PortClaim(NamedTuple):
     """Ports that something of ours listens on. `moves`: any free port would do."""
 
     place: Place
@@ -42,48 +42,48 @@ class Claim(NamedTuple):
     moves: bool
 
 
-def engines(settings: Settings) -> Iterator[Fault]:
+def engines(settings: Settings) -> Iterator[ConfigFault]:
     for name, pool in settings.pools.items():
         engine, here = pool.engine, ("pools", name, "engine")
         if not engine.replicas and not engine.endpoints:
             words = "set `replicas` (engines that are started here) or `endpoints` (that run)"
-            yield Fault(here, words)
+            yield ConfigFault(here, words)
         if engine.replicas and engine.model is None:
-            yield Fault((*here, "model"), "is needed to start replicas")
+            yield ConfigFault((*here, "model"), "is needed to start replicas")
         tunable = ENGINE_KINDS[engine.kind].takes_profile and engine.replicas
         if engine.profile is not None and not tunable:
             words = "is for vLLM engines that are started here (`replicas`): leave it out"
-            yield Fault((*here, "profile"), words)
+            yield ConfigFault((*here, "profile"), words)
         for key, default in (("metrics", "auto"), ("kv_capacity_tokens", None)):
             if getattr(engine, key) != default and not engine.endpoints:
-                yield Fault((*here, key), "is for engines that already run (`endpoints`)")
+                yield ConfigFault((*here, key), "is for engines that already run (`endpoints`)")
         yield from _kv_events(settings, name, (*here, "kv_events"))
 
 
-def _kv_events(settings: Settings, pool: str, here: Place) -> Iterator[Fault]:
+def _kv_events(settings: Settings, pool: str, here: Place) -> Iterator[ConfigFault]:
     engine = settings.pools[pool].engine
     if engine.kv_events is False:
         return
     if not ENGINE_KINDS[engine.kind].tells_cache:
-        yield Fault(here, "only vLLM tells of its prefix cache")
+        yield ConfigFault(here, "only vLLM tells of its prefix cache")
     elif isinstance(engine.kv_events, tuple):
         if len(engine.kv_events) != len(engine.endpoints):
             words = f"{len(engine.kv_events)} addresses of {len(engine.endpoints)} `endpoints`"
-            yield Fault(here, words)
+            yield ConfigFault(here, words)
         for index, address in enumerate(engine.kv_events):
             if not KV_ADDRESS.fullmatch(address):
                 words = "is not an address as tcp://10.0.0.5:5557, tcp://*:5557 or ipc:///a/path"
-                yield Fault((*here, index), words)
+                yield ConfigFault((*here, index), words)
     elif not engine.replicas:
-        yield Fault(here, "`true` is for `replicas`; of `endpoints` name the addresses")
+        yield ConfigFault(here, "`true` is for `replicas`; of `endpoints` name the addresses")
     else:
         path = socket_path(kv_events_address(settings, pool, engine.replicas - 1) or "")
         if len(path.encode()) > PATH_BYTES:
             words = f"the socket's path is longer than {PATH_BYTES} bytes: {path}"
-            yield Fault(here, words + "; set a shorter `state_dir`")
+            yield ConfigFault(here, words + "; set a shorter `state_dir`")
 
 
-def features(settings: Settings) -> Iterator[Fault]:
+def features(settings: Settings) -> Iterator[ConfigFault]:
     named: list[tuple[Place, Iterable[str]]] = [
         (("pools", name, "engine", "features"), pool.engine.features)
         for name, pool in settings.pools.items()
@@ -96,10 +96,10 @@ def features(settings: Settings) -> Iterator[Fault]:
         for index, word in enumerate(words):
             if word not in known:
                 message = f"no feature named `{word}`{nearest(word, known)}"
-                yield Fault((*place, index), message)
+                yield ConfigFault((*place, index), message)
 
 
-def dialects(settings: Settings) -> Iterator[Fault]:
+def dialects(settings: Settings) -> Iterator[ConfigFault]:
     for name, provider in settings.providers.items():
         for index, kind in enumerate(provider.kinds):
             client = PROVIDER_KINDS[provider.kind]
@@ -108,35 +108,37 @@ def dialects(settings: Settings) -> Iterator[Fault]:
                     f"{client.title} does not serve `{kind}` here: add a provider of "
                     f"`kind: {DEFAULT_KIND}` with the `base_url` under which its own path stands"
                 )
-                yield Fault(("providers", name, "kinds", index), words)
+                yield ConfigFault(("providers", name, "kinds", index), words)
 
 
-def providers(settings: Settings) -> Iterator[Fault]:
+def providers(settings: Settings) -> Iterator[ConfigFault]:
     for name, provider in settings.providers.items():
         here = ("providers", name)
         if "/" in name:
-            yield Fault(here, "a provider's name has no `/`: targets are `PROVIDER/MODEL`")
+            yield ConfigFault(here, "a provider's name has no `/`: targets are `PROVIDER/MODEL`")
         if provider.start and not provider.simulated:
             words = "only a stand-in can be started: set `simulated: true` as well"
-            yield Fault((*here, "start"), words)
+            yield ConfigFault((*here, "start"), words)
         if provider.start and provider.base_url is not None:
-            yield Fault((*here, "base_url"), "`start` chooses the address: leave out one of them")
+            yield ConfigFault(
+                (*here, "base_url"), "`start` chooses the address: leave out one of them"
+            )
         named = [one for one in _KEYS if getattr(provider, one)]
         for other in named[1:]:
-            yield Fault((*here, other), f"set either `{named[0]}` or `{other}`")
+            yield ConfigFault((*here, other), f"set either `{named[0]}` or `{other}`")
         if provider.batch and not PROVIDER_KINDS[provider.kind].takes_batches:
             taking = [kind for kind, client in PROVIDER_KINDS.items() if client.takes_batches]
             words = f"only providers of `kind: {', '.join(taking)}` are given batches here"
-            yield Fault((*here, "batch"), words)
+            yield ConfigFault((*here, "batch"), words)
         if _needs_address(name, provider):
             words = f"is needed: `{name}` is not one of the providers whose address is known"
-            yield Fault((*here, "base_url"), words + _known_otherwise(name))
+            yield ConfigFault((*here, "base_url"), words + _known_otherwise(name))
         if _lacks_key(name, provider):
             words = "no key is named: most providers refuse such requests; set `api_key_env`"
             yield warning(here, words, upon=(here,))
 
 
-def batches(settings: Settings) -> Iterator[Fault]:
+def batches(settings: Settings) -> Iterator[ConfigFault]:
     limits = settings.batches
     taking = any(provider.batch for provider in settings.providers.values())
     if taking and limits.hand_on_s <= limits.spill_s:
@@ -145,7 +147,7 @@ def batches(settings: Settings) -> Iterator[Fault]:
         yield warning(("batches", "hand_on_s"), words, upon=upon)
 
 
-def addresses(settings: Settings) -> Iterator[Fault]:
+def addresses(settings: Settings) -> Iterator[ConfigFault]:
     """URLs that are none, stated twice, or our own."""
     own = [claim for claim in _claims(settings) if claim.place[0] == "server"]
     for place, urls in _urls(settings):
@@ -154,44 +156,44 @@ def addresses(settings: Settings) -> Iterator[Fault]:
             try:
                 origin, _ = Origin.parse(url)
             except ValueError as error:
-                yield Fault(here, f"{error}; write it like http://10.0.0.5:8000/v1")
+                yield ConfigFault(here, f"{error}; write it like http://10.0.0.5:8000/v1")
                 continue
             why = _misdirected(settings, place, origin.host)
             if why is not None:
-                yield Fault(here, f"`{url}` is {why}")
+                yield ConfigFault(here, f"`{url}` is {why}")
             if url.rstrip("/") in [other.rstrip("/") for other in urls[:index]]:
-                yield Fault(here, f"`{url}` is stated twice: it would count as two engines")
+                yield ConfigFault(here, f"`{url}` is stated twice: it would count as two engines")
             if any(_same_host(origin.host, one.host) and origin.port in one.ports for one in own):
-                yield Fault(here, f"`{url}` is this gateway itself (server.port)")
+                yield ConfigFault(here, f"`{url}` is this gateway itself (server.port)")
 
 
-def networks(settings: Settings) -> Iterator[Fault]:
+def networks(settings: Settings) -> Iterator[ConfigFault]:
     for name, provider in settings.providers.items():
         for index, text in enumerate(provider.networks):
             try:
                 ip_network(text)
             except ValueError as error:
                 here = ("providers", name, "networks", index)
-                yield Fault(here, f"{error}; write it like 10.0.0.0/8 or fd00::/8")
+                yield ConfigFault(here, f"{error}; write it like 10.0.0.0/8 or fd00::/8")
 
 
-def ports(settings: Settings) -> Iterator[Fault]:
+def ports(settings: Settings) -> Iterator[ConfigFault]:
     claims = _claims(settings)
     for index, claim in enumerate(claims):
         if claim.ports and claim.ports[-1] > LAST_PORT:
             words = f"{len(claim.ports)} replicas from {claim.ports[0]} on end above {LAST_PORT}"
-            yield Fault(claim.place, words)
+            yield ConfigFault(claim.place, words)
         for other in claims[:index]:
             shared = sorted(set(claim.ports) & set(other.ports))
             if shared and _same_host(claim.host, other.host):
                 yield _collision(claim, other, shared)
 
 
-def ledger_url(settings: Settings) -> Iterator[Fault]:
+def ledger_url(settings: Settings) -> Iterator[ConfigFault]:
     """The URL may hold a password and is not repeated."""
     url = settings.ledger.url
     if url and settings.ledger.url_env:
-        yield Fault(("ledger", "url_env"), "set either `url` or `url_env`")
+        yield ConfigFault(("ledger", "url_env"), "set either `url` or `url_env`")
     if url:
         try:
             backend = make_url(url).get_backend_name()
@@ -199,23 +201,23 @@ def ledger_url(settings: Settings) -> Iterator[Fault]:
             backend = ""
         if backend not in ("sqlite", "postgresql"):
             words = "must be a URL like sqlite:///ledger.db or postgresql+psycopg://user@host/name"
-            yield Fault(("ledger", "url"), words)
+            yield ConfigFault(("ledger", "url"), words)
 
 
-def contract_days(settings: Settings) -> Iterator[Fault]:
+def contract_days(settings: Settings) -> Iterator[ConfigFault]:
     for name, pool in settings.pools.items():
         since, until = pool.gpu.since, pool.gpu.until
         if since and until and since > until:
             words = f"the contract ends before it begins: since {since} is after until {until}"
-            yield Fault(("pools", name, "gpu", "until"), words)
+            yield ConfigFault(("pools", name, "gpu", "until"), words)
 
 
-def waits(settings: Settings) -> Iterator[Fault]:
+def waits(settings: Settings) -> Iterator[ConfigFault]:
     """Times of which one makes the other pointless."""
     telemetry, limits = settings.telemetry, settings.server.timeouts
     if telemetry.stale_s <= telemetry.scrape_s:
         words = f"must be more than scrape_s ({telemetry.scrape_s:g}), or every engine is `unknown`"
-        yield Fault(("telemetry", "stale_s"), words)
+        yield ConfigFault(("telemetry", "stale_s"), words)
     said = limits.model_fields_set  # of a default that is longer nobody needs to hear
     for name in ("connect_s", "head_s", "idle_s", *({"whole_s"} & said)):
         wait_s = getattr(limits, name)
@@ -236,24 +238,26 @@ def _urls(settings: Settings) -> Iterator[tuple[Place, tuple[str, ...]]]:
             yield ("providers", name, "base_url"), (provider.base_url,)
 
 
-def open_dashboards(settings: Settings) -> Iterator[Fault]:
+def open_dashboards(settings: Settings) -> Iterator[ConfigFault]:
     """What shows a house's spending to a network asks who looks."""
     shown = settings.dashboard
     if shown.enabled and shown.access_file is None and shown.host not in LOOPBACK:
         words = "is reached from elsewhere: `dashboard.access_file` says who may look"
-        yield Fault(("dashboard", "host"), words)
+        yield ConfigFault(("dashboard", "host"), words)
 
 
-def _claims(settings: Settings) -> list[Claim]:
+def _claims(settings: Settings) -> list[PortClaim]:
     server, shown = settings.server, settings.dashboard
-    claims = [Claim(("server", "port"), server.host, _from(server.port, 1), moves=False)]
+    claims = [PortClaim(("server", "port"), server.host, _from(server.port, 1), moves=False)]
     if shown.enabled:
-        claims.append(Claim(("dashboard", "port"), shown.host, _from(shown.port, 1), moves=False))
+        claims.append(
+            PortClaim(("dashboard", "port"), shown.host, _from(shown.port, 1), moves=False)
+        )
     for name, pool in settings.pools.items():
         stated = "port" in pool.engine.model_fields_set
         place = ("pools", name, "engine", "port")
         wanted = _from(pool.engine.port, pool.engine.replicas)
-        claims.append(Claim(place, LOOPBACK[0], wanted, moves=not stated))
+        claims.append(PortClaim(place, LOOPBACK[0], wanted, moves=not stated))
     return claims
 
 
@@ -267,14 +271,14 @@ def _same_host(one: str, other: str) -> bool:
     return one == other or local or one in EVERYWHERE or other in EVERYWHERE
 
 
-def _collision(claim: Claim, other: Claim, shared: list[int]) -> Fault:
+def _collision(claim: PortClaim, other: PortClaim, shared: list[int]) -> ConfigFault:
     numbers = str(shared[0]) if len(shared) == 1 else f"{shared[0]} to {shared[-1]}"
-    theirs = Fault(other.place, "").path
+    theirs = ConfigFault(other.place, "").path
     upon = tuple((*each.place[:-1], key) for each in (claim, other) for key in _LISTENING)
     if claim.moves or other.moves:
         words = f"{numbers} is also {theirs}'s, by default: {ENGINE_DEFAULTS_MOVE}"
         return warning(claim.place, words, upon=upon)
-    return Fault(claim.place, f"{numbers} is also {theirs}'s; choose another port", upon=upon)
+    return ConfigFault(claim.place, f"{numbers} is also {theirs}'s; choose another port", upon=upon)
 
 
 def _misdirected(settings: Settings, place: Place, host: str) -> str | None:
@@ -284,7 +288,7 @@ def _misdirected(settings: Settings, place: Place, host: str) -> str | None:
         return None
     provider = settings.providers.get(str(place[1])) if place[0] == "providers" else None
     named = [net for net in (() if provider is None else provider.networks) if _is_network(net)]
-    return Reach(tuple(named)).refuses(address, stated=True)
+    return AddressPolicy(tuple(named)).refuses(address, stated=True)
 
 
 def _is_network(text: str) -> bool:
@@ -295,7 +299,7 @@ def _is_network(text: str) -> bool:
     return True
 
 
-def _needs_address(name: str, provider: Provider) -> bool:
+def _needs_address(name: str, provider: ProviderSection) -> bool:
     here = provider.base_url is None and not provider.start
     kind = PROVIDER_KINDS[provider.kind]
     return here and not kind.finds_address and name not in kind.addresses
@@ -306,20 +310,20 @@ def _known_otherwise(name: str) -> str:
     return hint or f"; for one that LiteLLM speaks set `kind: {ADAPTER_KIND}`"
 
 
-def _lacks_key(name: str, provider: Provider) -> bool:
+def _lacks_key(name: str, provider: ProviderSection) -> bool:
     stands_in = provider.simulated or provider.start
     at_home = provider.base_url is None and name in PROVIDER_KINDS[provider.kind].addresses
     return at_home and not stands_in and not provider.names_a_key
 
 
-def kept_answers(settings: Settings) -> Iterator[Fault]:
+def kept_answers(settings: Settings) -> Iterator[ConfigFault]:
     replay = settings.server.idempotency.replay
     if replay.enabled and replay.key_env is None:
         words = "name the environment variable that holds what encrypts kept answers"
-        yield Fault(("server", "idempotency", "replay", "key_env"), words)
+        yield ConfigFault(("server", "idempotency", "replay", "key_env"), words)
 
 
-HOST_CHECKS: tuple[Callable[[Settings], Iterator[Fault]], ...] = (
+HOST_CHECKS: tuple[Callable[[Settings], Iterator[ConfigFault]], ...] = (
     engines,
     features,
     providers,

@@ -4,31 +4,31 @@ from collections.abc import Iterator
 from ipaddress import ip_address, ip_network
 from urllib.parse import urlsplit
 
-from gateway.config.faults import Fault
+from gateway.config.faults import ConfigFault
 from gateway.config.schema import Settings
 
 
-def oidc(settings: Settings) -> Iterator[Fault]:
+def oidc(settings: Settings) -> Iterator[ConfigFault]:
     said = settings.oidc
     if said.issuer is None:
         for name in sorted(said.model_dump(exclude_defaults=True)):
-            yield Fault(("oidc", name), "is of no use without `oidc.issuer`")
+            yield ConfigFault(("oidc", name), "is of no use without `oidc.issuer`")
         return
     if not said.audiences:
         words = "is needed: without it a token for any other program of the house would do"
-        yield Fault(("oidc", "audiences"), words)
+        yield ConfigFault(("oidc", "audiences"), words)
     if settings.dashboard.access_file is None:
         words = "`dashboard.access_file` is needed: it says what people may do"
-        yield Fault(("oidc", "issuer"), words)
+        yield ConfigFault(("oidc", "issuer"), words)
     if _in_clear(said.issuer):
         words = f"`{said.issuer}` is not https: whoever is on the way could sign people in"
-        yield Fault(("oidc", "issuer"), words)
+        yield ConfigFault(("oidc", "issuer"), words)
     for index, text in enumerate(said.networks):
         try:
             ip_network(text)
         except ValueError as error:
             words = f"{error}; write it like 10.0.0.0/8 or fd00::/8"
-            yield Fault(("oidc", "networks", index), words)
+            yield ConfigFault(("oidc", "networks", index), words)
 
 
 def _in_clear(url: str) -> bool:

@@ -2,40 +2,40 @@
 
 from collections.abc import Iterator, Sequence
 
-from gateway.config.faults import Fault
+from gateway.config.faults import ConfigFault
 from gateway.config.schema import Settings
 
 MOST_ENGINES = 500  # one message of the exchange has room for more (`gateway.fleet.peers.frames`)
 
 
-def peers(settings: Settings) -> Iterator[Fault]:
+def peers(settings: Settings) -> Iterator[ConfigFault]:
     said = settings.peers
     if not said.hosts:
         for name in ("listen", "secret_env"):
             if getattr(said, name) is not None:
-                yield Fault(("peers", name), "is of no use without `peers.hosts`")
+                yield ConfigFault(("peers", name), "is of no use without `peers.hosts`")
         return
     if said.listen is None:
         words = "is needed, or this host would hear of no other: 0.0.0.0:9444"
-        yield Fault(("peers", "listen"), words)
+        yield ConfigFault(("peers", "listen"), words)
     elif wrong := _wrong_port(settings, said.listen):
-        yield Fault(("peers", "listen"), wrong)
+        yield ConfigFault(("peers", "listen"), wrong)
     if said.secret_env is None:
         words = "is needed: without it anybody could fill the engines with requests that are none"
-        yield Fault(("peers", "secret_env"), words)
+        yield ConfigFault(("peers", "secret_env"), words)
     yield from _wrong_hosts(said.hosts)
     engines = sum(len(p.engine.endpoints) + p.engine.replicas for p in settings.pools.values())
     if engines > MOST_ENGINES:
         words = f"hosts exchange the load of {MOST_ENGINES} engines at most, not of {engines}"
-        yield Fault(("peers", "hosts"), words)
+        yield ConfigFault(("peers", "hosts"), words)
 
 
-def _wrong_hosts(hosts: Sequence[str]) -> Iterator[Fault]:
+def _wrong_hosts(hosts: Sequence[str]) -> Iterator[ConfigFault]:
     for index, host in enumerate(hosts):
         if port_of(host) > 65535:
-            yield Fault(("peers", "hosts", index), f"`{host}`: no port is beyond 65535")
+            yield ConfigFault(("peers", "hosts", index), f"`{host}`: no port is beyond 65535")
         if host in hosts[:index]:
-            yield Fault(("peers", "hosts", index), f"`{host}` is stated twice")
+            yield ConfigFault(("peers", "hosts", index), f"`{host}` is stated twice")
 
 
 def port_of(address: str) -> int:

@@ -4,49 +4,51 @@ from collections.abc import Callable, Iterator
 
 from gateway.config.aliases import logical, resolve_model
 from gateway.config.checks.policy_order import policy_order
-from gateway.config.conditions import Condition, Faulty
-from gateway.config.faults import Fault, Place, nearest, warning
-from gateway.config.schema import Match, Model, PolicyRule, Settings
+from gateway.config.conditions import Condition, ConditionError
+from gateway.config.faults import ConfigFault, Place, nearest, warning
+from gateway.config.schema import MatchSection, ModelSection, PolicyRuleSection, Settings
 from ledger.budgets.windows import WindowError, zone_named
-from router.policy import Facts, Rule, matches
+from router.policy import MatchInput, RoutingRule, matches
 from router.types import Policy
 
 UNMATCHED = "default"  # what a request is told that falls under no policy of the file
 
 
-def policy_names(settings: Settings) -> Iterator[Fault]:
+def policy_names(settings: Settings) -> Iterator[ConfigFault]:
     names = [rule.name for rule in settings.policies]
     for index, name in enumerate(names):
         if name in names[:index]:
             words = f"policy names must be unique: `{name}` is taken"
-            yield Fault(("policies", index, "name"), words)
+            yield ConfigFault(("policies", index, "name"), words)
 
 
-def policy_default(settings: Settings) -> Iterator[Fault]:
+def policy_default(settings: Settings) -> Iterator[ConfigFault]:
     for index, rule in enumerate(settings.policies):
-        if rule.name == UNMATCHED and (rule.match != Match() or rule.shadow):
+        if rule.name == UNMATCHED and (rule.match != MatchSection() or rule.shadow):
             words = f"`{UNMATCHED}` is told of requests that no policy matches, too: another name"
             upon: tuple[Place, ...] = (("policies", index, "match"), ("policies", index, "shadow"))
             yield warning(("policies", index, "name"), words, upon=upon)
 
 
-def policy_models(settings: Settings) -> Iterator[Fault]:
+def policy_models(settings: Settings) -> Iterator[ConfigFault]:
     known = [name for name, _ in logical(settings)]
     for index, rule in enumerate(settings.policies):
         for at, name in enumerate(rule.match.models):
             place = ("policies", index, "match", "models", at)
             found = resolve_model(settings, name)
             if found is not None and found[0] != name:
-                yield Fault(place, f"`{name}` is an alias: name `{found[0]}`, which serves it")
-            elif isinstance(settings.models.get(name), Model):
+                yield ConfigFault(
+                    place, f"`{name}` is an alias: name `{found[0]}`, which serves it"
+                )
+            elif isinstance(settings.models.get(name), ModelSection):
                 continue  # an alias that leads nowhere has its own fault
             elif found is None and not _pattern_matches(settings, name, known):
-                yield Fault(
+                yield ConfigFault(
                     place, f"no model named `{name}`{nearest(name, known)}", about=("models", name)
                 )
 
 
-def policy_queue(settings: Settings) -> Iterator[Fault]:
+def policy_queue(settings: Settings) -> Iterator[ConfigFault]:
     for index, rule in enumerate(settings.policies):
         if "queue_ms" in rule.model_fields_set and rule.otherwise != "queue":
             words = f"nothing waits: `otherwise` is `{rule.otherwise}`; say `otherwise: queue`"
@@ -58,21 +60,21 @@ def _pattern_matches(settings: Settings, pattern: str, known: list[str]) -> bool
     """Whether `openai/*` or `chat-*` matches a model that is or may be asked for."""
     if not pattern.endswith("*"):
         return False
-    rule = Rule("", Policy(""), models=(pattern,))
+    rule = RoutingRule("", Policy(""), models=(pattern,))
     provider = pattern.partition("/")[0]
     passed = settings.models.get(f"{provider}/*") == "passthrough"
-    return passed or any(matches(rule, Facts(name, "")) for name in (*known, *settings.models))
+    return passed or any(matches(rule, MatchInput(name, "")) for name in (*known, *settings.models))
 
 
-def policy_conditions(settings: Settings) -> Iterator[Fault]:
+def policy_conditions(settings: Settings) -> Iterator[ConfigFault]:
     for index, rule in enumerate(settings.policies):
         text, place = rule.match.when, ("policies", index, "match", "when")
         if text is None:
             continue
         try:
             condition = Condition(text)
-        except Faulty as error:
-            yield Fault(place, f"the condition {error}")
+        except ConditionError as error:
+            yield ConfigFault(place, f"the condition {error}")
             continue
         for doubt in condition.doubts:
             yield warning(place, doubt)
@@ -84,20 +86,20 @@ def policy_conditions(settings: Settings) -> Iterator[Fault]:
             yield warning(place, words)
 
 
-def policy_times(settings: Settings) -> Iterator[Fault]:
+def policy_times(settings: Settings) -> Iterator[ConfigFault]:
     for index, rule in enumerate(settings.policies):
         for at, times in enumerate(rule.match.times):
             place: Place = ("policies", index, "match", "times", at)
             try:
                 zone_named(times.timezone)
             except WindowError as error:
-                yield Fault((*place, "timezone"), str(error))
+                yield ConfigFault((*place, "timezone"), str(error))
             if times.starts == times.ends:
                 words = f"`{times.starts}` to `{times.ends}` is no time: leave out both for all day"
-                yield Fault((*place, "ends"), words)
+                yield ConfigFault((*place, "ends"), words)
 
 
-def policy_targets(settings: Settings) -> Iterator[Fault]:
+def policy_targets(settings: Settings) -> Iterator[ConfigFault]:
     """Names lead to targets of a model that the rule is for, and out of the network nowhere."""
     for index, rule in enumerate(settings.policies):
         models = tuple(_models_of(settings, rule))
@@ -107,17 +109,17 @@ def policy_targets(settings: Settings) -> Iterator[Fault]:
             here: Place = ("policies", index, *place)
             if target not in known and not (passing and _passed_through(settings, target)):
                 words = f"`{target}` is no target of a model of this policy{nearest(target, known)}"
-                yield Fault(here, words)
+                yield ConfigFault(here, words)
             elif rule.residency == "internal_only" and not target.startswith("pool:"):
-                yield Fault(here, f"internal_only, but `{target}` is an external API")
+                yield ConfigFault(here, f"internal_only, but `{target}` is an external API")
             elif rule.candidates and place[0] != "candidates" and target not in rule.candidates:
-                yield Fault(here, f"`{target}` is not among this policy's `candidates`")
+                yield ConfigFault(here, f"`{target}` is not among this policy's `candidates`")
         if rule.canary is not None and rule.canary.target in rule.weights:
             words = "the canary has its percent: leave it out of the weights"
-            yield Fault(("policies", index, "weights", rule.canary.target), words)
+            yield ConfigFault(("policies", index, "weights", rule.canary.target), words)
 
 
-def policy_quality(settings: Settings) -> Iterator[Fault]:
+def policy_quality(settings: Settings) -> Iterator[ConfigFault]:
     for index, rule in enumerate(settings.policies):
         if rule.max_quality_loss is None:
             continue
@@ -130,12 +132,12 @@ def policy_quality(settings: Settings) -> Iterator[Fault]:
                 yield warning(place, words, upon=(*upon, ("policies", index, "match")))
 
 
-def model_quality(settings: Settings) -> Iterator[Fault]:
+def model_quality(settings: Settings) -> Iterator[ConfigFault]:
     for name, model in logical(settings):
         for target in model.quality_loss:
             if target not in model.targets:
                 words = f"`{target}` is no target of this model{nearest(target, model.targets)}"
-                yield Fault(("models", name, "quality_loss", target), words)
+                yield ConfigFault(("models", name, "quality_loss", target), words)
 
 
 def _passed_through(settings: Settings, target: str) -> bool:
@@ -144,14 +146,14 @@ def _passed_through(settings: Settings, target: str) -> bool:
     return bool(slash) and settings.models.get(f"{provider}/*") == "passthrough"
 
 
-def _models_of(settings: Settings, rule: PolicyRule) -> Iterator[tuple[str, Model]]:
-    narrowed = Rule("", Policy(""), models=rule.match.models)
+def _models_of(settings: Settings, rule: PolicyRuleSection) -> Iterator[tuple[str, ModelSection]]:
+    narrowed = RoutingRule("", Policy(""), models=rule.match.models)
     for name, model in logical(settings):
-        if matches(narrowed, Facts(name, "")):
+        if matches(narrowed, MatchInput(name, "")):
             yield name, model
 
 
-def _named(rule: PolicyRule) -> Iterator[tuple[Place, str]]:
+def _named(rule: PolicyRuleSection) -> Iterator[tuple[Place, str]]:
     for at, target in enumerate(rule.candidates):
         yield ("candidates", at), target
     for target in rule.weights:
@@ -160,7 +162,7 @@ def _named(rule: PolicyRule) -> Iterator[tuple[Place, str]]:
         yield ("canary", "target"), rule.canary.target
 
 
-POLICY_CHECKS: tuple[Callable[[Settings], Iterator[Fault]], ...] = (
+POLICY_CHECKS: tuple[Callable[[Settings], Iterator[ConfigFault]], ...] = (
     policy_names,
     policy_default,
     policy_models,

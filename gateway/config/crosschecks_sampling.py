@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from gateway.config.aliases import resolve_model
-from gateway.config.faults import Fault, nearest
+from gateway.config.faults import ConfigFault, nearest
 from gateway.config.schema import Settings
 
 
-def sampling(settings: Settings) -> Iterator[Fault]:
+def sampling(settings: Settings) -> Iterator[ConfigFault]:
     for name, pool in settings.pools.items():
         rule, here = pool.sampling, ("pools", name, "sampling")
         if rule is None:
@@ -17,14 +17,14 @@ def sampling(settings: Settings) -> Iterator[Fault]:
             found = resolve_model(settings, asked)
             if found is None:
                 words = f"no model named `{asked}`{nearest(asked, settings.models)}"
-                yield Fault((*here, field), words)
+                yield ConfigFault((*here, field), words)
             elif field == "model" and set(found[1].targets) != {f"pool:{name}"}:
                 words = f"`{asked}` is judged: it must have `pool:{name}` as its only target"
-                yield Fault((*here, field), words)
+                yield ConfigFault((*here, field), words)
             elif any(not target.startswith("pool:") for target in found[1].targets):
                 words = f"`{asked}` has a target that is no pool: sampled prompts stay here"
-                yield Fault((*here, field), words)
+                yield ConfigFault((*here, field), words)
         if rule.model == rule.baseline:
-            yield Fault((*here, "baseline"), "is the model itself: nothing would ever differ")
+            yield ConfigFault((*here, "baseline"), "is the model itself: nothing would ever differ")
         if not rule.teams:
-            yield Fault((*here, "teams"), "name the teams that agreed to it")
+            yield ConfigFault((*here, "teams"), "name the teams that agreed to it")

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 from gateway.config.aliases import logical
-from gateway.config.faults import Fault, warning
-from gateway.config.schedules import Schedule, ScheduleError
+from gateway.config.faults import ConfigFault, warning
+from gateway.config.schedules import CronSchedule, ScheduleError
 from gateway.config.schema import Settings
 
 
-def upkeep(settings: Settings) -> Iterator[Fault]:
+def upkeep(settings: Settings) -> Iterator[ConfigFault]:
     for name, pool in settings.pools.items():
         kept, here = pool.upkeep, ("pools", name, "upkeep")
         for field in ("restart", "stop", "start"):
@@ -16,17 +16,19 @@ def upkeep(settings: Settings) -> Iterator[Fault]:
             if words is None:
                 continue
             try:
-                Schedule(words, kept.timezone)
+                CronSchedule(words, kept.timezone)
             except ScheduleError as error:
                 message = f"`{words}` is no time: {error}; write it like `0 4 * * SUN`"
                 if "time zone" in str(error):
                     message = str(error)
-                yield Fault((*here, field), message)
+                yield ConfigFault((*here, field), message)
         if (kept.stop is None) is not (kept.start is None):
             missing = "stop" if kept.stop is None else "start"
-            yield Fault((*here, missing), "is needed: engines are stopped and started by the two")
+            yield ConfigFault(
+                (*here, missing), "is needed: engines are stopped and started by the two"
+            )
         if kept.any and not pool.engine.replicas:
-            yield Fault(here, "is for engines that are started here (`replicas`)")
+            yield ConfigFault(here, "is for engines that are started here (`replicas`)")
             continue
         alone = sorted(
             model for model, one in logical(settings) if set(one.targets) == {f"pool:{name}"}
@@ -35,7 +37,7 @@ def upkeep(settings: Settings) -> Iterator[Fault]:
         count = pool.engine.replicas + len(pool.engine.endpoints)
         if restarts and alone and count == 1:
             words = f"its only engine is never restarted: `{alone[0]}` has no other target"
-            yield Fault(here, f"{words}; add a replica or a target")
+            yield ConfigFault(here, f"{words}; add a replica or a target")
         if kept.stop and kept.start and alone:
             words = f"`{alone[0]}` has no other target: its requests are refused meanwhile"
             yield warning((*here, "stop"), words, upon=(("models",),))

@@ -3,14 +3,14 @@
 from backends.engines import ENGINE_KINDS
 from gateway.config.machines import parts
 from gateway.config.settings import Settings
-from ledger.declared import BudgetSpec, Contract
+from ledger.declared import BudgetSpec, DeclaredContract
 from ledger.money import usd_to_pusd
 
 
-def contracts(settings: Settings) -> list[Contract]:
+def contracts(settings: Settings) -> list[DeclaredContract]:
     paid = parts(settings)
     return [
-        Contract(
+        DeclaredContract(
             pool=name,
             gpu_type=pool.gpu.type,
             gpus_per_replica=pool.gpu.count,

@@ -11,18 +11,18 @@ from typing import Any
 import yaml
 from yaml.reader import ReaderError
 
-from gateway.config.faults import Fault, Place
+from gateway.config.faults import ConfigFault, Place
 from ledger.yamltext import BoundedLoader
 
 _NO_NAME = "a key must be a name, not a list or a mapping: put `{...}` and `[...]` into quotes"
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class ConfigDocument:
     """`value` is None when the text is no YAML; `faults` says why."""
 
     value: Any
-    faults: tuple[Fault, ...]
+    faults: tuple[ConfigFault, ...]
     root: yaml.Node | None = None
 
     def line(self, place: Place) -> int | None:
@@ -36,23 +36,23 @@ class Document:
         return line
 
 
-def read_document(text: str) -> Document:
+def read_document(text: str) -> ConfigDocument:
     try:
         loader = _Loader(text)
     except ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         words = f"not YAML: the character #x{error.character:04x} is not allowed"
-        return Document(None, (Fault((), words, line=line),))
+        return ConfigDocument(None, (ConfigFault((), words, line=line),))
     try:
         root = loader.get_single_node()
         repeated = [] if root is None else _repeated(root)  # before merges are written out
         value = None if root is None else loader.construct_document(root)
     except yaml.MarkedYAMLError as error:
-        return Document(None, (_not_yaml(error, text),))
+        return ConfigDocument(None, (_not_yaml(error, text),))
     if value is not None and not isinstance(value, dict):
-        fault = Fault((), "the document must be a mapping: `key: value` lines", line=1)
-        return Document(None, (fault,))
-    return Document(value or {}, tuple(repeated), root)
+        fault = ConfigFault((), "the document must be a mapping: `key: value` lines", line=1)
+        return ConfigDocument(None, (fault,))
+    return ConfigDocument(value or {}, tuple(repeated), root)
 
 
 class _Loader(BoundedLoader):
@@ -73,24 +73,24 @@ for _kind in ("timestamp", "int", "float"):
     _Loader.add_constructor(f"tag:yaml.org,2002:{_kind}", _scalar_as_written)
 
 
-def _not_yaml(error: yaml.MarkedYAMLError, text: str) -> Fault:
+def _not_yaml(error: yaml.MarkedYAMLError, text: str) -> ConfigFault:
     mark = error.problem_mark or error.context_mark
     words = " ".join(part for part in (error.context, error.problem) if part)
     lines = text.splitlines()
     if mark is None or not lines:
-        return Fault((), f"not YAML: {words}")
+        return ConfigFault((), f"not YAML: {words}")
     line = min(mark.line, len(lines) - 1)  # what is missing at the end is behind it
     tab = lines[line][mark.column : mark.column + 1] == "\t"
     hint = "; indent with blanks, not with tabs" if tab else ""
-    return Fault((), f"not YAML: {words}{hint}", line=line + 1)
+    return ConfigFault((), f"not YAML: {words}{hint}", line=line + 1)
 
 
-def _repeated(root: yaml.Node) -> list[Fault]:
+def _repeated(root: yaml.Node) -> list[ConfigFault]:
     """Keys stated twice in one mapping, and those that are no names, which go.
 
     Each node is looked at once, whatever refers to it.
     """
-    faults: list[Fault] = []
+    faults: list[ConfigFault] = []
     seen: set[int] = set()
     waiting: list[tuple[yaml.Node, Place]] = [(root, ())]
     while waiting:
@@ -106,12 +106,12 @@ def _repeated(root: yaml.Node) -> list[Fault]:
             node.value = [pair for pair in stated if isinstance(pair[0], yaml.ScalarNode)]
             for key, value in stated:
                 if not isinstance(key, yaml.ScalarNode):  # gone, or it would hide every other fault
-                    faults.append(Fault(place, _NO_NAME, line=key.start_mark.line + 1))
+                    faults.append(ConfigFault(place, _NO_NAME, line=key.start_mark.line + 1))
                     continue
                 here, line = (*place, key.value), key.start_mark.line + 1
                 if key.value in first and key.value != "<<":
                     words = f"stated twice, first in line {first[key.value]}; keep one of them"
-                    faults.append(Fault(here, words, line=line))
+                    faults.append(ConfigFault(here, words, line=line))
                 first.setdefault(key.value, line)
                 waiting.append((value, here))
     return faults

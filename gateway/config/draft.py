@@ -12,8 +12,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from gateway.config.document import Document
-from gateway.config.faults import Fault, Place
+from gateway.config.document import ConfigDocument
+from gateway.config.faults import ConfigFault, Place
 from gateway.config.schema import Settings
 from gateway.config.wording import fault_of, meant_by
 
@@ -33,14 +33,14 @@ _FILLINGS: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class SettingsDraft:
     """`settings` is None when nothing of the document can be read; `broken` was taken out."""
 
     settings: Settings | None
-    faults: tuple[Fault, ...]
+    faults: tuple[ConfigFault, ...]
     broken: frozenset[Place] = frozenset()
 
-    def follows(self, fault: Fault) -> bool:
+    def follows(self, fault: ConfigFault) -> bool:
         """Whether a cross-check's fault is about a part that is known to be broken."""
         about = fault.about
         return (
@@ -50,12 +50,12 @@ class Draft:
         )
 
 
-def draft_settings(document: Document) -> Draft:
+def draft_settings(document: ConfigDocument) -> SettingsDraft:
     """What can be read of the document. Every fault has its place; lines are the caller's."""
     if document.value is None:
-        return Draft(None, document.faults)
+        return SettingsDraft(None, document.faults)
     value = copy.deepcopy(document.value)
-    faults: list[Fault] = []
+    faults: list[ConfigFault] = []
     broken: set[Place] = set()
     tried: set[tuple[Place, bool]] = set()
     settings: Settings | None = None
@@ -67,7 +67,7 @@ def draft_settings(document: Document) -> Draft:
             findings = error.errors(include_url=False)
         if len(findings) > FAULTS_MOST:
             faults += [fault_of(finding, value) for finding in findings[:FAULTS_MOST]]
-            faults.append(Fault((), f"and {len(findings) - FAULTS_MOST} more faults"))
+            faults.append(ConfigFault((), f"and {len(findings) - FAULTS_MOST} more faults"))
             break
         found = [(finding["type"], fault_of(finding, value)) for finding in findings]
         slips = [fault.place for kind, fault in found if kind == "extra_forbidden"]
@@ -85,7 +85,7 @@ def draft_settings(document: Document) -> Draft:
             if mended != fault.place:
                 broken.add(mended)
         broken |= meant
-    return Draft(settings, (*document.faults, *faults), frozenset(broken))
+    return SettingsDraft(settings, (*document.faults, *faults), frozenset(broken))
 
 
 def _is_within(place: Place, wholes: set[Place] | frozenset[Place]) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from backends.environ import plain
 from backends.providers import PROVIDER_KINDS
 from gateway.config.credentials import peers_secret
-from gateway.config.settings import Provider, Settings
+from gateway.config.settings import ProviderSection, Settings
 from gateway.errors import ConfigError
 from ledger.database import URL_VARIABLE
 
@@ -118,7 +118,7 @@ def _of_engines(settings: Settings) -> set[str | None]:
     return {pool.engine.api_key_env for pool in settings.pools.values()}
 
 
-def _of_commands(providers: Iterable[Provider]) -> set[str | None]:
+def _of_commands(providers: Iterable[ProviderSection]) -> set[str | None]:
     """What commands that print keys may see."""
     commands = [one.api_key_exec for one in providers if one.api_key_exec is not None]
     return {name for command in commands for name in command.env}

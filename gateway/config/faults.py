@@ -18,7 +18,7 @@ SHOWN_NAMES = 9  # of a short list of names all are shown, of a longer one the n
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class ConfigFault:
     """`about`: another place that the fault depends on, such as the pool that a model names.
 
     `upon`: settings that the finding compares its place with. Where one of them is itself at
@@ -67,11 +67,11 @@ def count_of(severities: Sequence[str]) -> str:
     )
 
 
-def warning(place: Place, message: str, *, upon: tuple[Place, ...] = ()) -> Fault:
-    return Fault(place, message, "warning", upon=upon)
+def warning(place: Place, message: str, *, upon: tuple[Place, ...] = ()) -> ConfigFault:
+    return ConfigFault(place, message, "warning", upon=upon)
 
 
-def independent(faults: Sequence[Fault], broken: Collection[Place]) -> list[Fault]:
+def independent(faults: Sequence[ConfigFault], broken: Collection[Place]) -> list[ConfigFault]:
     """Return the faults without those that only follow from others.
 
     `broken`: parts of the document that could not be read. An error follows only from those and

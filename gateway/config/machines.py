@@ -7,8 +7,8 @@ the rate to the pico-USD (largest remainder), so that the bills of the pools are
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from gateway.config.faults import Fault
-from gateway.config.schema import Pool, Settings
+from gateway.config.faults import ConfigFault
+from gateway.config.schema import PoolSection, Settings
 from ledger.money import split_largest_remainder, usd_to_pusd
 
 PPM = 1_000_000
@@ -17,7 +17,7 @@ OF_THE_MACHINE = ("type", "count", "billing", "usd_per_hour", "source", "since",
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class MachineShare:
     """`pusd_per_hour` is what the pool pays for one GPU; `None` while the rate is unknown."""
 
     pusd_per_hour: int | None
@@ -25,7 +25,7 @@ class Part:
     share_ppm: int = PPM
 
 
-def parts(settings: Settings) -> dict[str, Part]:
+def parts(settings: Settings) -> dict[str, MachineShare]:
     """Every pool's part, by the pool's name."""
     found = {}
     for machine, pools in _machines(settings).items():
@@ -36,44 +36,44 @@ def parts(settings: Settings) -> dict[str, Part]:
             rates = split_largest_remainder(usd_to_pusd(rate), weights)
         shares = split_largest_remainder(PPM, weights)
         for name, pusd, ppm in zip(pools, rates, shares, strict=True):
-            found[name] = Part(pusd, machine, ppm)
+            found[name] = MachineShare(pusd, machine, ppm)
     for name, pool in settings.pools.items():
         rate = pool.gpu.usd_per_hour
         if name not in found:
-            found[name] = Part(None if rate is None else usd_to_pusd(rate))
+            found[name] = MachineShare(None if rate is None else usd_to_pusd(rate))
     return found
 
 
-def machines(settings: Settings) -> Iterator[Fault]:
+def machines(settings: Settings) -> Iterator[ConfigFault]:
     """Pools on one machine must agree on it; a part of no machine is a slip."""
     for name, pool in settings.pools.items():
         if pool.gpu.machine is None and pool.gpu.share != 1:
             words = "is a part of a shared machine: name it in `machine`, here and in its pools"
-            yield Fault(("pools", name, "gpu", "share"), words)
+            yield ConfigFault(("pools", name, "gpu", "share"), words)
     for machine, pools in _machines(settings).items():
         (first, stated), *others = pools.items()
         for name, pool in others:
             for field in OF_THE_MACHINE:
                 if getattr(pool.gpu, field) != getattr(stated.gpu, field):
                     words = f"differs from pools.{first}.gpu.{field}, and both are on `{machine}`"
-                    yield Fault(("pools", name, "gpu", field), words)
+                    yield ConfigFault(("pools", name, "gpu", field), words)
         if len(pools) > 1:
             for name, pool in pools.items():
                 yield from _shared(machine, name, pool)
 
 
-def _shared(machine: str, name: str, pool: Pool) -> Iterator[Fault]:
+def _shared(machine: str, name: str, pool: PoolSection) -> Iterator[ConfigFault]:
     here = ("pools", name, "gpu")
     if pool.gpu.billing == "on_demand":
         words = f"`{machine}` is shared, and when it runs is not seen: use `reserved` or `owned`"
-        yield Fault((*here, "billing"), words)
+        yield ConfigFault((*here, "billing"), words)
     if pool.engine.replicas + len(pool.engine.endpoints) != 1:
         words = f"`{machine}` is shared: each of its pools runs one engine there"
-        yield Fault((*here, "machine"), words)
+        yield ConfigFault((*here, "machine"), words)
 
 
-def _machines(settings: Settings) -> Mapping[str, dict[str, Pool]]:
-    found: dict[str, dict[str, Pool]] = {}
+def _machines(settings: Settings) -> Mapping[str, dict[str, PoolSection]]:
+    found: dict[str, dict[str, PoolSection]] = {}
     for name, pool in settings.pools.items():
         if pool.gpu.machine is not None:
             found.setdefault(pool.gpu.machine, {})[name] = pool

@@ -8,7 +8,7 @@ words that no request has.
 import re
 from collections.abc import Iterator
 
-from router.request_kinds import Kind
+from router.request_kinds import RequestKind
 from router.types import Feature
 
 _STRING = r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'"""
@@ -31,8 +31,8 @@ def never_held(text: str) -> Iterator[str]:
             meant = _meant(fact)
             if meant is not None and meant != _kind(literal):
                 yield f"`{fact}` is {meant}, and never equal to `{literal}`"
-            elif fact == "kind" and literal[1:-1] not in tuple(Kind):
-                yield f"there is no kind `{literal[1:-1]}`: {', '.join(Kind)}"
+            elif fact == "kind" and literal[1:-1] not in tuple(RequestKind):
+                yield f"there is no kind `{literal[1:-1]}`: {', '.join(RequestKind)}"
     for found in _WITHIN.finditer(text):
         word = found["word"][1:-1]
         if word not in tuple(Feature):

@@ -17,9 +17,9 @@ from gateway.config.aliases import logical
 from gateway.config.checks.known_names import Known, unknown_names
 from gateway.config.checks.private_hosts import private_hosts
 from gateway.config.checks.unset_variables import unset_variables
-from gateway.config.faults import Fault, Place, nearest, warning
+from gateway.config.faults import ConfigFault, Place, nearest, warning
 from gateway.config.schema import Settings
-from ledger.prices.bands import Bands
+from ledger.prices.bands import PriceBands
 from ledger.prices.book import PriceBook
 from ledger.prices.drafts import BUNDLED_RANK
 
@@ -29,7 +29,7 @@ PRICED_BY: tuple[Place, ...] = (("prices",), ("state_dir",), ("ledger",))
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class ConfigFacts:
     """`wrong_paths`: what is wrong with a file or directory that the settings name, by its place.
 
     `prices` is None when a price file cannot be read: what it would price is not known then.
@@ -48,16 +48,16 @@ class Facts:
     notes: tuple[str, ...] = ()
 
 
-Check = Callable[[Settings, Facts], Iterator[Fault]]
+Check = Callable[[Settings, ConfigFacts], Iterator[ConfigFault]]
 
 
-def something_is_served(settings: Settings, _: Facts) -> Iterator[Fault]:
+def something_is_served(settings: Settings, _: ConfigFacts) -> Iterator[ConfigFault]:
     if not settings.models:
         words = f"nothing is served: no model is configured. The smallest: {{{SMALLEST}}}"
-        yield Fault(("models",), words)
+        yield ConfigFault(("models",), words)
 
 
-def used_pools(settings: Settings, _: Facts) -> Iterator[Fault]:
+def used_pools(settings: Settings, _: ConfigFacts) -> Iterator[ConfigFault]:
     used = {target for _, model in logical(settings) for target in model.targets}
     for name in settings.pools:
         if f"pool:{name}" not in used:
@@ -65,7 +65,7 @@ def used_pools(settings: Settings, _: Facts) -> Iterator[Fault]:
             yield warning(("pools", name), words, upon=(("models",),))
 
 
-def gpu_types(settings: Settings, _: Facts) -> Iterator[Fault]:
+def gpu_types(settings: Settings, _: ConfigFacts) -> Iterator[ConfigFault]:
     """A type that nobody knows has no public price either: its rate must be said."""
     for name, pool in settings.pools.items():
         kind = pool.gpu.type
@@ -77,10 +77,10 @@ def gpu_types(settings: Settings, _: Facts) -> Iterator[Fault]:
             near = nearest(kind, [*(gpu.name for gpu in GPUS), WITHOUT_GPU])
             words = f"no GPU named `{kind}` is known: name another, or say its `usd_per_hour`"
             near = near or "; `breakeven engine list` has the names"
-            yield Fault(("pools", name, "gpu", "type"), words + near)
+            yield ConfigFault(("pools", name, "gpu", "type"), words + near)
 
 
-def simulated_profiles(settings: Settings, _: Facts) -> Iterator[Fault]:
+def simulated_profiles(settings: Settings, _: ConfigFacts) -> Iterator[ConfigFault]:
     for name, pool in settings.pools.items():
         engine = pool.engine
         kind = ENGINE_KINDS[engine.kind]
@@ -93,10 +93,10 @@ def simulated_profiles(settings: Settings, _: Facts) -> Iterator[Fault]:
             else:
                 near = nearest(engine.model, PROFILES)
                 words = f"no simulated profile named `{engine.model}`, and no such file{near}"
-            yield Fault(("pools", name, "engine", "model"), words)
+            yield ConfigFault(("pools", name, "engine", "model"), words)
 
 
-def contracts_in_force(settings: Settings, facts: Facts) -> Iterator[Fault]:
+def contracts_in_force(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]:
     for name, pool in settings.pools.items():
         since, until = pool.gpu.since, pool.gpu.until
         if since and until and since > until:
@@ -109,12 +109,12 @@ def contracts_in_force(settings: Settings, facts: Facts) -> Iterator[Fault]:
             yield warning(("pools", name, "gpu", "since"), words)
 
 
-def named_paths(_: Settings, facts: Facts) -> Iterator[Fault]:
+def named_paths(_: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]:
     for place, words in facts.wrong_paths.items():
-        yield Fault(place, words)
+        yield ConfigFault(place, words)
 
 
-def target_prices(settings: Settings, facts: Facts) -> Iterator[Fault]:
+def target_prices(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]:
     hard = any(budget.hard for budget in settings.budgets)
     result = "requests there are unpriced" + (
         ", and refused to keys under a hard budget" if hard else " and flagged in the ledger"
@@ -131,7 +131,7 @@ def target_prices(settings: Settings, facts: Facts) -> Iterator[Fault]:
             )
 
 
-def batch_prices(settings: Settings, facts: Facts) -> Iterator[Fault]:
+def batch_prices(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]:
     """Without rates of its own a batch is worth nothing: such lines go the ordinary way."""
     for model, definition in logical(settings):
         for index, target in enumerate(definition.targets):
@@ -150,19 +150,19 @@ def batch_prices(settings: Settings, facts: Facts) -> Iterator[Fault]:
             yield warning(place, words, upon=(*PRICED_BY, ("providers", name)))
 
 
-def comparator_prices(settings: Settings, facts: Facts) -> Iterator[Fault]:
+def comparator_prices(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]:
     for model, definition in logical(settings):
         for index, other in enumerate(definition.compare_with):
             place: Place = ("models", model, "compare_with", index)
             yield from _unpriced(facts, place, other, "nothing is compared with it")
 
 
-def odd_prices(settings: Settings, facts: Facts) -> Iterator[Fault]:
+def odd_prices(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]:
     """Of files and of imports; lists of the market are looked at by `breakeven prices check`."""
     if facts.prices is None:
         return
     stated = [one for one in facts.prices.in_force(facts.at_us) if one.rank > BUNDLED_RANK]
-    bands = Bands(facts.prices, facts.at_us) if stated else None
+    bands = PriceBands(facts.prices, facts.at_us) if stated else None
     for price in stated:
         doubt = None if bands is None else bands.doubt(price)
         if doubt is not None:
@@ -171,7 +171,7 @@ def odd_prices(settings: Settings, facts: Facts) -> Iterator[Fault]:
             yield warning(place, f"the price of `{price.name}` ({price.book}) looks wrong: {doubt}")
 
 
-def _unpriced(facts: Facts, place: Place, name: str, result: str) -> Iterator[Fault]:
+def _unpriced(facts: ConfigFacts, place: Place, name: str, result: str) -> Iterator[ConfigFault]:
     book = facts.prices
     if book is None or book.find(name, facts.at_us) is not None:
         return
@@ -183,15 +183,15 @@ def _unpriced(facts: Facts, place: Place, name: str, result: str) -> Iterator[Fa
     yield warning(place, f"no price for `{name}`: {result}{cure}", upon=upon)
 
 
-def variables(settings: Settings, facts: Facts) -> Iterator[Fault]:
+def variables(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]:
     return iter(()) if facts.environ is None else unset_variables(settings, facts.environ)
 
 
-def names(settings: Settings, facts: Facts) -> Iterator[Fault]:
+def names(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]:
     return unknown_names(settings, facts.names)
 
 
-def hosts(settings: Settings, facts: Facts) -> Iterator[Fault]:
+def hosts(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]:
     return private_hosts(settings, facts.addresses)
 
 

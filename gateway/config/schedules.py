@@ -8,7 +8,7 @@ from datetime import datetime
 
 from cronsim import CronSim, CronSimError
 
-from gateway.config.schema_upkeep import Upkeep
+from gateway.config.schema_upkeep import UpkeepSection
 from ledger.budgets.windows import WindowError, zone_named
 
 YEARS = 366 * 86_400 * 1_000_000  # a time that is further away never comes
@@ -18,7 +18,7 @@ class ScheduleError(Exception):
     """The words are no calendar time; the message says what is wrong."""
 
 
-class Schedule:
+class CronSchedule:
     """One cron expression in a time zone."""
 
     def __init__(self, words: str, timezone: str = "UTC") -> None:
@@ -50,30 +50,34 @@ class Schedule:
         return None
 
 
-def restart_due_us(upkeep: Upkeep, now_us: int) -> int | None:
+def restart_due_us(upkeep: UpkeepSection, now_us: int) -> int | None:
     """When the last restart by the calendar was due."""
     if upkeep.restart is None:
         return None
-    return Schedule(upkeep.restart, upkeep.timezone).last_us(now_us)
+    return CronSchedule(upkeep.restart, upkeep.timezone).last_us(now_us)
 
 
-def restart_next_us(upkeep: Upkeep, now_us: int) -> int | None:
+def restart_next_us(upkeep: UpkeepSection, now_us: int) -> int | None:
     if upkeep.restart is None:
         return None
-    return Schedule(upkeep.restart, upkeep.timezone).next_us(now_us)
+    return CronSchedule(upkeep.restart, upkeep.timezone).next_us(now_us)
 
 
-def stopped_since_us(upkeep: Upkeep, now_us: int) -> int | None:
+def stopped_since_us(upkeep: UpkeepSection, now_us: int) -> int | None:
     """Since when its engines are to be stopped; `None` while they are to run."""
     if upkeep.stop is None or upkeep.start is None:
         return None
-    stopped = Schedule(upkeep.stop, upkeep.timezone).last_us(now_us)
-    started = Schedule(upkeep.start, upkeep.timezone).last_us(now_us)
+    stopped = CronSchedule(upkeep.stop, upkeep.timezone).last_us(now_us)
+    started = CronSchedule(upkeep.start, upkeep.timezone).last_us(now_us)
     if stopped is None or (started is not None and started >= stopped):
         return None
     return stopped
 
 
-def starts_us(upkeep: Upkeep, now_us: int) -> int | None:
+def starts_us(upkeep: UpkeepSection, now_us: int) -> int | None:
     """When its engines are started next."""
-    return None if upkeep.start is None else Schedule(upkeep.start, upkeep.timezone).next_us(now_us)
+    return (
+        None
+        if upkeep.start is None
+        else CronSchedule(upkeep.start, upkeep.timezone).next_us(now_us)
+    )

@@ -15,38 +15,49 @@ from backends.engines import VLLM
 from backends.providers import DEFAULT_KIND
 from gateway.config.adapters import with_adapters
 from gateway.config.choices import EngineKindName, MetricsPageName, ProviderKindName
-from gateway.config.schema_dashboard import Dashboard
-from gateway.config.schema_oidc import Oidc
-from gateway.config.schema_otel import OpenTelemetry
-from gateway.config.schema_peers import Peers
-from gateway.config.schema_policies import Match, Policies, PolicyRule, PolicySlo
-from gateway.config.schema_reports import Alerts, Logs, Telemetry
-from gateway.config.schema_upkeep import Sampling, Upkeep
+from gateway.config.schema_dashboard import DashboardSection
+from gateway.config.schema_limits import BudgetSection, RateLimitSection
+from gateway.config.schema_oidc import OidcSection
+from gateway.config.schema_otel import OpenTelemetrySection
+from gateway.config.schema_peers import PeersSection
+from gateway.config.schema_policies import (
+    MatchSection,
+    Policies,
+    PolicyRuleSection,
+    PolicySloSection,
+)
+from gateway.config.schema_reports import AlertsSection, LogsSection, TelemetrySection
+from gateway.config.schema_upkeep import SamplingSection, UpkeepSection
 from gateway.config.sections import (
     NAME,
-    KeyCommand,
+    ConfigSection,
+    KeyCommandSection,
     KvEvents,
     Lowered,
     Named,
     Origin,
     Positive,
     Ratio,
-    Section,
-    TotalUsd,
     Usd,
     Variable,
-    Zone,
 )
 from gateway.config.served_kinds import ENGINE_DEFAULT, PROVIDER_DEFAULT, ServedKind, beside
 
-__all__ = ["NAME", "Match", "PolicyRule", "PolicySlo", "Section", "Settings"]
+__all__ = [
+    "NAME",
+    "ConfigSection",
+    "MatchSection",
+    "PolicyRuleSection",
+    "PolicySloSection",
+    "Settings",
+]
 
 
 def _word_or_section(value: object) -> str:
     return "word" if isinstance(value, str) else "section"
 
 
-class Timeouts(Section):
+class TimeoutsSection(ConfigSection):
     connect_s: Positive = Field(5.0, description="TCP and TLS to an upstream")
     head_s: Positive = Field(
         120.0, description="request sent to the answer's head, and to its first token"
@@ -67,7 +78,7 @@ class Timeouts(Section):
     )
 
 
-class Replay(Section):
+class ReplaySection(ConfigSection):
     enabled: bool = Field(False, description="answers are kept, encrypted, and sent once more")
     key_env: Variable | None = Field(
         None, description="environment variable with the secret that encrypts them"
@@ -83,14 +94,14 @@ class Replay(Section):
     )
 
 
-class Idempotency(Section):
+class IdempotencySection(ConfigSection):
     hours: Annotated[float, Field(gt=0.0, le=744.0)] = Field(
         24.0, description="how long an `Idempotency-Key` stands for the request that brought it"
     )
-    replay: Replay = Replay()
+    replay: ReplaySection = ReplaySection()
 
 
-class Server(Section):
+class ServerSection(ConfigSection):
     host: str = Field("127.0.0.1", description="address the gateway listens on")
     port: int = Field(8080, ge=0, le=65535, description="port the gateway listens on")
     workers: int = Field(1, ge=1, le=64, description="gateway worker processes on this host")
@@ -110,11 +121,11 @@ class Server(Section):
     cors_origins: tuple[Origin, ...] = Field(
         (), description="web pages that may call `/v1`: `https://app.example.com`, or `*` for all"
     )
-    idempotency: Idempotency = Idempotency()
-    timeouts: Timeouts = Timeouts()
+    idempotency: IdempotencySection = IdempotencySection()
+    timeouts: TimeoutsSection = TimeoutsSection()
 
 
-class Ledger(Section):
+class LedgerSection(ConfigSection):
     url: str | None = Field(
         None, description="SQLAlchemy URL; default: SQLite `ledger.db` in the state directory"
     )
@@ -138,7 +149,7 @@ class Ledger(Section):
     )
 
 
-class Queue(Section):
+class QueueSection(ConfigSection):
     places: int = Field(
         512, ge=1, le=100_000, description="requests that wait in one worker for the same pools"
     )
@@ -148,7 +159,7 @@ class Queue(Section):
     )
 
 
-class Batches(Section):
+class BatchesSection(ConfigSection):
     enabled: bool = Field(True, description="files and batches are served")
     file_limit_bytes: int = Field(
         200 * 1024 * 1024, ge=1024, description="largest file; it lies in the ledger's database"
@@ -172,7 +183,7 @@ class Batches(Section):
     )
 
 
-class Gpu(Section):
+class GpuSection(ConfigSection):
     """What the hardware under one replica costs, by contract; dates are inclusive UTC days."""
 
     type: str = Field(description="GPU name from `breakeven engine list`, or CPU")
@@ -195,14 +206,14 @@ class Gpu(Section):
     )
 
 
-class Ops(Section):
+class OpsSection(ConfigSection):
     hours_per_week: Annotated[Decimal, Field(ge=0)] = Field(
         Decimal(0), description="people's time spent on this pool"
     )
     usd_per_hour: Usd = Field(Decimal(0), description="what an hour of it costs")
 
 
-class Engine(Section):
+class EngineSection(ConfigSection):
     """A pool's engines: started by us (`replicas`) or attached (`endpoints`)."""
 
     kind: EngineKindName = VLLM
@@ -255,23 +266,23 @@ class Engine(Section):
     accepts_salt: bool = Field(True, description="isolates prefix caches by `cache_salt`")
 
 
-class Pool(Section):
-    engine: Engine
-    gpu: Gpu
-    ops: Ops = Ops()
-    upkeep: Upkeep = Upkeep()
-    sampling: Sampling | None = None
+class PoolSection(ConfigSection):
+    engine: EngineSection
+    gpu: GpuSection
+    ops: OpsSection = OpsSection()
+    upkeep: UpkeepSection = UpkeepSection()
+    sampling: SamplingSection | None = None
     bid_price_usd_per_s: Usd = Field(
         Decimal(0), description="fixed price of one engine-second in the decision"
     )
 
 
-class Provider(Section):
+class ProviderSection(ConfigSection):
     kind: ProviderKindName = DEFAULT_KIND
     base_url: str | None = Field(None, description="default: the provider's public address")
     api_key_env: Variable | None = Field(None, description="environment variable with the key")
     api_key_file: str | None = Field(None, description="file with the key")
-    api_key_exec: KeyCommand | None = None
+    api_key_exec: KeyCommandSection | None = None
     networks: tuple[str, ...] = Field(
         (),
         description="private networks that its name may lead to, as 10.0.0.0/8; others are refused",
@@ -300,7 +311,7 @@ class Provider(Section):
         return any((self.api_key_env, self.api_key_file, self.api_key_exec))
 
 
-class Model(Section):
+class ModelSection(ConfigSection):
     targets: tuple[str, ...] = Field(
         (), description="`pool:NAME` or `PROVIDER/MODEL`, in no order: the router decides"
     )
@@ -324,63 +335,37 @@ class Model(Section):
     )
 
 
-class Budget(Section):
-    scope: str = Field(
-        description="`team:search`, `org:acme`, `tag:app=web`, `tag:app`, `provider:openai`, "
-        "`external` (all real APIs), ...; `user:*`, `team:*`, `key:*`: each without their own",
-    )
-    usd: TotalUsd = Field(description="limit of one period")
-    period: Literal["day", "month"] = Field("month", description="calendar-aligned window")
-    hard: bool = Field(True, description="refuse before the limit; soft: alert only")
-    timezone: Zone = Field("UTC", description="IANA time zone of the window")
-    alert_at: tuple[Annotated[float, Field(gt=0.0, le=10.0)], ...] = Field(
-        (0.8, 1.0), description="shares of the limit at which an alert is sent, once a window"
-    )
-
-
-EACH = "*"  # in place of a name in a scope: each of that kind by itself
-
-
-class RateLimit(Section):
-    scope: str = Field(
-        description="`key:*` (each key by itself), `team:search`, `model:chat`, `user:*`, "
-        "`tag:app=web`, `org:acme`, `global`; a name goes before `*`",
-    )
-    requests_per_minute: Annotated[int, Field(gt=0, le=10**9)] | None = Field(
-        None, description="that are let in within any 60 s"
-    )
-    tokens_per_minute: Annotated[int, Field(gt=0, le=10**12)] | None = Field(
-        None, description="of prompts and answers, counted ahead and corrected at the end"
-    )
-
-
 ModelEntry = Annotated[
-    Annotated[Model, Tag("section")] | Annotated[Literal["passthrough"], Tag("word")],
+    Annotated[ModelSection, Tag("section")] | Annotated[Literal["passthrough"], Tag("word")],
     Discriminator(_word_or_section),
 ]
 
 
-class Settings(Section):
+class Settings(ConfigSection):
     state_dir: str = Field(
         ".breakeven", description="ledger, journals, logs, engine environment, generated models"
     )
-    server: Server = Server()
-    ledger: Ledger = Ledger()
-    telemetry: Telemetry = Telemetry()
-    queue: Queue = Queue()
-    batches: Batches = Batches()
-    dashboard: Dashboard = Dashboard()
-    oidc: Oidc = Oidc()
-    peers: Peers = Peers()
+    server: ServerSection = ServerSection()
+    ledger: LedgerSection = LedgerSection()
+    telemetry: TelemetrySection = TelemetrySection()
+    queue: QueueSection = QueueSection()
+    batches: BatchesSection = BatchesSection()
+    dashboard: DashboardSection = DashboardSection()
+    oidc: OidcSection = OidcSection()
+    peers: PeersSection = PeersSection()
     models: dict[Named, ModelEntry] = Field(default_factory=dict, description="what apps ask for")
-    pools: dict[Named, Pool] = Field(default_factory=dict, description="own engines")
-    providers: dict[Named, Provider] = Field(default_factory=dict, description="external APIs")
+    pools: dict[Named, PoolSection] = Field(default_factory=dict, description="own engines")
+    providers: dict[Named, ProviderSection] = Field(
+        default_factory=dict, description="external APIs"
+    )
     policies: Policies = Field((), description="first match wins")
-    budgets: tuple[Budget, ...] = Field((), description="limits on spend")
-    limits: tuple[RateLimit, ...] = Field((), description="limits on requests and tokens, a host")
-    alerts: Alerts = Alerts()
-    logs: Logs = Logs()
-    opentelemetry: OpenTelemetry = OpenTelemetry()
+    budgets: tuple[BudgetSection, ...] = Field((), description="limits on spend")
+    limits: tuple[RateLimitSection, ...] = Field(
+        (), description="limits on requests and tokens, a host"
+    )
+    alerts: AlertsSection = AlertsSection()
+    logs: LogsSection = LogsSection()
+    opentelemetry: OpenTelemetrySection = OpenTelemetrySection()
     prices: tuple[str, ...] = Field(
         (), description="further price files (YAML), applied over the bundled book"
     )

@@ -2,10 +2,10 @@
 
 from pydantic import Field
 
-from gateway.config.sections import Section
+from gateway.config.sections import ConfigSection
 
 
-class Dashboard(Section):
+class DashboardSection(ConfigSection):
     enabled: bool = Field(False, description="start the dashboard with `breakeven serve`")
     host: str = Field("127.0.0.1", description="address the dashboard listens on")
     port: int = Field(8501, ge=0, le=65535, description="port the dashboard listens on")

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gateway.config.sections import URL, Section
+from gateway.config.sections import URL, ConfigSection
 
 Issuer = Annotated[str, Field(pattern=URL, max_length=300)]
 # Signatures by a private key alone: what can be made from a public key, or needs none, is not here.
@@ -13,7 +13,7 @@ Algorithm = Literal[
 ]
 
 
-class Oidc(Section):
+class OidcSection(ConfigSection):
     """What they may do is said by `dashboard.access_file`, as for the dashboard."""
 
     issuer: Issuer | None = Field(

@@ -4,12 +4,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from gateway.config.sections import URL, Ratio, Section, Variable
+from gateway.config.sections import URL, ConfigSection, Ratio, Variable
 
 Collector = Annotated[str, Field(pattern=URL, max_length=300)]
 
 
-class OpenTelemetry(Section):
+class OpenTelemetrySection(ConfigSection):
     """Needs the extra `opentelemetry`. No prompt and no answer is ever in a span."""
 
     endpoint: Collector | None = Field(

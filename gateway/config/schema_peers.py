@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from gateway.config.sections import HOST, Section, Variable
+from gateway.config.sections import HOST, ConfigSection, Variable
 
 # `name:9444`, `10.0.0.7:9444`, `[fd00::7]:9444`.
 Address = Annotated[
@@ -14,7 +14,7 @@ Address = Annotated[
 MOST_HOSTS = 64
 
 
-class Peers(Section):
+class PeersSection(ConfigSection):
     """Hosts tell each other twenty times a second what they have in flight (deploy/SCALE.md)."""
 
     listen: Address | None = Field(

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, field_validator
 
-from gateway.config.sections import CLOCK, Named, Positive, Ratio, Section, Usd, Zone
+from gateway.config.sections import CLOCK, ConfigSection, Named, Positive, Ratio, Usd, Zone
 
 
 def _word_or_number(value: object) -> str:
@@ -28,7 +28,7 @@ Percent = Annotated[float, Field(ge=0.0, le=100.0)]
 POLICIES_MOST = 1000  # each request is matched against them in turn
 
 
-class Times(Section):
+class TimesSection(ConfigSection):
     """A window belongs to the days on which it begins."""
 
     days: tuple[Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"], ...] = Field(
@@ -47,7 +47,7 @@ class Times(Section):
         return value
 
 
-class Match(Section):
+class MatchSection(ConfigSection):
     models: tuple[str, ...] = Field((), description="logical models; empty matches all")
     teams: tuple[str, ...] = Field((), description="team ids; empty matches all")
     when: str | None = Field(
@@ -56,27 +56,27 @@ class Match(Section):
         max_length=1000,
         description="condition in CEL on the request, e.g. `prompt_tokens > 8000 && stream`",
     )
-    times: tuple[Times, ...] = Field((), description="hours of the week; empty: always")
+    times: tuple[TimesSection, ...] = Field((), description="hours of the week; empty: always")
 
 
-class CanaryShare(Section):
+class CanaryShareSection(ConfigSection):
     target: str = Field(description="`pool:NAME` or `PROVIDER/MODEL`, one of the model's")
     percent: Percent = Field(
         description="of the requests go there first; the others never: a session stays on its side"
     )
 
 
-class PolicySlo(Section):
+class PolicySloSection(ConfigSection):
     ttft_ms: Positive | None = Field(None, description="time to first token")
     tpot_ms: Positive | None = Field(None, description="time per output token after the first")
     attainment: Ratio = Field(0.95, description="share of requests that must meet it")
     strict: bool = Field(False, description="filter APIs too on a likely miss")
 
 
-class PolicyRule(Section):
+class PolicyRuleSection(ConfigSection):
     name: Named = Field(description="shown in headers, metrics and the ledger")
-    match: Match = Match()
-    slo: PolicySlo = PolicySlo()
+    match: MatchSection = MatchSection()
+    slo: PolicySloSection = PolicySloSection()
     kv_headroom_floor: Floor = Field(
         0.10, description="share of KV cache that stays free after admission; `off`: no KV filter"
     )
@@ -103,7 +103,7 @@ class PolicyRule(Section):
         default_factory=dict,
         description="target to weight: which one goes first, by a hash of session or request",
     )
-    canary: CanaryShare | None = Field(None, description="a small share for one target")
+    canary: CanaryShareSection | None = Field(None, description="a small share for one target")
     shadow: bool = Field(
         False, description="decided by and recorded, never acted upon: the next match acts"
     )
@@ -112,4 +112,4 @@ class PolicyRule(Section):
     )
 
 
-Policies = Annotated[tuple[PolicyRule, ...], Field(max_length=POLICIES_MOST)]
+Policies = Annotated[tuple[PolicyRuleSection, ...], Field(max_length=POLICIES_MOST)]

@@ -4,10 +4,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from gateway.config.sections import Positive, Section, Variable
+from gateway.config.sections import ConfigSection, Positive, Variable
 
 
-class Logs(Section):
+class LogsSection(ConfigSection):
     format: Literal["text", "json"] = Field(
         "text", description="`json`: an object a line, with the request's id where there is one"
     )
@@ -24,7 +24,7 @@ class Logs(Section):
     )
 
 
-class Alerts(Section):
+class AlertsSection(ConfigSection):
     webhook_env: Variable | None = Field(
         None, description="environment variable with the address that budget alerts are posted to"
     )
@@ -33,7 +33,7 @@ class Alerts(Section):
     )
 
 
-class Telemetry(Section):
+class TelemetrySection(ConfigSection):
     scrape_s: Positive = Field(0.5, description="seconds between two reads of an engine's metrics")
     stale_s: Positive = Field(
         10.0, description="an engine whose metrics are older than this is `unknown`"

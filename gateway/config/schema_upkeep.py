@@ -4,10 +4,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gateway.config.sections import Positive, Ratio, Section, Variable, Zone
+from gateway.config.sections import ConfigSection, Positive, Ratio, Variable, Zone
 
 
-class Upkeep(Section):
+class UpkeepSection(ConfigSection):
     """For engines that `serve` starts. Times are cron expressions of five fields, in `timezone`."""
 
     timezone: Zone = Field("UTC", description="IANA time zone of the times")
@@ -34,7 +34,7 @@ class Upkeep(Section):
         return bool(self.restart or self.restart_on_decay or self.stop)
 
 
-class Sampling(Section):
+class SamplingSection(ConfigSection):
     """Live requests of some teams, asked again of a baseline; only counts of them are kept."""
 
     teams: tuple[str, ...] = Field(description="that agreed: of no other team anything is sampled")

@@ -41,7 +41,7 @@ KvEvents = Annotated[
 ]
 
 
-class Section(BaseModel):
+class ConfigSection(BaseModel):
     model_config = ConfigDict(
         extra="forbid", frozen=True, str_strip_whitespace=True, allow_inf_nan=False
     )
@@ -61,7 +61,7 @@ class Section(BaseModel):
         return value
 
 
-class KeyCommand(Section):
+class KeyCommandSection(ConfigSection):
     argv: Annotated[tuple[str, ...], Field(min_length=1)] = Field(
         description="program and words, no shell: it prints the secret and ends with 0"
     )

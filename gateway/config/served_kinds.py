@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING, Final, Literal
 
-from router.request_kinds import Kind
+from router.request_kinds import RequestKind
 
 if TYPE_CHECKING:
     ServedKind = str
 else:  # the word of any kind: a type checker takes no list that is computed
-    ServedKind = Literal[tuple(kind.value for kind in Kind)]
+    ServedKind = Literal[tuple(kind.value for kind in RequestKind)]
 
 ENGINE_DEFAULT: Final = ("chat", "completion")
 PROVIDER_DEFAULT: Final = ("chat", "completion", "embedding")  # every wire format serves these
@@ -15,4 +15,4 @@ PROVIDER_DEFAULT: Final = ("chat", "completion", "embedding")  # every wire form
 
 def beside(default: tuple[str, ...]) -> str:
     """The other kinds, for the description of a setting with this default."""
-    return ", ".join(f"`{kind}`" for kind in Kind if kind not in default)
+    return ", ".join(f"`{kind}`" for kind in RequestKind if kind not in default)

@@ -14,36 +14,36 @@ from pathlib import Path
 from gateway.config.aliases import resolve_model
 from gateway.config.checks.known_names import Known, unknown_names
 from gateway.config.crosschecks import CHECKS
-from gateway.config.document import Document, read_document
-from gateway.config.draft import Draft, draft_settings
-from gateway.config.faults import Fault, count_of, independent
+from gateway.config.document import ConfigDocument, read_document
+from gateway.config.draft import SettingsDraft, draft_settings
+from gateway.config.faults import ConfigFault, count_of, independent
 from gateway.config.plausible import PLAUSIBLE
 from gateway.config.schema import (
-    Budget,
-    Engine,
-    Model,
-    PolicyRule,
-    Pool,
-    Provider,
-    Server,
+    EngineSection,
+    ModelSection,
+    PolicyRuleSection,
+    PoolSection,
+    ProviderSection,
+    ServerSection,
     Settings,
-    Timeouts,
+    TimeoutsSection,
 )
+from gateway.config.schema_limits import BudgetSection
 from gateway.config.surroundings import gather
 from gateway.errors import ConfigError
 
 __all__ = [
-    "Budget",
+    "BudgetSection",
     "ConfigError",
-    "Engine",
-    "Examined",
-    "Model",
-    "PolicyRule",
-    "Pool",
-    "Provider",
-    "Server",
+    "ConfigReport",
+    "EngineSection",
+    "ModelSection",
+    "PolicyRuleSection",
+    "PoolSection",
+    "ProviderSection",
+    "ServerSection",
     "Settings",
-    "Timeouts",
+    "TimeoutsSection",
     "examine",
     "judged",
     "load",
@@ -56,7 +56,7 @@ NO_FILE = "name yours with --config, or copy breakeven.example.yaml; `breakeven 
 
 
 @dataclass(frozen=True, slots=True)
-class Examined:
+class ConfigReport:
     """A file's faults and warnings by line; `settings` only when there is no error among them.
 
     `notes`: what could not be looked at, a line each; no fault.
@@ -64,11 +64,11 @@ class Examined:
 
     name: str
     settings: Settings | None
-    faults: tuple[Fault, ...]
+    faults: tuple[ConfigFault, ...]
     notes: tuple[str, ...] = ()
 
     @property
-    def errors(self) -> tuple[Fault, ...]:
+    def errors(self) -> tuple[ConfigFault, ...]:
         return tuple(fault for fault in self.faults if fault.severity == "error")
 
     @property
@@ -96,7 +96,7 @@ def examine(
     at_us: int,
     environ: Mapping[str, str] | None = None,
     asks_engines: bool = False,
-) -> Examined:
+) -> ConfigReport:
     """Everything that can be said about the file; of variables and hosts only with `environ`.
 
     `asks_engines`: flags are judged by the installed vLLM, which a start does later by itself.
@@ -117,18 +117,18 @@ def version(settings: Settings) -> str:
     return hashlib.sha256(settings.model_dump_json().encode()).hexdigest()[:12]
 
 
-def _document(path: Path) -> Document:
+def _document(path: Path) -> ConfigDocument:
     try:
         return read_document(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        return Document(None, (Fault((), f"{error.strerror}: {NO_FILE}"),))
+        return ConfigDocument(None, (ConfigFault((), f"{error.strerror}: {NO_FILE}"),))
     except OSError as error:
-        return Document(None, (Fault((), error.strerror or "cannot be read"),))
+        return ConfigDocument(None, (ConfigFault((), error.strerror or "cannot be read"),))
     except UnicodeDecodeError:
-        return Document(None, (Fault((), "not UTF-8 text"),))
+        return ConfigDocument(None, (ConfigFault((), "not UTF-8 text"),))
 
 
-def judged(document: Document, name: str, known: Known | None = None) -> Examined:
+def judged(document: ConfigDocument, name: str, known: Known | None = None) -> ConfigReport:
     """What a document says, and every contradiction in it; the world around is not asked.
 
     `known`: names of the ledger's keys by kind; policies that name others are warned of.
@@ -141,13 +141,15 @@ def judged(document: Document, name: str, known: Known | None = None) -> Examine
     return _examined(name, document, draft, found)
 
 
-def _contradictions(draft: Draft) -> list[Fault]:
+def _contradictions(draft: SettingsDraft) -> list[ConfigFault]:
     if draft.settings is None:
         return []
     return list(chain.from_iterable(check(draft.settings) for check in CHECKS))
 
 
-def _examined(name: str, document: Document, draft: Draft, found: Sequence[Fault]) -> Examined:
+def _examined(
+    name: str, document: ConfigDocument, draft: SettingsDraft, found: Sequence[ConfigFault]
+) -> ConfigReport:
     """Faults that follow from others are left out; each gets its line, and that is their order."""
     own = [fault for fault in found if not draft.follows(fault)]
     faults = independent([*draft.faults, *own], draft.broken)
@@ -157,10 +159,10 @@ def _examined(name: str, document: Document, draft: Draft, found: Sequence[Fault
     ]
     ordered = tuple(sorted(placed, key=lambda fault: (fault.line or 0, fault.path)))
     is_sound = not any(fault.severity == "error" for fault in ordered)
-    return Examined(name, draft.settings if is_sound else None, ordered)
+    return ConfigReport(name, draft.settings if is_sound else None, ordered)
 
 
-def _settled(examined: Examined) -> Settings:
+def _settled(examined: ConfigReport) -> Settings:
     if examined.settings is None:
         raise ConfigError(examined.lines)
     return examined.settings

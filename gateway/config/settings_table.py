@@ -23,23 +23,23 @@ BEGIN = "<!-- settings: begin, written by `make settings` -->"
 END = "<!-- settings: end -->"
 
 
-class Setting(NamedTuple):
+class SettingEntry(NamedTuple):
     path: str
     default: str
     description: str
 
 
-def rows(model: type[BaseModel] = Settings, prefix: str = "") -> Iterator[Setting]:
+def rows(model: type[BaseModel] = Settings, prefix: str = "") -> Iterator[SettingEntry]:
     """Every setting, in the file's order, nested sections in place."""
     for name, field in model.model_fields.items():
         path = f"{prefix}{name}"
         section, suffix = section_of(field.annotation)
         if section is not None:
             if field.description:
-                yield Setting(path + suffix, "", field.description)
+                yield SettingEntry(path + suffix, "", field.description)
             yield from rows(section, f"{path}{suffix}.")
         else:
-            yield Setting(path, _default(field), field.description or "")
+            yield SettingEntry(path, _default(field), field.description or "")
 
 
 def table() -> str:

@@ -28,7 +28,7 @@ CPU_RATE_SOURCE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Ports:
+class StarterPorts:
     """Where a first start listens; a person's own configuration names its own.
 
     `engines` is the first port of own engines. `movable` names the ports that nobody asked for:
@@ -41,21 +41,21 @@ class Ports:
     movable: frozenset[str] = frozenset()
 
 
-USUAL_PORTS = Ports(8080, 8501)
+USUAL_PORTS = StarterPorts(8080, 8501)
 MOVED_PORTS = 64  # dashboard and engines after a chosen gateway port
 
 
-def wanted_ports(gateway: int | None, dashboard: int | None) -> Ports:
+def wanted_ports(gateway: int | None, dashboard: int | None) -> StarterPorts:
     """Return the ports of a start with these options; a chosen gateway port moves all others."""
     movable = frozenset(
         name for name, port in (("gateway", gateway), ("dashboard", dashboard)) if port is None
     )
     if gateway is None:
-        return Ports(
+        return StarterPorts(
             USUAL_PORTS.gateway, dashboard or USUAL_PORTS.dashboard, USUAL_PORTS.engines, movable
         )
     first = gateway + 1 if gateway + MOVED_PORTS <= LAST_PORT else gateway - MOVED_PORTS
-    return Ports(gateway, dashboard or first, first + 1, movable)
+    return StarterPorts(gateway, dashboard or first, first + 1, movable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def configuration(
     engine: str,
     gpu: str | None,
     keys: tuple[KnownProvider, ...],
-    ports: Ports = USUAL_PORTS,
+    ports: StarterPorts = USUAL_PORTS,
 ) -> str:
     """YAML of the first start. `engine`: vllm | simulated; `gpu`: its name, None on a CPU."""
     models = {

@@ -23,7 +23,7 @@ LEDGER = "ledger.db"
 DIRECTORIES = ("run", "journal", "logs", "models", "profiles")
 
 
-class Held:
+class StateDirLock:
     """The lock on a state directory; `release` gives it up, and so does the end of the process."""
 
     def __init__(self, descriptor: int) -> None:
@@ -35,7 +35,7 @@ class Held:
             self._descriptor = None
 
 
-def hold(settings: Settings) -> Held:
+def hold(settings: Settings) -> StateDirLock:
     """Make the directory and lock it; raises `ConfigError` when somebody has it or it is no use."""
     state = settings.state.resolve()
     with plainly(settings):
@@ -57,7 +57,7 @@ def hold(settings: Settings) -> Held:
         except OSError:
             os.close(descriptor)
             raise
-    return Held(descriptor)
+    return StateDirLock(descriptor)
 
 
 def is_held(settings: Settings) -> bool:

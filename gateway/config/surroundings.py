@@ -18,8 +18,8 @@ from gateway.config.checks.engine_flags import FlagVerdict, judge_flags
 from gateway.config.checks.private_hosts import named_hosts
 from gateway.config.faults import Place
 from gateway.config.lookups import looked_up
-from gateway.config.plausible import Facts
-from gateway.config.schema import Engine, Settings
+from gateway.config.plausible import ConfigFacts
+from gateway.config.schema import EngineSection, Settings
 from gateway.config.statedir import DIRECTORIES, LEDGER
 from ledger.database import URL_VARIABLE, DatabaseError, open_readonly, sqlite_url
 from ledger.identity.known_names import known_names
@@ -37,7 +37,7 @@ def gather(
     environ: Mapping[str, str] | None = None,
     *,
     asks_engines: bool = False,
-) -> Facts:
+) -> ConfigFacts:
     """`environ`: of the process that would serve; without it no host is looked up either.
 
     `asks_engines`: the installed vLLM is asked which flags it has.
@@ -48,7 +48,7 @@ def gather(
     today = datetime.fromtimestamp(at_us / US_PER_S, tz=UTC).date()
     addresses = {} if environ is None else looked_up(named.host for named in named_hosts(settings))
     names = names_of_keys(settings, environ or {})
-    return Facts(today, at_us, prices, wrong, environ, names, addresses, flags.notes)
+    return ConfigFacts(today, at_us, prices, wrong, environ, names, addresses, flags.notes)
 
 
 def _wrong_paths(settings: Settings) -> Iterator[tuple[Place, str]]:
@@ -64,7 +64,7 @@ def _wrong_paths(settings: Settings) -> Iterator[tuple[Place, str]]:
             yield ("providers", name, "api_key_file"), words
 
 
-def _wrong_engine(engine: Engine, here: Place) -> Iterator[tuple[Place, str]]:
+def _wrong_engine(engine: EngineSection, here: Place) -> Iterator[tuple[Place, str]]:
     if engine.model is not None and (words := _wrong_model(engine.model)):
         yield (*here, "model"), words
     if engine.profile is not None and (words := _wrong_profile(engine.profile, engine.model)):

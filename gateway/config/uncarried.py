@@ -46,31 +46,31 @@ _WHY = {
 }  # fmt: skip
 
 
-class Note(NamedTuple):
+class ImportNote(NamedTuple):
     """`place` as in the given file: `router_settings.num_retries`."""
 
     place: str
     text: str
 
 
-def notes_on(place: str, entry: Mapping[str, Any], found: Deployment) -> Iterator[Note]:
+def notes_on(place: str, entry: Mapping[str, Any], found: Deployment) -> Iterator[ImportNote]:
     """On what of an entry is not read."""
     given, info = section_of(entry.get("litellm_params")), section_of(entry.get("model_info"))
     if found.key_in_file:
         words = f"the key stands in the file: put it into the environment as {found.key}"
-        yield Note(f"{place}.litellm_params.api_key", words)
+        yield ImportNote(f"{place}.litellm_params.api_key", words)
     for where, section, read in (
         ("litellm_params", given, _READ),
         ("model_info", info, _READ_INFO),
     ):
         for name in section:
             if found.own and name in COSTS.values():
-                yield Note(f"{place}.{where}.{name}", _BY_THE_HOUR)
+                yield ImportNote(f"{place}.{where}.{name}", _BY_THE_HOUR)
             elif name not in read:
-                yield Note(f"{place}.{where}.{name}", why(name))
+                yield ImportNote(f"{place}.{where}.{name}", why(name))
     for name in entry:
         if name not in {"model_name", "litellm_params", "model_info"}:
-            yield Note(f"{place}.{name}", why(name))
+            yield ImportNote(f"{place}.{name}", why(name))
 
 
 def why(name: str) -> str:

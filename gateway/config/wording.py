@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from gateway.config.faults import Fault, Place, nearest
+from gateway.config.faults import ConfigFault, Place, nearest
 from gateway.config.schema import NAME, Settings
 from gateway.config.sections import CLOCK, HOST, ORIGIN, URL, VARIABLE, section_of
 
@@ -26,10 +26,10 @@ _FORMS = {
 }
 
 
-def fault_of(finding: Mapping[str, Any], document: Any) -> Fault:
+def fault_of(finding: Mapping[str, Any], document: Any) -> ConfigFault:
     """One finding of `ValidationError.errors()` about this document."""
     place = place_of(finding, document)
-    return Fault(place, _sentence(finding, place))
+    return ConfigFault(place, _sentence(finding, place))
 
 
 def _sentence(finding: Mapping[str, Any], place: Place) -> str:

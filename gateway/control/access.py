@@ -17,9 +17,9 @@ from fastapi import FastAPI, Request
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from gateway.auth import INFERENCE, USAGE, Keys, identified, permit, token_of
+from gateway.auth import INFERENCE, USAGE, KeyLookup, identified, permit, token_of
 from gateway.clock import Clock
-from gateway.control.people import PERSON, People, whole
+from gateway.control.people import PERSON, SignedInPeople, whole
 from gateway.request.inference_api import HOT
 from ledger.identity.keys import Identity
 
@@ -58,17 +58,17 @@ class AccessError(Exception):
     """A route that nobody said who may call, or a line without its route."""
 
 
-class Known(NamedTuple):
+class RouteAccess(NamedTuple):
     """Who may ask: holders of keys, and people (None: none are heard)."""
 
-    keys: Keys
-    people: People | None = None
+    keys: KeyLookup
+    people: SignedInPeople | None = None
 
 
-class Guarded:
+class RouteGuard:
     """In front of one route: who may not call it never reaches it."""
 
-    def __init__(self, app: ASGIApp, scope: str, known: Known, clock: Clock) -> None:
+    def __init__(self, app: ASGIApp, scope: str, known: RouteAccess, clock: Clock) -> None:
         self.scope = scope
         self._app = app
         self._known = known
@@ -94,10 +94,10 @@ class Guarded:
 
 def guard(
     app: FastAPI,
-    keys: Keys,
+    keys: KeyLookup,
     clock: Clock,
     table: Mapping[str, str],
-    people: People | None = None,
+    people: SignedInPeople | None = None,
 ) -> None:
     """Once, when all routes are there. Raises `AccessError` for every line and route at fault."""
     found = dict(operations(app))
@@ -113,7 +113,7 @@ def guard(
         raise AccessError("\n".join(sorted(faults)))
     for name, route in found.items():
         if isinstance(route, Route) and table[name] != PUBLIC:
-            route.app = Guarded(route.app, table[name], Known(keys, people), clock)
+            route.app = RouteGuard(route.app, table[name], RouteAccess(keys, people), clock)
 
 
 def operations(app: FastAPI) -> Iterator[tuple[str, Any]]:

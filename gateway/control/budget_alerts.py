@@ -34,7 +34,7 @@ TIMEOUT_S = 10.0
 log = logging.getLogger("breakeven.alerts")
 
 
-class Alerts:
+class BudgetAlerter:
     """One per host, in the telemetry process."""
 
     def __init__(

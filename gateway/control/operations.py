@@ -21,9 +21,9 @@ from gateway.control.admin import (
     rates,
     whatifs,
 )
-from gateway.control.admin.verb import PREFIX, Verb
+from gateway.control.admin.verb import PREFIX, AdminOperation
 
-OPERATIONS: Final[tuple[Verb[Any], ...]] = (
+OPERATIONS: Final[tuple[AdminOperation[Any], ...]] = (
     *policies.VERBS,
     *whatifs.VERBS,
     *explaining.VERBS,

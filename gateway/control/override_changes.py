@@ -11,7 +11,7 @@ from typing import NamedTuple
 from sqlalchemy import Engine
 
 from gateway.config.aliases import logical
-from gateway.config.settings import Model, Settings, resolve_model
+from gateway.config.settings import ModelSection, Settings, resolve_model
 from gateway.policies.overrides import MODEL, TARGET, barred, covers, standing
 from ledger.overrides import API, DISABLED, EVERY, NOTHING, OWN, Override, overrides, store_override
 
@@ -20,11 +20,11 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _LONGEST_S = 365 * 86_400  # what is to last longer is a policy, or a key that nobody rotated
 
 
-class Impossible(Exception):
+class OverrideError(Exception):
     """What was asked for cannot be done; its words say why."""
 
 
-class Author(NamedTuple):
+class OverrideAuthor(NamedTuple):
     """`until_us`: when what is said is over by itself."""
 
     by: str
@@ -33,7 +33,7 @@ class Author(NamedTuple):
     until_us: int | None = None
 
 
-class Place(NamedTuple):
+class TargetName(NamedTuple):
     """A target by the configuration alone."""
 
     name: str
@@ -41,13 +41,13 @@ class Place(NamedTuple):
 
 
 def span_us(words: str) -> int:
-    """`90s`, `30m`, `2h`, `7d` in microseconds; at most a year. Raises `Impossible`."""
+    """`90s`, `30m`, `2h`, `7d` in microseconds; at most a year. Raises `OverrideError`."""
     found = _SPAN.fullmatch(words.strip())
     seconds = int(found[1]) * _SECONDS[found[2]] if found else 0
     if not seconds:
-        raise Impossible(f"{words} is no span of time: say 90s, 30m, 2h or 7d")
+        raise OverrideError(f"{words} is no span of time: say 90s, 30m, 2h or 7d")
     if seconds > _LONGEST_S:
-        raise Impossible(f"{words} is too long: say at most 365d")
+        raise OverrideError(f"{words} is too long: say at most 365d")
     return seconds * 1_000_000
 
 
@@ -59,17 +59,17 @@ def target_names(settings: Settings) -> list[str]:
     return sorted({*places, *engines, *pools, *settings.providers})
 
 
-def disable(engine: Engine, settings: Settings, name: str, author: Author) -> Override:
+def disable(engine: Engine, settings: Settings, name: str, author: OverrideAuthor) -> Override:
     """No new request goes to it or to anything below its name."""
     provider, _, rest = name.partition("/")
     known = target_names(settings)
     passed = rest and settings.models.get(f"{provider}/*") == "passthrough"
     if name not in known and not passed:
-        raise Impossible(f"there is no target {name}; there are {', '.join(known)}")
+        raise OverrideError(f"there is no target {name}; there are {', '.join(known)}")
     return _store(engine, TARGET + name, DISABLED, author)
 
 
-def enable(engine: Engine, name: str, author: Author) -> list[Override]:
+def enable(engine: Engine, name: str, author: OverrideAuthor) -> list[Override]:
     """Takes back what keeps the target, or anything below its name, away.
 
     What is said of all above it (`pool:llama` of `pool:llama/0`) is taken back by that name alone.
@@ -80,29 +80,35 @@ def enable(engine: Engine, name: str, author: Author) -> list[Override]:
         if one.says == DISABLED and covers(name, one.subject.removeprefix(TARGET))
     ]
     if not found:
-        raise Impossible(f"{name} is not disabled; `breakeven target list` shows what is")
+        raise OverrideError(f"{name} is not disabled; `breakeven target list` shows what is")
     return [_store(engine, one.subject, NOTHING, author) for one in found]
 
 
 def force(
-    engine: Engine, settings: Settings, says: str, model: str | None, author: Author
+    engine: Engine, settings: Settings, says: str, model: str | None, author: OverrideAuthor
 ) -> Override:
     """Own engines alone, or APIs alone, for a model (None: for all)."""
     if says not in (OWN, API):
-        raise Impossible(f"{says} is neither `{OWN}` nor `{API}`")
+        raise OverrideError(f"{says} is neither `{OWN}` nor `{API}`")
     if model is None:
         return _store(engine, MODEL + EVERY, says, author)
     name, known = _known_model(settings, model)
     if all(place.own is not (says == OWN) for place in _places(settings, known)):
-        raise Impossible(f"`{model}` has no {says} target: every request for it would be refused")
+        raise OverrideError(
+            f"`{model}` has no {says} target: every request for it would be refused"
+        )
     return _store(engine, MODEL + name, says, author)
 
 
-def release(engine: Engine, settings: Settings, model: str | None, author: Author) -> Override:
+def release(
+    engine: Engine, settings: Settings, model: str | None, author: OverrideAuthor
+) -> Override:
     subject = MODEL + (EVERY if model is None else _known_model(settings, model)[0])
     if all(one.subject != subject for one in in_force(engine, author.at_us)):
         whom = "all models" if model is None else f"`{model}`"
-        raise Impossible(f"the route of {whom} is not forced; `breakeven route list` shows what is")
+        raise OverrideError(
+            f"the route of {whom} is not forced; `breakeven route list` shows what is"
+        )
     return _store(engine, subject, NOTHING, author)
 
 
@@ -119,30 +125,30 @@ def unserved(settings: Settings, stands: Sequence[Override]) -> list[str]:
     ]
 
 
-def _store(engine: Engine, subject: str, says: str, author: Author) -> Override:
+def _store(engine: Engine, subject: str, says: str, author: OverrideAuthor) -> Override:
     until_us = None if says == NOTHING else author.until_us
     given = Override(0, subject, says, until_us, author.at_us, author.by, author.note)
     return store_override(engine, given)
 
 
-def _known_model(settings: Settings, name: str) -> tuple[str, Model]:
+def _known_model(settings: Settings, name: str) -> tuple[str, ModelSection]:
     found = resolve_model(settings, name)
     if found is None:
-        raise Impossible(f"there is no model named `{name}`; `breakeven check` lists them")
+        raise OverrideError(f"there is no model named `{name}`; `breakeven check` lists them")
     return found
 
 
-def _places(settings: Settings, model: Model) -> list[Place]:
-    found: list[Place] = []
+def _places(settings: Settings, model: ModelSection) -> list[TargetName]:
+    found: list[TargetName] = []
     for name in model.targets:
         if name.startswith("pool:"):
             found += _engines(settings, name.removeprefix("pool:"))
         else:
-            found.append(Place(name, own=False))
+            found.append(TargetName(name, own=False))
     return found
 
 
-def _engines(settings: Settings, pool: str) -> Iterator[Place]:
+def _engines(settings: Settings, pool: str) -> Iterator[TargetName]:
     engine = settings.pools[pool].engine
     for number in range(engine.replicas + len(engine.endpoints)):
-        yield Place(f"pool:{pool}/{number}", own=True)
+        yield TargetName(f"pool:{pool}/{number}", own=True)

@@ -17,25 +17,39 @@ from starlette.types import Message, Receive, Scope
 from gateway.auth import INFERENCE
 from gateway.clock import Clock
 from gateway.config.settings import Settings
-from gateway.control.roles import ROLES
-from gateway.control.roles import Role as KeyRole
+from gateway.control.roles import ROLES, KeyRole
 from gateway.errors import RequestError
 from ledger.identity.keys import Identity
-from ledger.identity.people import Access, AccessFile, AccessFileError, NotNamed, Person, Role
+from ledger.identity.people import (
+    AccessDocument,
+    AccessFile,
+    AccessFileError,
+    DashboardRole,
+    Person,
+    UnnamedPerson,
+)
 from ledger.identity.secretfile import read_secret
-from ledger.identity.vouched import HEADER, KEY_FILE, Asked, NotVouched, Vouched, heard
+from ledger.identity.vouched import (
+    HEADER,
+    KEY_FILE,
+    InvalidVoucher,
+    VouchedRequest,
+    VouchedUser,
+    heard,
+)
 
 VIEWED = ROLES[KeyRole.VIEWER]
-MAY: dict[Role, frozenset[str]] = {
-    Role.VIEWER: VIEWED,
-    Role.FINANCE: VIEWED | ROLES[KeyRole.FINANCE],
-    Role.ADMIN: ROLES[KeyRole.ADMIN] - {INFERENCE},  # models are asked by keys, which are paid for
+MAY: dict[DashboardRole, frozenset[str]] = {
+    DashboardRole.VIEWER: VIEWED,
+    DashboardRole.FINANCE: VIEWED | ROLES[KeyRole.FINANCE],
+    DashboardRole.ADMIN: ROLES[KeyRole.ADMIN]
+    - {INFERENCE},  # models are asked by keys, which are paid for
 }
 OPEN, PERSON = "open dashboard", "person"  # in place of a key's id
 _NAME = HEADER.encode()
 
 
-class SignIn(Protocol):
+class TokenVerifier(Protocol):
     """What knows the tokens of the house's sign-in: `gateway.control.oidc.signin`."""
 
     def takes(self, token: str) -> bool: ...
@@ -43,12 +57,12 @@ class SignIn(Protocol):
     async def claims(self, token: str, now_us: int) -> dict[str, Any]: ...
 
 
-class People:
+class SignedInPeople:
     def __init__(
         self,
         access: AccessFile | None,
         key: Callable[[], bytes | None],
-        sign_in: SignIn | None = None,
+        sign_in: TokenVerifier | None = None,
     ) -> None:
         """`key`: None where there is none, and then nobody can be vouched for."""
         self._access = access
@@ -69,7 +83,7 @@ class People:
             raise RequestError("forbidden", words)
         try:
             name, since_s = access.named(claims)
-        except NotNamed as error:
+        except UnnamedPerson as error:
             raise RequestError("forbidden", str(error)) from error
         if not access.lasts(since_s, now_us / 1e6):
             raise RequestError("bad_key", "This sign-in was too long ago: sign in again.")
@@ -85,7 +99,7 @@ class People:
             raise RequestError("bad_key", f"Send `{HEADER}` once, or a key, not both.")
         return next(value for name, value in headers if name == _NAME).decode("latin-1")
 
-    def identity(self, value: str, scope: Scope, now_us: int) -> tuple[Identity, Vouched]:
+    def identity(self, value: str, scope: Scope, now_us: int) -> tuple[Identity, VouchedUser]:
         """Who asks and what they may do. Raises 401 and 403."""
         key = self._key()
         if key is None:
@@ -93,8 +107,8 @@ class People:
         path, query = scope.get("raw_path") or scope["path"].encode(), scope["query_string"]
         target = (path + (b"?" + query if query else b"")).decode("latin-1")
         try:
-            vouched = heard(key, value, Asked(scope["method"], target), now_us)
-        except NotVouched as error:
+            vouched = heard(key, value, VouchedRequest(scope["method"], target), now_us)
+        except InvalidVoucher as error:
             words = f"`{HEADER}` does not hold: {error}."
             raise RequestError("bad_key", words) from error
         return self._identity(vouched.name), vouched
@@ -109,7 +123,7 @@ class People:
         assert access is not None
         return _found(access, name)
 
-    def _read(self) -> Access | None:
+    def _read(self) -> AccessDocument | None:
         """As it is now; None where no file is named."""
         try:
             return None if self._access is None else self._access.read()
@@ -122,13 +136,13 @@ def may(person: Person) -> frozenset[str]:
     return frozenset() if person.teams is not None else MAY[person.role]
 
 
-def people_of(settings: Settings, clock: Clock) -> People:
+def people_of(settings: Settings, clock: Clock) -> SignedInPeople:
     path, state = settings.dashboard.access_file, settings.state.resolve()
     access = None if path is None else AccessFile(Path(path))
-    return People(access, lambda: read_secret(state / KEY_FILE), _sign_in(settings, clock))
+    return SignedInPeople(access, lambda: read_secret(state / KEY_FILE), _sign_in(settings, clock))
 
 
-def _sign_in(settings: Settings, clock: Clock) -> SignIn | None:
+def _sign_in(settings: Settings, clock: Clock) -> TokenVerifier | None:
     if settings.oidc.issuer is None:
         return None
     from gateway.control.oidc.signin import sign_in  # noqa: PLC0415 - some MB for those who use it alone
@@ -151,7 +165,7 @@ def whole(receive: Receive, body: str) -> Receive:
     return checked
 
 
-def _found(access: Access, name: str | None) -> Identity:
+def _found(access: AccessDocument, name: str | None) -> Identity:
     found = None if name is None else access.find(name)
     if found is None:
         words = f"{name or 'Who does not say a name'} has no role in this gateway's access file"

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Engine
 
-from gateway.config.settings import Examined, Settings, version
-from gateway.control.override_changes import Author
-from gateway.policies.sets import Effective, examine_set, in_words, rules_of, written
+from gateway.config.settings import ConfigReport, Settings, version
+from gateway.control.override_changes import OverrideAuthor
+from gateway.policies.sets import EffectivePolicies, examine_set, in_words, rules_of, written
 from ledger.policies import (
     PoliciesMovedError,
     PolicySet,
@@ -24,22 +24,24 @@ from ledger.policies import (
 FILE = "the configuration file"
 
 
-class Impossible(Exception):
+class PolicyChangeError(Exception):
     """What was asked for cannot be done; its words say why."""
 
 
-class Moved(Impossible):
+class PolicyConflict(PolicyChangeError):
     """Another set came first."""
 
 
-class Change(NamedTuple):
+class PolicySetChange(NamedTuple):
     """A set to be put in force; `document` None: those of the configuration file."""
 
     new: Settings
     document: str | None
 
 
-def shown(engine: Engine, settings: Settings) -> tuple[dict[str, Any], PolicySet | None, Effective]:
+def shown(
+    engine: Engine, settings: Settings
+) -> tuple[dict[str, Any], PolicySet | None, EffectivePolicies]:
     """The policies in force with since when and by whom."""
     stored = policies_in_force(engine)
     rules = rules_of(settings, stored)
@@ -51,7 +53,7 @@ def shown(engine: Engine, settings: Settings) -> tuple[dict[str, Any], PolicySet
     return document, stored, rules
 
 
-def checked(examined: Examined) -> dict[str, Any]:
+def checked(examined: ConfigReport) -> dict[str, Any]:
     """Every fault of a set, and in words what each of its policies says."""
     found = examined.settings
     return {
@@ -78,22 +80,22 @@ def changes(engine: Engine, settings: Settings, new: Settings) -> list[str]:
 
 
 def put_in_force(
-    engine: Engine, change: Change, author: Author, *, follows: int | None = None
+    engine: Engine, change: PolicySetChange, author: OverrideAuthor, *, follows: int | None = None
 ) -> int:
-    """The number of the new set. Raises `Moved` when another one came first.
+    """The number of the new set. Raises `PolicyConflict` when another one came first.
 
     `follows`: the set that its author has seen in force.
     """
     stored = policies_in_force(engine)
     number = 0 if stored is None else stored.number
     if follows is not None and follows != number:
-        raise Moved(f"set {number} is in force, not {follows}: look again")
+        raise PolicyConflict(f"set {number} is in force, not {follows}: look again")
     entry = PolicySet(number + 1, change.document, author.at_us, author.by, author.note)
     try:
         store_policies(engine, entry)
     except PoliciesMovedError:
         words = "somebody else put a set in force meanwhile: look again"
-        raise Moved(words) from None
+        raise PolicyConflict(words) from None
     return number + 1
 
 
@@ -102,17 +104,19 @@ def newest(engine: Engine) -> int:
     return 0 if stored is None else stored.number
 
 
-def earlier(engine: Engine, settings: Settings, number: int | None, *, to_file: bool) -> Change:
+def earlier(
+    engine: Engine, settings: Settings, number: int | None, *, to_file: bool
+) -> PolicySetChange:
     """What to go back to; without a number the one before the newest, 0 as `to_file`."""
     if to_file and number:
-        raise Impossible(f"either set {number}, or those of {FILE}: name one")
+        raise PolicyChangeError(f"either set {number}, or those of {FILE}: name one")
     stored = None if to_file or number == 0 else _earlier(engine, number)
     if stored is None or stored.document is None:
-        return Change(settings, None)
+        return PolicySetChange(settings, None)
     rules = rules_of(settings, stored)
     if rules.fault is not None:
-        raise Impossible(f"set {stored.number} no longer fits: {rules.fault}")
-    return Change(rules.settings, stored.document)
+        raise PolicyChangeError(f"set {stored.number} no longer fits: {rules.fault}")
+    return PolicySetChange(rules.settings, stored.document)
 
 
 def past(engine: Engine, settings: Settings, most: int) -> list[dict[str, Any]]:
@@ -137,12 +141,12 @@ def when(stored: PolicySet) -> str:
     return datetime.fromtimestamp(stored.recorded_us / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-def fitting(text: str, settings: Settings, name: str) -> Change:
-    """Raises `Impossible` with every fault."""
+def fitting(text: str, settings: Settings, name: str) -> PolicySetChange:
+    """Raises `PolicyChangeError` with every fault."""
     found = examine_set(text, settings, name)
     if found.settings is None:
-        raise Impossible(f"the set cannot be used: {found.count}\n" + "\n".join(found.lines))
-    return Change(found.settings, written(found.settings))
+        raise PolicyChangeError(f"the set cannot be used: {found.count}\n" + "\n".join(found.lines))
+    return PolicySetChange(found.settings, written(found.settings))
 
 
 def _earlier(engine: Engine, number: int | None) -> PolicySet | None:
@@ -150,9 +154,9 @@ def _earlier(engine: Engine, number: int | None) -> PolicySet | None:
     if number is not None:
         found = policy_set(engine, number)
         if found is None:
-            raise Impossible(f"there is no set {number}: the history lists them")
+            raise PolicyChangeError(f"there is no set {number}: the history lists them")
         return found
     sets = policy_sets(engine, 2)
     if not sets:
-        raise Impossible(f"nothing to take back: only {FILE} ever said")
+        raise PolicyChangeError(f"nothing to take back: only {FILE} ever said")
     return sets[1] if len(sets) > 1 else None

@@ -23,7 +23,7 @@ from gateway.auth import (
 )
 
 
-class Scope(StrEnum):
+class KeyScope(StrEnum):
     """What keys may do, as routes ask for it (`gateway.access`)."""
 
     INFERENCE = INFERENCE
@@ -46,7 +46,7 @@ class Scope(StrEnum):
     KEYS_OF_ALL = KEYS + EVERY_TEAM
 
 
-class Role(StrEnum):
+class KeyRole(StrEnum):
     VIEWER = "viewer"
     FINANCE = "finance"
     DEVELOPER = "developer"
@@ -54,16 +54,27 @@ class Role(StrEnum):
     ADMIN = "admin"
 
 
-_VIEWED = {Scope.USAGE_OF_ALL, Scope.BUDGETS_OF_ALL, Scope.POLICIES, Scope.OPERATIONS, Scope.PRICES}
-_COUNTED = {Scope.APPLY_PRICES, Scope.APPLY_INVOICES, Scope.APPLY_CONTRACTS, Scope.CHANGES}
-_BUILT = {Scope.INFERENCE, Scope.USAGE}
+_VIEWED = {
+    KeyScope.USAGE_OF_ALL,
+    KeyScope.BUDGETS_OF_ALL,
+    KeyScope.POLICIES,
+    KeyScope.OPERATIONS,
+    KeyScope.PRICES,
+}
+_COUNTED = {
+    KeyScope.APPLY_PRICES,
+    KeyScope.APPLY_INVOICES,
+    KeyScope.APPLY_CONTRACTS,
+    KeyScope.CHANGES,
+}
+_BUILT = {KeyScope.INFERENCE, KeyScope.USAGE}
 
-ROLES: dict[Role, frozenset[str]] = {
-    Role.VIEWER: frozenset(_VIEWED),
-    Role.FINANCE: frozenset({Scope.USAGE_OF_ALL, Scope.BUDGETS_OF_ALL} | _COUNTED),
-    Role.DEVELOPER: frozenset(_BUILT),
-    Role.TEAM_ADMIN: frozenset(_BUILT | {Scope.BUDGETS, Scope.KEYS}),
-    Role.ADMIN: frozenset(Scope),
+ROLES: dict[KeyRole, frozenset[str]] = {
+    KeyRole.VIEWER: frozenset(_VIEWED),
+    KeyRole.FINANCE: frozenset({KeyScope.USAGE_OF_ALL, KeyScope.BUDGETS_OF_ALL} | _COUNTED),
+    KeyRole.DEVELOPER: frozenset(_BUILT),
+    KeyRole.TEAM_ADMIN: frozenset(_BUILT | {KeyScope.BUDGETS, KeyScope.KEYS}),
+    KeyRole.ADMIN: frozenset(KeyScope),
 }
 
 
@@ -78,6 +89,6 @@ def lacking(scopes: Iterable[str], wanted: Iterable[str]) -> list[str]:
     return sorted(set(wanted) - reach(scopes))
 
 
-def role_of(scopes: Collection[str]) -> Role | None:
+def role_of(scopes: Collection[str]) -> KeyRole | None:
     """The role that these scopes are, if they are one."""
     return next((role for role, held in ROLES.items() if held == set(scopes)), None)

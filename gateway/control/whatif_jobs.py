@@ -40,7 +40,7 @@ _LOOK_S = 0.2  # how often its starter looks whether it is to end
 log = logging.getLogger(__name__)
 
 
-class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class WhatIfRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`sets`: of each its name, and its policies as YAML or `in-force`; the first is the new."""
 
     sets: tuple[tuple[str, str], ...]
@@ -52,15 +52,15 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seed: int = 1
 
 
-class Order(msgspec.Struct, frozen=True):
+class WhatIfJobSpec(msgspec.Struct, frozen=True):
     """What the process is given. `settings`: the configuration, as JSON has it."""
 
-    question: Question
+    question: WhatIfRequest
     settings: dict[str, Any]
     now_us: int
 
 
-class Progress(msgspec.Struct, frozen=True):
+class WhatIfProgress(msgspec.Struct, frozen=True):
     """`done` of `of` requests have come, all sets together; 0 of 0 while they are being read."""
 
     doing: str = "starts"
@@ -68,29 +68,29 @@ class Progress(msgspec.Struct, frozen=True):
     of: int = 0
 
 
-class Told(msgspec.Struct, frozen=True):
+class WhatIfResult(msgspec.Struct, frozen=True):
     """Either the document of `gateway.whatif`, or why there is none."""
 
     result: dict[str, Any] | None = None
     fault: str | None = None
 
 
-class Cancelled(msgspec.Struct, frozen=True):
+class WhatIfCancelled(msgspec.Struct, frozen=True):
     by: str
 
 
-class Asked(msgspec.Struct, frozen=True):
+class WhatIfJob(msgspec.Struct, frozen=True):
     job: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
     by: str
     since_us: int
-    question: Question
+    question: WhatIfRequest
 
 
-class Busy(Exception):
+class WhatIfBusy(Exception):
     """Another what-if is under way on this host."""
 
 
-class WhatIfs:
+class WhatIfRunner:
     """Those of one host. `environ`: of the processes, the ledger's address among it.
 
     `command` is told the folder of its job last.
@@ -106,14 +106,14 @@ class WhatIfs:
         self._environ = environ
         self._command = command
 
-    def begin(self, order: Order, by: str) -> str:
-        """The job's name. Raises `Busy`."""
+    def begin(self, order: WhatIfJobSpec, by: str) -> str:
+        """The job's name. Raises `WhatIfBusy`."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         lock = os.open(self.folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             _take(lock)
             self._forget()
-            asked = Asked(secrets.token_hex(16), by, order.now_us, order.question)
+            asked = WhatIfJob(secrets.token_hex(16), by, order.now_us, order.question)
             place = self.folder / asked.job
             place.mkdir(mode=0o700)
             leave(place / _ASKED, asked)
@@ -133,9 +133,11 @@ class WhatIfs:
         if asked is None:
             return None
         place = self.folder / asked.job
-        told, known = find(place / _TOLD, Told), find(place / _PROGRESS, Progress)
+        told, known = find(place / _TOLD, WhatIfResult), find(place / _PROGRESS, WhatIfProgress)
         if told is None and not self._runs(asked.job):
-            told = find(place / _TOLD, Told) or Told(fault="its process has ended: ask once more")
+            told = find(place / _TOLD, WhatIfResult) or WhatIfResult(
+                fault="its process has ended: ask once more"
+            )
         state = "running" if told is None else self._ended(asked.job, told)
         return {
             "job": asked.job,
@@ -143,12 +145,12 @@ class WhatIfs:
             "by": asked.by,
             "since_us": asked.since_us,
             "asked": msgspec.to_builtins(asked.question),
-            "progress": msgspec.to_builtins(known or Progress()),
+            "progress": msgspec.to_builtins(known or WhatIfProgress()),
             "fault": None if told is None else told.fault,
             "result": None if told is None else told.result,
         }
 
-    def _ended(self, job: str, told: Told) -> str:
+    def _ended(self, job: str, told: WhatIfResult) -> str:
         if told.result is not None:
             return "done"
         return "cancelled" if (self.folder / job / _CANCELLED).exists() else "failed"
@@ -162,7 +164,7 @@ class WhatIfs:
         found = self.look(job)
         if found is None or found["state"] != "running":
             return found
-        leave(self.folder / job / _CANCELLED, Cancelled(by))
+        leave(self.folder / job / _CANCELLED, WhatIfCancelled(by))
         return self.look(job)
 
     def _runs(self, job: str) -> bool:
@@ -171,16 +173,16 @@ class WhatIfs:
         locked = is_locked(self.folder / _LOCK)
         return locked and newest is not None and newest.job == job
 
-    def _asked(self, job: str | None) -> Asked | None:
+    def _asked(self, job: str | None) -> WhatIfJob | None:
         if job is not None:
             found = self.folder / job / _ASKED
-            return find(found, Asked) if len(job) == 32 and job.isalnum() else None
+            return find(found, WhatIfJob) if len(job) == 32 and job.isalnum() else None
         known = self._known()
         return known[-1] if known else None
 
-    def _known(self) -> list[Asked]:
+    def _known(self) -> list[WhatIfJob]:
         """The oldest first."""
-        found = [find(one, Asked) for one in self.folder.glob(f"*/{_ASKED}")]
+        found = [find(one, WhatIfJob) for one in self.folder.glob(f"*/{_ASKED}")]
         return sorted([one for one in found if one is not None], key=lambda one: one.since_us)
 
     def _forget(self) -> None:
@@ -196,11 +198,11 @@ class WhatIfs:
             )  # fmt: skip
 
 
-def progress(place: Path, now: Progress) -> None:
+def progress(place: Path, now: WhatIfProgress) -> None:
     leave(place / _PROGRESS, now)
 
 
-def tell(place: Path, told: Told) -> None:
+def tell(place: Path, told: WhatIfResult) -> None:
     leave(place / _TOLD, told)
 
 
@@ -224,7 +226,7 @@ def _watched(process: "subprocess.Popen[bytes]", given: bytes, place: Path) -> N
             process.stdin.close()
     if fault is not None and not (place / _TOLD).exists():
         with suppress(FileNotFoundError):
-            tell(place, Told(fault=fault))
+            tell(place, WhatIfResult(fault=fault))
 
 
 def _awaited(process: "subprocess.Popen[bytes]", place: Path) -> str | None:
@@ -234,7 +236,7 @@ def _awaited(process: "subprocess.Popen[bytes]", place: Path) -> str | None:
         with suppress(subprocess.TimeoutExpired):
             process.wait(min(_LOOK_S, LIMIT_S))
             return None
-        if (word := find(place / _CANCELLED, Cancelled)) is not None:
+        if (word := find(place / _CANCELLED, WhatIfCancelled)) is not None:
             return f"it was cancelled by {word.by}"
     return f"it took longer than {LIMIT_S:g} s and was ended: ask for fewer requests"
 
@@ -248,4 +250,4 @@ def _take(lock: int) -> None:
             time.sleep(_PAUSE_S)
         else:
             return
-    raise Busy
+    raise WhatIfBusy

@@ -25,7 +25,7 @@ _BURST_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class Team:
+class DemoTeam:
     """Lengths are lognormal: median and sigma. `prefix_tokens`: the prompt's constant head."""
 
     name: str
@@ -40,10 +40,10 @@ class Team:
 
 
 TEAMS = (
-    Team("search", "chat", 0.40, 5000, 0.35, 3600, 0.3, 512, hangs_up=0.02),
-    Team("support", "chat", 0.30, 3800, 0.40, 3000, 0.3, 384, hangs_up=0.03),
-    Team("legal", "contracts", 0.12, 7500, 0.25, 4500, 0.3, 256),
-    Team("research", "summarize", 0.18, 10_000, 0.25, 4800, 0.3, 128),
+    DemoTeam("search", "chat", 0.40, 5000, 0.35, 3600, 0.3, 512, hangs_up=0.02),
+    DemoTeam("support", "chat", 0.30, 3800, 0.40, 3000, 0.3, 384, hangs_up=0.03),
+    DemoTeam("legal", "contracts", 0.12, 7500, 0.25, 4500, 0.3, 256),
+    DemoTeam("research", "summarize", 0.18, 10_000, 0.25, 4800, 0.3, 128),
 )
 
 # Hashes of the blocks that every prompt of a team begins with.
@@ -54,11 +54,11 @@ _PREFIXES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
+class DemoArrival:
     """One request. `patience` is the share of its answer after which its client leaves."""
 
     at_s: float
-    team: Team
+    team: DemoTeam
     prompt_tokens: int
     output_tokens: int
     max_tokens: int
@@ -66,7 +66,7 @@ class Arrival:
     patience: float | None
 
 
-def month(rng: random.Random, *, end_s: float, days: int, requests: int) -> Iterator[Arrival]:
+def month(rng: random.Random, *, end_s: float, days: int, requests: int) -> Iterator[DemoArrival]:
     """About `requests` arrivals over the `days` before `end_s` (epoch), in order of time."""
     start_s = end_s - days * DAY_S
     hours = [start_s + hour * 3600.0 for hour in range(days * 24)]
@@ -88,14 +88,14 @@ def month(rng: random.Random, *, end_s: float, days: int, requests: int) -> Iter
             yield arrival(rng, at_s)
 
 
-def arrival(rng: random.Random, at_s: float) -> Arrival:
+def arrival(rng: random.Random, at_s: float) -> DemoArrival:
     """One request of some team."""
     team = rng.choices(TEAMS, [team.share for team in TEAMS])[0]
     prompt = _lognormal(rng, team.prompt_tokens, team.prompt_sigma)
     output = _lognormal(rng, team.output_tokens, team.output_sigma)
     prompt = min(max(prompt, team.prefix_tokens + 64), PROMPT_LIMIT_TOKENS)
     patience = rng.uniform(0.1, 0.9) if rng.random() < team.hangs_up else None
-    return Arrival(
+    return DemoArrival(
         at_s,
         team,
         prompt,

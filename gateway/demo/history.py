@@ -13,28 +13,28 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from backends.simulator.latency import Latency
-from gateway.config.settings import Model, Settings, version
-from gateway.demo.demand import Arrival, month
-from gateway.demo.replay_fleet import Fleet, Flight, Replica
+from gateway.config.settings import ModelSection, Settings, version
+from gateway.demo.demand import DemoArrival, month
+from gateway.demo.replay_fleet import DemoFleet, DemoFlight, DemoReplica
 from gateway.demo.replay_records import (
-    Asked,
-    Caller,
-    Result,
+    DemoCaller,
+    DemoRequest,
+    DemoResult,
     api_result,
     opened,
     own_result,
     refused,
     settled,
 )
-from gateway.policies.rules import PENALTY_FACTOR, Rules
-from ledger.fleet.samples import Sample
+from gateway.policies.rules import PENALTY_FACTOR, RuleSet
+from ledger.fleet.samples import FleetSample
 from ledger.journals.records import Record, Status
 from ledger.prices.book import PriceBook
 from router.decide import decide
 from router.estimates import LatencyTracker, OutputLengths
 from router.forecast import kv_promise_tokens, work_of
-from router.request_kinds import Kind
-from router.types import Candidate, Health, Request, Residency, Verdict
+from router.request_kinds import RequestKind
+from router.types import Candidate, Residency, RoutingRequest, TargetHealth, Verdict
 
 SAMPLE_S = 600.0
 OUTAGE_S = 3600.0
@@ -42,45 +42,45 @@ OUTAGE_AT = 0.63  # of the month: one replica is away for an hour
 
 
 @dataclass(frozen=True, slots=True)
-class Scenario:
+class DemoScenario:
     settings: Settings
     prices: PriceBook
-    callers: Mapping[str, Caller]  # by the demand's team names
+    callers: Mapping[str, DemoCaller]  # by the demand's team names
     now_us: int
     days: int = 30
     requests: int = 32_000
 
 
 @dataclass(slots=True)
-class History:
+class DemoHistory:
     """Records in the order of settling, each attempt's opening right before its settling."""
 
     records: list[Record] = field(default_factory=list)
-    samples: list[Sample] = field(default_factory=list)
+    samples: list[FleetSample] = field(default_factory=list)
 
 
-def replay(scenario: Scenario, rng: random.Random) -> History:
+def replay(scenario: DemoScenario, rng: random.Random) -> DemoHistory:
     """Run the month; the same scenario and seed give the same history."""
     return _Replay(scenario, rng).run()
 
 
 class _Replay:
-    def __init__(self, scenario: Scenario, rng: random.Random) -> None:
+    def __init__(self, scenario: DemoScenario, rng: random.Random) -> None:
         self._scenario = scenario
         self._settings = scenario.settings
         self._rng = rng
-        self._rules = Rules(scenario.settings)
+        self._rules = RuleSet(scenario.settings)
         self._version = version(scenario.settings)
-        self._fleet = Fleet(scenario.settings, scenario.prices, scenario.now_us)
+        self._fleet = DemoFleet(scenario.settings, scenario.prices, scenario.now_us)
         self._outputs = OutputLengths()
         self._latencies = LatencyTracker()
         self._latency = Latency()
-        self._history = History()
-        self._asked: dict[str, Asked] = {}
+        self._history = DemoHistory()
+        self._asked: dict[str, DemoRequest] = {}
         self._moves: list[tuple[float, int, Callable[[float], None]]] = []  # hang-ups, outage, ...
         self._count = 0
 
-    def run(self) -> History:
+    def run(self) -> DemoHistory:
         scenario = self._scenario
         end_s = scenario.now_us / 1e6
         start_s = end_s - scenario.days * 86_400.0
@@ -114,9 +114,9 @@ class _Replay:
             for flight in replica.advance(until_s):
                 self._settle_own(replica, flight, "finished")
 
-    def _ask(self, number: int, arrival: Arrival) -> None:
+    def _ask(self, number: int, arrival: DemoArrival) -> None:
         model = self._settings.models[arrival.team.model]
-        if not isinstance(model, Model):
+        if not isinstance(model, ModelSection):
             raise TypeError(f"the demand asks for a pass-through model: {arrival.team.model}")
         request = self._request(arrival, model)
         rule = self._rules.match(arrival.team.model, self._caller(arrival).team_id)
@@ -125,7 +125,7 @@ class _Replay:
         if rule.penalty_is_default:
             policy = replace(policy, penalty_pusd=PENALTY_FACTOR * _dearest(candidates))
         decision = decide(request, policy, candidates)
-        asked = Asked(
+        asked = DemoRequest(
             number,
             arrival,
             self._caller(arrival),
@@ -142,12 +142,12 @@ class _Replay:
         else:
             self._run_api(asked, chosen)
 
-    def _request(self, arrival: Arrival, model: Model) -> Request:
+    def _request(self, arrival: DemoArrival, model: ModelSection) -> RoutingRequest:
         """The estimate is off by a few percent, as bytes per token are."""
         estimate = max(1, round(arrival.prompt_tokens * self._rng.uniform(0.95, 1.05)))
         key = (arrival.team.model, arrival.team.name)
-        return Request(
-            kind=Kind.CHAT,
+        return RoutingRequest(
+            kind=RequestKind.CHAT,
             model=arrival.team.model,
             prompt_tokens=estimate,
             prompt_tokens_bound=math.ceil(1.2 * estimate),
@@ -156,10 +156,10 @@ class _Replay:
             residency=Residency(model.residency),
         )
 
-    def _caller(self, arrival: Arrival) -> Caller:
+    def _caller(self, arrival: DemoArrival) -> DemoCaller:
         return self._scenario.callers[arrival.team.name]
 
-    def _dispatch_own(self, asked: Asked, chosen: Verdict) -> None:
+    def _dispatch_own(self, asked: DemoRequest, chosen: Verdict) -> None:
         replica = self._fleet.by_name[chosen.candidate.name]
         arrival = asked.arrival
         work = work_of(asked.request, asked.policy)
@@ -175,7 +175,7 @@ class _Replay:
                 lambda at_s: self._hang_up(replica, asked.id, at_s),
             )
 
-    def _hang_up(self, replica: Replica, request_id: str, at_s: float) -> None:
+    def _hang_up(self, replica: DemoReplica, request_id: str, at_s: float) -> None:
         flight = replica.abort(request_id, at_s)
         if flight is not None:
             self._settle_own(replica, flight, "client_gone")
@@ -186,26 +186,26 @@ class _Replay:
             self._settle_own(replica, flight, "upstream_error")
 
     def _recover(self, _at_s: float) -> None:
-        self._fleet.replicas[0].health = Health.HEALTHY
+        self._fleet.replicas[0].health = TargetHealth.HEALTHY
 
     def _sample(self, at_s: float) -> None:
         self._history.samples += [replica.sample(at_s) for replica in self._fleet.replicas]
         self._later(at_s + SAMPLE_S, self._sample)
 
-    def _settle_own(self, replica: Replica, flight: Flight, status: Status) -> None:
+    def _settle_own(self, replica: DemoReplica, flight: DemoFlight, status: Status) -> None:
         asked = self._asked.pop(flight.id)
         self._book(asked, flight.chosen, own_result(replica, flight, status))
         if status == "finished":
             key = (asked.arrival.team.model, asked.arrival.team.name)
             self._outputs.observe(key, asked.arrival.prompt_tokens, flight.generated)
 
-    def _run_api(self, asked: Asked, chosen: Verdict) -> None:
+    def _run_api(self, asked: DemoRequest, chosen: Verdict) -> None:
         api = self._fleet.apis[chosen.candidate.name]
         ttft_s, tpot_s = self._latency.draw(self._rng)
         self._book(asked, chosen, api_result(api, asked.arrival, ttft_s, tpot_s))
         self._latencies.observe((api.name,), ttft_ms=1e3 * ttft_s, tpot_ms=1e3 * tpot_s)
 
-    def _book(self, asked: Asked, chosen: Verdict, result: Result) -> None:
+    def _book(self, asked: DemoRequest, chosen: Verdict, result: DemoResult) -> None:
         """The attempt's opening and its settling."""
         self._history.records += [
             opened(asked, chosen, self._fleet, self._version),

@@ -7,15 +7,15 @@ simulated engine is asked for what it holds only where the gateway's scrape woul
 import math
 from dataclasses import dataclass, replace
 
-from backends.simulator.model import Engine
+from backends.simulator.model import SimulatedEngine
 from backends.simulator.profiles import PROFILES
-from backends.simulator.shape import What
-from gateway.config.machines import Part, parts
-from gateway.config.settings import Model, Pool, Settings
-from gateway.demo.demand import Arrival
+from backends.simulator.shape import SequenceEventKind
+from gateway.config.machines import MachineShare, parts
+from gateway.config.settings import ModelSection, PoolSection, Settings
+from gateway.demo.demand import DemoArrival
 from gateway.fleet.candidates import API_CONTEXT_TOKENS, expected_tokens, output_bound
 from gateway.fleet.sightings import crowded
-from ledger.fleet.samples import PPM, Sample
+from ledger.fleet.samples import PPM, FleetSample
 from ledger.money import usd_to_pusd
 from ledger.prices.book import Price, PriceBook, bound_pusd, cost_pusd
 from router.estimates import LatencyTracker
@@ -25,9 +25,9 @@ from router.types import (
     Candidate,
     EngineState,
     Feature,
-    Health,
-    Request,
+    RoutingRequest,
     StepModel,
+    TargetHealth,
     Verdict,
 )
 
@@ -36,11 +36,11 @@ EVERYTHING = frozenset(Feature)
 
 
 @dataclass(slots=True)
-class Flight:
+class DemoFlight:
     """One request in an engine; times are epoch seconds."""
 
     id: str
-    arrival: Arrival
+    arrival: DemoArrival
     chosen: Verdict
     started_s: float
     promised: int
@@ -51,10 +51,10 @@ class Flight:
     preemptions: int = 0
 
 
-class Replica:
+class DemoReplica:
     """One simulated engine with the requests that the gateway sent there."""
 
-    def __init__(self, name: str, pool_name: str, pool: Pool, part: Part) -> None:
+    def __init__(self, name: str, pool_name: str, pool: PoolSection, part: MachineShare) -> None:
         profile = PROFILES[pool.engine.model or ""]
         self.name = name
         self.pool = pool_name
@@ -64,19 +64,19 @@ class Replica:
         self.features = frozenset(Feature(feature) for feature in pool.engine.features)
         self.shape = profile.shape
         self.context_tokens = pool.engine.context_tokens or profile.shape.context_tokens
-        self.health = Health.HEALTHY
+        self.health = TargetHealth.HEALTHY
         step = profile.shape.step
         self.step = StepModel(step.a_s, step.b_s, step.c_s, step.d_s, step.t0_s)
-        self._engine = Engine(profile.shape)
-        self._flights: dict[str, Flight] = {}
+        self._engine = SimulatedEngine(profile.shape)
+        self._flights: dict[str, DemoFlight] = {}
         self._promised = 0
         self._prefill_rate = 0.0  # tokens/s over the last seconds, decaying
         self._rate_s = 0.0
         self._busy_s = 0.0
 
-    def submit(self, request_id: str, arrival: Arrival, chosen: Verdict, promised: int) -> None:
+    def submit(self, request_id: str, arrival: DemoArrival, chosen: Verdict, promised: int) -> None:
         """Dispatch; the replica has been advanced to the arrival."""
-        flight = Flight(request_id, arrival, chosen, arrival.at_s, promised)
+        flight = DemoFlight(request_id, arrival, chosen, arrival.at_s, promised)
         self._flights[request_id] = flight
         self._promised += promised
         self._prefill_rate = self._decayed(arrival.at_s) + arrival.prompt_tokens / RATE_WINDOW_S
@@ -89,24 +89,24 @@ class Replica:
             hashes=arrival.hashes,
         )
 
-    def advance(self, until_s: float) -> list[Flight]:
+    def advance(self, until_s: float) -> list[DemoFlight]:
         """Let time pass; returns the requests that finished."""
-        finished: list[Flight] = []
+        finished: list[DemoFlight] = []
         for event in self._engine.advance(until_s):
             flight = self._flights[event.id]
-            if event.what is What.ADMITTED:
+            if event.what is SequenceEventKind.ADMITTED:
                 flight.cached = max(flight.cached, event.cached)
-            elif event.what is What.FIRST:
+            elif event.what is SequenceEventKind.FIRST:
                 flight.first_s = event.at_s
-            elif event.what is What.PREEMPTED:
+            elif event.what is SequenceEventKind.PREEMPTED:
                 flight.preemptions += 1
-            elif event.what is What.FINISHED:
+            elif event.what is SequenceEventKind.FINISHED:
                 flight.generated, flight.end_s = event.generated, event.at_s
                 self._land(flight)
                 finished.append(flight)
         return finished
 
-    def abort(self, request_id: str, at_s: float) -> Flight | None:
+    def abort(self, request_id: str, at_s: float) -> DemoFlight | None:
         """Stop a request that is still running."""
         flight = self._flights.get(request_id)
         if flight is None:
@@ -116,9 +116,9 @@ class Replica:
         self._land(flight)
         return flight
 
-    def fail(self, at_s: float) -> list[Flight]:
+    def fail(self, at_s: float) -> list[DemoFlight]:
         """The replica is gone, and with it everything it worked on."""
-        self.health = Health.DOWN
+        self.health = TargetHealth.DOWN
         lost = [self.abort(request_id, at_s) for request_id in list(self._flights)]
         self._engine.reset_prefix_cache()
         return [flight for flight in lost if flight is not None]
@@ -154,11 +154,11 @@ class Replica:
             for held, final in promised
         )
 
-    def sample(self, at_s: float) -> Sample:
+    def sample(self, at_s: float) -> FleetSample:
         engine, totals = self._engine, self._engine.totals
         busy_s, self._busy_s = totals.busy_s - self._busy_s, totals.busy_s
         queries = totals.prefix_queries
-        return Sample(
+        return FleetSample(
             at_us=round(at_s * 1e6),
             pool=self.pool,
             engine=self.name,
@@ -180,35 +180,35 @@ class Replica:
     def _decayed(self, at_s: float) -> float:
         return self._prefill_rate * math.exp(-(at_s - self._rate_s) / RATE_WINDOW_S)
 
-    def _land(self, flight: Flight) -> None:
+    def _land(self, flight: DemoFlight) -> None:
         del self._flights[flight.id]
         self._promised -= flight.promised
 
 
 @dataclass(frozen=True, slots=True)
-class Api:
+class DemoApi:
     name: str
     provider: str
     upstream_model: str
     price: Price | None
 
 
-class Fleet:
+class DemoFleet:
     """Every target of the settings; prices as of one instant."""
 
     def __init__(self, settings: Settings, prices: PriceBook, at_us: int) -> None:
         self._settings = settings
         paid = parts(settings)
         self.replicas = [
-            Replica(f"pool:{name}/{index}", name, pool, paid[name])
+            DemoReplica(f"pool:{name}/{index}", name, pool, paid[name])
             for name, pool in settings.pools.items()
             for index in range(pool.engine.replicas)
         ]
         self.by_name = {replica.name: replica for replica in self.replicas}
-        self.apis: dict[str, Api] = {}
+        self.apis: dict[str, DemoApi] = {}
         self._comparators: dict[tuple[str, ...], tuple[Price, ...]] = {}
         for model in settings.models.values():
-            if not isinstance(model, Model):
+            if not isinstance(model, ModelSection):
                 continue
             priced = (prices.find(name, at_us) for name in model.compare_with)
             self._comparators[model.compare_with] = tuple(p for p in priced if p is not None)
@@ -216,18 +216,20 @@ class Fleet:
                 provider, _, upstream = target.partition("/")
                 if provider in settings.providers:
                     name = settings.providers[provider].prices_as or target
-                    self.apis[target] = Api(target, provider, upstream, prices.find(name, at_us))
+                    self.apis[target] = DemoApi(
+                        target, provider, upstream, prices.find(name, at_us)
+                    )
 
     def served_name(self, candidate: Candidate) -> str:
         """What an own engine calls its model."""
         pool = candidate.pool or ""
         return self._settings.pools[pool].engine.served_name or pool
 
-    def comparators(self, model: Model) -> tuple[Price, ...]:
+    def comparators(self, model: ModelSection) -> tuple[Price, ...]:
         return self._comparators[model.compare_with]
 
     def candidates(
-        self, model: Model, request: Request, latencies: LatencyTracker, at_s: float
+        self, model: ModelSection, request: RoutingRequest, latencies: LatencyTracker, at_s: float
     ) -> tuple[Candidate, ...]:
         """Every target of the model, frozen at this instant."""
         tokens = expected_tokens(request)
@@ -245,7 +247,7 @@ class Fleet:
         return tuple(found)
 
 
-def _own(replica: Replica, request: Request, avoided: int, at_s: float) -> Candidate:
+def _own(replica: DemoReplica, request: RoutingRequest, avoided: int, at_s: float) -> Candidate:
     return Candidate(
         name=replica.name,
         pool=replica.pool,
@@ -261,7 +263,7 @@ def _own(replica: Replica, request: Request, avoided: int, at_s: float) -> Candi
     )
 
 
-def _alone_pusd(replica: Replica, request: Request) -> int:
+def _alone_pusd(replica: DemoReplica, request: RoutingRequest) -> int:
     """The most it can be charged: alone in the engine every token costs a whole step."""
     prompt, output, step = request.prompt_tokens_bound, output_bound(request), replica.step
     alone_s = step.a_s + step.b_s + step.c_s * (prompt + output)
@@ -269,7 +271,7 @@ def _alone_pusd(replica: Replica, request: Request) -> int:
     return math.ceil(seconds * (replica.rate_pusd_per_hour or 0) / 3600)
 
 
-def _api(api: Api, request: Request, latencies: LatencyTracker) -> Candidate:
+def _api(api: DemoApi, request: RoutingRequest, latencies: LatencyTracker) -> Candidate:
     price = api.price
     expected = bound = None
     if price is not None:

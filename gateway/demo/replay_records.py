@@ -5,22 +5,22 @@ from dataclasses import dataclass
 
 import msgspec
 
-from gateway.demo.demand import Arrival
-from gateway.demo.replay_fleet import Api, Fleet, Flight, Replica
+from gateway.demo.demand import DemoArrival
+from gateway.demo.replay_fleet import DemoApi, DemoFleet, DemoFlight, DemoReplica
 from ledger.accounts import provisional_charge_pusd
 from ledger.journals.records import (
     AttemptOpened,
     AttemptSettled,
     Basis,
-    Compared,
+    ComparedCost,
     RequestRefused,
     Status,
-    Tokens,
+    TokenCounts,
 )
 from ledger.prices.book import Price, cost_pusd
 from router.explain import packed_within
 from router.forecast import engine_seconds
-from router.types import Decision, Policy, Request, Verdict
+from router.types import Decision, Policy, RoutingRequest, Verdict
 
 DECISION_LIMIT_BYTES = 800
 TAGS = (("replayed", "yes"),)
@@ -28,7 +28,7 @@ _HTTP: Mapping[Status, int] = {"finished": 200, "client_gone": 499, "upstream_er
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class DemoCaller:
     """Whose key a team's requests carry: ids of rows that exist in the ledger."""
 
     org_id: str
@@ -38,13 +38,13 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class DemoRequest:
     """A request on its way, with what its records need."""
 
     number: int
-    arrival: Arrival
-    caller: Caller
-    request: Request
+    arrival: DemoArrival
+    caller: DemoCaller
+    request: RoutingRequest
     policy: Policy
     decision: Decision
     comparators: tuple[Price, ...]
@@ -61,11 +61,11 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class DemoResult:
     """How an attempt ended; times in seconds, `ttft_s` None before the first token."""
 
     status: Status
-    tokens: Tokens
+    tokens: TokenCounts
     basis: Basis
     ttft_s: float | None
     duration_s: float
@@ -74,13 +74,13 @@ class Result:
     finish_reason: str | None = None
 
 
-def own_result(replica: Replica, flight: Flight, status: Status) -> Result:
+def own_result(replica: DemoReplica, flight: DemoFlight, status: Status) -> DemoResult:
     """What a request used in an engine, charged like the gateway charges it."""
     arrival, step = flight.arrival, replica.step
-    tokens = Tokens()
+    tokens = TokenCounts()
     if flight.first_s is not None:
         fresh = arrival.prompt_tokens - flight.cached
-        tokens = Tokens(input=fresh, cached=flight.cached, output=flight.generated)
+        tokens = TokenCounts(input=fresh, cached=flight.cached, output=flight.generated)
     seconds = engine_seconds(
         step,
         kv_capacity_tokens=replica.shape.kv_capacity_tokens,
@@ -96,7 +96,7 @@ def own_result(replica: Replica, flight: Flight, status: Status) -> Result:
             flight.chosen.candidate.bound_pusd or 0,
         )
     first_s = flight.first_s
-    return Result(
+    return DemoResult(
         status,
         tokens,
         "reported" if status == "finished" else "continuous",
@@ -108,21 +108,25 @@ def own_result(replica: Replica, flight: Flight, status: Status) -> Result:
     )
 
 
-def api_result(api: Api, arrival: Arrival, ttft_s: float, tpot_s: float) -> Result:
+def api_result(api: DemoApi, arrival: DemoArrival, ttft_s: float, tpot_s: float) -> DemoResult:
     """What a request used at an API, at its price; a client may leave there, too."""
     output = arrival.output_tokens
     if arrival.patience is not None:
         output = max(1, round(arrival.patience * output))
-    tokens = Tokens(input=arrival.prompt_tokens, output=output)
+    tokens = TokenCounts(input=arrival.prompt_tokens, output=output)
     cost = None if api.price is None else cost_pusd(tokens, api.price)
     duration_s = ttft_s + (output - 1) * tpot_s
     if arrival.patience is not None:
-        return Result("client_gone", tokens, "estimated", ttft_s, duration_s, cost)
+        return DemoResult("client_gone", tokens, "estimated", ttft_s, duration_s, cost)
     reason = _finish_reason(arrival)
-    return Result("finished", tokens, "reported", ttft_s, duration_s, cost, finish_reason=reason)
+    return DemoResult(
+        "finished", tokens, "reported", ttft_s, duration_s, cost, finish_reason=reason
+    )
 
 
-def opened(asked: Asked, chosen: Verdict, fleet: Fleet, policy_version: str) -> AttemptOpened:
+def opened(
+    asked: DemoRequest, chosen: Verdict, fleet: DemoFleet, policy_version: str
+) -> AttemptOpened:
     candidate, best = chosen.candidate, asked.best_own
     own = candidate.engine is not None
     api = None if own else fleet.apis[candidate.name]
@@ -161,7 +165,7 @@ def opened(asked: Asked, chosen: Verdict, fleet: Fleet, policy_version: str) -> 
     )
 
 
-def settled(asked: Asked, result: Result) -> AttemptSettled:
+def settled(asked: DemoRequest, result: DemoResult) -> AttemptSettled:
     ttft_s = result.ttft_s
     return AttemptSettled(
         attempt_id=f"{asked.id}.1",
@@ -178,13 +182,13 @@ def settled(asked: Asked, result: Result) -> AttemptSettled:
         error="engine_lost" if result.status == "upstream_error" else None,
         slo_met=_slo_met(asked.policy, result),
         compared=tuple(
-            Compared(price.name, price.version, cost_pusd(result.tokens, price))
+            ComparedCost(price.name, price.version, cost_pusd(result.tokens, price))
             for price in asked.comparators
         ),
     )
 
 
-def refused(asked: Asked) -> RequestRefused:
+def refused(asked: DemoRequest) -> RequestRefused:
     """No target was feasible and the policy said so."""
     return RequestRefused(
         request_id=asked.id,
@@ -200,11 +204,11 @@ def refused(asked: Asked) -> RequestRefused:
     )
 
 
-def _finish_reason(arrival: Arrival) -> str:
+def _finish_reason(arrival: DemoArrival) -> str:
     return "length" if arrival.output_tokens >= arrival.max_tokens else "stop"
 
 
-def _slo_met(policy: Policy, result: Result) -> bool | None:
+def _slo_met(policy: Policy, result: DemoResult) -> bool | None:
     """As in metering: a client that left has no verdict, a failure is a miss."""
     slo = policy.slo
     if result.status == "client_gone":
@@ -219,7 +223,7 @@ def _slo_met(policy: Policy, result: Result) -> bool | None:
     return tpot_s * 1e3 <= slo.tpot_ms
 
 
-def _blob(asked: Asked) -> bytes:
+def _blob(asked: DemoRequest) -> bytes:
     """The decision as the gateway keeps it."""
     decided = (asked.request, asked.policy, asked.decision)
     return packed_within(DECISION_LIMIT_BYTES, msgspec.msgpack.encode, decided)

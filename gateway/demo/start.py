@@ -22,17 +22,17 @@ from sqlalchemy.orm import Session
 from gateway.clock import Clock
 from gateway.config.declarations import budgets
 from gateway.config.settings import Settings, load
-from gateway.config.starter import USUAL_PORTS, Ports
+from gateway.config.starter import USUAL_PORTS, StarterPorts
 from gateway.config.statedir import hold, plainly
 from gateway.demo.demand import TEAMS
-from gateway.demo.history import Scenario, replay
-from gateway.demo.replay_records import Caller
+from gateway.demo.history import DemoScenario, replay
+from gateway.demo.replay_records import DemoCaller
 from gateway.demo.traffic import drive
 from gateway.host.answering import until_answering
 from gateway.host.banner import banner
 from gateway.host.port_claims import PortClaims, free_ports
-from gateway.host.serve import STOPPING, Serving, on_hangup, on_signals
-from gateway.host.stages import Stages
+from gateway.host.serve import STOPPING, HostServer, on_hangup, on_signals
+from gateway.host.stages import StartStages
 from gateway.runtime import Runtime
 from ledger.budgets.booked import book
 from ledger.budgets.escrow import budget_key
@@ -42,24 +42,24 @@ from ledger.fleet.hours import close_hours
 from ledger.fleet.samples import add_samples
 from ledger.identity.keys import CreatedKey, KeySpec, create_key, load_pepper
 from ledger.prices.stored import load_price_book
-from ledger.writing.repository import Repository
+from ledger.writing.repository import LedgerRepository
 
 SEED = 20
 ORGANISATION = "demo"
 JOURNAL = "replayed"
 
 
-class Stopped(Exception):
+class StartAborted(Exception):
     """Asked to stop before everything was up."""
 
 
 class DemoStart:
     def __init__(
-        self, ports: Ports, *, say: Callable[[str], None], environ: Mapping[str, str]
+        self, ports: StarterPorts, *, say: Callable[[str], None], environ: Mapping[str, str]
     ) -> None:
         self._ports = ports
         self._say = say
-        self._stages = Stages(clock=time.monotonic, say=say)
+        self._stages = StartStages(clock=time.monotonic, say=say)
         self._stages.resume(environ)
         self._stop = asyncio.Event()
         self._keys: dict[str, CreatedKey] = {}
@@ -74,13 +74,13 @@ class DemoStart:
 
     async def _run(self, path: Path) -> None:
         settings = load(path)
-        serving = Serving(settings, path, self._say)
+        serving = HostServer(settings, path, self._say)
         try:
             await serving.start(between=lambda runtime: self._history(settings, runtime))
             with self._stages.stage("gateway and dashboard answer"):
                 await until_answering(settings, serving.address)
             await self._live(settings, serving)
-        except Stopped:
+        except StartAborted:
             return
         finally:
             self._say(STOPPING)
@@ -97,13 +97,13 @@ class DemoStart:
             either: set[asyncio.Future[Any]] = {replayed, stopped}
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             if not replayed.done():
-                raise Stopped
+                raise StartAborted
             stopped.cancel()
             if not replayed.result():
                 raise RuntimeError("the history could not be made: see the traceback above")
             ledger.dispose()
 
-    async def _live(self, settings: Settings, serving: Serving) -> None:
+    async def _live(self, settings: Settings, serving: HostServer) -> None:
         token = next(iter(self._keys.values())).token
         self._say(banner(settings, serving.address, token, simulated=True))
         self._say("Replayed: 30 days. Live: simulated traffic at its real pace.")
@@ -143,7 +143,7 @@ def in_background(work: Callable[[], None]) -> asyncio.Future[bool]:
     return ended
 
 
-def fresh_state(ports: Ports) -> Path:
+def fresh_state(ports: StarterPorts) -> Path:
     """The demo's configuration in an empty state directory of its own."""
     text = files("gateway.demo").joinpath("demo.yaml").read_text(encoding="utf-8")
     text = text.replace(f"port: {USUAL_PORTS.gateway}", f"port: {ports.gateway}")
@@ -186,10 +186,12 @@ def _count(settings: Settings, ledger: Engine, now_us: int) -> None:
 
 def _replay(settings: Settings, ledger: Engine, keys: Mapping[str, CreatedKey]) -> None:
     now_us = Clock().wall_us()
-    callers = {team: Caller(ORGANISATION, team, None, key.key_id) for team, key in keys.items()}
-    scenario = Scenario(settings, load_price_book(ledger), callers, now_us)
+    callers = {team: DemoCaller(ORGANISATION, team, None, key.key_id) for team, key in keys.items()}
+    scenario = DemoScenario(settings, load_price_book(ledger), callers, now_us)
     history = replay(scenario, random.Random(SEED))  # noqa: S311 - a demo's history
-    Repository(ledger, host=JOURNAL).import_records(history.records, journal=JOURNAL, at_us=now_us)
+    LedgerRepository(ledger, host=JOURNAL).import_records(
+        history.records, journal=JOURNAL, at_us=now_us
+    )
     add_samples(ledger, history.samples)
     _count(settings, ledger, now_us)
     while close_hours(ledger, at_us=now_us):

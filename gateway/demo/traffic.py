@@ -14,7 +14,7 @@ import httpx
 import msgspec
 
 from backends.simulator import words
-from gateway.demo.demand import Arrival, arrival, pace
+from gateway.demo.demand import DemoArrival, arrival, pace
 
 IN_FLIGHT_LIMIT = 64
 TIMEOUT_S = 600.0
@@ -23,7 +23,7 @@ PER_S = 0.08  # about half more than in a busy hour at the end of the month
 
 
 @dataclass(slots=True)
-class Tally:
+class DemoCounts:
     """What the clients saw; `refused` is any answer of 400 and above."""
 
     sent: int = 0
@@ -41,9 +41,9 @@ async def drive(
     stop: asyncio.Event,
     *,
     per_s: float = PER_S,
-) -> Tally:
+) -> DemoCounts:
     """Send until `stop` is set; `base_url` ends in /v1, `keys` are by the demand's team names."""
-    tally = Tally()
+    tally = DemoCounts()
     limits = httpx.Limits(max_connections=IN_FLIGHT_LIMIT, max_keepalive_connections=16)
     timeout = httpx.Timeout(TIMEOUT_S, connect=5.0)
     tasks: set[asyncio.Task[None]] = set()
@@ -76,7 +76,7 @@ async def drive(
     return tally
 
 
-def body(one: Arrival, seed: int) -> bytes:
+def body(one: DemoArrival, seed: int) -> bytes:
     """A streaming chat: the team's constant instructions, then a question of its own."""
     head = words.text(one.team.prefix_tokens, one.team.prefix_tokens)
     question = words.text(seed, max(1, one.prompt_tokens - one.team.prefix_tokens))
@@ -104,7 +104,7 @@ async def _stopped_within(stop: asyncio.Event, seconds: float) -> bool:
 
 
 async def _converse(
-    client: httpx.AsyncClient, request: httpx.Request, one: Arrival, tally: Tally
+    client: httpx.AsyncClient, request: httpx.Request, one: DemoArrival, tally: DemoCounts
 ) -> None:
     """One client: reads its answer to the end, or leaves when its patience ends."""
     patience_s = TIMEOUT_S if one.patience is None else one.patience * ANSWER_S

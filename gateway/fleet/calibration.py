@@ -13,14 +13,14 @@ from prometheus_client import CollectorRegistry, Counter
 _LABELS = ("estimate", "backend")
 
 
-class Estimate(StrEnum):
+class EstimatorName(StrEnum):
     PROMPT_TOKENS = "prompt_tokens"
     OUTPUT_TOKENS = "output_tokens"  # of one choice, within the client's limit
     TTFT_S = "ttft_seconds"
     TPOT_S = "tpot_seconds"
 
 
-class Calibration:
+class EstimatorAccuracy:
     """Kept in memory until `flush`, as all counts of the request path."""
 
     def __init__(self, registry: CollectorRegistry | None) -> None:
@@ -33,9 +33,9 @@ class Calibration:
                 ("s", "Attempts whose prediction was held against what came"),
             )
         )
-        self._sums: dict[tuple[Estimate, str], list[float]] = {}
+        self._sums: dict[tuple[EstimatorName, str], list[float]] = {}
 
-    def note(self, what: Estimate, backend: str, predicted: float, observed: float) -> None:
+    def note(self, what: EstimatorName, backend: str, predicted: float, observed: float) -> None:
         """A pace that a full engine cannot keep at all is infinite, and counts for nothing."""
         if not isfinite(predicted):
             return

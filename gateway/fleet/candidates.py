@@ -13,35 +13,35 @@ import msgspec
 from gateway.clock import Clock
 from gateway.fleet.fleet import Target
 from gateway.fleet.heldoff import with_held_off
-from gateway.fleet.output_cap import Cap, OpenEnd
-from gateway.fleet.prefixes import Prefixes
-from gateway.fleet.sightings import BoardSights, ExternalSight, OwnSight, Shunned, Sights
-from gateway.fleet.slots import Board
+from gateway.fleet.output_cap import OutputCap, OutputCapRule
+from gateway.fleet.prefixes import PrefixIndex
+from gateway.fleet.sightings import ApiView, EngineView, LiveTargetViews, Shunned, TargetViews
+from gateway.fleet.slots import SharedLoadTable
 from gateway.kinds import KINDS
 from gateway.kinds.spec import KindUnits
-from ledger.journals.records import Tokens
+from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, PriceBook, bound_pusd, cost_pusd
 from ledger.prices.modellimits import ModelLimits
-from ledger.prices.quotes import Quote
+from ledger.prices.quotes import PriceQuote
 from router.filters import CONTEXT_MARGIN, counted_tokens
-from router.types import ApiState, Candidate, EngineState, Health, Request
+from router.types import ApiState, Candidate, EngineState, RoutingRequest, TargetHealth
 
 OUTPUT_BOUND_TOKENS = 4096  # the longest answer of a model whose limit nobody stated
 API_CONTEXT_TOKENS = 1_000_000  # the provider itself refuses what is longer than its model's limit
 PRICED_LIMIT = 4096  # names whose price is remembered while no price of the book changes
-_HEALTHY = Health.HEALTHY
+_HEALTHY = TargetHealth.HEALTHY
 
 
-class Frozen(msgspec.Struct, frozen=True):
+class CandidateSnapshot(msgspec.Struct, frozen=True):
     """One candidate with what dispatch needs to act on it."""
 
     target: Target
     price: Price | None
     candidate: Candidate
-    open_end: OpenEnd | None = None  # of a request without `max_tokens`
+    open_end: OutputCapRule | None = None  # of a request without `max_tokens`
     prefix_tokens: int = 0  # of the prompt: expected in the engine's prefix cache
 
-    def within(self, room_pusd: int) -> "Frozen | None":
+    def within(self, room_pusd: int) -> "CandidateSnapshot | None":
         """The same with an answer short enough for the room; `None` when none is."""
         if self.open_end is None:
             return None
@@ -51,11 +51,11 @@ class Frozen(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, candidate=_capped(self.candidate, cap))
 
 
-class _Asked(msgspec.Struct, frozen=True):
+class _RequestTerms(msgspec.Struct, frozen=True):
     """What is the same at every target; `tokens` is the expected use, `output` bounds a choice."""
 
-    request: Request
-    tokens: Tokens
+    request: RoutingRequest
+    tokens: TokenCounts
     output: int
     counted: int
     units: KindUnits | None  # that quotes know nothing of: searches, seconds
@@ -63,7 +63,7 @@ class _Asked(msgspec.Struct, frozen=True):
     now_s: float
 
 
-class Candidates:
+class CandidateBuilder:
     """Builds the frozen view; prices are those in force by the wall clock.
 
     `limits`: what models of APIs give at most, by the names of the price book; `shunned`: whether
@@ -74,35 +74,39 @@ class Candidates:
 
     def __init__(
         self,
-        board: Board | Sights,
+        board: SharedLoadTable | TargetViews,
         prices: PriceBook,
         *,
         stale_s: float,
         limits: Mapping[str, ModelLimits] | None = None,
         shunned: Shunned | None = None,
-        prefixes: Prefixes | None = None,
+        prefixes: PrefixIndex | None = None,
     ) -> None:
-        seen = BoardSights(board, stale_s, shunned) if isinstance(board, Board) else board
-        self._sights: Sights = seen
+        seen = (
+            LiveTargetViews(board, stale_s, shunned)
+            if isinstance(board, SharedLoadTable)
+            else board
+        )
+        self._sights: TargetViews = seen
         self._prefixes = prefixes
         self._prices = prices
         self._limits = limits or {}
-        self._engines: dict[int, OwnSight] = {}  # by their rows
-        self._apis: dict[int, ExternalSight] = {}
-        self._quoted: dict[str, Quote | None] = {}
-        self._compared: dict[tuple[str, ...], tuple[Quote, ...]] = {}
+        self._engines: dict[int, EngineView] = {}  # by their rows
+        self._apis: dict[int, ApiView] = {}
+        self._quoted: dict[str, PriceQuote | None] = {}
+        self._compared: dict[tuple[str, ...], tuple[PriceQuote, ...]] = {}
         self._quoted_us = (0, 0)  # from and until when these hold
 
     def freeze(
         self,
         targets: Sequence[Target],
-        request: Request,
+        request: RoutingRequest,
         compare_with: Sequence[str],
         *,
         rooms_pusd: Sequence[int | None],
         ceiling_pusd: int | None,
         clock: Clock,
-    ) -> tuple[Frozen, ...]:
+    ) -> tuple[CandidateSnapshot, ...]:
         """`rooms_pusd`: what budgets leave at each target; `ceiling_pusd`: the policy's cap.
 
         Both shorten the answer to a request that sets no limit itself.
@@ -113,7 +117,7 @@ class Candidates:
             costs = [quote.cost_pusd(tokens) for quote in compared]
         else:
             costs = [cost_pusd(tokens, quote.price) for quote in compared]
-        asked = _Asked(
+        asked = _RequestTerms(
             request,
             tokens,
             output_bound(request),
@@ -140,7 +144,7 @@ class Candidates:
         """The comparators that have a price; the others are flagged by `breakeven check`."""
         return tuple([quote.price for quote in self._quotes(compare_with, at_us)])
 
-    def _quotes(self, compare_with: Sequence[str], at_us: int) -> tuple[Quote, ...]:
+    def _quotes(self, compare_with: Sequence[str], at_us: int) -> tuple[PriceQuote, ...]:
         """The quotes of these names; all that are remembered hold at this instant from here on."""
         since_us, until_us = self._quoted_us
         if not since_us <= at_us < until_us:
@@ -155,16 +159,16 @@ class Candidates:
                 self._compared[names] = compared
         return compared
 
-    def _quote(self, name: str) -> Quote | None:
+    def _quote(self, name: str) -> PriceQuote | None:
         if name in self._quoted:
             return self._quoted[name]
         price = self._prices.find(name, self._quoted_us[0])
-        quote = None if price is None else Quote(price)
+        quote = None if price is None else PriceQuote(price)
         if len(self._quoted) < PRICED_LIMIT:
             self._quoted[name] = quote
         return quote
 
-    def _own(self, target: Target, asked: _Asked, room: int | None) -> Frozen:
+    def _own(self, target: Target, asked: _RequestTerms, room: int | None) -> CandidateSnapshot:
         row, request = target.row, asked.request
         sight = self._engines.get(row)
         if sight is None:
@@ -179,7 +183,7 @@ class Candidates:
         context = known or OUTPUT_BOUND_TOKENS
         open_end = None
         if request.max_tokens is None:
-            open_end = OpenEnd(
+            open_end = OutputCapRule(
                 partial(own_bound_pusd, target, state, request),
                 limit_tokens=max(1, context - likely_prompt_tokens(request)),
                 unasked_tokens=context,
@@ -204,9 +208,9 @@ class Candidates:
             top,
             spread,
         )
-        return Frozen(target, None, candidate, open_end, cached)
+        return CandidateSnapshot(target, None, candidate, open_end, cached)
 
-    def _api(self, target: Target, asked: _Asked, room: int | None) -> Frozen:
+    def _api(self, target: Target, asked: _RequestTerms, room: int | None) -> CandidateSnapshot:
         row, request, open_end = target.row, asked.request, None
         sight = self._apis.get(row)
         if sight is None:
@@ -226,7 +230,9 @@ class Candidates:
                 longest = OUTPUT_BOUND_TOKENS
                 if limits:
                     longest = limits.longest(request.prompt_tokens_bound)
-                open_end = OpenEnd(partial(api_bound_pusd, price, request), limit_tokens=longest)
+                open_end = OutputCapRule(
+                    partial(api_bound_pusd, price, request), limit_tokens=longest
+                )
         candidate = Candidate(
             target.name,
             None,
@@ -240,9 +246,9 @@ class Candidates:
             room,
             api=self._look(target, sight, asked),
         )
-        return Frozen(target, price, candidate, open_end)
+        return CandidateSnapshot(target, price, candidate, open_end)
 
-    def _look(self, target: Target, sight: ExternalSight, asked: _Asked) -> ApiState:
+    def _look(self, target: Target, sight: ApiView, asked: _RequestTerms) -> ApiState:
         state = sight.look(asked.now_s, asked.counted)
         if not target.shares_row:
             return state
@@ -250,7 +256,7 @@ class Candidates:
         return with_held_off(state, wait_s) if wait_s else state
 
 
-def _fitted(frozen: Frozen, ceiling_pusd: int | None) -> Frozen:
+def _fitted(frozen: CandidateSnapshot, ceiling_pusd: int | None) -> CandidateSnapshot:
     """With the longest answer that budgets and policy afford, where the client set no limit."""
     if frozen.open_end is None:
         return frozen
@@ -261,7 +267,7 @@ def _fitted(frozen: Frozen, ceiling_pusd: int | None) -> Frozen:
     return msgspec.structs.replace(frozen, candidate=_capped(frozen.candidate, cap))
 
 
-def _capped(candidate: Candidate, cap: Cap) -> Candidate:
+def _capped(candidate: Candidate, cap: OutputCap) -> Candidate:
     """A shorter answer bounds what is expected, too."""
     expected = candidate.expected_pusd
     if expected is not None:
@@ -269,7 +275,7 @@ def _capped(candidate: Candidate, cap: Cap) -> Candidate:
     return replace(candidate, expected_pusd=expected, bound_pusd=cap.pusd, output_cap=cap.tokens)
 
 
-def expected_tokens(request: Request) -> Tokens:
+def expected_tokens(request: RoutingRequest) -> TokenCounts:
     """The estimate, and the mean output of its like: never more than the client allows."""
     mean = request.output.mean
     if request.max_tokens is not None:
@@ -277,20 +283,20 @@ def expected_tokens(request: Request) -> Tokens:
     units = KINDS[request.kind].units
     if units is not None:
         return units.estimate(request, round(mean))
-    return Tokens(input=request.prompt_tokens, output=round(mean * request.n))
+    return TokenCounts(input=request.prompt_tokens, output=round(mean * request.n))
 
 
-def output_bound(request: Request) -> int:
+def output_bound(request: RoutingRequest) -> int:
     """The most output tokens one choice may produce, where no target is looked at."""
     return OUTPUT_BOUND_TOKENS if request.max_tokens is None else request.max_tokens
 
 
-def likely_prompt_tokens(request: Request) -> int:
+def likely_prompt_tokens(request: RoutingRequest) -> int:
     """The prompt with room for the estimate's error, as the filter of the context counts it."""
     return min(request.prompt_tokens_bound, math.ceil(CONTEXT_MARGIN * request.prompt_tokens))
 
 
-def api_bound_pusd(price: Price, request: Request, output_tokens: int) -> int:
+def api_bound_pusd(price: Price, request: RoutingRequest, output_tokens: int) -> int:
     """The most an API can charge with this many output tokens in each choice."""
     units = KINDS[request.kind].units
     if units is not None:
@@ -304,7 +310,9 @@ def api_bound_pusd(price: Price, request: Request, output_tokens: int) -> int:
     )
 
 
-def own_bound_pusd(target: Target, state: EngineState, request: Request, output_tokens: int) -> int:
+def own_bound_pusd(
+    target: Target, state: EngineState, request: RoutingRequest, output_tokens: int
+) -> int:
     """The most an own request can be charged: its engine-seconds with this much output.
 
     Alone in the engine each token costs a full step, so no share of a batch exceeds this.

@@ -62,7 +62,7 @@ def is_silent(loads: Sequence[float], now_s: float) -> bool:
     return now_s < loads[_ASK_AT] or loads[_WAITING] > 0.0
 
 
-class Engines:
+class EngineCircuits:
     """One worker's failures with own engines, by their rows."""
 
     def __init__(self, clock: Clock) -> None:

@@ -5,25 +5,25 @@ second of each pool's engines is worth (`router.market`). A pool that no engine 
 moment had no time to sell: its price is left at nothing.
 """
 
-from gateway.fleet.slots import Board
+from gateway.fleet.slots import SharedLoadTable
 from gateway.table_layout import EngineCell
 from router.deadlines import deadline_bin
-from router.market import BINS, Market, Window, bin_of, demand_of
-from router.types import Decision, Policy, Request
+from router.market import BINS, BidPrice, DemandWindow, bin_of, demand_of
+from router.types import Decision, Policy, RoutingRequest
 
 
-class Demanded:
+class DemandCounter:
     """One worker's sums."""
 
     __slots__ = ("_board", "_rows")
 
-    def __init__(self, board: Board, worker: int) -> None:
+    def __init__(self, board: SharedLoadTable, worker: int) -> None:
         self._board = board
         self._rows = {
             name: board.market_row(worker, place) for place, name in enumerate(board.layout.pools)
         }
 
-    def note(self, decision: Decision, request: Request, policy: Policy) -> None:
+    def note(self, decision: Decision, request: RoutingRequest, policy: Policy) -> None:
         """One request was decided, whatever came of it."""
         cells = self._board.cells
         for pool, seconds, density, ttft_ms in demand_of(decision, request, policy):
@@ -36,13 +36,13 @@ class Demanded:
                     cells[row + 2 * BINS + deadline_bin(ttft_ms)] += 1.0
 
 
-class Markets:
+class BidPricePublisher:
     """Telemetry's half: every pool's window, and its price for all of its engines."""
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: SharedLoadTable) -> None:
         self._board = board
         names = board.layout.pools
-        self._windows = [Window() for _ in names]
+        self._windows = [DemandWindow() for _ in names]
         self._rows = [
             [
                 row
@@ -52,7 +52,7 @@ class Markets:
             for name in names
         ]
 
-    def tick(self, now_s: float, healthy: float) -> list[Market]:
+    def tick(self, now_s: float, healthy: float) -> list[BidPrice]:
         """Read and publish; `healthy` is the word of a healthy engine on the board."""
         board, found = self._board, []
         for place, (window, rows) in enumerate(zip(self._windows, self._rows, strict=True)):

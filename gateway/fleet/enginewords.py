@@ -11,7 +11,7 @@ from ledger.runnotes import find, leave
 PARENT, TELEMETRY = "engines.json", "sightings.json"
 
 
-class Words:
+class EngineStatusNotes:
     """One process's words by engine; written when they change."""
 
     def __init__(self, run_dir: Path, name: str) -> None:

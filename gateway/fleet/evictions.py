@@ -11,7 +11,7 @@ import logging
 import zmq
 import zmq.asyncio
 
-from backends.kvevents import PrefixMemory, Unreadable
+from backends.kvevents import KvEventError, PrefixMemory
 from gateway.clock import Clock
 
 QUEUE_BATCHES = 10_000  # that wait for us at most; beyond it the newest are lost, and counted
@@ -39,7 +39,7 @@ async def listen(name: str, address: str, memory: PrefixMemory, clock: Clock) ->
             frames = await socket.recv_multipart()
             try:
                 memory.fold(frames, clock.now_s())
-            except Unreadable as error:
+            except KvEventError as error:
                 if clock.now_s() - told_s >= LOG_S:
                     told_s = clock.now_s()
                     log.warning("%s: what %s says is no KV event: %s", name, address, error)

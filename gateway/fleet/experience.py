@@ -13,19 +13,19 @@ the first worker that saw `CIRCUIT_FAILURES` of them, and one key alone opens it
 import math
 from collections.abc import Sequence
 
-from backends.ratelimit import Allowance, RateLimit
+from backends.ratelimit import Allowance, RateLimitHeaders
 from gateway.clock import Clock
 from gateway.fleet.circuit import (
     BACK_OFF_LIMIT_S,
     CIRCUIT_FAILURES,
-    Engines,
+    EngineCircuits,
     back_off_s,
     is_warming,
 )
-from gateway.fleet.heldoff import HeldOff
-from gateway.fleet.slots import Board
+from gateway.fleet.heldoff import ModelBackoff
+from gateway.fleet.slots import SharedLoadTable
 from gateway.table_layout import ApiStatsCell
-from router.types import ApiState, Health
+from router.types import ApiState, TargetHealth
 
 GAIN = 0.05  # an observation's weight once a few have been seen
 RESET_S = 10.0  # where the provider does not say when its limit starts over
@@ -41,15 +41,15 @@ Latencies = tuple[float | None, float, float | None, float, int]
 """As `ApiState` has them: TTFT in ms and its sigma, TPOT and its sigma, observations."""
 
 
-class Experience:
-    def __init__(self, board: Board, worker: int, clock: Clock) -> None:
+class TargetStats:
+    def __init__(self, board: SharedLoadTable, worker: int, clock: Clock) -> None:
         self._board = board
         self._worker = worker
         self._clock = clock
         self._suspects: dict[int, set[str]] = {}  # by API: the keys of failures in a row
         self._doubts: dict[int, set[str]] = {}  # the same by engine
-        self.engines = Engines(clock)
-        self.held_off = HeldOff(board, worker, clock)
+        self.engines = EngineCircuits(clock)
+        self.held_off = ModelBackoff(board, worker, clock)
 
     def api(
         self, row: int, *, ttft_s: float | None, tpot_s: float | None, ok: bool,
@@ -114,11 +114,11 @@ class Experience:
         until_s = self._clock.now_s() + min(retry_after_s, BACK_OFF_LIMIT_S)
         self._board.cells[cell] = max(self._board.cells[cell], until_s)
 
-    def depart(self, row: int, tokens: int) -> "Passage":
+    def depart(self, row: int, tokens: int) -> "ApiCall":
         """A request leaves for an API; `tokens` is what the provider will count for it."""
-        return Passage(self._board, self._board.seen_row(self._worker, row), tokens)
+        return ApiCall(self._board, self._board.seen_row(self._worker, row), tokens)
 
-    def room(self, row: int, said: RateLimit) -> None:
+    def room(self, row: int, said: RateLimitHeaders) -> None:
         """What the provider's rate-limit headers said.
 
         Models that share a row (`provider/*`) have limits of their own: of those nothing is kept.
@@ -154,12 +154,12 @@ class Experience:
         cells[variance_cell] = (1 - gain) * (cells[variance_cell] + gain * delta * delta)
 
 
-class Passage:
+class ApiCall:
     """One request at an API until the head of its answer: it counts against what is left."""
 
     __slots__ = ("_board", "_landed", "_row", "_tokens")
 
-    def __init__(self, board: Board, row: int, tokens: int) -> None:
+    def __init__(self, board: SharedLoadTable, row: int, tokens: int) -> None:
         self._board, self._row, self._tokens, self._landed = board, row, tokens, False
         board.cells[row + ApiStatsCell.REQUESTS_OUT] += 1.0
         board.cells[row + ApiStatsCell.TOKENS_OUT] += tokens
@@ -193,7 +193,7 @@ def state_of(
     tokens, tokens_wait_s = _room(seen, _TOKENS, needed_tokens, now_s)
     silence_s = max([cells[_RETRY_AT_S] for cells in seen]) - now_s
     return ApiState(
-        Health.HEALTHY,
+        TargetHealth.HEALTHY,
         *latencies,
         silence_s > 0.0 or is_warming(seen, now_s),  # the circuit is open
         requests,

@@ -11,10 +11,10 @@ from backends.http import Origin
 from backends.providers import PROVIDER_KINDS
 from backends.reach import LOCALHOST, stated
 from gateway.config.machines import parts
-from gateway.config.settings import Model, Pool, Provider, Settings
+from gateway.config.settings import ModelSection, PoolSection, ProviderSection, Settings
 from gateway.runtime import Runtime
 from ledger.money import usd_to_pusd
-from router.request_kinds import Kind
+from router.request_kinds import RequestKind
 from router.types import Feature
 
 PASSTHROUGH_LIMIT = 1024  # distinct pass-through models remembered per worker
@@ -37,7 +37,7 @@ class Target:
     backend: Backend
     row: int
     features: frozenset[Feature]
-    kinds: frozenset[Kind]
+    kinds: frozenset[RequestKind]
     context_tokens: int | None
     accepts_salt: bool
     price_name: str | None = None
@@ -52,12 +52,12 @@ class Target:
         return self.name.rpartition("/")[2] if self.own else None
 
 
-def serves_by_priority(pool: Pool) -> bool:
+def serves_by_priority(pool: PoolSection) -> bool:
     """Whether its engines are told `--scheduling-policy priority`."""
     return "--scheduling-policy=priority" in "=".join(pool.engine.flags)
 
 
-BackendFor = Callable[[str, Pool | Provider, str | None], Backend]
+BackendFor = Callable[[str, PoolSection | ProviderSection, str | None], Backend]
 """(name, settings, resolved base URL) -> a wire client; the worker's `bootstrap` supplies it."""
 
 
@@ -90,7 +90,7 @@ class Fleet:
                     row=row,
                     features=_features(pool.engine.features),
                     by_priority=serves_by_priority(pool),
-                    kinds=frozenset(Kind(kind) for kind in pool.engine.kinds),
+                    kinds=frozenset(RequestKind(kind) for kind in pool.engine.kinds),
                     context_tokens=pool.engine.context_tokens,
                     accepts_salt=pool.engine.accepts_salt,
                     rate_pusd_per_hour=rate,
@@ -100,7 +100,7 @@ class Fleet:
         self._apis: dict[str, Target] = {}
         self._by_model = self._expanded()
 
-    def targets(self, name: str, model: Model) -> tuple[Target, ...]:
+    def targets(self, name: str, model: ModelSection) -> tuple[Target, ...]:
         """The targets of a resolved model; pass-through models are expanded on demand."""
         known = self._by_model.get(name)
         return known if known is not None else self._expand(model)
@@ -131,10 +131,10 @@ class Fleet:
         return {
             name: self._expand(model)
             for name, model in self._settings.models.items()
-            if isinstance(model, Model) and model.same_as is None
+            if isinstance(model, ModelSection) and model.same_as is None
         }
 
-    def _expand(self, model: Model) -> tuple[Target, ...]:
+    def _expand(self, model: ModelSection) -> tuple[Target, ...]:
         found: list[Target] = []
         for name in model.targets:
             if name.startswith("pool:"):
@@ -160,7 +160,7 @@ class Fleet:
             backend=self._api_backends[provider_name],
             row=row,
             features=self._fetching(provider, provider_name),
-            kinds=frozenset(Kind(kind) for kind in provider.kinds),
+            kinds=frozenset(RequestKind(kind) for kind in provider.kinds),
             context_tokens=None,
             accepts_salt=True,  # a provider's prefix cache is isolated by its own account
             price_name=provider.prices_as or name,
@@ -171,7 +171,7 @@ class Fleet:
             self._apis[name] = target
         return target
 
-    def _fetching(self, provider: Provider, name: str) -> frozenset[Feature]:
+    def _fetching(self, provider: ProviderSection, name: str) -> frozenset[Feature]:
         """An API outside fetches media from there; what stands inside must be told that it may."""
         features = _features(provider.features)
         if Feature.IMAGES in features and _stands_outside(provider, self._addresses[name]):
@@ -184,7 +184,7 @@ def _told(adapter: str | None, target: Target) -> Target:
     return target if adapter is None else replace(target, upstream_model=adapter)
 
 
-def _stands_outside(provider: Provider, base_url: str | None) -> bool:
+def _stands_outside(provider: ProviderSection, base_url: str | None) -> bool:
     """Whether the provider fetches media itself, from outside the network."""
     if not PROVIDER_KINDS[provider.kind].fetches_media or provider.networks:
         return False
@@ -195,7 +195,7 @@ def _stands_outside(provider: Provider, base_url: str | None) -> bool:
     return address.is_global if address is not None else host != LOCALHOST
 
 
-def _takes_marks(provider: Provider, name: str) -> bool:
+def _takes_marks(provider: ProviderSection, name: str) -> bool:
     return PROVIDER_KINDS[provider.kind].marks_cache(provider.litellm_prefix or name)
 
 

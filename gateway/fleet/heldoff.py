@@ -16,7 +16,7 @@ from backends.errors import BackendError
 from backends.ratelimit import Allowance
 from gateway.clock import Clock
 from gateway.fleet.circuit import BACK_OFF_LIMIT_S, CIRCUIT_FAILURES, back_off_s
-from gateway.fleet.slots import Board
+from gateway.fleet.slots import SharedLoadTable
 from gateway.table_layout import HELD_OFF, BackoffCell
 from router.types import ApiState
 
@@ -24,10 +24,10 @@ LIMITED = 429
 _CELLS, _UNTIL_S, _REFUSALS = len(BackoffCell), int(BackoffCell.UNTIL_S), int(BackoffCell.REFUSALS)
 
 
-class HeldOff:
+class ModelBackoff:
     """One per worker, which writes its own places."""
 
-    def __init__(self, board: Board, worker: int, clock: Clock) -> None:
+    def __init__(self, board: SharedLoadTable, worker: int, clock: Clock) -> None:
         self._board, self._worker, self._clock = board, worker, clock
 
     def refused(self, row: int, model: str, error: BackendError) -> None:
@@ -65,7 +65,7 @@ class HeldOff:
         return place
 
 
-def held_off_s(board: Board, row: int, model: str, now_s: float) -> float:
+def held_off_s(board: SharedLoadTable, row: int, model: str, now_s: float) -> float:
     """For how long from now on, by the word of all workers; 0: it is not."""
     number, until_s = number_of(model), now_s
     for cells in board.held(row):

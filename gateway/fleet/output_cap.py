@@ -13,7 +13,7 @@ LEAST_TOKENS = 256  # a paragraph or two
 
 
 @dataclass(frozen=True, slots=True)
-class Cap:
+class OutputCap:
     """`tokens` are asked for upstream (`None`: nothing is); `pusd` bounds the cost with them."""
 
     tokens: int | None
@@ -21,7 +21,7 @@ class Cap:
 
 
 @dataclass(frozen=True, slots=True)
-class OpenEnd:
+class OutputCapRule:
     """One request at one target. `bound_of(tokens)` never falls with the tokens of a choice.
 
     `unasked_tokens`: what the target itself keeps to when it is asked for nothing (own engines).
@@ -31,17 +31,17 @@ class OpenEnd:
     limit_tokens: int
     unasked_tokens: int | None = None
 
-    def cap(self, money_pusd: int | None) -> Cap:
+    def cap(self, money_pusd: int | None) -> OutputCap:
         """The longest answer that the money affords; `None`: no limit on money."""
         most = self.limit_tokens if self.unasked_tokens is None else self.unasked_tokens
         if money_pusd is None:
-            return Cap(None, self.bound_of(most))
+            return OutputCap(None, self.bound_of(most))
         if self.unasked_tokens is not None:
             pusd = self.bound_of(most)
             if pusd <= money_pusd:
-                return Cap(None, pusd)
+                return OutputCap(None, pusd)
         tokens = self._affordable(money_pusd)
-        return Cap(tokens, self.bound_of(tokens))
+        return OutputCap(tokens, self.bound_of(tokens))
 
     def _affordable(self, money_pusd: int) -> int:
         """The most tokens whose bound fits, between the least and the limit, by bisection."""

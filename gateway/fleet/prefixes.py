@@ -20,12 +20,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from zlib import crc32
 
-from gateway.fleet.slots import Board
+from gateway.fleet.slots import SharedLoadTable
 from gateway.kinds import KINDS
-from gateway.kinds.inference_request import Asked
+from gateway.kinds.inference_request import InferenceRequest
 from gateway.table_layout import EngineCell, SupervisionCell
-from router.prompts import Beginning
-from router.types import Request
+from router.prompts import PromptPrefix
+from router.types import RoutingRequest
 
 PREFIXES_FILE = "prefixes"  # in the run directory
 PIECE_BYTES = 256  # about 64 tokens, four blocks of vLLM's
@@ -54,12 +54,12 @@ def _ends() -> tuple[int, ...]:
 ENDS = _ends()
 
 
-NOTHING = Beginning()
+NOTHING = PromptPrefix()
 # Capacity, life, the first cell, how many there are, and what this life makes of a mark.
 _Table = tuple[float, float, int, int, int]
 
 
-def beginning_of(asked: Asked, salt: str | None) -> Beginning:
+def beginning_of(asked: InferenceRequest, salt: str | None) -> PromptPrefix:
     """Of a conversation or one text; nothing else is read from its beginning on."""
     name = KINDS[asked.kind].prefix_member
     if name is None or asked.prompts > 1:
@@ -76,10 +76,10 @@ def beginning_of(asked: Asked, salt: str | None) -> Beginning:
         mark = crc32(text[start:end], mark)
         marks.append(mark)
         start = end
-    return Beginning(tuple(marks), len(memoryview(tools)), max(1, asked.prompt_bytes))
+    return PromptPrefix(tuple(marks), len(memoryview(tools)), max(1, asked.prompt_bytes))
 
 
-def tokens_of(beginning: Beginning, pieces: int, prompt_tokens: int) -> int:
+def tokens_of(beginning: PromptPrefix, pieces: int, prompt_tokens: int) -> int:
     """About how many of the prompt's tokens lie in its first so many pieces."""
     if not pieces:
         return 0
@@ -87,10 +87,10 @@ def tokens_of(beginning: Beginning, pieces: int, prompt_tokens: int) -> int:
     return prompt_tokens if covered >= whole else prompt_tokens * covered // whole
 
 
-class Prefixes:
+class PrefixIndex:
     """The mapped tables, a row for each engine of the board."""
 
-    def __init__(self, path: Path, board: Board) -> None:
+    def __init__(self, path: Path, board: SharedLoadTable) -> None:
         self._board = board
         places = max(1, len(board.layout.engines)) * PLACES
         size = 2 * places * _CELL_BYTES
@@ -111,7 +111,7 @@ class Prefixes:
         self._cells.release()
         self._map.close()
 
-    def look(self, engine: int, request: Request) -> tuple[int, int]:
+    def look(self, engine: int, request: RoutingRequest) -> tuple[int, int]:
         """Tokens of the prompt that the engine was sent before, and how many to count on."""
         beginning = request.beginning
         pieces = self.known(engine, beginning.marks)

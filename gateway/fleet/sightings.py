@@ -12,75 +12,79 @@ from typing import Protocol
 
 from gateway.fleet.experience import MOMENTS, Latencies, latencies_of, state_of
 from gateway.fleet.heldoff import held_off_s
-from gateway.fleet.slots import Board
+from gateway.fleet.slots import SharedLoadTable
 from gateway.table_layout import HEALTHS, SupervisionCell
 from router.feedback import SAFETY_TPOT, SAFETY_TTFT
-from router.market import Market
-from router.types import ApiState, EngineState, Health, StepModel
+from router.market import BidPrice
+from router.types import ApiState, EngineState, StepModel, TargetHealth
 
 HEARD_LIMIT_S = 1.0  # a sequence not heard of for longer may be anywhere: all it may hold counts
 AHEAD_S = 1.0  # metrics may be newer than the moment that a request goes by; not for long
 FRESH_S = 0.01  # ages are at most so much behind; scrapes come every half second
-_HEALTHS = tuple(Health(word) for word in HEALTHS)
-_HEALTHY = Health.HEALTHY
+_HEALTHS = tuple(TargetHealth(word) for word in HEALTHS)
+_HEALTHY = TargetHealth.HEALTHY
 _LIFE = int(SupervisionCell.LIFE)
 
 Shunned = Callable[[int, Sequence[float], float], bool]
 """(row, loads, monotonic seconds) -> whether the engine is left alone for its failures."""
 
-UNREADABLE = EngineState(Health.UNKNOWN, None, 0, 0, 0.0, 0.0, 0, 0.0, 0.0, 1, 0, 0, age_s=math.inf)
+UNREADABLE = EngineState(
+    TargetHealth.UNKNOWN, None, 0, 0, 0.0, 0.0, 0, 0.0, 0.0, 1, 0, 0, age_s=math.inf
+)
 
 
-class OwnSight(Protocol):
-    def look(self, now_s: float) -> tuple[EngineState, int, Market]:
+class EngineView(Protocol):
+    def look(self, now_s: float) -> tuple[EngineState, int, BidPrice]:
         """Its state, the context limit that it states, and its pool's market."""
 
 
-class ExternalSight(Protocol):
+class ApiView(Protocol):
     def look(self, now_s: float, needed_tokens: int) -> ApiState:
         """Its state for a request of so many counted tokens."""
 
 
-class Sights(Protocol):
+class TargetViews(Protocol):
     """Who sees the targets, by their rows."""
 
-    def engine(self, row: int) -> OwnSight: ...
+    def engine(self, row: int) -> EngineView: ...
 
-    def api(self, row: int) -> ExternalSight: ...
+    def api(self, row: int) -> ApiView: ...
 
     def held_off_s(self, row: int, model: str, now_s: float, /) -> float:
         """For how long the provider behind a shared row holds this model off; 0: it does not."""
 
 
-class BoardSights:
+class LiveTargetViews:
     """Those of a running host."""
 
-    def __init__(self, board: Board, stale_s: float, shunned: Shunned | None) -> None:
+    def __init__(self, board: SharedLoadTable, stale_s: float, shunned: Shunned | None) -> None:
         self._board, self._stale_s, self._shunned = board, stale_s, shunned
 
-    def engine(self, row: int) -> OwnSight:
-        return EngineSight(self._board, row, self._stale_s, self._shunned)
+    def engine(self, row: int) -> EngineView:
+        return LiveEngineView(self._board, row, self._stale_s, self._shunned)
 
-    def api(self, row: int) -> ExternalSight:
-        return ApiSight(self._board, row)
+    def api(self, row: int) -> ApiView:
+        return LiveApiView(self._board, row)
 
     def held_off_s(self, row: int, model: str, now_s: float, /) -> float:
         return held_off_s(self._board, row, model, now_s)
 
 
-class EngineSight:
+class LiveEngineView:
     """One engine. `look` gives its state, the context limit it states, and its pool's market."""
 
-    def __init__(self, board: Board, row: int, stale_s: float, shunned: Shunned | None) -> None:
+    def __init__(
+        self, board: SharedLoadTable, row: int, stale_s: float, shunned: Shunned | None
+    ) -> None:
         self._board, self._row, self._stale_s, self._shunned = board, row, stale_s, shunned
         self._views = board.engine_views(row)
         self._cells = b""
         self._seen_s = -math.inf
         self._own: Sequence[float] = ()
-        self._known: tuple[EngineState, int, Market]
+        self._known: tuple[EngineState, int, BidPrice]
         self._crowded = False
 
-    def look(self, now_s: float) -> tuple[EngineState, int, Market]:
+    def look(self, now_s: float) -> tuple[EngineState, int, BidPrice]:
         cells = b"".join(self._views)
         if cells != self._cells or not 0.0 <= now_s - self._seen_s < FRESH_S:
             self._see(now_s)
@@ -90,7 +94,7 @@ class EngineSight:
             return self._known
         state, context_tokens, market = self._known
         if left_alone:
-            state = replace(state, health=Health.DOWN)
+            state = replace(state, health=TargetHealth.DOWN)
         if self._crowded:
             residents = self._board.residents(self._row, now_s=now_s, limit_s=HEARD_LIMIT_S)
             state = replace(state, residents=residents)
@@ -108,16 +112,16 @@ class EngineSight:
         except (ValueError, OverflowError):  # cells that are no numbers
             readable = False
         if not readable:  # whatever else is worked out from it would be nonsense, too
-            self._known, self._crowded = (UNREADABLE, 0, Market(0.0, 0.0, 1.0)), False
+            self._known, self._crowded = (UNREADABLE, 0, BidPrice(0.0, 0.0, 1.0)), False
             return
-        self._known = state, context_tokens, Market(bid, top, spread or 1.0)
+        self._known = state, context_tokens, BidPrice(bid, top, spread or 1.0)
         self._crowded = crowded(state)
 
 
-class ApiSight:
+class LiveApiView:
     """One API. `look` gives its state for a request of so many counted tokens."""
 
-    def __init__(self, board: Board, row: int) -> None:
+    def __init__(self, board: SharedLoadTable, row: int) -> None:
         self._board, self._row = board, row
         self._views = board.seen_views(row)
         self._cells = b""
@@ -168,9 +172,9 @@ def engine_state(
     health = _HEALTHS[int(word)]
     if health is _HEALTHY:
         if not -AHEAD_S < age <= stale_s:  # an age that is no number is no news either
-            health = Health.UNKNOWN
+            health = TargetHealth.UNKNOWN
         elif seen_of != life:
-            health = Health.LOADING
+            health = TargetHealth.LOADING
     held = context + queued
     return EngineState(
         health,

@@ -38,7 +38,7 @@ _LATEST = tuple(
 _TELEMETRY = 1  # the cell in which telemetry says when it was alive; the first is the stamp
 
 
-class Board:
+class SharedLoadTable:
     """The mapped file. Offsets are computed once; hot reads are plain indexing."""
 
     def __init__(self, path: Path, layout: TableLayout) -> None:

@@ -28,7 +28,7 @@ log = logging.getLogger("breakeven.children")
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class ChildCommand:
     name: str
     argv: Sequence[str]
     log: Path | None  # `None`: the output of the process that starts it
@@ -36,12 +36,12 @@ class Command:
     descriptors: tuple[int, ...] = ()
 
 
-class Child:
+class ChildProcess:
     """Keeps one process running until `stop`; `on_exit` hears of every death at once."""
 
     def __init__(
         self,
-        command: Command,
+        command: ChildCommand,
         *,
         clock: Clock,
         on_exit: Callable[[str, int], None],

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 from backends.engine.tuned import number
-from gateway.config.machines import PPM, Part
-from gateway.config.settings import Pool
-from gateway.runtime import EngineSeat
+from gateway.config.machines import PPM, MachineShare
+from gateway.config.settings import PoolSection
+from gateway.runtime import EngineReplica
 
 MEMORY = "--gpu-memory-utilization"
 # Thousandths of a GPU's memory. vLLM's default is 920 (0.25.1), of one engine alone: each engine
@@ -27,7 +27,7 @@ _SPREAD = (
 
 
 def assigned(
-    seats: Sequence[EngineSeat], pools: Mapping[str, Pool], visible: Sequence[str]
+    seats: Sequence[EngineReplica], pools: Mapping[str, PoolSection], visible: Sequence[str]
 ) -> dict[str, tuple[str, ...]]:
     """GPUs by engine; nothing for any where they are fewer than the engines need together."""
     first: dict[str, int] = {}  # of a pool, or of a machine that pools share
@@ -52,7 +52,7 @@ def assigned(
     return found
 
 
-def memory(part: Part, flags: Sequence[str]) -> tuple[str, ...]:
+def memory(part: MachineShare, flags: Sequence[str]) -> tuple[str, ...]:
     """The flag that leaves the others on a shared GPU their part; a person's own flag goes before.
 
     Rounded down: together less than one engine alone would take.
@@ -62,15 +62,15 @@ def memory(part: Part, flags: Sequence[str]) -> tuple[str, ...]:
     return MEMORY, f"{USUAL * part.share_ppm // PPM / 1000:g}"
 
 
-def _group(pool: Pool, seat: EngineSeat) -> str:
+def _group(pool: PoolSection, seat: EngineReplica) -> str:
     return f"machine {pool.gpu.machine}" if pool.gpu.machine else f"pool {seat.pool}"
 
 
-def _index(seat: EngineSeat) -> int:
+def _index(seat: EngineReplica) -> int:
     return int(seat.name.rpartition("/")[2])
 
 
-def _each(pool: Pool, seat: EngineSeat) -> int:
+def _each(pool: PoolSection, seat: EngineReplica) -> int:
     """GPUs under one replica: as its contract says, or as its flags spread it if that is more."""
     flags = (*seat.tuned, *pool.engine.flags)
     sizes = (next((n for name in names if (n := number(flags, name))), 1) for names in _SPREAD)

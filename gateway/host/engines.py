@@ -18,22 +18,22 @@ from pathlib import Path
 
 from backends.engine import gpus, ports
 from backends.engine.environment import Environment, flavour_here
-from backends.engine.flags import BadFlags, Launch
-from backends.engine.supervisor import EngineSpec, Phase, Status, Supervisor
+from backends.engine.flags import BadFlags, EngineLaunch
+from backends.engine.supervisor import EnginePhase, EngineSpec, EngineStatus, Supervisor
 from backends.engine.tasks import task_of
-from backends.engine.turns import Turns
+from backends.engine.turns import GpuLoadQueue
 from backends.engines import ENGINE_KINDS, ChildLaunch, EngineKind
 from backends.environ import plain
 from gateway.clock import Clock
 from gateway.config.machines import parts
 from gateway.config.schedules import stopped_since_us
-from gateway.config.schema_otel import OpenTelemetry
-from gateway.config.settings import Engine, Settings
-from gateway.fleet.enginewords import PARENT, Words
-from gateway.fleet.slots import Board
-from gateway.host.children import Child, Command
+from gateway.config.schema_otel import OpenTelemetrySection
+from gateway.config.settings import EngineSection, Settings
+from gateway.fleet.enginewords import PARENT, EngineStatusNotes
+from gateway.fleet.slots import SharedLoadTable
+from gateway.host.children import ChildCommand, ChildProcess
 from gateway.host.devices import assigned, memory
-from gateway.runtime import BUDGET, SEQUENCES, EngineSeat, Runtime
+from gateway.runtime import BUDGET, SEQUENCES, EngineReplica, Runtime
 from gateway.table_layout import LoadCell
 
 QUICK_GRACE_S = 5.0
@@ -41,7 +41,7 @@ START_LIMIT_S = 900.0
 ORDERS_S = 0.5
 POLL_S = 0.25  # between two looks at the port of a simulated engine: while it starts,
 WATCH_S = 2.0  # and while it serves
-_ON_ITS_WAY = (Phase.STARTING, Phase.LOADING, Phase.WARMING)
+_ON_ITS_WAY = (EnginePhase.STARTING, EnginePhase.LOADING, EnginePhase.WARMING)
 _ORDERS = {"": "restart", "rest": "rest", "wake": "wake up"}
 
 
@@ -56,7 +56,7 @@ class EngineSupervision:
         self,
         settings: Settings,
         runtime: Runtime,
-        board: Board,
+        board: SharedLoadTable,
         say: Callable[[str], None],
         ready: Callable[[], Awaitable[None]] = installed,
     ) -> None:
@@ -66,12 +66,12 @@ class EngineSupervision:
         self._say = say
         self._ready = ready
         self._supervisors: list[Supervisor] = []
-        self._children: list[Child] = []
-        self._lives: dict[int, Supervisor | Child] = {}  # by row
+        self._children: list[ChildProcess] = []
+        self._lives: dict[int, Supervisor | ChildProcess] = {}  # by row
         self._gpus: dict[str, tuple[str, ...]] = {}  # by engine
         self._visible: tuple[str, ...] = ()  # which those take that are told none
-        self._turns = Turns()
-        self._words = Words(runtime.run_dir, PARENT)
+        self._turns = GpuLoadQueue()
+        self._words = EngineStatusNotes(runtime.run_dir, PARENT)
         self._resting: set[int] = set()  # rows that upkeep wants stopped
         self._tasks: set[asyncio.Task[None]] = set()
         self._ending = False
@@ -122,7 +122,7 @@ class EngineSupervision:
     def _keep(self, work: Awaitable[None]) -> None:
         self._tasks.add(asyncio.ensure_future(work))
 
-    def _begin(self, row: int, life: Supervisor | Child) -> None:
+    def _begin(self, row: int, life: Supervisor | ChildProcess) -> None:
         """Within the hours in which its pool is stopped it is not started at all."""
         self._lives[row] = life
         upkeep = self._settings.pools[self._runtime.engines[row].pool].upkeep
@@ -165,7 +165,7 @@ class EngineSupervision:
         except BadFlags as error:
             self._say(f"{supervisor.status.name} cannot start: {error}")
 
-    async def _follow(self, row: int, seat: EngineSeat, child: Child) -> None:
+    async def _follow(self, row: int, seat: EngineReplica, child: ChildProcess) -> None:
         """A simulated engine serves while its own process, and no other, listens on its port."""
         port = port_of(seat)
         while True:
@@ -178,8 +178,8 @@ class EngineSupervision:
                 self._board.own(row, "blocked")
             await asyncio.sleep(WATCH_S if self._board.life(row) else POLL_S)
 
-    def _publish(self, row: int, status: Status) -> None:
-        life = status.restarts + 1 if status.phase is Phase.SERVING else 0
+    def _publish(self, row: int, status: EngineStatus) -> None:
+        life = status.restarts + 1 if status.phase is EnginePhase.SERVING else 0
         self._board.own(row, status.phase.value, life)
         detail = f": {status.reason}" if status.reason else ""
         if status.reason or status.phase not in _ON_ITS_WAY or not status.crashes_in_a_row:
@@ -191,7 +191,7 @@ class EngineSupervision:
         loads = self._board.own_loads(row)
         return loads[LoadCell.SEQUENCES] > 0 or loads[LoadCell.SILENT_S] > loads[LoadCell.HEARD_S]
 
-    def _spec(self, row: int, seat: EngineSeat) -> EngineSpec:
+    def _spec(self, row: int, seat: EngineReplica) -> EngineSpec:
         engine = self._settings.pools[seat.pool].engine
         program = self._kind(seat).program
         assert engine.model is not None  # checked with the configuration
@@ -200,7 +200,7 @@ class EngineSupervision:
         place = engine.environment or str(Path(self._runtime.state_dir) / "engine")
         return EngineSpec(
             name=seat.name,
-            launch=Launch(
+            launch=EngineLaunch(
                 environment=Environment(Path(place).resolve()),
                 model=Path(engine.model).resolve(),
                 served_name=seat.served_name,
@@ -221,16 +221,16 @@ class EngineSupervision:
             program=program,
         )
 
-    def _flags(self, seat: EngineSeat, engine: Engine) -> tuple[str, ...]:
+    def _flags(self, seat: EngineReplica, engine: EngineSection) -> tuple[str, ...]:
         flags = told(seat, engine)
         if flavour_here() != "cuda":
             return flags
         return (*memory(parts(self._settings)[seat.pool], flags), *flags)
 
-    def _kind(self, seat: EngineSeat) -> EngineKind:
+    def _kind(self, seat: EngineReplica) -> EngineKind:
         return ENGINE_KINDS[self._settings.pools[seat.pool].engine.kind]
 
-    def _child(self, row: int, seat: EngineSeat) -> Child:
+    def _child(self, row: int, seat: EngineReplica) -> ChildProcess:
         engine, started_as = self._settings.pools[seat.pool].engine, self._kind(seat).child
         assert started_as is not None  # the caller looked
         launch = ChildLaunch(
@@ -240,12 +240,12 @@ class EngineSupervision:
             flags=(*limits(seat, engine.flags), *engine.flags),
             adapters=tuple(engine.adapters),
         )
-        command = Command(
+        command = ChildCommand(
             seat.name, started_as(launch), log_of(self._runtime, seat), plain(os.environ)
         )
-        return Child(command, clock=Clock(), on_exit=partial(self._ended, row, seat))
+        return ChildProcess(command, clock=Clock(), on_exit=partial(self._ended, row, seat))
 
-    def _ended(self, row: int, seat: EngineSeat, name: str, code: int) -> None:
+    def _ended(self, row: int, seat: EngineReplica, name: str, code: int) -> None:
         port = port_of(seat)
         who = ports.stranger(port)
         gone = "resting" if row in self._resting else "backing_off"
@@ -258,19 +258,19 @@ class EngineSupervision:
         self._words.say(name, "" if gone == "resting" else f"ended with {code}{cause}")
         self._say(f"{name} ended with {code}{cause}")
 
-    def _port_setting(self, seat: EngineSeat) -> str:
+    def _port_setting(self, seat: EngineReplica) -> str:
         """What to set where the port is taken: which setting, or that it needs another value."""
         setting = f"pools.{seat.pool}.engine.port"
         port = self._settings.pools[seat.pool].engine.port
         return f"{setting} to another port than {port}" if port else setting
 
 
-def log_of(runtime: Runtime, seat: EngineSeat) -> Path:
+def log_of(runtime: Runtime, seat: EngineReplica) -> Path:
     name = seat.name.replace(":", "-").replace("/", "-")
     return Path(runtime.state_dir) / "logs" / f"{name}.log"
 
 
-def traces_of(settings: OpenTelemetry) -> str | None:
+def traces_of(settings: OpenTelemetrySection) -> str | None:
     """Where an engine's spans go, so that they hang under its attempts'.
 
     Headers that open a collector are not handed to engines: they work for whoever asks.
@@ -280,7 +280,7 @@ def traces_of(settings: OpenTelemetry) -> str | None:
     return settings.traces_url
 
 
-def told(seat: EngineSeat, engine: Engine) -> tuple[str, ...]:
+def told(seat: EngineReplica, engine: EngineSection) -> tuple[str, ...]:
     """A vLLM's flags: batch limits, its profile's, a person's own.
 
     A profile was measured with vLLM's own limits where it names none: then none are said.
@@ -294,14 +294,14 @@ def told(seat: EngineSeat, engine: Engine) -> tuple[str, ...]:
     return (*said, *flags, *_events(seat))
 
 
-def _events(seat: EngineSeat) -> tuple[str, ...]:
+def _events(seat: EngineReplica) -> tuple[str, ...]:
     if seat.kv_events is None:
         return ()
     said = {"enable_kv_cache_events": True, "publisher": "zmq", "endpoint": seat.kv_events}
     return "--kv-events-config", json.dumps(said)
 
 
-def limits(seat: EngineSeat, flags: tuple[str, ...]) -> tuple[str, ...]:
+def limits(seat: EngineReplica, flags: tuple[str, ...]) -> tuple[str, ...]:
     """The batch limits, said to the engine so that routing and engine agree on them."""
     given = {flag.partition("=")[0] for flag in flags}
     found: list[str] = []
@@ -314,7 +314,7 @@ def limits(seat: EngineSeat, flags: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def port_of(seat: EngineSeat) -> int:
+def port_of(seat: EngineReplica) -> int:
     return int(seat.base_url.removesuffix("/v1").rpartition(":")[2])
 
 
@@ -323,7 +323,13 @@ async def _first_phase(supervisor: Supervisor) -> None:
 
     Nor for a stranger to leave its port, or longer than a start may take.
     """
-    settled = (Phase.SERVING, Phase.BACKING_OFF, Phase.BLOCKED, Phase.STOPPED, Phase.RESTING)
+    settled = (
+        EnginePhase.SERVING,
+        EnginePhase.BACKING_OFF,
+        EnginePhase.BLOCKED,
+        EnginePhase.STOPPED,
+        EnginePhase.RESTING,
+    )
     with suppress(TimeoutError):
         async with asyncio.timeout(START_LIMIT_S):
             while supervisor.status.phase not in settled:  # noqa: ASYNC110  (published by callback)

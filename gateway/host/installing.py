@@ -16,13 +16,13 @@ from pathlib import Path
 import msgspec
 
 from backends.engine import install as installation
-from backends.engine.install import Installed, NotAvailable, Progress
+from backends.engine.install import InstallProgress, InstallResult, NotAvailable
 from gateway.config.environ import installer
 from gateway.errors import ConfigError
 from gateway.host.children import die_with_parent
 
 
-class Line(msgspec.Struct, omit_defaults=True):
+class InstallMessage(msgspec.Struct, omit_defaults=True):
     """`progress` while it goes on; at the end `installed`, `reason` with `command`, or `fault`."""
 
     stage: str = ""
@@ -35,14 +35,14 @@ class Line(msgspec.Struct, omit_defaults=True):
     fault: str = ""
 
 
-class Installing:
+class InstallProcess:
     """At its end `unavailable` says why this machine cannot have the engine, if it cannot."""
 
-    def __init__(self, directory: Path, report: Callable[[Progress], None]) -> None:
+    def __init__(self, directory: Path, report: Callable[[InstallProgress], None]) -> None:
         self._directory = directory
         self._report = report
         self._process: asyncio.subprocess.Process | None = None
-        self.unavailable: Line | None = None
+        self.unavailable: InstallMessage | None = None
         self.fresh = False
 
     async def run(self) -> None:
@@ -57,11 +57,11 @@ class Installing:
             preexec_fn=die_with_parent,
         )
         assert self._process.stdout is not None
-        last = Line(stage="start")
+        last = InstallMessage(stage="start")
         async for text in self._process.stdout:
-            last = msgspec.json.decode(text, type=Line)
+            last = msgspec.json.decode(text, type=InstallMessage)
             if last.stage:
-                self._report(Progress(last.stage, last.message, last.fraction))
+                self._report(InstallProgress(last.stage, last.message, last.fraction))
         code = await self._process.wait()
         if not (last.installed or last.reason):
             fault = last.fault or f"the installation ended with {code} at: {last.stage}"
@@ -80,22 +80,22 @@ class Installing:
 
 
 def main() -> None:
-    def write(line: Line) -> None:
+    def write(line: InstallMessage) -> None:
         sys.stdout.write(json.dumps(msgspec.to_builtins(line)) + "\n")
         sys.stdout.flush()
 
-    def report(news: Progress) -> None:
-        write(Line(stage=news.stage, message=news.message, fraction=news.fraction))
+    def report(news: InstallProgress) -> None:
+        write(InstallMessage(stage=news.stage, message=news.message, fraction=news.fraction))
 
     try:
-        result = installation.install(installation.Request(Path(sys.argv[1])), report)
+        result = installation.install(installation.InstallRequest(Path(sys.argv[1])), report)
     except installation.InstallError as error:
-        write(Line(fault=str(error)))
+        write(InstallMessage(fault=str(error)))
         return
     if isinstance(result, NotAvailable):
-        write(Line(reason=result.reason, command=result.command))
-    elif isinstance(result, Installed):
-        write(Line(installed=str(result.directory), fresh=result.fresh))
+        write(InstallMessage(reason=result.reason, command=result.command))
+    elif isinstance(result, InstallResult):
+        write(InstallMessage(installed=str(result.directory), fresh=result.fresh))
 
 
 if __name__ == "__main__":

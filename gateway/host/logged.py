@@ -17,7 +17,7 @@ from backends.secret import Secret
 from gateway import logs
 
 
-class Wanted(NamedTuple):
+class LogOptions(NamedTuple):
     """As the section `logs` says it; this process reads no configuration."""
 
     format: str
@@ -25,7 +25,7 @@ class Wanted(NamedTuple):
     to: str = "files"
 
 
-def words(name: str, wanted: Wanted, module: str) -> list[str]:
+def words(name: str, wanted: LogOptions, module: str) -> list[str]:
     """Of a command line, after `python`."""
     return ["-m", "gateway.host.logged", name, *wanted, "-m", module]
 
@@ -46,7 +46,7 @@ def passwords(environ: Mapping[str, str]) -> Iterator[Secret]:
 def main() -> None:
     name, form, level, to, dash, module, *rest = sys.argv[1:]
     assert dash == "-m", "written by `words`"
-    logs.start(name, Wanted(form, level, to), passwords(os.environ))
+    logs.start(name, LogOptions(form, level, to), passwords(os.environ))
     sys.argv = [module, *rest]
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 

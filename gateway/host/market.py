@@ -5,15 +5,15 @@ from decimal import Decimal
 
 from backends.engine.catalog import GPUS
 from backends.engine.serving import SERVED
-from ledger.fleet.market import Hardware, Serving
+from ledger.fleet.market import GpuOffer, MeasuredThroughput
 from ledger.money import usd_to_pusd
 
 
-def hardware() -> Iterator[Hardware]:
+def hardware() -> Iterator[GpuOffer]:
     """Every GPU of the catalogue with its public price and what it was measured to serve."""
     for gpu in GPUS:
         price = gpu.price
-        yield Hardware(
+        yield GpuOffer(
             name=gpu.name,
             vendor=gpu.vendor,
             memory_gib=gpu.memory_gib,
@@ -23,7 +23,7 @@ def hardware() -> Iterator[Hardware]:
             price_source=None if price is None else price.source,
             price_seen=None if price is None else price.seen,
             serving=tuple(
-                Serving(
+                MeasuredThroughput(
                     model=one.model,
                     weights_gib=one.weights_gib,
                     gpus=one.gpus,

@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from backends.health import State
+from backends.health import HealthState
 from gateway.policies.overrides import is_disabled
-from ledger.fleet.samples import Sample
+from ledger.fleet.samples import FleetSample
 from ledger.overrides import Override
 
 
-def as_operated(row: Sample, known: Sequence[Override]) -> Sample:
+def as_operated(row: FleetSample, known: Sequence[Override]) -> FleetSample:
     """An engine that an operator keeps requests from is drained, however well it is.
 
     Its time is unavailable in the books, not idle: nobody could have used it.
     """
-    taken_out = row.health == State.HEALTHY.value and is_disabled(row.engine, known)
-    return replace(row, health=State.DRAINING.value) if taken_out else row
+    taken_out = row.health == HealthState.HEALTHY.value and is_disabled(row.engine, known)
+    return replace(row, health=HealthState.DRAINING.value) if taken_out else row

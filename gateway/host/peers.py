@@ -15,34 +15,38 @@ from collections.abc import Sequence
 from backends.secret import Secret
 from gateway.clock import Clock
 from gateway.config.credentials import peers_secret
-from gateway.config.schema_peers import Peers
+from gateway.config.schema_peers import PeersSection
 from gateway.fleet.peers.frames import ID_BYTES
-from gateway.fleet.peers.hearing import Hearing
+from gateway.fleet.peers.hearing import PeerListener
 from gateway.fleet.peers.keys import engine_key, here
-from gateway.fleet.peers.row import PeersRow
-from gateway.fleet.peers.shares import NOTHING, Share, added, share_of
-from gateway.fleet.peers.telling import Telling, split
-from gateway.fleet.slots import Board
+from gateway.fleet.peers.row import PeerLoadRow
+from gateway.fleet.peers.shares import NOTHING, PeerEngineLoad, added, share_of
+from gateway.fleet.peers.telling import PeerSender, split
+from gateway.fleet.slots import SharedLoadTable
 from gateway.process import start_process
-from gateway.runtime import EngineSeat, Runtime
+from gateway.runtime import EngineReplica, Runtime
 from gateway.table_layout import LoadCell
 
 TICK_S = 0.05
 
 
-class Exchange:
+class PeerExchange:
     """One per host."""
 
     def __init__(
-        self, settings: Peers, seats: Sequence[EngineSeat], board: Board, secret: Secret,
+        self,
+        settings: PeersSection,
+        seats: Sequence[EngineReplica],
+        board: SharedLoadTable,
+        secret: Secret,
         clock: Clock,
-    ) -> None:  # fmt: skip
+    ) -> None:
         assert settings.listen is not None, "checked with the configuration"
         own_id = secrets.token_bytes(ID_BYTES)
-        self._board, self._row, self._clock = board, PeersRow(board), clock
+        self._board, self._row, self._clock = board, PeerLoadRow(board), clock
         self._address = split(settings.listen)
-        self._hearing = Hearing(own_id, secret, clock)
-        self._telling = Telling(own_id, secret, settings.hosts)
+        self._hearing = PeerListener(own_id, secret, clock)
+        self._telling = PeerSender(own_id, secret, settings.hosts)
         place = here()
         self._keys = [engine_key(seat.base_url, seat.served_name, place) for seat in seats]
         self._known: list[tuple[float, ...]] = []
@@ -73,9 +77,9 @@ class Exchange:
         self._write()
         self._row.alive(now_s, len(self._hearing.hosts))
 
-    def _own(self, loads: Sequence[Sequence[float]], now_s: float) -> dict[bytes, Share]:
+    def _own(self, loads: Sequence[Sequence[float]], now_s: float) -> dict[bytes, PeerEngineLoad]:
         """By engine: two pools of this host may have one in common."""
-        shares: dict[bytes, Share] = {}
+        shares: dict[bytes, PeerEngineLoad] = {}
         for key, each in zip(self._keys, loads, strict=True):
             share = share_of(each, now_s)
             if share != NOTHING:
@@ -96,9 +100,9 @@ class Exchange:
                 self._written.discard(row)
 
 
-async def _main(settings: Peers, runtime: Runtime, secret: Secret) -> None:
-    board = Board(runtime.run_dir / "board", runtime.layout)
-    exchange = Exchange(settings, runtime.engines, board, secret, Clock())
+async def _main(settings: PeersSection, runtime: Runtime, secret: Secret) -> None:
+    board = SharedLoadTable(runtime.run_dir / "board", runtime.layout)
+    exchange = PeerExchange(settings, runtime.engines, board, secret, Clock())
     task = asyncio.create_task(exchange.run())
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     try:

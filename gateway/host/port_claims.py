@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Self
 
 from backends.engine.ports import is_free, stranger
-from gateway.config.starter import LAST_PORT, Ports
+from gateway.config.starter import LAST_PORT, StarterPorts
 from gateway.host.listening import LISTEN_PATIENCE_S, LISTEN_PAUSE_S
 
 ATTEMPTS = 200  # ports after the wanted one that are tried before the kernel chooses
@@ -58,7 +58,9 @@ class PortClaims:
         self._held.clear()
 
 
-async def free_ports(ports: Ports, claims: PortClaims, say: Callable[[str], None]) -> Ports:
+async def free_ports(
+    ports: StarterPorts, claims: PortClaims, say: Callable[[str], None]
+) -> StarterPorts:
     """Claim the ports of a first start; those that may move go to the next free port."""
     found = {"gateway": ports.gateway, "dashboard": ports.dashboard}
     # one that was asked for is kept: the listener tells a conflict

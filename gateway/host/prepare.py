@@ -29,12 +29,12 @@ from gateway.errors import ConfigError
 from gateway.fleet.prefixes import PREFIXES_FILE
 from gateway.host.market import hardware
 from gateway.host.port_claims import PortClaims
-from gateway.runtime import METRICS_DIR, Ports, Runtime, resolve
+from gateway.runtime import METRICS_DIR, Runtime, RuntimePorts, resolve
 from ledger.database import check_durable, make_engine, migrate, sqlite_url
 from ledger.declared import billed_besides, declare
 from ledger.fleet.market import record_market
-from ledger.hosts import HostTaken, claim_of, take
-from ledger.identity.pepper import OtherPepper, agreed_pepper
+from ledger.hosts import HostConflict, claim_of, take
+from ledger.identity.pepper import PepperMismatch, agreed_pepper
 from ledger.identity.secretfile import kept_secret
 from ledger.identity.vouched import KEY_FILE
 
@@ -42,9 +42,9 @@ CONFIG_FILE = "config.yaml"  # in the run directory
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class HostSetup:
     runtime: Runtime
-    ports: Ports
+    ports: RuntimePorts
     path: Path
     config: Path  # what this run goes by, whatever becomes of the file that it was
     prices_waiting: int = 0  # names for which the bundled map has another price
@@ -56,7 +56,7 @@ def prepare(
     config: Path,
     environ: Mapping[str, str] = os.environ,
     claims: PortClaims | None = None,
-) -> Prepared:
+) -> HostSetup:
     """Make the state directory and the ledger ready. Raises `ConfigError`, `DatabaseError`.
 
     `claims` keep other hosts from the ports that are chosen here until engines bind them.
@@ -67,7 +67,7 @@ def prepare(
 
 def _prepare(
     settings: Settings, config: Path, environ: Mapping[str, str], claims: PortClaims | None
-) -> Prepared:
+) -> HostSetup:
     state = settings.state.resolve()
     for name in DIRECTORIES:
         (state / name).mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -100,7 +100,7 @@ def _prepare(
         host=host,
     )
     kept = _kept(runtime.run_dir / CONFIG_FILE, text)
-    return Prepared(runtime, ports, runtime.save(), kept, changes.waiting, besides)
+    return HostSetup(runtime, ports, runtime.save(), kept, changes.waiting, besides)
 
 
 def _kept(path: Path, text: str) -> Path:
@@ -115,7 +115,7 @@ def _agreed(engine: Engine, state: Path) -> str:
         with engine.begin() as connection:
             agreed_pepper(connection, state)
         return take(engine, claim_of(state), socket.gethostname())
-    except (OtherPepper, HostTaken) as error:
+    except (PepperMismatch, HostConflict) as error:
         raise ConfigError([f"state_dir: {error}"]) from error
 
 
@@ -136,7 +136,7 @@ def ledger_url(settings: Settings, environ: Mapping[str, str]) -> str:
     return url
 
 
-def find_ports(settings: Settings, claims: PortClaims | None = None) -> Ports:
+def find_ports(settings: Settings, claims: PortClaims | None = None) -> RuntimePorts:
     """The configured port of every managed engine while it is free, else any free one.
 
     A port that another host has claimed is not free, even before its engine listens there.
@@ -153,10 +153,10 @@ def find_ports(settings: Settings, claims: PortClaims | None = None) -> Ports:
         for name, provider in settings.providers.items():
             if provider.start:
                 providers[name] = _port(taken, claims, 0)
-    return Ports(engines, providers)
+    return RuntimePorts(engines, providers)
 
 
-def moved(settings: Settings, found: Ports) -> list[str]:
+def moved(settings: Settings, found: RuntimePorts) -> list[str]:
     """One line for each engine whose configured port somebody else has."""
     lines = []
     for name, pool in settings.pools.items():

@@ -20,10 +20,24 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from gateway.clock import Clock
-from gateway.request.limits.rateasking import ASKS, RATE_SOCKET, Ask, Told
-from gateway.request.limits.rates import RATES_FILE, Account, Pair, Part, Rates
+from gateway.request.limits.rateasking import ASKS, RATE_SOCKET, RateShareReply, RateShareRequest
+from gateway.request.limits.rates import (
+    RATES_FILE,
+    HostRateShare,
+    Pair,
+    RateLimitAccount,
+    RateWindowTable,
+)
 from ledger.budgets.desk_wire import frame, payloads
-from ledger.budgets.rateparts import KEPT_S, LEASE_S, Held, Lapsed, Limits, Need, RateParts
+from ledger.budgets.rateparts import (
+    KEPT_S,
+    LEASE_S,
+    LeaseLapsed,
+    Limits,
+    RateShare,
+    RateShareNeed,
+    RateShares,
+)
 from ledger.unixsocket import short_path
 
 RENEW_S = 1.0
@@ -38,24 +52,24 @@ log = logging.getLogger("breakeven.rates")
 
 
 @dataclass(eq=False, slots=True)
-class _Asking:
+class _ShareRequests:
     writer: asyncio.StreamWriter
-    ask: Ask
+    ask: RateShareRequest
     until_s: float
 
 
-class RateDesk:
+class RateLimitService:
     """One per host; `run` until cancelled."""
 
     def __init__(self, engine: Engine, host: str, run_dir: Path, clock: Clock) -> None:
-        self._rates = Rates(run_dir / RATES_FILE, clock.now_s)
+        self._rates = RateWindowTable(run_dir / RATES_FILE, clock.now_s)
         self._rates.go_on(clock.now_s(), clock.wall_us() // 1_000_000, clock.boot())
-        self._parts = RateParts(engine, self._rates.file_id(), host)
+        self._parts = RateShares(engine, self._rates.file_id(), host)
         self._socket, self._clock = run_dir / RATE_SOCKET, clock
-        self._held: dict[str, Held] = {}
+        self._held: dict[str, RateShare] = {}
         self._hosts = 0
         self._lease_until_s = 0.0
-        self._asking: list[_Asking] = []
+        self._asking: list[_ShareRequests] = []
         self._doors: set[asyncio.StreamWriter] = set()
         self._came = asyncio.Event()
         self._one_at_a_time = asyncio.Lock()
@@ -119,7 +133,7 @@ class RateDesk:
         while True:
             try:
                 await self._give_once()
-            except (DBAPIError, Lapsed):
+            except (DBAPIError, LeaseLapsed):
                 self._lease_until_s = 0.0  # what the database has is read again
             await asyncio.sleep(LOOK_S)
 
@@ -132,10 +146,10 @@ class RateDesk:
             for name, pair in wanted.items():
                 if (held := self._held.get(name)) is None:
                     continue
-                before = Part(Account(name, held.limits), held.held, held.kept)
+                before = HostRateShare(RateLimitAccount(name, held.limits), held.held, held.kept)
                 after = self._rates.lower(before, pair, self._second())
                 if after != before:
-                    given[name] = self._held[name] = Held(held.limits, after.held, after.kept)
+                    given[name] = self._held[name] = RateShare(held.limits, after.held, after.kept)
             if given:
                 await asyncio.to_thread(self._parts.give, given)
 
@@ -144,7 +158,7 @@ class RateDesk:
         try:
             async for payload in payloads(reader):
                 until_s = self._clock.now_s() + WAIT_S
-                self._asking.append(_Asking(writer, ASKS.decode(payload), until_s))
+                self._asking.append(_ShareRequests(writer, ASKS.decode(payload), until_s))
                 self._came.set()
         finally:
             self._doors.discard(writer)
@@ -152,7 +166,7 @@ class RateDesk:
 
     async def _answer(self) -> None:
         """Rounds: all who came, and who still wait for what others may give."""
-        waiting: list[_Asking] = []
+        waiting: list[_ShareRequests] = []
         while True:
             if waiting:
                 await asyncio.sleep(AGAIN_S)
@@ -163,12 +177,12 @@ class RateDesk:
             try:
                 async with self._one_at_a_time:
                     waiting = await self._round(asking)
-            except (DBAPIError, Lapsed):
+            except (DBAPIError, LeaseLapsed):
                 waiting = []
                 for one in asking:
                     self._tell(one, None)
 
-    async def _round(self, asking: list[_Asking]) -> list[_Asking]:
+    async def _round(self, asking: list[_ShareRequests]) -> list[_ShareRequests]:
         """Returns those who wait on."""
         now_s = self._clock.now_s()
         if now_s >= self._lease_until_s:
@@ -177,7 +191,7 @@ class RateDesk:
                     self._tell(one, None)
             return [one for one in asking if now_s < one.until_s]
         left = await self._left(asking, now_s)
-        waiting: list[_Asking] = []
+        waiting: list[_ShareRequests] = []
         dry: dict[str, float] = {}
         for one in asking:
             short = [name for name, *_ in one.ask.accounts if not _fits(left[name], one.ask)]
@@ -196,7 +210,7 @@ class RateDesk:
         self._dry = still | dry
         return waiting
 
-    async def _left(self, asking: list[_Asking], now_s: float) -> dict[str, Left]:
+    async def _left(self, asking: list[_ShareRequests], now_s: float) -> dict[str, Left]:
         """What this host's parts leave, after it asked for what is missing of them."""
         needs = self._needs(asking)
         short = [
@@ -217,7 +231,7 @@ class RateDesk:
         totals = dict(zip(names, self._rates.totals(names, self._second()), strict=True))
         return {name: _left(have.get(name), totals[name]) for name in names}
 
-    def _needs(self, asking: list[_Asking]) -> list[Need]:
+    def _needs(self, asking: list[_ShareRequests]) -> list[RateShareNeed]:
         """All that came ask together: for what was let in, and for each of them."""
         limits: dict[str, Limits] = {}
         more: dict[str, Pair] = {}
@@ -228,11 +242,11 @@ class RateDesk:
                 more[name] = (before[0] + 1, before[1] + one.ask.tokens)
         totals = self._rates.totals(limits, self._second())
         return [
-            Need(name, limits[name], (total[0] + more[name][0], total[1] + more[name][1]))
+            RateShareNeed(name, limits[name], (total[0] + more[name][0], total[1] + more[name][1]))
             for name, total in zip(limits, totals, strict=True)
         ]
 
-    def _has(self, need: Need) -> bool:
+    def _has(self, need: RateShareNeed) -> bool:
         held = self._held.get(need.name)
         return held is not None and held.limits == need.limits and all(
             limit is None or mine >= target
@@ -243,18 +257,21 @@ class RateDesk:
         """Nobody had anything for it a moment ago: who comes again and again asks nobody."""
         return any(self._dry.get(name, 0.0) > now_s for name in names)
 
-    def _tell(self, one: _Asking, room: bool | None) -> None:
+    def _tell(self, one: _ShareRequests, room: bool | None) -> None:
         if not one.writer.is_closing():
-            one.writer.write(frame(Told(one.ask.number, room)))
+            one.writer.write(frame(RateShareReply(one.ask.number, room)))
 
-    def _stated(self, parts: Mapping[str, Held]) -> list[Part]:
-        return [Part(Account(name, one.limits), one.held, one.kept) for name, one in parts.items()]
+    def _stated(self, parts: Mapping[str, RateShare]) -> list[HostRateShare]:
+        return [
+            HostRateShare(RateLimitAccount(name, one.limits), one.held, one.kept)
+            for name, one in parts.items()
+        ]
 
     def _second(self) -> int:
         return self._rates.second(self._clock.now_s())
 
 
-def _left(held: Held | None, total: Pair) -> Left:
+def _left(held: RateShare | None, total: Pair) -> Left:
     if held is None:
         return 0, 0
     requests, tokens = (
@@ -264,11 +281,11 @@ def _left(held: Held | None, total: Pair) -> Left:
     return requests, tokens
 
 
-def _fits(left: Left, ask: Ask) -> bool:
+def _fits(left: Left, ask: RateShareRequest) -> bool:
     return left[0] >= 1 and left[1] >= ask.tokens
 
 
-def _even(part: Held, hosts: int) -> Held:
+def _even(part: RateShare, hosts: int) -> RateShare:
     requests, tokens = (
         0 if limit is None else min(mine, limit // hosts)
         for limit, mine in zip(part.limits, part.held, strict=True)

@@ -16,20 +16,20 @@ from gateway.control import override_changes as verbs
 from gateway.control.admin.enginehost import EngineHost
 from gateway.followers import FOLLOW_S
 from gateway.policies.overrides import TARGET
-from gateway.runtime import EngineSeat
-from router.types import Health
+from gateway.runtime import EngineReplica
+from router.types import TargetHealth
 
 LOOK_S = 0.2
 Told = Callable[[str], None]
 
 
-class OutOfTimeError(Exception):
+class DrainTimeout(Exception):
     """What was waited for did not come true."""
 
 
 @contextmanager
 def away(
-    ledger: Engine, settings: Settings, seat: EngineSeat, author: verbs.Author
+    ledger: Engine, settings: Settings, seat: EngineReplica, author: verbs.OverrideAuthor
 ) -> Iterator[None]:
     """Meanwhile it gets no requests; what somebody else holds over it stays as it is."""
     subject = TARGET + seat.name
@@ -40,7 +40,7 @@ def away(
     try:
         yield
     finally:
-        with suppress(verbs.Impossible):  # its time is over, or somebody else took it back
+        with suppress(verbs.OverrideError):  # its time is over, or somebody else took it back
             verbs.enable(ledger, seat.name, author._replace(at_us=Clock().wall_us()))
 
 
@@ -64,17 +64,17 @@ def next_life(host: EngineHost, row: int, deadline_s: float, told: Told) -> None
 
     def missing() -> str:
         seen = host.look(row)
-        is_new = seen.life not in (0, before.life) and seen.state.health is Health.HEALTHY
+        is_new = seen.life not in (0, before.life) and seen.state.health is TargetHealth.HEALTHY
         return "" if is_new else f"{seen.seat.name}: {seen.word}"
 
     until(missing, deadline_s - time.monotonic(), told)
 
 
 def until(missing: Callable[[], str], limit_s: float, told: Told) -> None:
-    """Wait until nothing is missing, telling what is. Raises `OutOfTimeError`."""
+    """Wait until nothing is missing, telling what is. Raises `DrainTimeout`."""
     deadline_s = time.monotonic() + limit_s
     while words := missing():
         if time.monotonic() >= deadline_s:
-            raise OutOfTimeError(f"not done in time: {words}")
+            raise DrainTimeout(f"not done in time: {words}")
         told(words)
         time.sleep(LOOK_S)

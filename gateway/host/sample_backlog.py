@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
-from ledger.fleet.samples import Sample
+from ledger.fleet.samples import FleetSample
 from ledger.orm.fleet import HOUR_US
 from ledger.sums.samplehours import GRACE_US
 
@@ -19,7 +19,7 @@ STEP_US = 10_000_000  # between two rounds
 ROUNDS = 480  # of samples ten seconds apart: more than an hour and its grace hold
 
 log = logging.getLogger("breakeven.telemetry")
-Store = Callable[[Sequence[Sample]], None]
+Store = Callable[[Sequence[FleetSample]], None]
 
 
 class SampleBacklog:
@@ -31,10 +31,10 @@ class SampleBacklog:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._rounds: deque[Sequence[Sample]] = deque()
+        self._rounds: deque[Sequence[FleetSample]] = deque()
         self._given_up = 0
 
-    def add(self, samples: Sequence[Sample]) -> None:
+    def add(self, samples: Sequence[FleetSample]) -> None:
         """Keep a round; of more than are kept the oldest is given up."""
         if samples:
             self._rounds.append(samples)
@@ -62,21 +62,21 @@ class SampleBacklog:
             self._given_up = 0
         return True
 
-    def _give_up(self, samples: Sequence[Sample]) -> None:
+    def _give_up(self, samples: Sequence[FleetSample]) -> None:
         if not self._given_up:
             log.warning("samples are given up: the ledger was away for too long")
         self._given_up += len(samples)
 
 
-def unobserved(pool: str, engine: str, at_us: int, *, simulated: bool) -> Sample:
+def unobserved(pool: str, engine: str, at_us: int, *, simulated: bool) -> FleetSample:
     """A sample that says that until then nobody looked at the engine: its time is not down time.
 
     Without it the next sample would stand for all the time since the one before the gap.
     """
-    return Sample(at_us, pool, engine, "unknown", simulated=simulated)
+    return FleetSample(at_us, pool, engine, "unknown", simulated=simulated)
 
 
-def _unobserved(samples: Sequence[Sample]) -> list[Sample]:
+def _unobserved(samples: Sequence[FleetSample]) -> list[FleetSample]:
     return [
         unobserved(sample.pool, sample.engine, sample.at_us - STEP_US, simulated=sample.simulated)
         for sample in samples

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 
 from backends.kvevents import PrefixMemory
 from backends.metrics import METRICS_PATH, EngineSample
-from backends.stepmodel import StepModel
-from gateway.fleet.slots import Board
+from backends.stepmodel import FittedStepModel
+from gateway.fleet.slots import SharedLoadTable
 from gateway.table_layout import HEALTHS, EngineCell, LoadCell
-from ledger.fleet.samples import PPM, Sample
-from router.feedback import HitTrust, Loops, Sums
+from ledger.fleet.samples import PPM, FleetSample
+from router.feedback import FeedbackLoops, FeedbackSums, PrefixHitTrust
 
 EXCESS_KEPT = 3
 TAKE_OVER_S = 60.0  # what a telemetry before published is believed for so long
@@ -26,7 +26,7 @@ STARTED_SLACK_S = 1.0  # the same process's start as different clocks' roundings
 
 
 @dataclass(slots=True)
-class Limits:
+class EngineStartLimits:
     """What the engine was started with."""
 
     max_num_seqs: int
@@ -35,10 +35,12 @@ class Limits:
     kv_capacity_tokens: int = 0  # as configured, of an engine whose metrics do not tell it
 
 
-class Watch:
+class EngineScraper:
     """The moving view of one engine; `row` is its row on the board."""
 
-    def __init__(self, name: str, pool: str, row: int, limits: Limits, *, simulated: bool) -> None:
+    def __init__(
+        self, name: str, pool: str, row: int, limits: EngineStartLimits, *, simulated: bool
+    ) -> None:
         self.name = name
         self.pool = pool
         self.row = row
@@ -58,11 +60,11 @@ class Watch:
     def begin(self, life: float) -> None:
         """Another process serves, or none: whatever was learned was of the one before."""
         self.life, self._taken_over = life, False
-        self.step: StepModel | None = None
+        self.step: FittedStepModel | None = None
         self.sample: EngineSample | None = None
         self.read_s: float | None = None
-        self.loops = Loops()
-        self.trust = HitTrust()
+        self.loops = FeedbackLoops()
+        self.trust = PrefixHitTrust()
         self.memory.lost(0.0)  # marks count in one life only: nothing is to be taken off them
         self.limits.context_tokens = 0
         self.meet_again_s, self._meetings = 0.0, 0
@@ -74,7 +76,7 @@ class Watch:
         self.meet_again_s = now_s + min(MEET_AGAIN_S * 2.0**self._meetings, MEET_AGAIN_LIMIT_S)
         self._meetings += 1
 
-    def take_over(self, board: Board, now_s: float) -> bool:
+    def take_over(self, board: SharedLoadTable, now_s: float) -> bool:
         """Go on with what a telemetry before found out, so that nothing is measured twice.
 
         Only of the life that serves, and while it is recent; when the first scrape shows a process
@@ -82,7 +84,7 @@ class Watch:
         """
         said = board.published(self.row)
         updated_s, life = said[EngineCell.UPDATED_S], board.life(self.row)
-        model = StepModel(*said[EngineCell.A_S : EngineCell.T0_S + 1])
+        model = FittedStepModel(*said[EngineCell.A_S : EngineCell.T0_S + 1])
         recent = updated_s and 0.0 <= now_s - updated_s <= TAKE_OVER_S
         healthy = said[EngineCell.HEALTH] == HEALTHS.index("healthy")
         if not (recent and healthy and said[EngineCell.LIFE] == life and model.a_s > 0.0):
@@ -97,7 +99,7 @@ class Watch:
         self.memory.forgotten_s = said[EngineCell.FORGOTTEN_S]
         return True
 
-    def saw(self, sample: EngineSample, board: Board, now_s: float) -> None:
+    def saw(self, sample: EngineSample, board: SharedLoadTable, now_s: float) -> None:
         """A good scrape. An engine that was started since the last one is another engine."""
         if sample.kv_capacity_tokens is None and self.limits.kv_capacity_tokens:
             sample = replace(sample, kv_capacity_tokens=self.limits.kv_capacity_tokens)
@@ -119,12 +121,12 @@ class Watch:
             self.trust.fold(loads[LoadCell.PREFIX_EXPECTED_TOTAL], sample.prefix_hit_tokens_total)
         self.sample, self.read_s = sample, now_s
 
-    def is_idle(self, board: Board) -> bool:
+    def is_idle(self, board: SharedLoadTable) -> bool:
         """Whether nothing runs there, of ours or anybody's, as far as its metrics tell."""
         ours = board.loads(self.row)[LoadCell.SEQUENCES]
         return not ours and not (self.sample is not None and self.sample.load)
 
-    def publish(self, board: Board) -> None:
+    def publish(self, board: SharedLoadTable) -> None:
         """Write this engine's row; the time stamp is that of the last good scrape."""
         step, sample = self.step, self.sample
         foreign = max(0.0, min(self._excess, default=0.0))
@@ -155,15 +157,15 @@ class Watch:
         }
         board.publish(self.row, cells)
 
-    def row_for(self, board: Board, *, at_us: int, now_s: float) -> Sample:
+    def row_for(self, board: SharedLoadTable, *, at_us: int, now_s: float) -> FleetSample:
         """The sample row of the interval that ends at `at_us`."""
         sample, loads = self.sample, board.loads(self.row)
         capacity = 0 if sample is None else sample.kv_capacity_tokens or 0
         busy_s, self._busy_s = self._busy_s, 0.0
         if sample is None:
-            return Sample(at_us, self.pool, self.name, self.health, simulated=self.simulated)
+            return FleetSample(at_us, self.pool, self.name, self.health, simulated=self.simulated)
         queries, hits = sample.prefix_query_tokens_total, sample.prefix_hit_tokens_total
-        return Sample(
+        return FleetSample(
             at_us=at_us,
             pool=self.pool,
             engine=self.name,
@@ -198,7 +200,7 @@ class Watch:
         self._told_rtt_us = found
         return found
 
-    def _foreign_kv(self, board: Board, foreign: float) -> float:
+    def _foreign_kv(self, board: SharedLoadTable, foreign: float) -> float:
         """KV beyond our own sequences' blocks; without foreign sequences it is only rounding.
 
         Where the engine does not tell its usage, each foreign sequence holds all it may; where it
@@ -227,9 +229,9 @@ def _fell(before: EngineSample, after: EngineSample) -> bool:
     return any(old is not None and new is not None and new < old for old, new in pairs)
 
 
-def sums_of(loads: Sequence[float]) -> Sums:
+def sums_of(loads: Sequence[float]) -> FeedbackSums:
     """All workers' evidence on one engine, from their cells."""
-    return Sums(
+    return FeedbackSums(
         loads[LoadCell.OBSERVED_STEP_S_TOTAL],
         loads[LoadCell.PREDICTED_STEP_S_TOTAL],
         loads[LoadCell.PREFILLED_TOKENS_TOTAL] + loads[LoadCell.QUEUED_PREFILL_TOKENS],

@@ -22,19 +22,19 @@ from gateway.batches.wake import until_needed
 from gateway.clock import Clock
 from gateway.config import environ
 from gateway.config.settings import Settings
-from gateway.config.statedir import Held, hold
+from gateway.config.statedir import StateDirLock, hold
 from gateway.errors import ConfigError
-from gateway.fleet.peers.row import PeersRow
-from gateway.fleet.slots import Board
+from gateway.fleet.peers.row import PeerLoadRow
+from gateway.fleet.slots import SharedLoadTable
 from gateway.host import logfiles
 from gateway.host.banner import BILLED_BESIDES
-from gateway.host.children import Child, Command
+from gateway.host.children import ChildCommand, ChildProcess
 from gateway.host.engines import EngineSupervision, installed
 from gateway.host.journalwatch import follow
 from gateway.host.listening import bound, listening
-from gateway.host.logged import Wanted, words
+from gateway.host.logged import LogOptions, words
 from gateway.host.port_claims import PortClaims
-from gateway.host.prepare import Prepared, moved, prepare
+from gateway.host.prepare import HostSetup, moved, prepare
 from gateway.host.reload import Reload
 from gateway.host.watchdog import watch, watch_peers
 from gateway.runtime import METRICS_DIR, Runtime
@@ -46,7 +46,7 @@ STOPPING = "stopping: open streams finish first; who asks once more does not wai
 WATCHED = {"telemetry": watch, "peers": watch_peers}
 
 
-class Serving:
+class HostServer:
     """The running host. `start` returns when the children are started, not when engines are up."""
 
     def __init__(
@@ -62,14 +62,14 @@ class Serving:
         self._say = say
         self._ready = ready
         self._tasks: list[asyncio.Task[None]] = []
-        self._back: list[Child] = []  # writer, telemetry, simulated providers: stopped last
-        self._front: list[Child] = []  # workers, dashboard, batches: stopped first
+        self._back: list[ChildProcess] = []  # writer, telemetry, simulated providers: stopped last
+        self._front: list[ChildProcess] = []  # workers, dashboard, batches: stopped first
         self._stopping = False
         self._listener = listener
         self._claims = PortClaims()
         self._reload: Reload | None = None
-        self._held: Held | None = None
-        self._board: Board | None = None
+        self._held: StateDirLock | None = None
+        self._board: SharedLoadTable | None = None
         self._engines: EngineSupervision | None = None
 
     async def start(self, between: Callable[[Runtime], Awaitable[None]] | None = None) -> None:
@@ -78,7 +78,7 @@ class Serving:
         if self._listener is None:
             self._listener = await listening(self._settings, self._say)
         self._claims.claim_all((self.address[1], self._settings.dashboard.port))
-        self.prepared: Prepared = await asyncio.to_thread(
+        self.prepared: HostSetup = await asyncio.to_thread(
             prepare, self._settings, self._config, claims=self._claims
         )
         self.runtime: Runtime = self.prepared.runtime
@@ -95,8 +95,8 @@ class Serving:
             self._launch(self._front, "dashboard", self._dashboard())
         if between is not None:
             await between(self.runtime)
-        self._board = Board(self.runtime.run_dir / "board", self.runtime.layout)
-        PeersRow(self._board).clear()  # of the life before, whose end may have been sudden
+        self._board = SharedLoadTable(self.runtime.run_dir / "board", self.runtime.layout)
+        PeerLoadRow(self._board).clear()  # of the life before, whose end may have been sudden
         for name, argv in self._background():
             self._launch(self._back, name, argv)
         for worker in range(self.runtime.workers):
@@ -120,7 +120,7 @@ class Serving:
         where = self._log_of("worker-*")
         self._tasks.append(asyncio.create_task(follow(self.address, self._say, where)))
 
-    def _watch_children(self, board: Board) -> None:
+    def _watch_children(self, board: SharedLoadTable) -> None:
         """Those that others depend on and that could hang."""
         for child in self._back:
             if (look := WATCHED.get(child.command.name)) is not None:
@@ -250,7 +250,7 @@ class Serving:
     def _logged(self, name: str, module: str) -> list[str]:
         """Of a program that knows nothing of `logs`."""
         logs = self._settings.logs
-        return [sys.executable, *words(name, Wanted(logs.format, logs.level, logs.to), module)]
+        return [sys.executable, *words(name, LogOptions(logs.format, logs.level, logs.to), module)]
 
     def _dashboard(self) -> list[str]:
         """Streamlit on the dashboard package, told by flags what its configuration file says."""
@@ -271,7 +271,11 @@ class Serving:
         ]
 
     def _launch(
-        self, among: list[Child], name: str, argv: list[str], descriptors: tuple[int, ...] = ()
+        self,
+        among: list[ChildProcess],
+        name: str,
+        argv: list[str],
+        descriptors: tuple[int, ...] = (),
     ) -> None:
         variables = {
             **self._variables(name),
@@ -281,8 +285,8 @@ class Serving:
         log: Path | None = Path(self.runtime.state_dir) / "logs" / f"{name}.log"
         if self._settings.logs.to == "stdout":
             log = None
-        command = Command(name, argv, log, variables, descriptors)
-        child = Child(command, clock=Clock(), on_exit=self._on_exit)
+        command = ChildCommand(name, argv, log, variables, descriptors)
+        child = ChildProcess(command, clock=Clock(), on_exit=self._on_exit)
         among.append(child)
         self._tasks.append(asyncio.create_task(child.run()))
 
@@ -322,7 +326,7 @@ class Serving:
         if name.startswith("worker-") and self._board is not None:
             self._board.clear(int(name.partition("-")[2]))
         if name == "peers" and self._board is not None:
-            PeersRow(self._board).clear()
+            PeerLoadRow(self._board).clear()
         if not self._stopping:
             at = datetime.now(UTC).strftime("%H:%M:%S")
             self._say(
@@ -335,7 +339,7 @@ async def run(settings: Settings, config: Path, say: Callable[[str], None]) -> N
     """Serve until a signal; with one more SIGINT or SIGTERM, no open stream is waited for."""
     stop = asyncio.Event()
     on_signals(stop.set)
-    serving = Serving(settings, config, say)
+    serving = HostServer(settings, config, say)
     on_hangup(stop.set, serving.reload)
     try:
         await serving.start()

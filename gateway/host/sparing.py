@@ -6,7 +6,7 @@ in the pool, with room to spare, at the pace that is promised there.
 
 from collections.abc import Mapping
 
-from router.types import EngineState, Health
+from router.types import EngineState, TargetHealth
 
 ROOM = 0.7  # of what the others hold at most: load goes on to grow while one is away
 
@@ -17,12 +17,12 @@ def why_not(engines: Mapping[str, EngineState], name: str) -> str | None:
     rest = [
         state
         for other, state in engines.items()
-        if other != name and state.health is Health.HEALTHY
+        if other != name and state.health is TargetHealth.HEALTHY
     ]
     away = sorted(
         other
         for other, state in engines.items()
-        if other != name and state.health is not Health.HEALTHY
+        if other != name and state.health is not TargetHealth.HEALTHY
     )
     if away:
         return f"{', '.join(away)} does not serve"

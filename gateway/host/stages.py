@@ -12,7 +12,7 @@ from contextlib import contextmanager
 VARIABLE = "BREAKEVEN_STAGES"
 
 
-class Stages:
+class StartStages:
     """Collects (title, seconds). `clock` is monotonic; `say` gets one line at a time."""
 
     def __init__(self, *, clock: Callable[[], float], say: Callable[[str], object]) -> None:

@@ -18,21 +18,21 @@ import httpx
 from sqlalchemy.orm import Session
 
 from backends.engine.environment import Environment, flavour_here
-from backends.engine.install import Progress
+from backends.engine.install import InstallProgress
 from backends.engine.profiles import hardware
 from backends.engine.tinymodel import EMBEDDING, is_complete, make
 from backends.engines import ENGINE_KINDS, SIMULATED, VLLM
 from gateway.clock import Clock
 from gateway.config.settings import Settings, load
-from gateway.config.starter import Ports, configuration, found
+from gateway.config.starter import StarterPorts, configuration, found
 from gateway.config.statedir import hold, plainly
 from gateway.errors import ConfigError
 from gateway.host.answering import until_answering
 from gateway.host.banner import banner, keys_line
-from gateway.host.installing import Installing
+from gateway.host.installing import InstallProcess
 from gateway.host.port_claims import PortClaims, free_ports
-from gateway.host.serve import STOPPING, Serving, on_hangup, on_signals
-from gateway.host.stages import Stages
+from gateway.host.serve import STOPPING, HostServer, on_hangup, on_signals
+from gateway.host.stages import StartStages
 from ledger.database import make_engine
 from ledger.identity.keys import KeySpec, create_key, load_pepper
 
@@ -43,15 +43,15 @@ EMBEDDER = "tiny-embed"
 FIRST_TOKEN_PAUSE_S = 3.0
 
 
-class Start:
+class StartSequence:
     def __init__(
         self,
         config: Path | None,
         *,
         keys: bool,
-        ports: Ports,
+        ports: StarterPorts,
         say: Callable[[str], None],
-        report: Callable[[Progress], None],
+        report: Callable[[InstallProgress], None],
         environ: Mapping[str, str],
     ) -> None:
         self._config = config
@@ -60,7 +60,7 @@ class Start:
         self._say = say
         self._report = report
         self._environ = environ
-        self._stages = Stages(clock=time.monotonic, say=say)
+        self._stages = StartStages(clock=time.monotonic, say=say)
         self._stages.resume(environ)
         self._stop = asyncio.Event()
         self._told = False
@@ -75,9 +75,9 @@ class Start:
             ports = await free_ports(self._ports, claims, self._say)
             await self._run(given, ports)
 
-    async def _run(self, given: Settings, ports: Ports) -> None:
+    async def _run(self, given: Settings, ports: StarterPorts) -> None:
         state = given.state
-        installing = Installing(state.resolve() / "engine", self._report)
+        installing = InstallProcess(state.resolve() / "engine", self._report)
         work = asyncio.create_task(self._install(installing))
         kind: str | None = likely_engine(state)
         listener: socket.socket | None = None
@@ -88,7 +88,7 @@ class Start:
                     path = await asyncio.to_thread(self._configure, state, kind, ports)
                 settings = load(path)
                 models = partial(self._models, settings, installing, work)
-                serving = Serving(settings, path, self._say, models, listener)
+                serving = HostServer(settings, path, self._say, models, listener)
                 kind = await self._serve(serving, settings, kind, installing, work)
                 if kind is None:
                     on_signals(serving.hurry)
@@ -102,10 +102,10 @@ class Start:
 
     async def _serve(
         self,
-        serving: Serving,
+        serving: HostServer,
         settings: Settings,
         kind: str,
-        installing: Installing,
+        installing: InstallProcess,
         work: asyncio.Task[None],
     ) -> str | None:
         """Until asked to stop, or until another kind of engine than `kind` is to be served with."""
@@ -140,7 +140,7 @@ class Start:
             if watch is not None:
                 watch.cancel()
 
-    def _other(self, kind: str, installing: Installing, work: asyncio.Task[None]) -> str | None:
+    def _other(self, kind: str, installing: InstallProcess, work: asyncio.Task[None]) -> str | None:
         """What the finished installation changes: the kind to go on with, if it is another one."""
         if self._stop.is_set():
             return None
@@ -165,7 +165,7 @@ class Start:
         fits = VLLM if missing is None else SIMULATED
         return None if own or fits == kind else fits
 
-    async def _install(self, installing: Installing) -> None:
+    async def _install(self, installing: InstallProcess) -> None:
         """A person's own configuration may need no engine of ours at all."""
         if self._config is not None and not needs_engine(load(self._config)):
             return
@@ -173,11 +173,11 @@ class Start:
         try:
             await installing.run()
         finally:
-            self._report(Progress(DONE, "", 1.0))
+            self._report(InstallProgress(DONE, "", 1.0))
         if installing.fresh:
             self._say(f"   engine installed beside it: {time.monotonic() - began:.1f} s")
 
-    def _configure(self, state: Path, engine: str, ports: Ports) -> Path:
+    def _configure(self, state: Path, engine: str, ports: StarterPorts) -> Path:
         path = state / CONFIG_NAME
         gpu = hardware() if flavour_here() == "cuda" else None
         keys = found(self._environ) if self._use_keys else ()
@@ -188,7 +188,7 @@ class Start:
         return path
 
     async def _models(
-        self, settings: Settings, installing: Installing, installed: asyncio.Task[None]
+        self, settings: Settings, installing: InstallProcess, installed: asyncio.Task[None]
     ) -> None:
         """Before the first engine starts: its environment, and models where none is named."""
         if self._config is None:

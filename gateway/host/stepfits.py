@@ -18,18 +18,18 @@ from typing import Any
 import httpx
 
 from backends.engine import profiles
-from backends.engine.probes import ProbeError, Spent
-from backends.engine.profile import SMALL, Profile, profile
+from backends.engine.probes import ProbeCost, ProbeError
+from backends.engine.profile import SMALL, StepFit, profile
 from backends.engine.tasks import TASKS, EngineTask, task_of
 from backends.engines import ENGINE_KINDS
 from backends.simulator.profiles import PROFILES
 from backends.simulator.shapefile import ShapeFileError, profile_of
-from backends.stepmodel import StepModel
+from backends.stepmodel import FittedStepModel
 from gateway.config.credentials import engine_headers
-from gateway.config.settings import Engine, Settings
+from gateway.config.settings import EngineSection, Settings
 from gateway.fleet.measurements import EngineMeasurement, Measure
 from gateway.kinds.billable_units import AUDIO_MS_PER_TOKEN
-from gateway.runtime import EngineSeat
+from gateway.runtime import EngineReplica
 
 DEFAULT_SLO_MS = (1000.0, 50.0)  # TTFT and TPOT of the capacity when no policy promises any
 READING_ROUNDS = 3
@@ -40,27 +40,27 @@ log = logging.getLogger("breakeven.stepfits")
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
-    step: StepModel
+class EngineFit:
+    step: FittedStepModel
     version: str | None
     source: str
-    made: Profile | None = None  # as it was measured now
-    read: Spent | None = None  # likewise, of an engine that only reads
+    made: StepFit | None = None  # as it was measured now
+    read: ProbeCost | None = None  # likewise, of an engine that only reads
 
     @property
-    def spent(self) -> Spent:
+    def spent(self) -> ProbeCost:
         """What was sent to the engine for it."""
         if self.made is not None:
             return self.made.spent
-        return self.read or Spent()
+        return self.read or ProbeCost()
 
 
-class StepFits:
+class StepFitStore:
     def __init__(self, settings: Settings, environ: Mapping[str, str]) -> None:
         self._settings, self._environ = settings, environ
         self._kept = settings.state / "profiles"  # a model's own folder may be read-only
 
-    async def of(self, seat: EngineSeat) -> Fitted | None:
+    async def of(self, seat: EngineReplica) -> EngineFit | None:
         """The seat's model; `None` when it cannot be measured at this time."""
         engine = self._settings.pools[seat.pool].engine
         timeout = httpx.Timeout(REQUEST_TIMEOUT_S)
@@ -68,30 +68,30 @@ class StepFits:
             known = profile_of(engine.model) if seat.simulated else None
             if known is not None:
                 dated = f" ({known.measured})" if known.measured else ""
-                return Fitted(known.shape.step, None, f"simulated: {known.source}{dated}")
+                return EngineFit(known.shape.step, None, f"simulated: {known.source}{dated}")
             proof = engine_headers(engine, seat.pool, self._environ)
             async with httpx.AsyncClient(timeout=timeout, trust_env=False, headers=proof) as client:
                 kind = task_of(engine.kinds)
                 task = TASKS[kind]
                 if task.probe is not None:
                     rounds = 1 if self.governs(seat) == "idle" else READING_ROUNDS
-                    spent = Spent()
+                    spent = ProbeCost()
                     step = await _fit_reading(task, seat, client, rounds, spent)
                     version = await _version(seat, client)
-                    return Fitted(step, version, f"measured: {kind}", read=spent)
+                    return EngineFit(step, version, f"measured: {kind}", read=spent)
                 return await self._measured(seat, engine, client)
         except (ProbeError, ShapeFileError, httpx.HTTPError) as error:
             log.warning("%s cannot be measured: %s %s", seat.name, type(error).__name__, error)
             return None
 
-    def governs(self, seat: EngineSeat) -> Measure | None:
+    def governs(self, seat: EngineReplica) -> Measure | None:
         """Return `engine.measure` where it counts: of an engine that somebody else runs."""
         engine = self._settings.pools[seat.pool].engine
         if seat.managed or ENGINE_KINDS[engine.kind].program is None:
             return None
         return engine.measure
 
-    def assumed(self, seat: EngineSeat) -> Fitted:
+    def assumed(self, seat: EngineReplica) -> EngineFit:
         """Return a model that nothing was measured for: of the same GPU, or the slowest known.
 
         Requests that are served correct it as they do a measured one (`router.feedback`).
@@ -100,9 +100,9 @@ class StepFits:
         names = [name for name in PROFILES if name.partition("-")[0] in gpu.replace(" ", "")]
         name = names[0] if names else max(PROFILES, key=_slowness)
         why = f"engine.measure is {self.governs(seat)}"
-        return Fitted(PROFILES[name].shape.step, None, f"assumed: as {name} ({why})")
+        return EngineFit(PROFILES[name].shape.step, None, f"assumed: as {name} ({why})")
 
-    def note(self, seat: EngineSeat, fitted: Fitted, at_us: int) -> EngineMeasurement:
+    def note(self, seat: EngineReplica, fitted: EngineFit, at_us: int) -> EngineMeasurement:
         """Return what `engine status` tells of it."""
         spent = fitted.spent
         return EngineMeasurement(
@@ -110,7 +110,7 @@ class StepFits:
             spent.requests, spent.prompt_tokens, spent.output_tokens,
         )  # fmt: skip
 
-    def capacity(self, fitted: Fitted) -> dict[str, Any]:
+    def capacity(self, fitted: EngineFit) -> dict[str, Any]:
         """The columns of a `capacity` row: the step model, and the tightest promises."""
         ttft_ms, tpot_ms = self._slo()
         step = fitted.step
@@ -133,8 +133,8 @@ class StepFits:
         return min(ttft, default=DEFAULT_SLO_MS[0]), min(tpot, default=DEFAULT_SLO_MS[1])
 
     async def _measured(
-        self, seat: EngineSeat, engine: Engine, client: httpx.AsyncClient
-    ) -> Fitted:
+        self, seat: EngineReplica, engine: EngineSection, client: httpx.AsyncClient
+    ) -> EngineFit:
         version = await _version(seat, client)
         model = None if engine.model is None else Path(engine.model)
         under = None
@@ -145,7 +145,7 @@ class StepFits:
             )
             remembered = profiles.load(self._kept, model, under)
             if remembered is not None:
-                return Fitted(remembered.step, version, _told(remembered))
+                return EngineFit(remembered.step, version, _told(remembered))
         if self.governs(seat) == "idle":
             made = await profile(seat.base_url, seat.served_name, limits=SMALL, client=client)
         else:
@@ -153,21 +153,21 @@ class StepFits:
         if under is not None and model is not None:
             profiles.save(self._kept, model, under, made)
         log.warning("%s: measured %s", seat.name, asdict(made.step))
-        return Fitted(made.step, version, _told(made), made)
+        return EngineFit(made.step, version, _told(made), made)
 
 
 def _slowness(name: str) -> float:
     return PROFILES[name].shape.step.b_s + PROFILES[name].shape.step.a_s
 
 
-def _told(made: Profile) -> str:
+def _told(made: StepFit) -> str:
     return (
         f"measured: {made.observations} observations in {made.seconds:.1f} s, median error "
         f"{100 * made.error_median:.0f} %"
     )
 
 
-async def _version(seat: EngineSeat, client: httpx.AsyncClient) -> str | None:
+async def _version(seat: EngineReplica, client: httpx.AsyncClient) -> str | None:
     answer = await client.get(f"{seat.base_url.removesuffix('/v1')}/version")
     if answer.status_code != 200:
         return None
@@ -180,11 +180,11 @@ async def _version(seat: EngineSeat, client: httpx.AsyncClient) -> str | None:
 
 async def _fit_reading(
     task: EngineTask,
-    seat: EngineSeat,
+    seat: EngineReplica,
     client: httpx.AsyncClient,
     rounds: int = READING_ROUNDS,
-    spent: Spent | None = None,
-) -> StepModel:
+    spent: ProbeCost | None = None,
+) -> FittedStepModel:
     """A line through the median times of short and long inputs; `spent` counts what they take."""
     probe = task.probe
     assert probe is not None
@@ -207,7 +207,7 @@ async def _fit_reading(
     least = LEAST_SLOPE * slow / max(long, 1)
     slope = max((slow - fast) / (long - short), least) if long > short else least
     constant = max(fast - slope * short, 1e-6)
-    return StepModel(a_s=1e-6, b_s=0.0, c_s=0.0, d_s=slope, t0_s=constant)
+    return FittedStepModel(a_s=1e-6, b_s=0.0, c_s=0.0, d_s=slope, t0_s=constant)
 
 
 def _tokens_told(answer: httpx.Response) -> int:

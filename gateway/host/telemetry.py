@@ -25,34 +25,41 @@ from sqlalchemy.exc import DBAPIError
 
 from backends import health
 from backends.engine.probes import ProbeError, Workload, context_limit
-from backends.health import Health, Probe, State
-from backends.metrics import OTHER_PATHS, VLLM, ProbeFailed, is_json, parse, path_of
+from backends.health import EngineHealth, HealthState, ProbeResult
+from backends.metrics import OTHER_PATHS, ProbeFailed, is_json, parse, path_of
 from backends.pinned import PinnedTransport
 from backends.reach import INSIDE
 from backends.roundtrip import round_trip_s
 from gateway.clock import Clock
 from gateway.config.credentials import engine_headers
 from gateway.config.settings import Settings
-from gateway.control.budget_alerts import Alerts
-from gateway.fleet.demand_counter import Markets
-from gateway.fleet.enginewords import TELEMETRY, Words
+from gateway.control.budget_alerts import BudgetAlerter
+from gateway.fleet.demand_counter import BidPricePublisher
+from gateway.fleet.enginewords import TELEMETRY, EngineStatusNotes
 from gateway.fleet.evictions import listen
 from gateway.fleet.measurements import MeasurementNotes
-from gateway.fleet.slots import Board
+from gateway.fleet.slots import SharedLoadTable
+from gateway.host.engine_records import capacity_row, catalog_row, reason_of
 from gateway.host.metrics_page import read_page
 from gateway.host.operated_samples import as_operated
-from gateway.host.ratedesk import RateDesk
+from gateway.host.ratedesk import RateLimitService
 from gateway.host.sample_backlog import SampleBacklog, unobserved
-from gateway.host.scrape import Limits, Watch
-from gateway.host.stepfits import Fitted, StepFits
+from gateway.host.scrape import EngineScraper, EngineStartLimits
+from gateway.host.stepfits import EngineFit, StepFitStore
 from gateway.policies.overrides import standing
 from gateway.process import start_process
 from gateway.request.limits.ratelimits import are_shared
-from gateway.runtime import EngineSeat, Runtime
+from gateway.runtime import EngineReplica, Runtime
 from gateway.table_layout import HEALTHS
 from gateway.table_layout import EngineCell as Published
 from ledger.database import make_engine
-from ledger.fleet.samples import Sample, add_capacity, add_catalog, add_round_trips, add_samples
+from ledger.fleet.samples import (
+    FleetSample,
+    add_capacity,
+    add_catalog,
+    add_round_trips,
+    add_samples,
+)
 from ledger.money import usd_to_pusd
 from ledger.overrides import overrides
 from router.market import TICK_S
@@ -62,24 +69,24 @@ SCRAPE_TIMEOUT_S = 5.0
 LIVE_S = 0.25
 WAY_S, WAY_LOOK_S = 60.0, 1.0
 NOT_SERVING = {  # the stages of a managed engine that are not just a start under way
-    "draining": State.DRAINING,
-    "backing_off": State.DOWN,
-    "blocked": State.DOWN,
-    "stopped": State.DOWN,
-    "resting": State.OFF,
+    "draining": HealthState.DRAINING,
+    "backing_off": HealthState.DOWN,
+    "blocked": HealthState.DOWN,
+    "stopped": HealthState.DOWN,
+    "resting": HealthState.OFF,
 }
 
 log = logging.getLogger("breakeven.telemetry")
 
 
-class Telemetry:
+class TelemetryProcess:
     """One per host; `fits` supplies each engine's step-time model."""
 
     def __init__(
         self,
         settings: Settings,
         runtime: Runtime,
-        board: Board,
+        board: SharedLoadTable,
         ledger: Engine,
         clock: Clock,
         environ: Mapping[str, str] = os.environ,
@@ -89,11 +96,11 @@ class Telemetry:
         self._board = board
         self._ledger = ledger
         self._clock = clock
-        self._fits = StepFits(settings, environ)
-        self._limits = health.Limits(stale_s=settings.telemetry.stale_s)
-        self._alerts = Alerts(settings, ledger, clock)
+        self._fits = StepFitStore(settings, environ)
+        self._limits = health.HealthLimits(stale_s=settings.telemetry.stale_s)
+        self._alerts = BudgetAlerter(settings, ledger, clock)
         self._seats = runtime.engines
-        self._words = Words(runtime.run_dir, TELEMETRY)
+        self._words = EngineStatusNotes(runtime.run_dir, TELEMETRY)
         self._notes = MeasurementNotes(runtime.run_dir)
         self._measuring: dict[int, asyncio.Task[None]] = {}  # by row, beside what is looked at
         self._watches = [self._watch(row, seat) for row, seat in enumerate(runtime.engines)]
@@ -117,10 +124,10 @@ class Telemetry:
             tasks.create_task(self._alerts.run())
             if self._settings.limits and are_shared(self._runtime.ledger_url):
                 here = self._runtime
-                desk = RateDesk(self._ledger, here.host, here.run_dir, self._clock)
+                desk = RateLimitService(self._ledger, here.host, here.run_dir, self._clock)
                 tasks.create_task(desk.run())
 
-    def _client(self, seat: EngineSeat, tls: ssl.SSLContext) -> httpx.AsyncClient:
+    def _client(self, seat: EngineReplica, tls: ssl.SSLContext) -> httpx.AsyncClient:
         """One for each engine: with its own key and no other's."""
         engine = self._settings.pools[seat.pool].engine
         return httpx.AsyncClient(
@@ -129,7 +136,9 @@ class Telemetry:
             headers=engine_headers(engine, seat.pool, self._environ),
         )
 
-    async def _follow(self, seat: EngineSeat, watch: Watch, client: httpx.AsyncClient) -> None:
+    async def _follow(
+        self, seat: EngineReplica, watch: EngineScraper, client: httpx.AsyncClient
+    ) -> None:
         state = self._taken_over(seat, watch)
         while True:
             life = self._board.life(watch.row)
@@ -140,19 +149,19 @@ class Telemetry:
                 state = self._unserved(seat, watch, state)
             else:
                 state = await self._look(seat, watch, client, state)
-                if state.state is State.HEALTHY and self._is_due(watch):
+                if state.state is HealthState.HEALTHY and self._is_due(watch):
                     await self._meet(seat, watch, client)
                     watch.met(self._clock.now_s())
-                elif watch.is_assumed and state.state is State.HEALTHY:
+                elif watch.is_assumed and state.state is HealthState.HEALTHY:
                     self._measure_while_idle(seat, watch)
             if self._board.life(watch.row) == life:
-                unmet = state.state is State.HEALTHY and watch.step is None
-                watch.health = (State.LOADING if unmet else state.state).value
-                self._words.say(seat.name, _why(seat, state, life, unmet=unmet))
+                unmet = state.state is HealthState.HEALTHY and watch.step is None
+                watch.health = (HealthState.LOADING if unmet else state.state).value
+                self._words.say(seat.name, reason_of(seat, state, life, unmet=unmet))
                 watch.publish(self._board)
                 await asyncio.sleep(self._settings.telemetry.scrape_s)
 
-    def _is_due(self, watch: Watch) -> bool:
+    def _is_due(self, watch: EngineScraper) -> bool:
         return watch.step is None and self._clock.now_s() >= watch.meet_again_s
 
     async def _live(self) -> None:
@@ -161,46 +170,56 @@ class Telemetry:
             self._board.alive(self._clock.now_s())
             await asyncio.sleep(LIVE_S)
 
-    def _taken_over(self, seat: EngineSeat, watch: Watch) -> Health:
+    def _taken_over(self, seat: EngineReplica, watch: EngineScraper) -> EngineHealth:
         """A telemetry that was started again goes on: its restart costs no capacity."""
         if not watch.take_over(self._board, self._clock.now_s()):
             return self._unseen(seat)
         log.warning("%s is healthy: as the telemetry before published", seat.name)
-        return Health(State.HEALTHY, self._clock.now_s(), watch.read_s, reason="taken over")
+        return EngineHealth(
+            HealthState.HEALTHY, self._clock.now_s(), watch.read_s, reason="taken over"
+        )
 
-    def _unseen(self, seat: EngineSeat) -> Health:
+    def _unseen(self, seat: EngineReplica) -> EngineHealth:
         now_s = self._clock.now_s()
         return health.starting(now_s) if seat.managed else health.attached(now_s)
 
-    def _unserved(self, seat: EngineSeat, watch: Watch, before: Health) -> Health:
+    def _unserved(
+        self, seat: EngineReplica, watch: EngineScraper, before: EngineHealth
+    ) -> EngineHealth:
         """No process of ours serves there, by the parent's word, which is the only one asked."""
         stage = self._board.stage(watch.row)
-        state = NOT_SERVING.get(stage, State.LOADING)
+        state = NOT_SERVING.get(stage, HealthState.LOADING)
         if before.reason != stage:
             log.warning("%s is %s: %s", seat.name, state, stage)
-        return Health(state, self._clock.now_s(), reason=stage)
+        return EngineHealth(state, self._clock.now_s(), reason=stage)
 
     async def _look(
-        self, seat: EngineSeat, watch: Watch, client: httpx.AsyncClient, state: Health
-    ) -> Health:
+        self,
+        seat: EngineReplica,
+        watch: EngineScraper,
+        client: httpx.AsyncClient,
+        state: EngineHealth,
+    ) -> EngineHealth:
         """One scrape folded into the engine's health."""
-        probe, detail = Probe.ALIVE, ""
+        probe, detail = ProbeResult.ALIVE, ""
         try:
             page = await self._page(seat, watch, client)
             watch.saw(parse(page, seat.dialect), self._board, self._clock.now_s())
         except ProbeFailed as error:
-            probe, detail = Probe.BLIND, str(error)
+            probe, detail = ProbeResult.BLIND, str(error)
         except (httpx.TimeoutException, TimeoutError):
-            probe = Probe.SILENT
+            probe = ProbeResult.SILENT
         except httpx.HTTPStatusError as error:
-            probe, detail = Probe.REFUSED, f"{error.response.status_code} at {watch.page}"
+            probe, detail = ProbeResult.REFUSED, f"{error.response.status_code} at {watch.page}"
         except httpx.HTTPError as error:
-            probe, detail = Probe.REFUSED, type(error).__name__
+            probe, detail = ProbeResult.REFUSED, type(error).__name__
         before, last = state.state, state.last
         state = health.observe(
             state, probe, self._clock.now_s(), detail=detail, limits=self._limits
         )
-        if state.state is not before or (probe is not last and state.state is not State.HEALTHY):
+        if state.state is not before or (
+            probe is not last and state.state is not HealthState.HEALTHY
+        ):
             log.warning("%s is %s: %s", seat.name, state.state, state.reason)
         return state
 
@@ -211,19 +230,21 @@ class Telemetry:
             due = [
                 (seat, watch)
                 for seat, watch in zip(self._seats, self._watches, strict=True)
-                if watch.health == State.HEALTHY.value
+                if watch.health == HealthState.HEALTHY.value
                 and (watch.way_measured_s is None or now_s - watch.way_measured_s >= WAY_S)
             ]
             await asyncio.gather(*(self._measure_way(*one) for one in due))
             await asyncio.sleep(WAY_LOOK_S)
 
-    async def _measure_way(self, seat: EngineSeat, watch: Watch) -> None:
+    async def _measure_way(self, seat: EngineReplica, watch: EngineScraper) -> None:
         watch.way_measured_s = self._clock.now_s()
         at = httpx.URL(seat.base_url)
         port = at.port or (443 if at.scheme == "https" else 80)
         watch.round_trip_s = await round_trip_s(at.host, port)
 
-    async def _page(self, seat: EngineSeat, watch: Watch, client: httpx.AsyncClient) -> str:
+    async def _page(
+        self, seat: EngineReplica, watch: EngineScraper, client: httpx.AsyncClient
+    ) -> str:
         """The metrics, from where this engine has them."""
         origin = seat.base_url.removesuffix("/v1")
         answer, page = await read_page(client, origin + watch.page)
@@ -235,9 +256,11 @@ class Telemetry:
         answer.raise_for_status()
         return page
 
-    async def _meet(self, seat: EngineSeat, watch: Watch, client: httpx.AsyncClient) -> None:
+    async def _meet(
+        self, seat: EngineReplica, watch: EngineScraper, client: httpx.AsyncClient
+    ) -> None:
         """First good sight of an engine: its context limit and its step-time model."""
-        watch.health = State.LOADING.value
+        watch.health = HealthState.LOADING.value
         watch.publish(self._board)
         try:
             limit = await context_limit(client, Workload(seat.base_url, seat.served_name))
@@ -252,7 +275,7 @@ class Telemetry:
         await self._fit(seat, watch, fitted)
         watch.is_assumed = waits and watch.step is not None
 
-    def _measure_while_idle(self, seat: EngineSeat, watch: Watch) -> None:
+    def _measure_while_idle(self, seat: EngineReplica, watch: EngineScraper) -> None:
         """An engine that serves by an assumed model is measured when nothing runs there."""
         before = self._measuring.get(watch.row)
         if before is not None and not before.done():
@@ -261,12 +284,14 @@ class Telemetry:
             watch.met(self._clock.now_s())
             self._measuring[watch.row] = asyncio.create_task(self._remeasure(seat, watch))
 
-    async def _remeasure(self, seat: EngineSeat, watch: Watch) -> None:
+    async def _remeasure(self, seat: EngineReplica, watch: EngineScraper) -> None:
         fitted = await self._fits.of(seat)
         if watch.is_assumed and await self._fit(seat, watch, fitted):
             watch.is_assumed = False
 
-    async def _fit(self, seat: EngineSeat, watch: Watch, fitted: Fitted | None) -> bool:
+    async def _fit(
+        self, seat: EngineReplica, watch: EngineScraper, fitted: EngineFit | None
+    ) -> bool:
         """Serve by a step model from here on, and leave word of it; False without one."""
         if fitted is None or self._board.life(watch.row) != watch.life:
             return False
@@ -280,7 +305,10 @@ class Telemetry:
 
     async def _price(self) -> None:
         """What a second of each pool's engines is worth, by what was asked of it lately."""
-        markets, healthy = Markets(self._board), float(HEALTHS.index(State.HEALTHY.value))
+        markets, healthy = (
+            BidPricePublisher(self._board),
+            float(HEALTHS.index(HealthState.HEALTHY.value)),
+        )
         while True:
             markets.tick(self._clock.now_s(), healthy)
             await asyncio.sleep(TICK_S)
@@ -319,70 +347,35 @@ class Telemetry:
             except DBAPIError as error:
                 log.warning("round trips were not stored: %s", error.orig)
 
-    def _store(self, samples: Sequence[Sample]) -> None:
+    def _store(self, samples: Sequence[FleetSample]) -> None:
         """As the overrides say that stood when the samples were taken."""
         known = standing(overrides(self._ledger), samples[0].at_us)
         add_samples(self._ledger, [as_operated(row, known) for row in samples])
 
-    def _watch(self, row: int, seat: EngineSeat) -> Watch:
-        limits = Limits(
+    def _watch(self, row: int, seat: EngineReplica) -> EngineScraper:
+        limits = EngineStartLimits(
             seat.max_num_seqs,
             seat.prefill_budget_tokens,
             kv_capacity_tokens=seat.kv_capacity_tokens,
         )
-        watch = Watch(seat.name, seat.pool, row, limits, simulated=seat.simulated)
+        watch = EngineScraper(seat.name, seat.pool, row, limits, simulated=seat.simulated)
         watch.page = path_of(seat.dialect)
         pool = self._settings.pools[seat.pool]
         watch.fixed_pusd_per_s = usd_to_pusd(pool.bid_price_usd_per_s)
         return watch
 
-    def _record(self, seat: EngineSeat, watch: Watch, fitted: Fitted) -> None:
+    def _record(self, seat: EngineReplica, watch: EngineScraper, fitted: EngineFit) -> None:
         """Versioned rows of what the engine is and can do."""
         pool = self._settings.pools[seat.pool]
-        sample, at_us = watch.sample, self._clock.wall_us()
-        told = None if sample is None or sample.dialect == VLLM else sample.dialect
-        add_catalog(
-            self._ledger,
-            {
-                "at_us": at_us,
-                "pool": seat.pool,
-                "engine": seat.name,
-                "kind": pool.engine.kind if told is None else told,
-                "version": fitted.version,
-                "model": pool.engine.model or seat.served_name,
-                "gpu_type": pool.gpu.type,
-                "flags": [*seat.tuned, *pool.engine.flags],
-                "context_tokens": watch.limits.context_tokens or None,
-                "max_num_seqs": watch.limits.max_num_seqs,
-                "prefill_budget_tokens": watch.limits.prefill_budget_tokens,
-                "kv_block_tokens": None if sample is None else sample.kv_block_tokens,
-                "simulated": seat.simulated,
-            },
-        )
-        add_capacity(
-            self._ledger,
-            {
-                "at_us": at_us,
-                "pool": seat.pool,
-                "engine": seat.name,
-                "kv_capacity_tokens": None if sample is None else sample.kv_capacity_tokens,
-                **self._fits.capacity(fitted),
-            },
-        )
-
-
-def _why(seat: EngineSeat, state: Health, life: float, *, unmet: bool) -> str:
-    """Words for a state that is not well; of a process that does not serve its parent knows."""
-    if seat.managed and not life:
-        return ""
-    if unmet:
-        return "its step times are not known yet"
-    return "" if state.state is State.HEALTHY else state.reason
+        at_us = self._clock.wall_us()
+        add_catalog(self._ledger, catalog_row(at_us, seat, pool, watch, fitted.version))
+        capacity = {**capacity_row(at_us, seat, watch), **self._fits.capacity(fitted)}
+        add_capacity(self._ledger, capacity)
 
 
 async def _main(settings: Settings, runtime: Runtime) -> None:
-    board = Board(runtime.run_dir / "board", runtime.layout)
-    telemetry = Telemetry(settings, runtime, board, make_engine(runtime.ledger_url), Clock())
+    board = SharedLoadTable(runtime.run_dir / "board", runtime.layout)
+    telemetry = TelemetryProcess(settings, runtime, board, make_engine(runtime.ledger_url), Clock())
     task = asyncio.create_task(telemetry.run())
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     try:

@@ -18,13 +18,13 @@ import msgspec
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
-from backends.engine.decay import Pace, Reading, pace
+from backends.engine.decay import DecayEstimate, DecayReading, pace
 from gateway.clock import Clock
 from gateway.config import schedules
-from gateway.config.settings import Pool, Settings
+from gateway.config.settings import PoolSection, Settings
 from gateway.control import override_changes as verbs
-from gateway.control.admin.enginehost import EngineHost, Seen
-from gateway.fleet.slots import Board
+from gateway.control.admin.enginehost import EngineHost, EngineSnapshot
+from gateway.fleet.slots import SharedLoadTable
 from gateway.followers import FOLLOW_S
 from gateway.host import rolling, sparing
 from gateway.policies.overrides import TARGET, barred, instant
@@ -32,9 +32,9 @@ from gateway.process import start_process
 from gateway.runtime import Runtime
 from ledger.database import make_engine
 from ledger.fleet.samples import readings
-from ledger.fleet.upkeepnotes import ACTOR, Note, write_notes
+from ledger.fleet.upkeepnotes import ACTOR, UpkeepNote, write_notes
 from ledger.overrides import DISABLED, NOTHING, Override, overrides
-from router.types import Health
+from router.types import TargetHealth
 
 LOOK_S = 5.0
 PACE_S = 600.0  # between two looks at an engine's pace
@@ -46,11 +46,16 @@ LIMIT_S = 1800.0  # for one engine to be emptied, restarted and to serve again
 log = logging.getLogger("breakeven.upkeep")
 
 
-class Upkeep:
+class UpkeepLoop:
     """`step` does what is due and comes back; a restart takes as long as it takes."""
 
     def __init__(
-        self, settings: Settings, runtime: Runtime, board: Board, ledger: Engine, clock: Clock
+        self,
+        settings: Settings,
+        runtime: Runtime,
+        board: SharedLoadTable,
+        ledger: Engine,
+        clock: Clock,
     ) -> None:
         self._settings = settings
         self._runtime = runtime
@@ -58,12 +63,12 @@ class Upkeep:
         self._clock = clock
         self._host = EngineHost(settings, runtime, board)
         self._kept = {name: pool for name, pool in settings.pools.items() if pool.upkeep.any}
-        self._notes: dict[int, Note] = {}
+        self._notes: dict[int, UpkeepNote] = {}
         self._asked_us: dict[str, int] = {}  # by pool: when it was last told to rest
         self._tried_us: dict[int, int] = {}  # by row: which restart was tried in vain
         self._lives: dict[int, tuple[int, int]] = {}  # by row: which serves, and since when
         self._paced_s: dict[int, float] = {}
-        self._paces: dict[int, Pace | None] = {}
+        self._paces: dict[int, DecayEstimate | None] = {}
         self._looked_s = 0.0
 
     def run(self) -> None:
@@ -93,10 +98,10 @@ class Upkeep:
 
     # -- restarts -------------------------------------------------------------------------------
 
-    def _due(self, row: int, one: Seen, pool: Pool) -> tuple[str, int]:
+    def _due(self, row: int, one: EngineSnapshot, pool: PoolSection) -> tuple[str, int]:
         """Why its restart is due, and since when; empty while it is not."""
         now_us, kept = self._clock.wall_us(), pool.upkeep
-        if one.state.health is not Health.HEALTHY:
+        if one.state.health is not TargetHealth.HEALTHY:
             return "", 0
         started_us = self._started_us(row, one)
         patience_us = int(kept.patience_h * 3600 * 1e6)
@@ -109,7 +114,7 @@ class Upkeep:
             return self._untried(row, words, now_us // patience_us * patience_us)
         return "", 0
 
-    def _started_us(self, row: int, one: Seen) -> int:
+    def _started_us(self, row: int, one: EngineSnapshot) -> int:
         """By its own word, else when its life was first seen here."""
         life, seen_us = self._lives.get(row, (0, 0))
         if life != one.life:
@@ -120,7 +125,9 @@ class Upkeep:
     def _untried(self, row: int, why: str, due_us: int) -> tuple[str, int]:
         return ("", 0) if self._tried_us.get(row) == due_us else (why, due_us)
 
-    def _pace(self, row: int, one: Seen, pool: Pool, started_us: int) -> Pace | None:
+    def _pace(
+        self, row: int, one: EngineSnapshot, pool: PoolSection, started_us: int
+    ) -> DecayEstimate | None:
         """Measured every ten minutes, once the first hours are over."""
         now_us, now_s, share = (
             self._clock.wall_us(), self._clock.now_s(), pool.upkeep.restart_on_decay,
@@ -137,18 +144,20 @@ class Upkeep:
             self._paced_s[row] = now_s
         return self._paces[row]
 
-    def _readings(self, name: str, span: tuple[int, int]) -> list[Reading]:
+    def _readings(self, name: str, span: tuple[int, int]) -> list[DecayReading]:
         return [
-            Reading(at_us / 1e6, running, read, written)
+            DecayReading(at_us / 1e6, running, read, written)
             for at_us, running, read, written in readings(self._ledger, name, *span)
         ]
 
     def _hindrance(
-        self, row: int, seen: Mapping[int, Seen], stands: Sequence[Override], why: str
+        self, row: int, seen: Mapping[int, EngineSnapshot], stands: Sequence[Override], why: str
     ) -> str | None:
         """Why a restart that is due is not begun now."""
         seat = seen[row].seat
-        held = barred(stands, "", [verbs.Place(one.seat.name, own=True) for one in seen.values()])
+        held = barred(
+            stands, "", [verbs.TargetName(one.seat.name, own=True) for one in seen.values()]
+        )
         if held:
             name, (_, words) = next(iter(held.items()))
             return f"{why} waits: {name} is {words}"
@@ -159,20 +168,20 @@ class Upkeep:
         busy = sparing.why_not(states, seat.name)
         return None if busy is None else f"{why} waits: {busy}"
 
-    def _restart(self, row: int, one: Seen, why: str, due_us: int) -> None:
+    def _restart(self, row: int, one: EngineSnapshot, why: str, due_us: int) -> None:
         log.warning("%s: %s", one.seat.name, why)
         now_us = self._clock.wall_us()
-        author = verbs.Author(ACTOR, why, now_us, now_us + int(LIMIT_S * 1e6))
+        author = verbs.OverrideAuthor(ACTOR, why, now_us, now_us + int(LIMIT_S * 1e6))
         done = f"restarted ({why})"
         try:
             with rolling.away(self._ledger, self._settings, one.seat, author):
                 rolling.next_life(self._host, row, time.monotonic() + LIMIT_S, self._meanwhile)
-        except rolling.OutOfTimeError as error:
+        except rolling.DrainTimeout as error:
             self._tried_us[row] = due_us
             done = f"{why} failed: {error}"
         log.warning("%s: %s", one.seat.name, done)
         self._paces.pop(row, None)
-        note = self._notes.get(row) or Note(one.seat.name)
+        note = self._notes.get(row) or UpkeepNote(one.seat.name)
         self._notes[row] = msgspec.structs.replace(
             note, done=done, done_us=self._clock.wall_us(), waits=None
         )
@@ -208,7 +217,7 @@ class Upkeep:
             for one in overrides(self._ledger)
         )
 
-    def _rest(self, name: str, pool: Pool, rows: Sequence[int]) -> None:
+    def _rest(self, name: str, pool: PoolSection, rows: Sequence[int]) -> None:
         """Keep requests away, let what runs end, then stop; one step at a time."""
         looks = [self._host.look(row) for row in rows]
         if all(one.word == "resting" for one in looks):
@@ -216,7 +225,7 @@ class Upkeep:
         now_us, subject = self._clock.wall_us(), TARGET + f"pool:{name}"
         if all(one.subject != subject for one in verbs.in_force(self._ledger, now_us)):
             until_us = schedules.starts_us(pool.upkeep, now_us)
-            author = verbs.Author(ACTOR, "stopped by the calendar", now_us, until_us)
+            author = verbs.OverrideAuthor(ACTOR, "stopped by the calendar", now_us, until_us)
             verbs.disable(self._ledger, self._settings, f"pool:{name}", author)
         asked_us = self._asked_us.setdefault(name, now_us)
         if now_us - asked_us < FOLLOW_S * 1e6 or any(one.in_flight for one in looks):
@@ -237,8 +246,8 @@ class Upkeep:
             one.subject == subject and one.actor == ACTOR
             for one in verbs.in_force(self._ledger, now_us)
         )
-        if ours and all(one.state.health is Health.HEALTHY for one in looks):
-            author = verbs.Author(ACTOR, "started by the calendar", now_us)
+        if ours and all(one.state.health is TargetHealth.HEALTHY for one in looks):
+            author = verbs.OverrideAuthor(ACTOR, "started by the calendar", now_us)
             verbs.enable(self._ledger, f"pool:{name}", author)
 
     def _rows(self, pool: str) -> list[int]:
@@ -246,13 +255,13 @@ class Upkeep:
 
     # -- what is told ---------------------------------------------------------------------------
 
-    def _note(self, row: int, pool: Pool, waits: str | None) -> None:
+    def _note(self, row: int, pool: PoolSection, waits: str | None) -> None:
         now_us, kept = self._clock.wall_us(), pool.upkeep
         stops = None
         if kept.stop is not None and schedules.stopped_since_us(kept, now_us) is None:
-            stops = schedules.Schedule(kept.stop, kept.timezone).next_us(now_us)
+            stops = schedules.CronSchedule(kept.stop, kept.timezone).next_us(now_us)
         found = self._paces.get(row)
-        before = self._notes.get(row) or Note(self._runtime.engines[row].name)
+        before = self._notes.get(row) or UpkeepNote(self._runtime.engines[row].name)
         note = msgspec.structs.replace(
             before,
             restart_us=schedules.restart_next_us(kept, now_us),
@@ -272,9 +281,9 @@ class Upkeep:
 def main(arguments: list[str] | None = None) -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     settings, runtime, *_ = start_process("gateway.host.upkeep", "upkeep", __doc__, arguments)
-    board = Board(runtime.run_dir / "board", runtime.layout)
+    board = SharedLoadTable(runtime.run_dir / "board", runtime.layout)
     try:
-        Upkeep(settings, runtime, board, make_engine(runtime.ledger_url), Clock()).run()
+        UpkeepLoop(settings, runtime, board, make_engine(runtime.ledger_url), Clock()).run()
     except KeyboardInterrupt:
         return
 

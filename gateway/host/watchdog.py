@@ -12,16 +12,18 @@ import asyncio
 from collections.abc import Callable
 
 from gateway.clock import Clock
-from gateway.fleet.peers.row import PeersRow
-from gateway.fleet.slots import Board
-from gateway.host.children import Child
+from gateway.fleet.peers.row import PeerLoadRow
+from gateway.fleet.slots import SharedLoadTable
+from gateway.host.children import ChildProcess
 
 HUNG_S = 10.0
 LOOK_S = 1.0
 PEERS_SILENT_S, PEERS_LOOK_S = 0.5, 0.25
 
 
-async def watch(telemetry: Child, board: Board, clock: Clock, say: Callable[[str], None]) -> None:
+async def watch(
+    telemetry: ChildProcess, board: SharedLoadTable, clock: Clock, say: Callable[[str], None]
+) -> None:
     """Until cancelled."""
     life, began_s = telemetry.lives, clock.now_s()
     while True:
@@ -36,10 +38,10 @@ async def watch(telemetry: Child, board: Board, clock: Clock, say: Callable[[str
 
 
 async def watch_peers(
-    exchange: Child, board: Board, clock: Clock, say: Callable[[str], None]
+    exchange: ChildProcess, board: SharedLoadTable, clock: Clock, say: Callable[[str], None]
 ) -> None:
     """Until cancelled."""
-    row, cleared_s = PeersRow(board), None
+    row, cleared_s = PeerLoadRow(board), None
     life = exchange.lives
     while True:
         await asyncio.sleep(PEERS_LOOK_S)

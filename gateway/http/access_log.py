@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
-from gateway.http.connection import CONNECTION, Connection, Header, connection_of
+from gateway.http.connection import CONNECTION, Header, RequestConnection, connection_of
 
 LOGGER = "breakeven.access"
 LONGEST_PATH = 200  # characters
@@ -37,7 +37,7 @@ class AccessLog:
         began_s, answer = self._now_s(), _Answer(send)
         connection = connection_of(scope)
         if connection is not None:  # what takes the shorter way past `send` is counted, too
-            counted = {CONNECTION: _Counted(connection, answer)}
+            counted = {CONNECTION: _CountedSend(connection, answer)}
             scope = {**scope, "extensions": {**scope["extensions"], **counted}}
         try:
             await self._app(scope, receive, answer)
@@ -84,10 +84,10 @@ class _Answer:
                 self.named[_NAMED[name]] = value.decode("latin-1")
 
 
-class _Counted:
+class _CountedSend:
     """A connection that counts what is sent over it."""
 
-    def __init__(self, connection: Connection, answer: _Answer) -> None:
+    def __init__(self, connection: RequestConnection, answer: _Answer) -> None:
         self._connection, self._counts = connection, answer
         self.abort, self.take = connection.abort, connection.take
         self.listen, self.unsent = connection.listen, connection.unsent

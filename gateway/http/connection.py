@@ -11,7 +11,7 @@ CONNECTION = "breakeven.connection"
 Header = tuple[bytes, bytes]
 
 
-class Connection(Protocol):
+class RequestConnection(Protocol):
     """Each method is about the request in work."""
 
     def abort(self) -> None:
@@ -33,7 +33,7 @@ class Connection(Protocol):
         """Send all of an answer; False if that must wait or is not as plain as usual."""
 
 
-def connection_of(scope: Any) -> Connection | None:
+def connection_of(scope: Any) -> RequestConnection | None:
     """The request's connection, where the server offers it."""
-    found: Connection | None = (scope.get("extensions") or {}).get(CONNECTION)
+    found: RequestConnection | None = (scope.get("extensions") or {}).get(CONNECTION)
     return found

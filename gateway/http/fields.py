@@ -16,7 +16,7 @@ _READ = frozenset(
 
 
 @dataclass(slots=True)
-class Fields:
+class RequestHead:
     """`token`: the first key that was sent; `length`: bytes of the body, 0 where it is not said.
 
     `media`: what the body is said to be, where that is not JSON; `once`: the first
@@ -31,8 +31,8 @@ class Fields:
     encoding: str | None = None
 
 
-def read_fields(headers: Iterable[tuple[bytes, bytes]]) -> Fields:
-    found = Fields()
+def read_fields(headers: Iterable[tuple[bytes, bytes]]) -> RequestHead:
+    found = RequestHead()
     for name, value in headers:
         if name not in _READ:
             continue
@@ -64,7 +64,7 @@ def _compressed(value: bytes) -> str | None:
     return None if said in (b"", b"identity") else said.decode("latin-1")
 
 
-def _mark(found: Fields, name: bytes, value: bytes) -> None:
+def _mark(found: RequestHead, name: bytes, value: bytes) -> None:
     """Of what most requests do not have, the first of each counts."""
     if name == _IDEMPOTENCY:
         found.once = value if found.once is None else found.once

@@ -31,7 +31,7 @@ _NAME = re.compile(NAMES)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FormPart:
     """Places in the form's text: `start` to `end` is its value, `opens` its delimiter."""
 
     name: str
@@ -42,12 +42,12 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class FormRequest:
     """`content_type` is what the target is told; `text` holds every part."""
 
     text: bytes
     content_type: str
-    parts: Mapping[str, tuple[Part, ...]]
+    parts: Mapping[str, tuple[FormPart, ...]]
 
     def field(self, name: str) -> str | None:
         """A field that stands once; empty is absent. Raises what names it when it is no text."""
@@ -80,10 +80,10 @@ class Form:
         return b"".join([*pieces, self.text[at:]])
 
 
-def open_form(text: bytes, content_type: str) -> Form:
+def open_form(text: bytes, content_type: str) -> FormRequest:
     """Cut a body into its parts; `RequestError` says what a target could read differently."""
     boundary = _boundary(content_type)
-    parts: dict[str, tuple[Part, ...]] = {}
+    parts: dict[str, tuple[FormPart, ...]] = {}
     for part in _parts(text, b"--" + boundary.encode()):
         if part.name in parts and not part.name.endswith("[]"):
             raise RequestError(
@@ -93,7 +93,7 @@ def open_form(text: bytes, content_type: str) -> Form:
             words = f"`{part.name}` is longer than {FIELD_LIMIT_BYTES} bytes."
             raise RequestError("bad_request", words, param=part.name)
         parts[part.name] = (*parts.get(part.name, ()), part)
-    return Form(text, f'multipart/form-data; boundary="{boundary}"', parts)
+    return FormRequest(text, f'multipart/form-data; boundary="{boundary}"', parts)
 
 
 def _boundary(content_type: str) -> str:
@@ -108,7 +108,7 @@ def _boundary(content_type: str) -> str:
     return boundary
 
 
-def _parts(text: bytes, delimiter: bytes) -> Iterator[Part]:
+def _parts(text: bytes, delimiter: bytes) -> Iterator[FormPart]:
     """Every occurrence of the delimiter must be one: where one is content, parsers differ."""
     at = text.find(delimiter)
     if at != 0:
@@ -128,7 +128,7 @@ def _parts(text: bytes, delimiter: bytes) -> Iterator[Part]:
         if start < head + 4 or start > following - 2:
             raise _malformed("a part has no head, or one that is too long")
         name, is_file = _named(text[head + 2 : start - 4])
-        yield Part(name, is_file, at, start, following - 2)
+        yield FormPart(name, is_file, at, start, following - 2)
         at = following
     raise _malformed(f"it has more than {PARTS_LIMIT} parts")
 

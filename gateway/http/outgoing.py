@@ -15,7 +15,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 
-class Flow(FlowControl):
+class LazyFlowControl(FlowControl):
     """Its event is made when a client reads too slowly: most never do, and it takes 0.8 KB."""
 
     def __init__(self, transport: asyncio.Transport, stall_s: float = math.inf) -> None:
@@ -80,7 +80,7 @@ def _queued_bytes(descriptor: int) -> int:
     return int.from_bytes(found, sys.byteorder)
 
 
-class Outgoing:
+class ConnectionTransport:
     """The transport as one connection's answers see it, which is closed by `close`."""
 
     __slots__ = ("close", "is_closing", "write")

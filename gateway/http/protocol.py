@@ -30,7 +30,7 @@ from gateway.errors import RequestError
 from gateway.errors import body as error_body
 from gateway.http.connection import CONNECTION, Header
 from gateway.http.framing import HOSTLESS, fault
-from gateway.http.outgoing import Flow, Outgoing, unchunked
+from gateway.http.outgoing import ConnectionTransport, LazyFlowControl, unchunked
 
 HEAD_LIMIT_BYTES = 64 * 1024
 PIPELINED = 8  # requests behind the one in work, up to which its client is listened to
@@ -79,7 +79,7 @@ class BoundedProtocol(HttpToolsProtocol):
         "_upgrading",
         "_working",
     )
-    flow: Flow
+    flow: LazyFlowControl
 
     def __init__(
         self,
@@ -111,8 +111,8 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn narrows it
         super().connection_made(transport)
         transport.set_write_buffer_limits(WRITE_BYTES)
-        self.flow = Flow(transport, self._stall_s)
-        self._outgoing: Any = Outgoing(transport, self._close)
+        self.flow = LazyFlowControl(transport, self._stall_s)
+        self._outgoing: Any = ConnectionTransport(transport, self._close)
         self._await_head()
         if len(self.connections) > self._most:
             self._refuse(RequestError("overloaded", _MOST))

@@ -10,12 +10,12 @@ from typing import Final
 
 from gateway.kinds.inference_request import BodyReader
 from gateway.kinds.spec import RequestKindSpec
-from router.request_kinds import Kind
+from router.request_kinds import RequestKind
 
 __all__ = ["BATCH_PATHS", "KINDS", "KIND_PATHS"]
 
 
-def _entry(kind: Kind) -> RequestKindSpec:
+def _entry(kind: RequestKind) -> RequestKindSpec:
     spec = import_module(f"{__name__}.{kind.value}").SPEC
     if not isinstance(spec, RequestKindSpec) or spec.kind is not kind:
         raise TypeError(f"gateway/kinds/{kind.value}.py has no `SPEC` of `{kind.value}`")
@@ -23,7 +23,7 @@ def _entry(kind: Kind) -> RequestKindSpec:
 
 
 # Plain dicts: their lookups stand in the path of every request.
-KINDS: Final[dict[Kind, RequestKindSpec]] = {kind: _entry(kind) for kind in Kind}
+KINDS: Final[dict[RequestKind, RequestKindSpec]] = {kind: _entry(kind) for kind in RequestKind}
 KIND_PATHS: Final[dict[str, BodyReader]] = {
     path: described.reader for spec in KINDS.values() for path, described in spec.paths.items()
 }

@@ -27,7 +27,7 @@ _RATES = {3: (44100, 48000, 32000), 2: (22050, 24000, 16000), 0: (11025, 12000, 
 
 
 @dataclass(frozen=True, slots=True)
-class Duration:
+class AudioDuration:
     """Milliseconds: the best estimate, and what it cannot exceed. `known`: the file tells."""
 
     ms: int
@@ -35,21 +35,21 @@ class Duration:
     known: bool
 
 
-def duration_of(data: bytes) -> Duration:
+def duration_of(data: bytes) -> AudioDuration:
     """Of a whole file; never fails: what cannot be read is estimated from its size."""
     most = min(_ms(len(data), LEAST_BYTES_PER_S) + ROUNDED_MS, LONGEST_MS)
     try:
         exact = _wav(data)
         if exact is not None:
             told = min(exact, LONGEST_MS)
-            return Duration(told, min(told + ROUNDED_MS, LONGEST_MS), known=True)
+            return AudioDuration(told, min(told + ROUNDED_MS, LONGEST_MS), known=True)
         for read in _READERS:
             stated = read(data)
             if stated is not None and 0 < stated <= LONGEST_MS:
-                return Duration(stated, max(most, stated + ROUNDED_MS), known=True)
+                return AudioDuration(stated, max(most, stated + ROUNDED_MS), known=True)
     except (struct.error, ZeroDivisionError, IndexError):
         pass
-    return Duration(min(_ms(len(data), USUAL_BYTES_PER_S), most), most, known=False)
+    return AudioDuration(min(_ms(len(data), USUAL_BYTES_PER_S), most), most, known=False)
 
 
 def _wav(data: bytes) -> int | None:

@@ -1,13 +1,13 @@
 """Tokens of sound, where a target counts sound in tokens."""
 
-from router.prompts import Extent
+from router.prompts import RequestUnits
 
 BYTES_PER_TOKEN = 4
 # OpenAI counts ten tokens a second of sound, Gemini 32, Whisper's encoder sees 50.
 AUDIO_MS_PER_TOKEN, AUDIO_MS_PER_TOKEN_LEAST = 100, 20
 
 
-def sound_tokens(extent: Extent) -> tuple[int, int]:
+def sound_tokens(extent: RequestUnits) -> tuple[int, int]:
     """What its sound comes to in tokens, estimated and at most, where tokens are charged."""
     return (
         -(-extent.audio_ms // AUDIO_MS_PER_TOKEN),

@@ -5,7 +5,7 @@ from typing import Final
 from gateway.errors import RequestError
 from gateway.http.body import Members, member, open_members
 from gateway.kinds import request_checks, request_size
-from gateway.kinds.inference_request import Asked, IncomingBody, json_reader
+from gateway.kinds.inference_request import IncomingBody, InferenceRequest, json_reader
 from gateway.kinds.openapi_schemas import (
     OPTIONS_NEED_STREAM,
     TEXT,
@@ -33,15 +33,15 @@ from gateway.kinds.text_members import (
     streams,
     text_features,
 )
-from router.request_kinds import Kind
+from router.request_kinds import RequestKind
 from router.types import Feature
 
 CHAT_PATH: Final = "/v1/chat/completions"
-_CHAT = Kind.CHAT  # a plain name: asking an enumeration for a member costs ten times as much
+_CHAT = RequestKind.CHAT  # a plain name: asking an enumeration for a member costs ten times as much
 _IMAGES = Feature.IMAGES
 
 
-def read_chat(members: Members, *, max_n: int, session: str | None) -> Asked:
+def read_chat(members: Members, *, max_n: int, session: str | None) -> InferenceRequest:
     """Validate and condense; raises `RequestError` naming the parameter and the fix."""
     model = model_of(members)
     prompt = prompt_of(members, "messages")
@@ -55,7 +55,7 @@ def read_chat(members: Members, *, max_n: int, session: str | None) -> Asked:
     n, stream = choices_of(members, max_n), streams(members)
     features = _features(members, prompt, n)
     options = options_of(members, stream=stream)
-    return Asked(
+    return InferenceRequest(
         kind=_CHAT,
         path="/chat/completions",
         model=model,
@@ -82,7 +82,7 @@ def _features(members: Members, prompt: bytes, n: int) -> frozenset[Feature]:
     return frozenset(used) if used else NO_FEATURES
 
 
-def _read(body: IncomingBody) -> Asked:
+def _read(body: IncomingBody) -> InferenceRequest:
     return read_chat(open_members(body.text), max_n=body.max_n, session=body.session)
 
 
@@ -98,7 +98,7 @@ def _body(max_n: int) -> Schema:
 
 
 SPEC: Final = RequestKindSpec(
-    kind=Kind.CHAT,
+    kind=RequestKind.CHAT,
     paths={
         CHAT_PATH: KindPath(
             json_reader(_read),

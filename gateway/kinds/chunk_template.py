@@ -17,7 +17,7 @@ _END = b"}\n\n"
 _PLAIN = bytes(byte for byte in range(0x20, 0x7F) if byte not in b'"\\')
 
 
-class Taken(NamedTuple):
+class TemplateMatch(NamedTuple):
     """How long its text is, its usage as it came, and the event without it."""
 
     said_bytes: int
@@ -25,13 +25,13 @@ class Taken(NamedTuple):
     event: bytes
 
 
-class Likeness(NamedTuple):
+class ChunkTemplate(NamedTuple):
     """`head` ends where the text begins; `middle` is from its quote to the usage's first brace."""
 
     head: bytes
     middle: bytes
 
-    def take(self, event: bytes) -> Taken | None:
+    def take(self, event: bytes) -> TemplateMatch | None:
         head, middle = self
         if not event.startswith(head) or event[-3:] != _END:
             return None
@@ -43,10 +43,10 @@ class Likeness(NamedTuple):
         usage = event[start:-3]
         if _COUNTS(usage) is None:
             return None
-        return Taken(end - begin, usage, event[: start - len(_USAGE)] + _END)
+        return TemplateMatch(end - begin, usage, event[: start - len(_USAGE)] + _END)
 
 
-def likeness_of(event: bytes, read: Taken) -> Likeness | None:
+def likeness_of(event: bytes, read: TemplateMatch) -> ChunkTemplate | None:
     """Of an event that was read in full, if taking it comes to the same."""
     begin = event.find(_KEY) + len(_KEY)
     end = event.find(b'"', begin)
@@ -55,5 +55,5 @@ def likeness_of(event: bytes, read: Taken) -> Likeness | None:
     tail = len(event) - len(read.usage) - len(_END)
     if begin + tail - end > LIMIT_BYTES:  # it would be held for as long as its stream lasts
         return None
-    found = Likeness(event[:begin], event[end:tail])
+    found = ChunkTemplate(event[:begin], event[end:tail])
     return found if found.middle.endswith(_USAGE) and found.take(event) == read else None

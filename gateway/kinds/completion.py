@@ -5,7 +5,7 @@ from typing import Final
 from gateway.errors import RequestError
 from gateway.http.body import Members, open_members
 from gateway.kinds import request_checks, request_size
-from gateway.kinds.inference_request import Asked, IncomingBody, json_reader
+from gateway.kinds.inference_request import IncomingBody, InferenceRequest, json_reader
 from gateway.kinds.openapi_schemas import (
     OPTIONS_NEED_STREAM,
     answer_schema,
@@ -32,14 +32,14 @@ from gateway.kinds.text_members import (
     streams,
     text_features,
 )
-from router.request_kinds import Kind
+from router.request_kinds import RequestKind
 from router.types import Feature
 
 DEFAULT_MAX_TOKENS = 16  # OpenAI's documented default of completions
-_COMPLETION = Kind.COMPLETION  # a plain name: asking the enumeration costs ten times as much
+_COMPLETION = RequestKind.COMPLETION  # a plain name: asking the enumeration costs ten times as much
 
 
-def read_completion(members: Members, *, max_n: int, session: str | None) -> Asked:
+def read_completion(members: Members, *, max_n: int, session: str | None) -> InferenceRequest:
     """Validate and condense; raises `RequestError` naming the parameter and the fix."""
     model = model_of(members)
     prompt_of(members, "prompt")
@@ -58,7 +58,7 @@ def read_completion(members: Members, *, max_n: int, session: str | None) -> Ask
     features = _features(members, n)
     options = options_of(members, stream=stream)
     limit = max_tokens_of(members)
-    return Asked(
+    return InferenceRequest(
         kind=_COMPLETION,
         path="/completions",
         model=model,
@@ -81,7 +81,7 @@ def _features(members: Members, n: int) -> frozenset[Feature]:
     return frozenset(used) if used else NO_FEATURES
 
 
-def _read(body: IncomingBody) -> Asked:
+def _read(body: IncomingBody) -> InferenceRequest:
     return read_completion(open_members(body.text), max_n=body.max_n, session=body.session)
 
 
@@ -95,7 +95,7 @@ def _body(max_n: int) -> Schema:
 
 
 SPEC: Final = RequestKindSpec(
-    kind=Kind.COMPLETION,
+    kind=RequestKind.COMPLETION,
     paths={
         "/v1/completions": KindPath(
             json_reader(_read),

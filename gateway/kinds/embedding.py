@@ -7,7 +7,7 @@ import msgspec
 from gateway.errors import RequestError
 from gateway.http.body import Members, open_members
 from gateway.kinds import request_checks, request_size
-from gateway.kinds.inference_request import Asked, IncomingBody, json_reader
+from gateway.kinds.inference_request import IncomingBody, InferenceRequest, json_reader
 from gateway.kinds.openapi_schemas import (
     MODEL,
     USER,
@@ -31,13 +31,13 @@ from gateway.kinds.text_members import (
     session_of,
     streams,
 )
-from router.prompts import Extent
-from router.request_kinds import Kind
+from router.prompts import RequestUnits
+from router.request_kinds import RequestKind
 
 INPUTS_LIMIT = 2048  # OpenAI's own, by its reference of `/v1/embeddings` (2026-11)
 
 
-def read_embedding(members: Members, *, session: str | None) -> Asked:
+def read_embedding(members: Members, *, session: str | None) -> InferenceRequest:
     """Validate and condense; raises `RequestError` naming the parameter and the fix."""
     model = model_of(members)
     prompt_of(members, "input")
@@ -56,8 +56,8 @@ def read_embedding(members: Members, *, session: str | None) -> Asked:
     extent, stream = _longest(inputs, members["input"]), streams(members)
     refuse_store(members)
     options = options_of(members, stream=stream)
-    return Asked(
-        kind=Kind.EMBEDDING,
+    return InferenceRequest(
+        kind=RequestKind.EMBEDDING,
         path="/embeddings",
         model=model,
         stream=False,
@@ -74,15 +74,15 @@ def read_embedding(members: Members, *, session: str | None) -> Asked:
     )
 
 
-def _longest(inputs: int, listed: msgspec.Raw) -> Extent | None:
+def _longest(inputs: int, listed: msgspec.Raw) -> RequestUnits | None:
     """An engine reads a list's texts one by one: the longest must fit, not all together."""
     if inputs == 1:
         return None
     sizes = [len(bytes(item)) for item in msgspec.json.decode(listed, type=list[msgspec.Raw])]
-    return Extent(longest=max(sizes) / max(sum(sizes), 1))
+    return RequestUnits(longest=max(sizes) / max(sum(sizes), 1))
 
 
-def _read(body: IncomingBody) -> Asked:
+def _read(body: IncomingBody) -> InferenceRequest:
     return read_embedding(open_members(body.text), session=body.session)
 
 
@@ -97,7 +97,7 @@ def _body(_max_n: int) -> Schema:
 
 
 SPEC: Final = RequestKindSpec(
-    kind=Kind.EMBEDDING,
+    kind=RequestKind.EMBEDDING,
     paths={
         "/v1/embeddings": KindPath(
             json_reader(_read),

@@ -7,16 +7,16 @@ import msgspec
 from msgspec.structs import replace
 
 from gateway.http.body import Members, raw
-from gateway.http.forms import Form
-from router.prompts import Extent
-from router.request_kinds import KIND_TRAITS, Kind
+from gateway.http.forms import FormRequest
+from router.prompts import RequestUnits
+from router.request_kinds import KIND_TRAITS, RequestKind
 from router.types import Feature
 
 
-class Asked(msgspec.Struct, frozen=True):
+class InferenceRequest(msgspec.Struct, frozen=True):
     """One request as asked. `max_tokens` is per choice; `prompt_bytes` the size of what is read."""
 
-    kind: Kind
+    kind: RequestKind
     path: str  # under the target's base URL: "/chat/completions"
     model: str
     stream: bool
@@ -32,16 +32,16 @@ class Asked(msgspec.Struct, frozen=True):
     # From another dialect: what stands in for `members` at targets that take marks of what to
     # cache. Its limit has each target's own name, because the client named none of chat's.
     translated: Members | None = None
-    form: Form | None = None  # in place of `members`, where a file is asked about
-    extent: Extent | None = None  # of kinds that have no conversation
+    form: FormRequest | None = None  # in place of `members`, where a file is asked about
+    extent: RequestUnits | None = None  # of kinds that have no conversation
     media_parts: int = 0  # pictures and films, or more: texts may look like them
 
-    def with_marks(self) -> "Asked":
+    def with_marks(self) -> "InferenceRequest":
         if not self.translated:
             return self
         return replace(self, members={**self.members, **self.translated})
 
-    def ranked(self, priority: int) -> "Asked":
+    def ranked(self, priority: int) -> "InferenceRequest":
         """For an engine that serves by priority; a line of a batch has its own."""
         if not priority or "priority" in self.members or not KIND_TRAITS[self.kind].decoded:
             return self
@@ -65,10 +65,10 @@ class BodyReader:
     sends another. `read` raises `RequestError` with the member that is wrong.
     """
 
-    read: Callable[[IncomingBody], Asked]
+    read: Callable[[IncomingBody], InferenceRequest]
     media_type: str
     fix: str
 
 
-def json_reader(read: Callable[[IncomingBody], Asked]) -> BodyReader:
+def json_reader(read: Callable[[IncomingBody], InferenceRequest]) -> BodyReader:
     return BodyReader(read, "json", "Send the body as `application/json`.")

@@ -9,23 +9,23 @@ from msgspec.structs import replace
 
 from backends.errors import ServerError
 from gateway.kinds.billable_units import BYTES_PER_TOKEN
-from gateway.kinds.outcome import Outcome
+from gateway.kinds.outcome import AttemptOutcome
 from gateway.kinds.spec import KindUnits, RequestKindSpec
-from ledger.journals.records import Basis, Tokens
+from ledger.journals.records import Basis, TokenCounts
 from ledger.prices.book import Price
 from ledger.usage import UsageError
-from router.types import Request
+from router.types import RoutingRequest
 
 
 def used(
     spec: RequestKindSpec,
     units: KindUnits,
-    request: Request,
+    request: RoutingRequest,
     price: Price | None,
-    outcome: Outcome,
+    outcome: AttemptOutcome,
     *,
     own: bool,
-) -> tuple[Tokens, Basis, bool]:
+) -> tuple[TokenCounts, Basis, bool]:
     """The attempt's use at its end, in every unit that its price lists; own engines have none.
 
     Without a count, that of the request: of a file that does not tell its length, and of what was
@@ -39,14 +39,14 @@ def used(
         guessed = price is not None and _charged(whole, price) != _charged(counted, price)
         return whole, "estimated" if guessed else "reported", False
     if not outcome.billable or (own and outcome.status != "finished"):
-        return Tokens(), "estimated", disputed
+        return TokenCounts(), "estimated", disputed
     failed = outcome.error == ServerError.kind  # it said so: the request is booked, not the most
     if not own and not failed and (outcome.status != "finished" or not units.exact(request)):
         return units.most(request), "bound", disputed
     return units.estimate(request, said), "estimated", disputed
 
 
-def completed(counted: Tokens, price: Price | None, guess: Tokens) -> Tokens:
+def completed(counted: TokenCounts, price: Price | None, guess: TokenCounts) -> TokenCounts:
     """With what the price lists and the target did not count."""
     whole = counted
     if not whole.audio_ms and guess.audio_ms:
@@ -64,7 +64,7 @@ def completed(counted: Tokens, price: Price | None, guess: Tokens) -> Tokens:
     return whole
 
 
-def _counted(spec: RequestKindSpec, outcome: Outcome) -> Tokens | None:
+def _counted(spec: RequestKindSpec, outcome: AttemptOutcome) -> TokenCounts | None:
     if outcome.usage is None:
         return None
     try:
@@ -73,7 +73,7 @@ def _counted(spec: RequestKindSpec, outcome: Outcome) -> Tokens | None:
         return None  # implausible usage is not money: `basis` and the flag show it
 
 
-def _charged(tokens: Tokens, price: Price) -> tuple[int, ...]:
+def _charged(tokens: TokenCounts, price: Price) -> tuple[int, ...]:
     """What of it the price looks at; the length of a sound that is charged by tokens is none."""
     by_tokens = tokens.audio_input and price.terms.rates.audio_input
     return (

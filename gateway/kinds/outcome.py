@@ -9,7 +9,7 @@ from gateway.kinds.relay import ByteRelay
 from ledger.journals.records import Status
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class AttemptOutcome(msgspec.Struct, frozen=True):
     """How an attempt ended; `usage` as the target reported it (None: it did not).
 
     `billable`: whether the target may charge for it although it reported nothing; `said_bytes`:

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from backends.chunks import (
-    Choice,
+    ChunkChoice,
     decode_usage,
     error_name,
     parse_answer,
@@ -28,7 +28,7 @@ from backends.chunks import (
     sum_running,
     tells_error,
 )
-from backends.errors import BackendError, BadAnswer, ServerError, UpstreamBroken
+from backends.errors import BackendError, InvalidResponse, ServerError, UpstreamBroken
 from backends.sse import (
     EVENT_LIMIT_BYTES,
     EventSplitter,
@@ -37,7 +37,7 @@ from backends.sse import (
     is_simple,
     join_data,
 )
-from gateway.kinds.chunk_template import Likeness, Taken, likeness_of
+from gateway.kinds.chunk_template import ChunkTemplate, TemplateMatch, likeness_of
 
 __all__ = ["ByteRelay", "EventRelay", "error_event", "parse_answer"]
 
@@ -203,7 +203,7 @@ class ByteRelay:
             raise self._reported(payload)
         return b""
 
-    def _usage(self, event: bytes, choices: list[Choice] | None, raw: bytes) -> bytes:
+    def _usage(self, event: bytes, choices: list[ChunkChoice] | None, raw: bytes) -> bytes:
         """Take a chunk's usage; return the event as it may be relayed."""
         self._usage_raw = self._counted(raw)
         if choices:
@@ -212,7 +212,7 @@ class ByteRelay:
         self.usage_final = self._withholding = True
         return b"" if self._hide_usage else event
 
-    def _observe(self, choices: list[Choice]) -> None:
+    def _observe(self, choices: list[ChunkChoice]) -> None:
         content = False
         for choice in choices:
             if choice.has_content():
@@ -243,7 +243,7 @@ class ByteRelay:
 
     def _broken(self, reason: str) -> BackendError:
         """Before anything left, another target may still be tried."""
-        return UpstreamBroken(reason) if self._started else BadAnswer(reason)
+        return UpstreamBroken(reason) if self._started else InvalidResponse(reason)
 
     def _reported(self, error: bytes) -> BackendError:
         """The upstream's own error event; its message may quote the request and stays here."""
@@ -267,7 +267,7 @@ class EventRelay(ByteRelay):
         super().__init__(hide_usage, choices=choices)
         self._keep_running = keep_running
         self._n = max(1, n)
-        self._like: Likeness | None = None  # the last chunk that was read in full
+        self._like: ChunkTemplate | None = None  # the last chunk that was read in full
         self._running: dict[int, bytes] = {}
 
     def feed(self, chunk: bytes) -> bytes:
@@ -299,13 +299,13 @@ class EventRelay(ByteRelay):
                 return self._took(taken)
         return super()._event(event, spans)
 
-    def _took(self, taken: Taken) -> bytes:
+    def _took(self, taken: TemplateMatch) -> bytes:
         said, self._running[0], event = taken
         self.said_bytes += said
         self.content_events += 1
         return event
 
-    def _usage(self, event: bytes, choices: list[Choice] | None, raw: bytes) -> bytes:
+    def _usage(self, event: bytes, choices: list[ChunkChoice] | None, raw: bytes) -> bytes:
         if not choices:
             return super()._usage(event, choices, raw)
         if 0 <= (index := choices[0].index) < self._choices:
@@ -314,7 +314,7 @@ class EventRelay(ByteRelay):
             return event
         shown = cut_usage(event, raw)
         if self._choices == 1 == len(choices) and not index and not choices[0].finish_reason:
-            self._like = likeness_of(event, Taken(choices[0].said_bytes(), raw, shown))
+            self._like = likeness_of(event, TemplateMatch(choices[0].said_bytes(), raw, shown))
         return shown
 
 

@@ -8,22 +8,22 @@ from typing import Final
 
 import msgspec
 
-from backends.answers import Found, read_ranking
+from backends.answers import AnswerUsage, read_ranking
 from gateway.errors import RequestError
 from gateway.http.body import Members, member, open_members
 from gateway.kinds.billable_units import BYTES_PER_TOKEN
-from gateway.kinds.inference_request import Asked, IncomingBody, json_reader
+from gateway.kinds.inference_request import IncomingBody, InferenceRequest, json_reader
 from gateway.kinds.openapi_schemas import MODEL, OBJECT, TEXT, body_schema, list_schema
 from gateway.kinds.request_size import media_parts, refuse_inside
 from gateway.kinds.spec import KindPath, KindUnits, PathDescription, RequestKindSpec, Schema
 from gateway.kinds.text_answers import chat_relay
 from gateway.kinds.text_members import media_of, model_of
-from ledger.journals.records import Tokens
+from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, beside_bound_pusd, bound_pusd
 from ledger.usage import tokens_of_reranking
-from router.prompts import Extent
-from router.request_kinds import Kind
-from router.types import Feature, Request
+from router.prompts import RequestUnits
+from router.request_kinds import RequestKind
+from router.types import Feature, RoutingRequest
 
 DOCUMENTS_LIMIT = 10_000  # the most that a provider takes; Cohere's own limit (2026-11)
 # Cohere: up to 100 documents are a search; one that is longer than 500 tokens with its query is
@@ -32,7 +32,7 @@ SEARCH_DOCUMENTS = 100
 CHUNK_TOKENS, CHUNK_TOKENS_LEAST = 500, 250
 
 
-def read_reranking(body: IncomingBody) -> Asked:
+def read_reranking(body: IncomingBody) -> InferenceRequest:
     """`query` and `documents` in the shape that vLLM, Jina and Cohere share."""
     members = open_members(body.text)
     model, query = model_of(members), _query(members)
@@ -50,8 +50,8 @@ def read_reranking(body: IncomingBody) -> Asked:
         refuse_inside(text, name)
     sizes = [len(bytes(document)) for document in documents]
     features = media_of(query + bytes(members["documents"]))
-    return Asked(
-        kind=Kind.RERANK,
+    return InferenceRequest(
+        kind=RequestKind.RERANK,
         path="/rerank",
         model=model,
         stream=False,
@@ -78,40 +78,40 @@ def _query(members: Members) -> bytes:
     return query
 
 
-def _extent_of(query: int, sizes: list[int]) -> Extent:
+def _extent_of(query: int, sizes: list[int]) -> RequestUnits:
     each = [query + size for size in sizes]
     read = CHUNK_TOKENS * BYTES_PER_TOKEN - min(query, CHUNK_TOKENS_LEAST * BYTES_PER_TOKEN)
     chunks = sum(-(-size // read) for size in sizes)
     most = sum(-(-size // CHUNK_TOKENS_LEAST) for size in sizes)
-    return Extent(
+    return RequestUnits(
         longest=max(each) / sum(each),
         searches=-(-chunks // SEARCH_DOCUMENTS),
         searches_bound=-(-most // SEARCH_DOCUMENTS),
     )
 
 
-def _estimate(request: Request, _output: int) -> Tokens:
-    extent = request.extent or Extent()
-    return Tokens(input=request.prompt_tokens, searches=extent.searches)
+def _estimate(request: RoutingRequest, _output: int) -> TokenCounts:
+    extent = request.extent or RequestUnits()
+    return TokenCounts(input=request.prompt_tokens, searches=extent.searches)
 
 
-def _most(request: Request) -> Tokens:
-    extent = request.extent or Extent()
-    return Tokens(
+def _most(request: RoutingRequest) -> TokenCounts:
+    extent = request.extent or RequestUnits()
+    return TokenCounts(
         input=request.prompt_tokens_bound,
         output=request.max_tokens or 0,
         searches=extent.searches_bound,
     )
 
 
-def _bound_pusd(price: Price, request: Request, output_tokens: int) -> int:
+def _bound_pusd(price: Price, request: RoutingRequest, output_tokens: int) -> int:
     """The most that an API can charge: for tokens and for searches."""
-    extent, prompt = request.extent or Extent(), request.prompt_tokens_bound
+    extent, prompt = request.extent or RequestUnits(), request.prompt_tokens_bound
     tokens_pusd = bound_pusd(price, prompt_tokens=prompt, output_tokens=output_tokens, audio=False)
     return tokens_pusd + beside_bound_pusd(price, audio_ms=0, searches=extent.searches_bound)
 
 
-def _read_answer(body: bytes, _media: str) -> Found:
+def _read_answer(body: bytes, _media: str) -> AnswerUsage:
     return read_ranking(body)
 
 
@@ -137,7 +137,7 @@ _PATH = KindPath(
     ),
 )
 SPEC: Final = RequestKindSpec(
-    kind=Kind.RERANK,
+    kind=RequestKind.RERANK,
     paths={"/v1/rerank": _PATH, "/v2/rerank": _PATH, "/rerank": _PATH},
     usage=tokens_of_reranking,
     units=KindUnits(

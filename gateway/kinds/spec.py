@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from backends.answers import Found
-from gateway.kinds.inference_request import Asked, BodyReader
+from backends.answers import AnswerUsage
+from gateway.kinds.inference_request import BodyReader, InferenceRequest
 from gateway.kinds.relay import ByteRelay
-from ledger.journals.records import Tokens
+from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price
-from router.request_kinds import Kind
-from router.types import Request
+from router.request_kinds import RequestKind
+from router.types import RoutingRequest
 
 Schema = dict[str, Any]
 
@@ -42,10 +42,10 @@ class KindUnits:
     A price lists one unit or the other, so all are estimated and bounded.
     """
 
-    estimate: Callable[[Request, int], Tokens]  # with so many tokens of output
-    most: Callable[[Request], Tokens]
-    bound_pusd: Callable[[Price, Request, int], int]  # with at most so many tokens of output
-    exact: Callable[[Request], bool]  # whether the estimate is what the target counts, too
+    estimate: Callable[[RoutingRequest, int], TokenCounts]  # with so many tokens of output
+    most: Callable[[RoutingRequest], TokenCounts]
+    bound_pusd: Callable[[Price, RoutingRequest, int], int]  # with at most so many tokens of output
+    exact: Callable[[RoutingRequest], bool]  # whether the estimate is what the target counts, too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,14 +55,14 @@ class RequestKindSpec:
     Nothing outside the registries compares kinds: whoever treats one differently reads a fact here.
     """
 
-    kind: Kind
+    kind: RequestKind
     paths: Mapping[str, KindPath]
     # What an answer used, from the target's own usage; raises `UsageError` for what cannot be.
-    usage: Callable[[Mapping[str, Any]], Tokens]
+    usage: Callable[[Mapping[str, Any]], TokenCounts]
     units: KindUnits | None  # None: tokens alone
-    relay: Callable[[Asked, bool], ByteRelay]  # of a stream; True: from an own engine
+    relay: Callable[[InferenceRequest, bool], ByteRelay]  # of a stream; True: from an own engine
     # Usage of an answer in one piece, by its media type; None: as a chat completion's.
-    read_answer: Callable[[bytes, str], Found] | None
+    read_answer: Callable[[bytes, str], AnswerUsage] | None
     answer_has_text: bool  # an answer without usage is estimated from its text
     generated: bool  # written token by token: the head of an unstreamed answer comes with its end
     ranked: bool  # its input counts as `ranked` in the metrics

@@ -3,17 +3,17 @@
 from collections.abc import Mapping
 from typing import Any
 
-from gateway.kinds.inference_request import Asked
+from gateway.kinds.inference_request import InferenceRequest
 from gateway.kinds.relay import ByteRelay, EventRelay
-from ledger.journals.records import Tokens
+from ledger.journals.records import TokenCounts
 from ledger.usage import Convention, tokens_from_usage
 
 
-def chat_usage(usage: Mapping[str, Any]) -> Tokens:
+def chat_usage(usage: Mapping[str, Any]) -> TokenCounts:
     return tokens_from_usage(usage, Convention.CACHED_INSIDE)
 
 
-def chat_relay(asked: Asked, own: bool) -> ByteRelay:
+def chat_relay(asked: InferenceRequest, own: bool) -> ByteRelay:
     """Event-aligned for own engines (running usage is cut out), bytes for APIs."""
     choices, hide = asked.n * asked.prompts, not asked.wants_usage
     if own:

@@ -9,21 +9,21 @@ from typing import Final
 
 from backends.answers import read_transcript
 from gateway.errors import RequestError
-from gateway.http.forms import FILE, Form, open_form
+from gateway.http.forms import FILE, FormRequest, open_form
 from gateway.kinds import request_checks
 from gateway.kinds.audio_duration import duration_of
 from gateway.kinds.billable_units import sound_tokens
-from gateway.kinds.inference_request import Asked, BodyReader, IncomingBody
+from gateway.kinds.inference_request import BodyReader, IncomingBody, InferenceRequest
 from gateway.kinds.openapi_schemas import MODEL, TEXT, answer_schema, form_schema
 from gateway.kinds.spec import KindPath, KindUnits, PathDescription, RequestKindSpec, Schema
 from gateway.kinds.text_members import NO_FEATURES, plain_model
 from gateway.kinds.transcript_relay import TranscriptRelay
-from ledger.journals.records import Tokens
+from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, beside_bound_pusd, bound_pusd
 from ledger.usage import tokens_of_transcription
-from router.prompts import Extent
-from router.request_kinds import Kind
-from router.types import Request
+from router.prompts import RequestUnits
+from router.request_kinds import RequestKind
+from router.types import RoutingRequest
 
 # Speech is some four tokens a second; Whisper writes at most 448 in half a minute.
 SPOKEN_TOKENS_PER_S = 20
@@ -31,15 +31,15 @@ _FLAGS = {"true": True, "1": True, "false": False, "0": False}
 _SWITCHED = ("stream_include_usage", "stream_continuous_usage_stats")
 
 
-def read_transcription(body: IncomingBody) -> Asked:
+def read_transcription(body: IncomingBody) -> InferenceRequest:
     return _read_sound("/audio/transcriptions", body)
 
 
-def read_translation(body: IncomingBody) -> Asked:
+def read_translation(body: IncomingBody) -> InferenceRequest:
     return _read_sound("/audio/translations", body)
 
 
-def _read_sound(path: str, body: IncomingBody) -> Asked:
+def _read_sound(path: str, body: IncomingBody) -> InferenceRequest:
     form = open_form(body.text, body.content_type)
     model = plain_model(form.field("model"))
     sound = _sound(form)
@@ -48,8 +48,8 @@ def _read_sound(path: str, body: IncomingBody) -> Asked:
     if _flag(form, "use_beam_search"):
         raise request_checks.refused("use_beam_search")
     lasts = duration_of(sound)
-    return Asked(
-        kind=Kind.TRANSCRIPTION,
+    return InferenceRequest(
+        kind=RequestKind.TRANSCRIPTION,
         path=path,
         model=model,
         stream=_flag(form, "stream"),
@@ -63,7 +63,7 @@ def _read_sound(path: str, body: IncomingBody) -> Asked:
         session=body.session,
         members={},
         form=form,
-        extent=Extent(
+        extent=RequestUnits(
             longest=0.0,
             audio_ms=lasts.ms,
             audio_ms_bound=lasts.bound_ms,
@@ -72,7 +72,7 @@ def _read_sound(path: str, body: IncomingBody) -> Asked:
     )
 
 
-def _sound(form: Form) -> bytes:
+def _sound(form: FormRequest) -> bytes:
     found = form.parts.get(FILE)
     if not found or not found[0].is_file:
         words = "`file` is required: the sound itself, sent as a file with its name."
@@ -83,35 +83,37 @@ def _sound(form: Form) -> bytes:
     return sound
 
 
-def _flag(form: Form, name: str) -> bool:
+def _flag(form: FormRequest, name: str) -> bool:
     value = form.field(name)
     if value is not None and value.lower() not in _FLAGS:
         raise RequestError("bad_request", f"`{name}` must be `true` or `false`.", param=name)
     return value is not None and _FLAGS[value.lower()]
 
 
-def _estimate(request: Request, output: int) -> Tokens:
-    extent = request.extent or Extent()
+def _estimate(request: RoutingRequest, output: int) -> TokenCounts:
+    extent = request.extent or RequestUnits()
     audio, _ = sound_tokens(extent)
-    return Tokens(audio_input=audio, output=output, audio_ms=extent.audio_ms)
+    return TokenCounts(audio_input=audio, output=output, audio_ms=extent.audio_ms)
 
 
-def _most(request: Request) -> Tokens:
-    extent = request.extent or Extent()
+def _most(request: RoutingRequest) -> TokenCounts:
+    extent = request.extent or RequestUnits()
     _, audio = sound_tokens(extent)
-    return Tokens(audio_input=audio, output=request.max_tokens or 0, audio_ms=extent.audio_ms_bound)
+    return TokenCounts(
+        audio_input=audio, output=request.max_tokens or 0, audio_ms=extent.audio_ms_bound
+    )
 
 
-def _bound_pusd(price: Price, request: Request, output_tokens: int) -> int:
+def _bound_pusd(price: Price, request: RoutingRequest, output_tokens: int) -> int:
     """The most that an API can charge: by tokens or by seconds."""
-    extent, prompt = request.extent or Extent(), request.prompt_tokens_bound
+    extent, prompt = request.extent or RequestUnits(), request.prompt_tokens_bound
     return max(
         bound_pusd(price, prompt_tokens=prompt, output_tokens=output_tokens, audio=True),
         beside_bound_pusd(price, audio_ms=extent.audio_ms_bound, searches=0),
     )
 
 
-def _exact(request: Request) -> bool:
+def _exact(request: RoutingRequest) -> bool:
     return request.extent is not None and request.extent.audio_known
 
 
@@ -131,7 +133,7 @@ def _body(_max_n: int) -> Schema:
     )
 
 
-def _path(read: Callable[[IncomingBody], Asked], summary: str) -> KindPath:
+def _path(read: Callable[[IncomingBody], InferenceRequest], summary: str) -> KindPath:
     fix = "Send the sound as `multipart/form-data`, with the parts `file` and `model`."
     return KindPath(
         BodyReader(read, "multipart/form-data", fix),
@@ -147,7 +149,7 @@ def _path(read: Callable[[IncomingBody], Asked], summary: str) -> KindPath:
 
 
 SPEC: Final = RequestKindSpec(
-    kind=Kind.TRANSCRIPTION,
+    kind=RequestKind.TRANSCRIPTION,
     paths={
         "/v1/audio/transcriptions": _path(read_transcription, "Sound written down"),
         "/v1/audio/translations": _path(read_translation, "Sound written down in English"),

@@ -14,7 +14,7 @@ from router.reasons import Reason, Rejection
 TARGET, MODEL = "target:", "model:"
 
 
-class Placed(Protocol):
+class NamedTarget(Protocol):
     """What is asked of a target."""
 
     @property
@@ -43,7 +43,7 @@ def is_disabled(target: str, overrides: Iterable[Override]) -> bool:
 
 
 def barred(
-    overrides: Sequence[Override], model: str, targets: Sequence[Placed]
+    overrides: Sequence[Override], model: str, targets: Sequence[NamedTarget]
 ) -> Mapping[str, Rejection]:
     """By candidate: what keeps it away from requests for this model."""
     found: dict[str, Rejection] = {}

@@ -9,22 +9,22 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from gateway.config.conditions import Condition
-from gateway.config.schema_policies import Times
-from gateway.config.settings import PolicyRule, Settings
-from gateway.fleet.candidates import Frozen
+from gateway.config.schema_policies import TimesSection
+from gateway.config.settings import PolicyRuleSection, Settings
+from gateway.fleet.candidates import CandidateSnapshot
 from ledger.budgets.windows import zone_named
 from ledger.money import usd_to_pusd
-from router.hours import DAYS, Calendar, Hours, minute_of
-from router.policy import Facts, Rule, within
-from router.types import Otherwise, Policy, Residency, Slo
+from router.hours import DAYS, RuleCalendar, WeeklyHours, minute_of
+from router.policy import MatchInput, RoutingRule, within
+from router.types import InfeasibleAction, Policy, Residency, Slo
 
 PENALTY_FACTOR = 5
 PRIORITIES = {"high": -1, "normal": 0, "low": 1}
-DEFAULT_RULE = PolicyRule(name="default")
+DEFAULT_RULE = PolicyRuleSection(name="default")
 
 
 @dataclass(frozen=True, slots=True)
-class Matched:
+class CompiledPolicy:
     """A rule's policy with what the router does not need to know."""
 
     policy: Policy
@@ -32,7 +32,7 @@ class Matched:
     penalty_is_default: bool
     priority: int = 0  # for engines that serve by priority: the lowest first
 
-    def priced(self, frozen: Sequence[Frozen]) -> Policy:
+    def priced(self, frozen: Sequence[CandidateSnapshot]) -> Policy:
         """The policy with its penalty in pico-USD for this request."""
         if not self.penalty_is_default:
             return self.policy
@@ -49,37 +49,37 @@ class Matched:
         )
 
 
-class Entry(NamedTuple):
+class CompiledRule(NamedTuple):
     """A rule of the file with what is asked of each request."""
 
-    source: PolicyRule
-    rule: Rule
-    matched: Matched
+    source: PolicyRuleSection
+    rule: RoutingRule
+    matched: CompiledPolicy
     condition: Condition | None
-    calendar: Calendar | None
+    calendar: RuleCalendar | None
 
 
-class Rules:
+class RuleSet:
     def __init__(self, settings: Settings) -> None:
         entries = [_entry(rule) for rule in (*settings.policies, DEFAULT_RULE)]
         self._entries = {entry.rule: entry for entry in entries}
 
-    def entries(self, model: str, team: str) -> tuple[Entry, ...]:
+    def entries(self, model: str, team: str) -> tuple[CompiledRule, ...]:
         """Those that requests of this model and team can fall under; the last one for certain."""
-        found = within(tuple(self._entries), Facts(model=model, team=team))
+        found = within(tuple(self._entries), MatchInput(model=model, team=team))
         return tuple(self._entries[rule] for rule in found)
 
-    def match(self, model: str, team: str) -> Matched:
+    def match(self, model: str, team: str) -> CompiledPolicy:
         """By model and team alone: the rule that asks nothing of a request."""
         return self.entries(model, team)[-1].matched
 
 
-def _entry(rule: PolicyRule) -> Entry:
+def _entry(rule: PolicyRuleSection) -> CompiledRule:
     """Raises `Faulty` for a condition that `crosschecks_policies` would have refused."""
     asked, policy = rule.match, _policy(rule)
-    return Entry(
+    return CompiledRule(
         rule,
-        Rule(
+        RoutingRule(
             name=rule.name,
             policy=policy,
             models=asked.models,
@@ -87,18 +87,20 @@ def _entry(rule: PolicyRule) -> Entry:
             is_conditional=asked.when is not None or bool(asked.times),
             shadow=rule.shadow,
         ),
-        Matched(policy, rule.queue_ms, rule.penalty_usd is None, PRIORITIES[rule.priority]),
+        CompiledPolicy(policy, rule.queue_ms, rule.penalty_usd is None, PRIORITIES[rule.priority]),
         None if asked.when is None else Condition(asked.when),
-        Calendar(map(_hours, asked.times)) if asked.times else None,
+        RuleCalendar(map(_hours, asked.times)) if asked.times else None,
     )
 
 
-def _hours(times: Times) -> Hours:
+def _hours(times: TimesSection) -> WeeklyHours:
     days = frozenset(DAYS.index(day) for day in times.days)
-    return Hours(minute_of(times.starts), minute_of(times.ends), zone_named(times.timezone), days)
+    return WeeklyHours(
+        minute_of(times.starts), minute_of(times.ends), zone_named(times.timezone), days
+    )
 
 
-def _policy(rule: PolicyRule) -> Policy:
+def _policy(rule: PolicyRuleSection) -> Policy:
     floor = rule.kv_headroom_floor
     cap = rule.max_usd_per_request
     return Policy(
@@ -112,6 +114,6 @@ def _policy(rule: PolicyRule) -> Policy:
         kv_headroom_floor=None if floor == "off" else floor,
         penalty_pusd=0 if rule.penalty_usd is None else usd_to_pusd(rule.penalty_usd),
         max_cost_pusd=None if cap is None else usd_to_pusd(cap),
-        otherwise=Otherwise(rule.otherwise),
+        otherwise=InfeasibleAction(rule.otherwise),
         residency=Residency(rule.residency),
     )

@@ -1,33 +1,33 @@
 """Which policy one request falls under, and what that policy says of each target.
 
-Found for a key and a model once (`Chain`); what is left for each request is only what rules ask of
-requests: hours, a condition, a share. Most rules ask nothing, and then nothing is done here.
+Found for a key and a model once (`PolicyChain`); what is left for each request is only what rules
+ask of requests: hours, a condition, a share. Most rules ask nothing, and then nothing is done here.
 """
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gateway.config.conditions import Asking, Undecided
-from gateway.config.settings import Model, PolicyRule
+from gateway.config.conditions import ConditionInput, ConditionUndecided
+from gateway.config.settings import ModelSection, PolicyRuleSection
 from gateway.fleet.fleet import Target
-from gateway.policies.rules import Entry, Matched
-from router.policy import Rule, closed, rule_upon
+from gateway.policies.rules import CompiledPolicy, CompiledRule
+from router.policy import RoutingRule, closed, rule_upon
 from router.reasons import Reason, Rejection
-from router.shares import NOBODY, Canary, Part, Split
+from router.shares import NOBODY, Canary, SplitPart, TrafficSplit
 from router.types import Preference
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class PolicyTerms:
     """`undecided`: rules above it whose condition could not be told for this request."""
 
-    rule: Matched
+    rule: CompiledPolicy
     preferred: Preference | None = None
     barred: Mapping[str, Rejection] | None = None  # by candidate
-    shadow: "Terms | None" = None
+    shadow: "PolicyTerms | None" = None
     undecided: tuple[str, ...] = ()
 
 
@@ -35,24 +35,24 @@ class Terms:
 class _Link:
     """A rule as it stands towards the targets of one model."""
 
-    entry: Entry
+    entry: CompiledRule
     barred: Mapping[str, Rejection]
-    split: Split | None
+    split: TrafficSplit | None
 
-    def terms(self, key: str) -> Terms:
+    def terms(self, key: str) -> PolicyTerms:
         if self.split is None:
-            return Terms(self.entry.matched, None, self.barred)
+            return PolicyTerms(self.entry.matched, None, self.barred)
         preferred, kept = self.split.of(key)
-        return Terms(self.entry.matched, preferred, {**kept, **self.barred})
+        return PolicyTerms(self.entry.matched, preferred, {**kept, **self.barred})
 
 
-class Chain:
+class PolicyChain:
     """The rules that requests of one key and model can fall under, best first."""
 
     def __init__(
         self,
-        entries: Sequence[Entry],
-        model: Model,
+        entries: Sequence[CompiledRule],
+        model: ModelSection,
         targets: Sequence[Target],
         barred: Mapping[str, Rejection] = NOBODY,
     ) -> None:
@@ -62,18 +62,18 @@ class Chain:
         self._rules = tuple(entry.rule for entry in entries)
         self._told: set[str] = set()  # whose failing condition is in the log
         # Of all requests alike, when the first rule asks nothing of them.
-        self.constant: Terms | None = None
+        self.constant: PolicyTerms | None = None
         first = self._links[self._rules[0]]
         if len(entries) == 1 and not self._rules[0].is_conditional and first.split is None:
             self.constant = first.terms("")
 
-    def terms(self, asking: Callable[[], Asking], *, wall_us: int, key: str) -> Terms:
+    def terms(self, asking: Callable[[], ConditionInput], *, wall_us: int, key: str) -> PolicyTerms:
         """`key`: whose share it is, a session or a request."""
         if self.constant is not None:
             return self.constant
-        known: list[Asking] = []
+        known: list[ConditionInput] = []
 
-        def ask(rule: Rule) -> bool | None:
+        def ask(rule: RoutingRule) -> bool | None:
             entry = self._links[rule].entry
             if entry.calendar is not None and not entry.calendar.holds(wall_us):
                 return False
@@ -83,7 +83,7 @@ class Chain:
                 known.append(asking())
             try:
                 return entry.condition.holds(known[0])
-            except Undecided as error:
+            except ConditionUndecided as error:
                 self._tell(rule.name, error)
                 return None
 
@@ -95,7 +95,7 @@ class Chain:
             terms = replace(terms, shadow=self._links[ruling.shadow].terms(key))
         return terms
 
-    def _closed(self, terms: Terms, unknown: Sequence[Rule]) -> Terms:
+    def _closed(self, terms: PolicyTerms, unknown: Sequence[RoutingRule]) -> PolicyTerms:
         barred = dict(terms.barred or NOBODY)
         for rule in unknown:
             barred |= self._links[rule].barred
@@ -105,7 +105,7 @@ class Chain:
             terms, rule=replace(terms.rule, policy=policy), barred=barred, undecided=names
         )
 
-    def _tell(self, name: str, error: Undecided) -> None:
+    def _tell(self, name: str, error: ConditionUndecided) -> None:
         if name not in self._told:
             self._told.add(name)
             _log.warning("the condition of policy %r fails for a request: %s", name, error)
@@ -121,8 +121,8 @@ def _places(targets: Sequence[Target]) -> dict[str, frozenset[str]]:
 
 
 def _link(
-    entry: Entry,
-    model: Model,
+    entry: CompiledRule,
+    model: ModelSection,
     places: Mapping[str, frozenset[str]],
     always: Mapping[str, Rejection],
 ) -> _Link:
@@ -137,7 +137,7 @@ def _link(
     return _Link(entry, barred or NOBODY, _split(source, places))
 
 
-def _bar(source: PolicyRule, model: Model, name: str) -> Rejection | None:
+def _bar(source: PolicyRuleSection, model: ModelSection, name: str) -> Rejection | None:
     if source.candidates and name not in source.candidates:
         return Reason.CANDIDATES, "the policy names others"
     most = source.max_quality_loss
@@ -149,7 +149,7 @@ def _bar(source: PolicyRule, model: Model, name: str) -> Rejection | None:
     return (Reason.QUALITY, f"loses {loss:g}, at most {most:g}") if loss > most else None
 
 
-def _split(source: PolicyRule, places: Mapping[str, frozenset[str]]) -> Split | None:
+def _split(source: PolicyRuleSection, places: Mapping[str, frozenset[str]]) -> TrafficSplit | None:
     """None where no share leads to a target of this model."""
     canary, parts = source.canary, []
     chosen = None
@@ -157,7 +157,7 @@ def _split(source: PolicyRule, places: Mapping[str, frozenset[str]]) -> Split | 
         chosen = Canary(places[canary.target], canary.percent / 100.0)
     for name, weight in source.weights.items():
         if name in places:
-            parts.append(Part(places[name], weight))
+            parts.append(SplitPart(places[name], weight))
     if chosen is None and not parts:
         return None
-    return Split(source.name, chosen, tuple(parts))
+    return TrafficSplit(source.name, chosen, tuple(parts))

@@ -10,16 +10,16 @@ from typing import NamedTuple
 import yaml
 
 from gateway.config.checks.known_names import Known
-from gateway.config.document import Document, read_document
-from gateway.config.faults import Fault
-from gateway.config.schema_policies import Times
-from gateway.config.settings import Examined, PolicyRule, Settings, judged, version
+from gateway.config.document import ConfigDocument, read_document
+from gateway.config.faults import ConfigFault
+from gateway.config.schema_policies import TimesSection
+from gateway.config.settings import ConfigReport, PolicyRuleSection, Settings, judged, version
 from ledger.policies import PolicySet
 
 LONGEST = 1_000_000  # characters; a thousand policies have half as many
 
 
-class Effective(NamedTuple):
+class EffectivePolicies(NamedTuple):
     """`fault`: why the stored set is not the one in force."""
 
     settings: Settings
@@ -27,33 +27,35 @@ class Effective(NamedTuple):
     fault: str | None = None
 
 
-def examine_set(text: str, settings: Settings, name: str, known: Known | None = None) -> Examined:
+def examine_set(
+    text: str, settings: Settings, name: str, known: Known | None = None
+) -> ConfigReport:
     """Every fault of the set by line; its `settings` are the given ones under the set.
 
     `known`: names of the ledger's keys by kind; policies that name others are warned of.
     """
     if len(text) > LONGEST:
         large = f"has {len(text):,} characters, more than {LONGEST:,}: it is no set of policies"
-        return Examined(name, None, (Fault((), large),))
+        return ConfigReport(name, None, (ConfigFault((), large),))
     given = read_document(text)
     if given.value is None:
-        return Examined(name, None, given.faults)
+        return ConfigReport(name, None, given.faults)
     if "policies" not in given.value:
-        missing = Fault((), "there is no `policies` in it", line=1)
-        return Examined(name, None, (*given.faults, missing))
+        missing = ConfigFault((), "there is no `policies` in it", line=1)
+        return ConfigReport(name, None, (*given.faults, missing))
     rest = settings.model_dump(mode="json")
     value = {**rest, "policies": given.value["policies"]}
-    return judged(Document(value, given.faults, given.root), name, known)
+    return judged(ConfigDocument(value, given.faults, given.root), name, known)
 
 
-def rules_of(settings: Settings, stored: PolicySet | None) -> Effective:
+def rules_of(settings: Settings, stored: PolicySet | None) -> EffectivePolicies:
     """The configuration file's policies, or the stored set; one that no longer fits is left out."""
     if stored is None or stored.document is None:
-        return Effective(settings, version(settings))
+        return EffectivePolicies(settings, version(settings))
     found = examine_set(stored.document, settings, f"policy set {stored.number}")
     if found.settings is None:
-        return Effective(settings, version(settings), "; ".join(found.lines))
-    return Effective(found.settings, version(found.settings))
+        return EffectivePolicies(settings, version(settings), "; ".join(found.lines))
+    return EffectivePolicies(found.settings, version(found.settings))
 
 
 def written(settings: Settings) -> str:
@@ -62,7 +64,7 @@ def written(settings: Settings) -> str:
     return yaml.safe_dump({"policies": policies}, sort_keys=False, allow_unicode=True)
 
 
-def in_words(rule: PolicyRule) -> str:
+def in_words(rule: PolicyRuleSection) -> str:
     """Whom a rule is for and how it shares out requests: what a set's list of policies shows."""
     asked = rule.match
     parts = [
@@ -82,11 +84,11 @@ def in_words(rule: PolicyRule) -> str:
     return f"{rule.name}: {'; '.join(filter(None, parts)) or 'every request'}"
 
 
-def _weights(rule: PolicyRule) -> str:
+def _weights(rule: PolicyRuleSection) -> str:
     total = sum(rule.weights.values())
     return ", ".join(f"{100 * part / total:.3g} % {name}" for name, part in rule.weights.items())
 
 
-def _hours(times: Times) -> str:
+def _hours(times: TimesSection) -> str:
     days = f"{', '.join(times.days)} " if times.days else ""
     return f"{days}{times.starts} to {times.ends} {times.timezone}"

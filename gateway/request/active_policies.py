@@ -12,7 +12,7 @@ from ledger.overrides import Override
 T = TypeVar("T")
 
 
-class Held(Generic[T]):
+class PolicyDerived(Generic[T]):
     """What was made of the policies in force: `value` is another once they change."""
 
     __slots__ = ("value",)
@@ -21,7 +21,7 @@ class Held(Generic[T]):
         self.value = value
 
 
-class InForce:
+class ActivePolicies:
     """`settings` with the policies in force, and their version, which attempts carry."""
 
     def __init__(self, settings: Settings, version: str, number: int = 0) -> None:
@@ -32,9 +32,9 @@ class InForce:
         self.overrides: tuple[Override, ...] = ()  # what operators hold over it
         self._made: list[Callable[[], Callable[[], None]]] = []
 
-    def hold(self, make: Callable[[Settings, str], T]) -> Held[T]:
+    def hold(self, make: Callable[[Settings, str], T]) -> PolicyDerived[T]:
         """Made now, and again of every later set."""
-        held = Held(make(self.settings, self.version))
+        held = PolicyDerived(make(self.settings, self.version))
 
         def again() -> Callable[[], None]:
             value = make(self.settings, self.version)

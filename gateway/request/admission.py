@@ -8,13 +8,13 @@ from collections.abc import Iterable, Sequence
 
 from gateway.errors import RequestError
 from gateway.fleet.fleet import Target
-from ledger.budgets.desk import DeskAway, DeskClient, Refusal
+from ledger.budgets.desk import BrokerUnavailable, BudgetClient, BudgetRefusal
 from ledger.budgets.scopes import request_scopes, target_scopes
 from ledger.identity.keys import Identity
 from ledger.journals.records import Hold
 
 
-class Rooms:
+class BudgetHeadroom:
     """What budgets leave one key's requests for one model, at each of its targets.
 
     `scopes` is what an attempt there is counted on, target by target.
@@ -22,7 +22,7 @@ class Rooms:
 
     __slots__ = ("_desk", "_edition", "_pusd", "scopes")
 
-    def __init__(self, desk: DeskClient, scopes: Sequence[tuple[str, ...]]) -> None:
+    def __init__(self, desk: BudgetClient, scopes: Sequence[tuple[str, ...]]) -> None:
         self.scopes = tuple(scopes)
         self._desk = desk
         self._edition = -1
@@ -41,14 +41,14 @@ class Rooms:
         return self._pusd
 
 
-class Admission:
-    def __init__(self, desk: DeskClient) -> None:
+class BudgetAdmission:
+    def __init__(self, desk: BudgetClient) -> None:
         self.desk = desk
 
-    def rooms(self, identity: Identity, model: str, targets: Iterable[Target]) -> Rooms:
-        return Rooms(self.desk, [scopes(identity, model, target) for target in targets])
+    def rooms(self, identity: Identity, model: str, targets: Iterable[Target]) -> BudgetHeadroom:
+        return BudgetHeadroom(self.desk, [scopes(identity, model, target) for target in targets])
 
-    def tightest(self, identity: Identity, model: str, targets: Iterable[Target]) -> Refusal:
+    def tightest(self, identity: Identity, model: str, targets: Iterable[Target]) -> BudgetRefusal:
         """The budget that leaves this request the least room at any of these targets."""
         every = {scope for target in targets for scope in scopes(identity, model, target)}
         found = self.desk.tightest(tuple(every))
@@ -57,11 +57,11 @@ class Admission:
 
     async def hold(
         self, attempt_id: str, scopes: Sequence[str], bound_pusd: int
-    ) -> tuple[Hold, ...] | Refusal:
+    ) -> tuple[Hold, ...] | BudgetRefusal:
         """The holds, or the budget without room; 503 while nobody can tell."""
         try:
             return await self.desk.hold(attempt_id, scopes, bound_pusd)
-        except DeskAway as error:
+        except BrokerUnavailable as error:
             raise RequestError(
                 "unavailable", "Budgets cannot be checked at the moment.", retry_after_s=1.0
             ) from error

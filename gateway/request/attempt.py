@@ -3,31 +3,31 @@
 from bisect import bisect_left
 from dataclasses import dataclass, field
 
-from gateway.fleet.experience import Passage
+from gateway.fleet.experience import ApiCall
 from gateway.fleet.gap_counts import GAP_BUCKETS, PACE_BOUNDS_S
 from gateway.kinds.relay import ByteRelay, EventRelay
-from gateway.request.load_tracker import Flight
-from gateway.request.plan import Plan, Step
-from gateway.request.trace_observer import Story
-from ledger.journals.records import Hold, Tokens
+from gateway.request.load_tracker import LoadReservation
+from gateway.request.plan import AttemptPlan, RoutingPlan
+from gateway.request.trace_observer import RequestTrace
+from ledger.journals.records import Hold, TokenCounts
 from router.types import Verdict
 
 TELL_S = 0.04  # between two words to the board about one stream; chunks come faster
 
 
-class Tries:
+class CandidateQueue:
     """The candidates of a request that were not tried yet; none once an answer begins."""
 
     __slots__ = ("_left", "plan")
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: RoutingPlan) -> None:
         self.plan = plan
         self._left = list(reversed(plan.decision.order))
 
     def next(self) -> Verdict | None:
         return self._left.pop() if self._left else None
 
-    def end(self, plan: Plan) -> None:
+    def end(self, plan: RoutingPlan) -> None:
         """`plan`: what stays to be known of it."""
         self.plan = plan
         self._left.clear()
@@ -42,14 +42,14 @@ class Attempt:
     targets that failed. Its client waits for that, too.
     """
 
-    plan: Plan
-    step: Step
+    plan: RoutingPlan
+    step: AttemptPlan
     number: int
     dispatched_s: float
     holds: tuple[Hold, ...]
     last: bool = False  # no further candidate would be tried
-    flight: Flight | None = None
-    passage: Passage | None = None
+    flight: LoadReservation | None = None
+    passage: ApiCall | None = None
     first_token_s: float | None = None
     last_token_s: float | None = None
     events: int = 0
@@ -59,11 +59,11 @@ class Attempt:
     settled: bool = False
     told_s: float = 0.0  # when the board heard of it last, and of how many events
     told_events: int = 0
-    tries: Tries | None = None
-    story: Story | None = None  # of its request, where somebody follows it
+    tries: CandidateQueue | None = None
+    story: RequestTrace | None = None  # of its request, where somebody follows it
     waited_s: float = 0.0
     tokens: int = 0  # once it is settled: all that it took
-    booked: Tokens | None = None  # the same by kind, as the ledger has it
+    booked: TokenCounts | None = None  # the same by kind, as the ledger has it
     id: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -106,7 +106,7 @@ class Attempt:
         if self.flight is not None and now_s - self.told_s >= TELL_S:
             self._tell(self.flight, now_s)
 
-    def _tell(self, flight: Flight, now_s: float) -> None:
+    def _tell(self, flight: LoadReservation, now_s: float) -> None:
         flight.first_token(now_s)
         counts = None if self.relay is None else self.relay.counts
         if counts is not None:

@@ -21,34 +21,34 @@ from gateway.fleet.candidates import output_bound
 from gateway.kinds import KINDS
 from gateway.kinds.billable_units import AUDIO_MS_PER_TOKEN
 from gateway.kinds.kind_usage import completed, used
-from gateway.kinds.outcome import Outcome
+from gateway.kinds.outcome import AttemptOutcome
 from gateway.request.attempt import Attempt
 from gateway.request.usage_checks import (
-    Limits,
+    UsageBounds,
     contradicted,
     possible,
     prompt_possible,
     worth_reading,
 )
 from ledger.accounts import provisional_charge_pusd
-from ledger.journals.records import Basis, Tokens
+from ledger.journals.records import Basis, TokenCounts
 from ledger.journals.token_kinds import TOKENS_LIMIT
 from ledger.prices.book import Price, cost_pusd, tier_cost_pusd, tier_of
 from ledger.usage import UsageError
 from router.estimates import PRIOR_BYTES_PER_TOKEN, TokenRatio
 from router.forecast import engine_seconds
-from router.types import EngineState, Feature, Request, StepModel
+from router.types import EngineState, Feature, RoutingRequest, StepModel
 
 TIER_LIMIT = 32  # characters of a provider's word that are kept
-_NOTHING = Tokens()
+_NOTHING = TokenCounts()
 _MEDIA = frozenset((Feature.IMAGES, Feature.MEDIA_URLS))
-_Counted = tuple[Tokens, Basis, bool]  # and whether the target's own figures are disputed
+_Counted = tuple[TokenCounts, Basis, bool]  # and whether the target's own figures are disputed
 
 
-class Charge(msgspec.Struct, frozen=True):
+class AttemptCharge(msgspec.Struct, frozen=True):
     """`cost_pusd` is None without a price or a rate; `tier` is what the answer named."""
 
-    tokens: Tokens
+    tokens: TokenCounts
     basis: Basis
     engine_us: int
     cost_pusd: int | None
@@ -57,7 +57,9 @@ class Charge(msgspec.Struct, frozen=True):
     disputed: bool = False  # the target reported what cannot be
 
 
-def charge(attempt: Attempt, outcome: Outcome, ratio: TokenRatio, *, now_s: float) -> Charge:
+def charge(
+    attempt: Attempt, outcome: AttemptOutcome, ratio: TokenRatio, *, now_s: float
+) -> AttemptCharge:
     """The attempt's charge at its end; `ratio` says how many tokens a text is."""
     request = attempt.plan.request
     spec = KINDS[request.kind]
@@ -73,7 +75,7 @@ def charge(attempt: Attempt, outcome: Outcome, ratio: TokenRatio, *, now_s: floa
         return _of_api(attempt, outcome, tokens, basis, disputed)
     engine = attempt.step.frozen.candidate.engine
     if engine is None or engine.step is None:
-        return Charge(tokens, basis, 0, _own_cost(attempt, 0), disputed=disputed)
+        return AttemptCharge(tokens, basis, 0, _own_cost(attempt, 0), disputed=disputed)
     # Sound is read at the rate that its engine was measured with; what it says is in that rate.
     heard = tokens.audio_ms / AUDIO_MS_PER_TOKEN
     said = 0 if heard else tokens.output
@@ -83,10 +85,10 @@ def charge(attempt: Attempt, outcome: Outcome, ratio: TokenRatio, *, now_s: floa
         tokens = begun if spec.units is None else tokens
     engine_us = round(engine_s * 1e6)
     cost = _own_cost(attempt, engine_us)
-    return Charge(tokens, basis, engine_us, cost, disputed=disputed)
+    return AttemptCharge(tokens, basis, engine_us, cost, disputed=disputed)
 
 
-def compared_pusd(request: Request, tokens: Tokens, price: Price) -> int:
+def compared_pusd(request: RoutingRequest, tokens: TokenCounts, price: Price) -> int:
     """What a comparator would have charged, by what its price lists; of nothing, nothing."""
     units = KINDS[request.kind].units
     if units is not None and tokens != _NOTHING:
@@ -94,7 +96,7 @@ def compared_pusd(request: Request, tokens: Tokens, price: Price) -> int:
     return cost_pusd(tokens, price)
 
 
-def _reported(attempt: Attempt, outcome: Outcome) -> _Counted | None:
+def _reported(attempt: Attempt, outcome: AttemptOutcome) -> _Counted | None:
     """What the target reported, cut to what can be; None when it reported nothing that can."""
     usage = outcome.usage
     if usage is None:
@@ -116,14 +118,14 @@ def _reported(attempt: Attempt, outcome: Outcome) -> _Counted | None:
     return tokens, "reported" if outcome.usage_final else "continuous", False
 
 
-def _limits(attempt: Attempt) -> Limits:
+def _limits(attempt: Attempt) -> UsageBounds:
     request, cap = attempt.plan.request, attempt.step.frozen.candidate.output_cap
     each = request.max_tokens if cap is None else cap
     most = None if each is None else each * request.n
-    return Limits(request.n, most, request.prompt_tokens_bound)
+    return UsageBounds(request.n, most, request.prompt_tokens_bound)
 
 
-def _own_tokens(attempt: Attempt, outcome: Outcome) -> _Counted:
+def _own_tokens(attempt: Attempt, outcome: AttemptOutcome) -> _Counted:
     """Of an own engine nobody else keeps an account: what it did not report is not charged.
 
     That an answer with words in it took no token is no report.
@@ -135,10 +137,10 @@ def _own_tokens(attempt: Attempt, outcome: Outcome) -> _Counted:
     if unseen or not outcome.billable:
         return _NOTHING, "estimated", disputed
     prompt = attempt.plan.request.prompt_tokens
-    return Tokens(input=prompt, output=attempt.events), "estimated", disputed
+    return TokenCounts(input=prompt, output=attempt.events), "estimated", disputed
 
 
-def _api_tokens(attempt: Attempt, outcome: Outcome, ratio: TokenRatio) -> _Counted:
+def _api_tokens(attempt: Attempt, outcome: AttemptOutcome, ratio: TokenRatio) -> _Counted:
     request, streamed = attempt.plan.request, attempt.plan.asked.stream
     seen = _seen(attempt)
     found, finished = _reported(attempt, outcome), outcome.status == "finished"
@@ -152,18 +154,18 @@ def _api_tokens(attempt: Attempt, outcome: Outcome, ratio: TokenRatio) -> _Count
     most = _most(attempt)
     if not finished and not streamed:
         if outcome.error == ServerError.kind:  # it said that it failed
-            return Tokens(input=request.prompt_tokens), "estimated", disputed
-        return Tokens(input=request.prompt_tokens_bound, output=most), "bound", disputed
+            return TokenCounts(input=request.prompt_tokens), "estimated", disputed
+        return TokenCounts(input=request.prompt_tokens_bound, output=most), "bound", disputed
     output, said = max(seen, min(most, int(finished))), _said_bytes(attempt, outcome)
     if said:
         estimate, _ = ratio.estimate(attempt.plan.learning_key, said)
         # A tenant's own prompts teach the ratio: they must not make its answers cheap.
         estimate = max(estimate, ceil(said / PRIOR_BYTES_PER_TOKEN))
         output = max(output, min(estimate, most))
-    return Tokens(input=request.prompt_tokens, output=output), "estimated", disputed
+    return TokenCounts(input=request.prompt_tokens, output=output), "estimated", disputed
 
 
-def _is_contradicted(tokens: Tokens, outcome: Outcome, choices: int) -> bool:
+def _is_contradicted(tokens: TokenCounts, outcome: AttemptOutcome, choices: int) -> bool:
     """Whether the text that came says otherwise; only a last figure is of all of it."""
     usage = outcome.usage
     if usage is None or not outcome.usage_final or tokens.output == 0:
@@ -177,7 +179,7 @@ def _is_contradicted(tokens: Tokens, outcome: Outcome, choices: int) -> bool:
     return contradicted(tokens, usage, choices, said, shown=shown)
 
 
-def _is_whole(output: int, attempt: Attempt, outcome: Outcome) -> bool:
+def _is_whole(output: int, attempt: Attempt, outcome: AttemptOutcome) -> bool:
     """Whether reported output is of all that came: a running figure may be of the beginning."""
     if output == 0:
         return not _speaks(attempt, outcome)
@@ -189,7 +191,7 @@ def _seen(attempt: Attempt) -> int:
     return attempt.events if attempt.plan.asked.stream else 0
 
 
-def _speaks(attempt: Attempt, outcome: Outcome) -> bool:
+def _speaks(attempt: Attempt, outcome: AttemptOutcome) -> bool:
     return bool(_seen(attempt) or _said_bytes(attempt, outcome))
 
 
@@ -202,7 +204,7 @@ def _most(attempt: Attempt) -> int:
     return min(cap * request.n, TOKENS_LIMIT)
 
 
-def _said_bytes(attempt: Attempt, outcome: Outcome) -> int:
+def _said_bytes(attempt: Attempt, outcome: AttemptOutcome) -> int:
     if outcome.answer is None:
         return outcome.said_bytes
     if not KINDS[attempt.plan.request.kind].answer_has_text:
@@ -211,16 +213,16 @@ def _said_bytes(attempt: Attempt, outcome: Outcome) -> int:
 
 
 def _of_api(
-    attempt: Attempt, outcome: Outcome, tokens: Tokens, basis: Basis, disputed: bool
-) -> Charge:
+    attempt: Attempt, outcome: AttemptOutcome, tokens: TokenCounts, basis: Basis, disputed: bool
+) -> AttemptCharge:
     price = attempt.step.frozen.price
     word = outcome.tier or (outcome.usage or {}).get("service_tier")
     said = plain_word(word) if isinstance(word, str) else None
     tier = None if said is None else tier_of(said)[:TIER_LIMIT]
     if price is None:
-        return Charge(tokens, basis, 0, None, tier, disputed=disputed)
+        return AttemptCharge(tokens, basis, 0, None, tier, disputed=disputed)
     cost, listed = tier_cost_pusd(tokens, price, tier)
-    return Charge(tokens, basis, 0, cost, tier, unknown_tier=not listed, disputed=disputed)
+    return AttemptCharge(tokens, basis, 0, cost, tier, unknown_tier=not listed, disputed=disputed)
 
 
 def _own_cost(attempt: Attempt, engine_us: int) -> int | None:
@@ -231,7 +233,7 @@ def _own_cost(attempt: Attempt, engine_us: int) -> int | None:
     return min(cost, frozen.candidate.bound_pusd or cost)
 
 
-def _given_up(outcome: Outcome, tokens: Tokens) -> bool:
+def _given_up(outcome: AttemptOutcome, tokens: TokenCounts) -> bool:
     """Ended from our side while the engine was at work, and nothing told how far it came.
 
     What an engine failed at is not the client's to pay.
@@ -242,7 +244,7 @@ def _given_up(outcome: Outcome, tokens: Tokens) -> bool:
 
 def _until_now(
     attempt: Attempt, engine: EngineState, step: StepModel, now_s: float
-) -> tuple[Tokens, float]:
+) -> tuple[TokenCounts, float]:
     """The prompt, once its prefill must be over, and the engine time that the model expects.
 
     By the decision's own predictions for this engine's load; never more than the time that passed.
@@ -260,7 +262,7 @@ def _until_now(
     if request.max_tokens is not None:
         output = min(output, float(request.max_tokens))
     expected_s = _engine_s(engine, step, prompt, output * request.n)
-    return Tokens(input=prompt), min(passed_s, expected_s)
+    return TokenCounts(input=prompt), min(passed_s, expected_s)
 
 
 def _engine_s(engine: EngineState, step: StepModel, prompt: float, output: float) -> float:

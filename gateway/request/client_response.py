@@ -9,17 +9,17 @@ import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any
 
-from gateway.http.connection import Connection, Header
-from gateway.request.limits.ratelimits import Use
-from gateway.request.trace_observer import Story
-from ledger.journals.records import Tokens
+from gateway.http.connection import Header, RequestConnection
+from gateway.request.limits.ratelimits import RateLimitUse
+from gateway.request.trace_observer import RequestTrace
+from ledger.journals.records import TokenCounts
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 JSON: Header = (b"content-type", b"application/json")
 
 
-class Reply:
+class ClientResponse:
     """One answer. `task` is the request's task: cancelling it ends the request everywhere.
 
     `charged`, kept once `through` was called: a target may charge for an attempt that failed.
@@ -37,7 +37,7 @@ class Reply:
         request_id: str,
         clock: Callable[[], float],
         task: asyncio.Task[Any],
-        connection: Connection | None = None,
+        connection: RequestConnection | None = None,
     ) -> None:
         self._send = send
         self._connection = self._line = connection
@@ -49,9 +49,9 @@ class Reply:
         self.sending_since: float | None = None
         self.started = False
         self.finished = False
-        self.use: Use | None = None
+        self.use: RateLimitUse | None = None
         self.status: int | None = None  # as it was told
-        self.story: Story | None = None  # of who follows it, if anybody does
+        self.story: RequestTrace | None = None  # of who follows it, if anybody does
         self.ended_by: str | None = None  # "client_gone", "client_stall", "total", "drain"
 
     def end(self, why: str) -> None:
@@ -110,7 +110,7 @@ class Reply:
         await self._send({"type": "http.response.body", "body": data, "more_body": more})
         self.sending_since = None
 
-    def booked(self, tokens: Tokens | None) -> None:
+    def booked(self, tokens: TokenCounts | None) -> None:
         """What the ledger has of an answer, before its end is sent: told where it is translated."""
 
     async def whole(self, status: int, headers: Sequence[Header], data: bytes) -> None:
@@ -132,7 +132,7 @@ class Reply:
         self.started, self.status = True, status
         start = {"type": "http.response.start", "status": status, "headers": list(headers)}
         await self._send(start)
-        await Reply.body(self, data, more=False)
+        await ClientResponse.body(self, data, more=False)
 
 
 async def _over(_: MutableMapping[str, Any]) -> None:

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from router.frozen import Parts, freeze
-from router.types import ApiState, Candidate, EngineState, Policy, Request
+from router.frozen import SnapshotParts, freeze
+from router.types import ApiState, Candidate, EngineState, Policy, RoutingRequest
 
 INPUTS_LIMIT_BYTES = 4096  # of many candidates, or crowded engines, none are kept
 KEPT = 4096  # clients name models of providers, and with them candidates
@@ -17,7 +17,7 @@ KEPT = 4096  # clients name models of providers, and with them candidates
 _encode = msgspec.msgpack.Encoder().encode
 
 
-class _Written(NamedTuple):
+class _WrittenParts(NamedTuple):
     """A target's parts as the last candidate of its name had them, and their bytes."""
 
     features: frozenset[str]
@@ -26,15 +26,17 @@ class _Written(NamedTuple):
     parts: tuple[msgspec.Raw, msgspec.Raw, msgspec.Raw]
 
 
-class States(Parts):
+class SnapshotStates(SnapshotParts):
     """The last parts of each target with their bytes; one per planner."""
 
     __slots__ = ("_written",)
 
     def __init__(self) -> None:
-        self._written: dict[str, _Written] = {}
+        self._written: dict[str, _WrittenParts] = {}
 
-    def inputs(self, request: Request, policy: Policy, candidates: Sequence[Candidate]) -> bytes:
+    def inputs(
+        self, request: RoutingRequest, policy: Policy, candidates: Sequence[Candidate]
+    ) -> bytes:
         """Everything that `decide` was given as msgpack; empty where that is too long."""
         whole = _encode(freeze(request, policy, candidates, self))
         return whole if len(whole) <= INPUTS_LIMIT_BYTES else b""
@@ -52,7 +54,7 @@ class States(Parts):
         if known is None and len(self._written) >= KEPT:
             self._written.clear()
         parts = can, does, _raw(self.state(candidate))
-        self._written[candidate.name] = _Written(features, kinds, state, parts)
+        self._written[candidate.name] = _WrittenParts(features, kinds, state, parts)
         return parts
 
 

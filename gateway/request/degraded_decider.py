@@ -10,33 +10,35 @@ import logging
 from collections.abc import Callable, Sequence
 from math import inf
 
-from gateway.fleet.slots import Board
+from gateway.fleet.slots import SharedLoadTable
 from gateway.request.request_counters import RequestCounters
 from router.decide import decide
 from router.static import static_order
-from router.types import Candidate, Decision, Health, Policy, Request
+from router.types import Candidate, Decision, Policy, RoutingRequest, TargetHealth
 
 SILENT_S = 1.0  # four words missed; stale metrics must come to it before the order changes
 LOG_S = 60.0
 TELEMETRY, DECISION = "telemetry", "decision"
-_UNKNOWN = Health.UNKNOWN
+_UNKNOWN = TargetHealth.UNKNOWN
 
 log = logging.getLogger("breakeven.failsafe")
 
-Decide = Callable[[Request, Policy, Sequence[Candidate]], Decision]
+Decide = Callable[[RoutingRequest, Policy, Sequence[Candidate]], Decision]
 
 
-class FailSafe:
+class DegradedDecider:
     """One per worker; `decide` is `router.decide` but for tests of its failing."""
 
-    def __init__(self, board: Board, metrics: RequestCounters, decide: Decide = decide) -> None:
+    def __init__(
+        self, board: SharedLoadTable, metrics: RequestCounters, decide: Decide = decide
+    ) -> None:
         self._board, self._metrics, self._decide = board, metrics, decide
         self._told_s: dict[str, float] = {}
         for cause in (TELEMETRY, DECISION):
             metrics.count_static_decision(cause, 0)  # the first one is to be seen
 
     def decide(
-        self, request: Request, policy: Policy, candidates: Sequence[Candidate], now_s: float
+        self, request: RoutingRequest, policy: Policy, candidates: Sequence[Candidate], now_s: float
     ) -> tuple[Decision, bool]:
         """The decision, and whether it is the configured order's. `candidates` come in it."""
         if self._board.silent_s(now_s) > SILENT_S and any(map(_stale, candidates)):

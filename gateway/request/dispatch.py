@@ -13,42 +13,49 @@ from typing import Protocol
 import msgspec
 
 from backends.base import Call, Deadlines, Exchange
-from backends.errors import BackendError, Overloaded, Overtaken
-from backends.ratelimit import RateLimit, parse_rate_limit
+from backends.errors import BackendError, DispatchSuperseded, UpstreamOverloaded
+from backends.ratelimit import RateLimitHeaders, parse_rate_limit
 from gateway.clock import Clock
 from gateway.errors import RequestError, let_go
-from gateway.fleet.demand_counter import Demanded
-from gateway.fleet.experience import Experience
+from gateway.fleet.demand_counter import DemandCounter
+from gateway.fleet.experience import TargetStats
 from gateway.fleet.fleet import Target
 from gateway.fleet.heldoff import LIMITED
 from gateway.kinds import KINDS
-from gateway.kinds.inference_request import Asked
-from gateway.kinds.outcome import Outcome
+from gateway.kinds.inference_request import InferenceRequest
+from gateway.kinds.outcome import AttemptOutcome
 from gateway.kinds.relay import error_event
-from gateway.request.active_policies import Held
-from gateway.request.admission import Admission
-from gateway.request.attempt import Attempt, Tries
-from gateway.request.client_response import Reply
-from gateway.request.idempotency.submissions import Submissions
-from gateway.request.limits.ratelimits import RateLimits, over_rate
-from gateway.request.limits.waiting import Full, WaitingRoom
-from gateway.request.load_tracker import Flights
-from gateway.request.metering import Metering
-from gateway.request.plan import Plan, Plans, Step
-from gateway.request.refusals import Short, failed, infeasible, no_place, over_budget, status_of
-from gateway.request.response_writer import Delivery
-from gateway.request.retry_budget import Retries
-from gateway.request.session_affinity import Sessions
-from gateway.request.silent_engine import Silences
-from gateway.request.trace_observer import Observer
+from gateway.request.active_policies import PolicyDerived
+from gateway.request.admission import BudgetAdmission
+from gateway.request.attempt import Attempt, CandidateQueue
+from gateway.request.client_response import ClientResponse
+from gateway.request.idempotency.submissions import IdempotencyStore
+from gateway.request.limits.ratelimits import RateLimiter, over_rate
+from gateway.request.limits.waiting import AdmissionQueue, QueueFull
+from gateway.request.load_tracker import LoadTracker
+from gateway.request.metering import UsageMeter
+from gateway.request.plan import AttemptPlan, PlannerProtocol, RoutingPlan
+from gateway.request.refusals import (
+    BudgetShortfall,
+    failed,
+    infeasible,
+    no_place,
+    over_budget,
+    status_of,
+)
+from gateway.request.response_writer import ResponseWriter
+from gateway.request.retry_budget import RetryBudget
+from gateway.request.session_affinity import SessionAffinity
+from gateway.request.silent_engine import SilentEngineDetector
+from gateway.request.trace_observer import TraceObserver
 from gateway.request.upstream_body import body_for
-from ledger.budgets.desk import Refusal
+from ledger.budgets.desk import BudgetRefusal
 from ledger.identity.keys import Identity
 from ledger.journals.journal import JournalError
 from ledger.journals.records import Status
 from router.filters import counted_tokens
 from router.reasons import PERMANENT, Reason
-from router.types import Otherwise
+from router.types import InfeasibleAction
 
 MAX_ATTEMPTS = 3  # as the SRE book advises: more tries multiply an outage
 CLIENT_GONE = "client_gone"  # any other ending was our own doing
@@ -65,7 +72,7 @@ TOLD = {CLIENT_GONE: NOBODY, "client_stall": NOBODY, "total": 504, "drain": REST
 class SampleSink(Protocol):
     """Takes answered requests to compare with a baseline; `drift.drawing.Drawing` is one."""
 
-    def offer(self, asked: Asked, identity: Identity, target: Target) -> None:
+    def offer(self, asked: InferenceRequest, identity: Identity, target: Target) -> None:
         """Take a request that `target` answered; must not wait."""
 
     def close(self) -> None:
@@ -76,39 +83,41 @@ class SampleSink(Protocol):
 class Dispatcher:
     """One per worker."""
 
-    plans: Held[Plans]  # those under the policies in force
-    admission: Admission
-    metering: Metering
-    delivery: Delivery
-    flights: Flights
-    experience: Experience
-    sessions: Sessions
-    submissions: Submissions
-    retries: Retries
-    silences: Silences
+    plans: PolicyDerived[PlannerProtocol]  # those under the policies in force
+    admission: BudgetAdmission
+    metering: UsageMeter
+    delivery: ResponseWriter
+    flights: LoadTracker
+    experience: TargetStats
+    sessions: SessionAffinity
+    submissions: IdempotencyStore
+    retries: RetryBudget
+    silences: SilentEngineDetector
     deadlines: Deadlines
     whole: Deadlines  # in their place for an answer in one piece: its head comes when it is made
     clock: Clock
-    waiting: WaitingRoom
-    limits: RateLimits | None  # `None`: nothing limits the rate of what is dispatched
-    demanded: Demanded | None  # `None`: what is dispatched is no demand that moves a price
+    waiting: AdmissionQueue
+    limits: RateLimiter | None  # `None`: nothing limits the rate of what is dispatched
+    demanded: DemandCounter | None  # `None`: what is dispatched is no demand that moves a price
     drawing: SampleSink | None  # `None`: nothing of what is dispatched is asked again
-    observer: Observer | None = None  # `None`: nobody follows requests from outside
+    observer: TraceObserver | None = None  # `None`: nobody follows requests from outside
 
-    async def dispatch(self, asked: Asked, identity: Identity, reply: Reply) -> None:
+    async def dispatch(
+        self, asked: InferenceRequest, identity: Identity, reply: ClientResponse
+    ) -> None:
         """Answer the request on `reply`, or raise the `RequestError` that explains why not."""
         asked_s = self.clock.now_s()
-        tries = Tries(await self._planned(asked, identity, reply))
+        tries = CandidateQueue(await self._planned(asked, identity, reply))
         refusal: RequestError | None = None
-        short: Short | None = None
+        short: BudgetShortfall | None = None
         number = 0
         failing: list[Target] = []
         self.retries.asked()
         while (verdict := tries.next()) is not None:
             attempt = await self._fitted(tries.plan, tries.plan.step(verdict), number + 1)
-            if isinstance(attempt, Refusal):
+            if isinstance(attempt, BudgetRefusal):
                 refusal = refusal or over_budget(attempt)
-                short = short or Short(attempt, verdict.candidate.bound_pusd)
+                short = short or BudgetShortfall(attempt, verdict.candidate.bound_pusd)
                 continue
             number += 1
             attempt.tries, attempt.waited_s = tries, attempt.dispatched_s - asked_s
@@ -124,7 +133,7 @@ class Dispatcher:
                 return
             name = attempt.step.frozen.target.name
             refusal = failed(error, name, [target.name for target in failing])
-            if isinstance(error, Overtaken):
+            if isinstance(error, DispatchSuperseded):
                 continue  # nothing failed: it was sent to the wrong place
             failing.append(attempt.step.frozen.target)
             if error.billable:
@@ -143,7 +152,9 @@ class Dispatcher:
             if target.own and target.pool == answering.pool:
                 self.experience.absolve(target.row, identity.key_id)
 
-    async def _planned(self, asked: Asked, identity: Identity, reply: Reply) -> Plan:
+    async def _planned(
+        self, asked: InferenceRequest, identity: Identity, reply: ClientResponse
+    ) -> RoutingPlan:
         """A plan with at least one step; waits when the policy says `queue` and it can help."""
         plan = self._plan(asked, identity, reply)
         if self.limits is not None:
@@ -155,7 +166,7 @@ class Dispatcher:
             try:
                 plan = await self.waiting.wait(plan, due_s, again)
                 plan = msgspec.structs.replace(plan, line_s=self.clock.now_s() - since_s)
-            except Full as full:
+            except QueueFull as full:
                 self._note(plan)
                 told = no_place(plan, full.wait_s, hopeless=full.hopeless)
                 reason = plan.decision.reason.value
@@ -168,13 +179,13 @@ class Dispatcher:
         reason, short = plan.decision.reason, None
         if reason is Reason.BUDGET:
             tightest = self.admission.tightest(identity, plan.model, plan.unaffordable)
-            error, short = over_budget(tightest), Short(tightest, plan.least_pusd)
+            error, short = over_budget(tightest), BudgetShortfall(tightest, plan.least_pusd)
         else:
             error = infeasible(plan)
         self.metering.refuse(plan, reason=reason.value, http_status=error.row.status, short=short)
         raise error
 
-    async def _count(self, limits: RateLimits, plan: Plan, reply: Reply) -> None:
+    async def _count(self, limits: RateLimiter, plan: RoutingPlan, reply: ClientResponse) -> None:
         """Once a request, before it waits for anything."""
         reply.use = await limits.count(plan.identity, plan.model, counted_tokens(plan.request))
         over = None if reply.use is None else reply.use.counted.over
@@ -184,7 +195,9 @@ class Dispatcher:
             self.metering.refuse(plan, reason="over_rate", http_status=told.row.status, scope=scope)
             raise told
 
-    def _plan(self, asked: Asked, identity: Identity, reply: Reply) -> Plan:
+    def _plan(
+        self, asked: InferenceRequest, identity: Identity, reply: ClientResponse
+    ) -> RoutingPlan:
         begun_s = 0.0 if reply.story is None else self.clock.now_s()
         plan = self.plans.value.plan(
             reply.request_id, asked, identity, clock=self.clock, sticky=self.sessions.target
@@ -193,33 +206,37 @@ class Dispatcher:
             reply.story.decided(begun_s, plan)
         return plan
 
-    def _lines_up(self, plan: Plan) -> bool:
+    def _lines_up(self, plan: RoutingPlan) -> bool:
         """Where waiting can help; who could go to an own engine lines up behind who waits there."""
         decision = plan.decision
-        if decision.otherwise is not Otherwise.QUEUE:
+        if decision.otherwise is not InfeasibleAction.QUEUE:
             return False
         chosen = decision.chosen
         if chosen is None:
             return decision.reason not in PERMANENT
         return chosen.candidate.internal and self.waiting.has_line(plan)
 
-    def _note(self, plan: Plan) -> None:
+    def _note(self, plan: RoutingPlan) -> None:
         """Once a request, admitted or not, however often it was planned."""
         self.metering.noted(plan)
         if self.demanded is not None:
             self.demanded.note(plan.decision, plan.request, plan.policy)
 
-    async def _fitted(self, plan: Plan, step: Step, number: int) -> Attempt | Refusal:
+    async def _fitted(
+        self, plan: RoutingPlan, step: AttemptPlan, number: int
+    ) -> Attempt | BudgetRefusal:
         """Held in full, or with as short an answer as the holds of others leave room for."""
         held = await self._held(plan, step, number)
-        if not isinstance(held, Refusal):
+        if not isinstance(held, BudgetRefusal):
             return held
         shorter = step.within(held.room_pusd)
         if shorter is None:
             return held
         return await self._held(plan.shortened(shorter), shorter, number)
 
-    async def _held(self, plan: Plan, step: Step, number: int) -> Attempt | Refusal:
+    async def _held(
+        self, plan: RoutingPlan, step: AttemptPlan, number: int
+    ) -> Attempt | BudgetRefusal:
         """The attempt, opened in the journal with its holds and promises; or the budget's no."""
         attempt_id = f"{plan.request_id}.{number}"
         target, bound = step.frozen.target, step.verdict.candidate.bound_pusd or 0
@@ -229,7 +246,7 @@ class Dispatcher:
             passage = self.experience.depart(target.row, counted_tokens(plan.request))
         try:
             held = await self.admission.hold(attempt_id, step.scopes, bound)
-            if isinstance(held, Refusal):
+            if isinstance(held, BudgetRefusal):
                 return held
             attempt = Attempt(
                 plan=plan,
@@ -258,7 +275,7 @@ class Dispatcher:
             self.admission.release(attempt.id, 0)
             raise RequestError("unavailable", UNRECORDED, retry_after_s=RETRY_S) from error
 
-    async def _attempt(self, attempt: Attempt, reply: Reply) -> BackendError | None:
+    async def _attempt(self, attempt: Attempt, reply: ClientResponse) -> BackendError | None:
         """One try. Returns the failure when another candidate may be tried, else answers."""
         exchange: Exchange | None = None
         try:
@@ -276,7 +293,7 @@ class Dispatcher:
         except asyncio.CancelledError:
             status: Status = "client_gone" if reply.ended_by == CLIENT_GONE else "timeout"
             told = TOLD.get(reply.ended_by or "", RESTARTING)
-            self.metering.settle_later(attempt, Outcome.cut(attempt.relay, status, told))
+            self.metering.settle_later(attempt, AttemptOutcome.cut(attempt.relay, status, told))
             raise
         finally:
             for promise in (attempt.flight, attempt.passage):
@@ -285,7 +302,9 @@ class Dispatcher:
             if exchange is not None:
                 await exchange.aclose()
             # A defect above must not leave the row open; after a settle this does nothing.
-            self.metering.settle_later(attempt, Outcome.cut(attempt.relay, "upstream_error", 500))
+            self.metering.settle_later(
+                attempt, AttemptOutcome.cut(attempt.relay, "upstream_error", 500)
+            )
             if reply.use is not None:
                 reply.use.tokens += attempt.tokens
         if attempt.plan.sticky_key is not None:
@@ -324,7 +343,7 @@ class Dispatcher:
             self._heard(attempt, parse_rate_limit(exchange.headers, wall_s=wall_s))
         return exchange
 
-    def _heard(self, attempt: Attempt, limit: RateLimit | None) -> None:
+    def _heard(self, attempt: Attempt, limit: RateLimitHeaders | None) -> None:
         """The head of an API's answer has come, and may say what is left of its limits."""
         if limit is not None:
             self.experience.room(attempt.step.frozen.target.row, limit)
@@ -332,18 +351,18 @@ class Dispatcher:
             attempt.passage.land()
 
     async def _failed(
-        self, attempt: Attempt, error: BackendError, reply: Reply
+        self, attempt: Attempt, error: BackendError, reply: ClientResponse
     ) -> BackendError | None:
         """Settle the failed try; hand on, tell the client, or end its stream with one event."""
         target = attempt.step.frozen.target
-        if isinstance(error, Overloaded) and not target.own:
+        if isinstance(error, UpstreamOverloaded) and not target.own:
             self._heard(attempt, error.rate_limit)
             if target.shares_row and error.status == LIMITED:
                 self.experience.held_off.refused(target.row, target.upstream_model, error)
             elif error.retry_after_s:
                 self.experience.wait(target.row, error.retry_after_s)
         status, http_status = status_of(error)
-        outcome = Outcome.cut(
+        outcome = AttemptOutcome.cut(
             attempt.relay, status, http_status, error=error.kind, billable=error.billable
         )
         if not reply.started:

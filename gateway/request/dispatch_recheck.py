@@ -7,24 +7,25 @@ to its next candidate. The workers of one host share their sums in memory: nothi
 """
 
 import asyncio
+from collections.abc import Callable
 
-from backends.errors import Overtaken
-from gateway.fleet.peers.row import PeersRow
-from gateway.fleet.slots import Board
-from gateway.request.silent_engine import Wait
+from backends.errors import DispatchSuperseded
+from gateway.fleet.peers.row import PeerLoadRow
+from gateway.fleet.slots import SharedLoadTable
+from gateway.request.silent_engine import FirstTokenWait
 from gateway.table_layout import LoadCell
-from router.hindsight import Others, stands
+from router.hindsight import PeerLoad, stands
 
 LOOK_S = 0.05  # how long news takes in the middle: a tick of the host that tells, one of ours
 
 
-class Hindsight:
+class DispatchRecheck:
     """One per worker of a host that exchanges slots with others."""
 
-    def __init__(self, board: Board) -> None:
-        self._board, self._peers = board, PeersRow(board)
+    def __init__(self, board: SharedLoadTable) -> None:
+        self._board, self._peers = board, PeerLoadRow(board)
 
-    def sent(self, wait: Wait) -> None:
+    def sent(self, wait: FirstTokenWait) -> None:
         """Its request goes out now, by a decision of this moment."""
         attempt = wait.attempt
         # Only a first try is one: the next candidates are those of the same decision.
@@ -33,7 +34,7 @@ class Hindsight:
         known = self._peers.hosts, self._others(attempt.step.frozen.target.row)
         asyncio.get_running_loop().call_later(LOOK_S, self._look, wait, *known)
 
-    def _look(self, wait: Wait, hosts: int, known: Others) -> None:
+    def _look(self, wait: FirstTokenWait, hosts: int, known: PeerLoad) -> None:
         attempt = wait.attempt
         # `tries` are gone once an answer begins. Of a host not heard before all it has is no news.
         if not (wait.waits and wait.counts) or attempt.tries is None or self._peers.hosts != hosts:
@@ -45,13 +46,18 @@ class Hindsight:
         candidates = [entry.candidate for entry in plan.frozen]
         chosen = attempt.step.verdict.candidate.name
         if not stands(plan.request, plan.policy, candidates, chosen, missed):
-            wait.move(Overtaken("another host had given the engine's time away"))
+            wait.move(DispatchSuperseded("another host had given the engine's time away"))
 
-    def _others(self, engine: int) -> Others:
+    def _others(self, engine: int) -> PeerLoad:
         row, cells = self._board.peers_row(engine), self._board.cells
-        return Others(
+        return PeerLoad(
             cells[row + LoadCell.SEQUENCES],
             cells[row + LoadCell.CONTEXT_TOKENS],
             cells[row + LoadCell.QUEUED_PREFILL_TOKENS],
             cells[row + LoadCell.PROMISED_TOKENS],
         )
+
+
+def recheck_of(board: SharedLoadTable, *, peers: bool) -> Callable[[FirstTokenWait], None] | None:
+    """Return what is told of each dispatch to an engine; `None` where no other hosts exist."""
+    return DispatchRecheck(board).sent if peers else None

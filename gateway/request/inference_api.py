@@ -13,24 +13,24 @@ from functools import partial
 from math import ceil
 from typing import Any, Protocol
 
-from gateway.auth import INFERENCE, Keys, authenticate, sent
+from gateway.auth import INFERENCE, KeyLookup, authenticate, sent
 from gateway.clock import Clock
-from gateway.config.settings import Server, Timeouts
+from gateway.config.settings import ServerSection, TimeoutsSection
 from gateway.errors import RequestError, let_go
 from gateway.errors import body as error_body
 from gateway.http.body import encode, open_members
-from gateway.http.connection import Connection, Header, connection_of
-from gateway.http.fields import Fields, read_fields
+from gateway.http.connection import Header, RequestConnection, connection_of
+from gateway.http.fields import RequestHead, read_fields
 from gateway.kinds import KIND_PATHS
 from gateway.kinds.chat import CHAT_PATH
-from gateway.kinds.inference_request import Asked, IncomingBody
+from gateway.kinds.inference_request import IncomingBody, InferenceRequest
 from gateway.kinds.relay import error_event
 from gateway.logs import REQUEST
-from gateway.request.client_response import JSON, Reply
-from gateway.request.dialects.reply import TranslatedReply
+from gateway.request.client_response import JSON, ClientResponse
+from gateway.request.dialects.reply import TranslatedResponse
 from gateway.request.dialects.spoken import SPOKEN
 from gateway.request.dispatch import CLIENT_GONE, Dispatcher
-from gateway.request.idempotency.submissions import Sent
+from gateway.request.idempotency.submissions import IdempotentRequest
 from ledger.identity.keys import Identity
 
 Message = MutableMapping[str, Any]
@@ -56,21 +56,21 @@ _BODY_UNREAD = 408  # what follows on the connection is no request
 log = logging.getLogger("breakeven.api")
 
 
-class Workload(Protocol):
+class InFlightCounter(Protocol):
     """Told how many requests are being worked on: `gateway.telemetry.metrics.requests.Metrics`."""
 
     working: int
 
 
-class HotApi:
+class InferenceApi:
     """Serves `HOT`; one per worker."""
 
     def __init__(
         self,
         dispatcher: Dispatcher,
-        keys: Keys,
-        metrics: Workload,
-        server: Server,
+        keys: KeyLookup,
+        metrics: InFlightCounter,
+        server: ServerSection,
         clock: Clock,
         new_id: Callable[[], str],
     ) -> None:
@@ -80,7 +80,7 @@ class HotApi:
         self._server = server
         self._clock = clock
         self.new_id = new_id
-        self._open: set[Reply] = set()
+        self._open: set[ClientResponse] = set()
         self.draining = False
 
     @property
@@ -97,7 +97,7 @@ class HotApi:
         )
         request_id = self.new_id()
         REQUEST.set(request_id)
-        make = Reply if dialect is None else partial(TranslatedReply, dialect)
+        make = ClientResponse if dialect is None else partial(TranslatedResponse, dialect)
         reply = make(send, request_id=request_id, clock=now_s, task=task, connection=connection)
         self._begins(reply, scope)
         unwatch: Callable[[], object] | None = None
@@ -136,14 +136,14 @@ class HotApi:
             self._metrics.working = len(self._open)
             reply.let_go()
 
-    def _begins(self, reply: Reply, scope: Message) -> None:
+    def _begins(self, reply: ClientResponse, scope: Message) -> None:
         self._open.add(reply)
         self._metrics.working = len(self._open)
         observer = self._dispatcher.observer
         if observer is not None:
             reply.story = observer.begins(reply.request_id, scope["path"], scope["headers"])
 
-    def open_replies(self) -> tuple[Reply, ...]:
+    def open_replies(self) -> tuple[ClientResponse, ...]:
         """What is being worked on."""
         return tuple(self._open)
 
@@ -156,29 +156,35 @@ class HotApi:
                 self._dispatcher.waiting.drain()
             self._end_late(limits, self._clock.now_s())
 
-    def _end_late(self, limits: Timeouts, now: float) -> None:
+    def _end_late(self, limits: TimeoutsSection, now: float) -> None:
         for reply in tuple(self._open):  # a name in the sweeper would hold the last one on
             if reply.stalls(now, limits.client_stall_s):
                 reply.end("client_stall")
             elif now - reply.opened_s > limits.total_s:
                 reply.end("total")
 
-    async def _asked(self, path: str, fields: Fields, text: bytes, reply: Reply) -> Asked:
+    async def _asked(
+        self, path: str, fields: RequestHead, text: bytes, reply: ClientResponse
+    ) -> InferenceRequest:
         """What the body asks for; a large one is read in a thread."""
-        large = LARGE_SPOKEN_BYTES if isinstance(reply, TranslatedReply) else LARGE_BYTES
+        large = LARGE_SPOKEN_BYTES if isinstance(reply, TranslatedResponse) else LARGE_BYTES
         if len(text) > large:
             return await asyncio.to_thread(self._understood, path, fields, text, reply)
         return self._understood(path, fields, text, reply)
 
-    def _understood(self, path: str, fields: Fields, text: bytes, reply: Reply) -> Asked:
+    def _understood(
+        self, path: str, fields: RequestHead, text: bytes, reply: ClientResponse
+    ) -> InferenceRequest:
         """What the body asks for, in its dialect."""
         max_n, session = self._server.max_n, fields.session
-        if isinstance(reply, TranslatedReply):
+        if isinstance(reply, TranslatedResponse):
             wall_s = self._clock.wall_us() // 1_000_000
             return reply.hear(open_members(text), max_n=max_n, session=session, wall_s=wall_s)
         return KIND_PATHS[path].read(IncomingBody(text, fields.media or "", session, max_n))
 
-    async def _translated(self, asked: Asked, identity: Identity, reply: TranslatedReply) -> None:
+    async def _translated(
+        self, asked: InferenceRequest, identity: Identity, reply: TranslatedResponse
+    ) -> None:
         """The same for a request in another dialect, or the number of its tokens."""
         if reply.counts:
             counted = self._dispatcher.plans.value.prompt_tokens(asked, identity)
@@ -191,18 +197,24 @@ class HotApi:
         await self._dispatcher.dispatch(asked, identity, reply)
 
     async def _otherwise(
-        self, path: str, fields: Fields, text: bytes, asked: Asked, identity: Identity, reply: Reply
+        self,
+        path: str,
+        fields: RequestHead,
+        text: bytes,
+        asked: InferenceRequest,
+        identity: Identity,
+        reply: ClientResponse,
     ) -> None:
         """The same in another dialect, or once only."""
         answer: Callable[[], Awaitable[None]]
-        if isinstance(reply, TranslatedReply):
+        if isinstance(reply, TranslatedResponse):
             answer = partial(self._translated, asked, identity, reply)
         else:
             answer = partial(self._dispatcher.dispatch, asked, identity, reply)
         if fields.once is None:
             await answer()
         else:
-            named = Sent(fields.once, identity.key_id, path, text)
+            named = IdempotentRequest(fields.once, identity.key_id, path, text)
             await self._dispatcher.submissions.first(named, reply, answer)
 
     def _admit(self, method: str) -> None:
@@ -212,7 +224,7 @@ class HotApi:
             raise RequestError("overloaded", "Too many requests are open here.", retry_after_s=1.0)
 
     async def _body(
-        self, path: str, fields: Fields, connection: Connection | None, receive: Receive
+        self, path: str, fields: RequestHead, connection: RequestConnection | None, receive: Receive
     ) -> bytes:
         """The whole body within the size limit and the receive deadline."""
         limit = self._server.body_limit_bytes
@@ -267,21 +279,25 @@ async def _joined(
         message = await receive()
 
 
-def _watched(connection: Connection | None, receive: Receive, reply: Reply) -> Callable[[], object]:
+def _watched(
+    connection: RequestConnection | None, receive: Receive, reply: ClientResponse
+) -> Callable[[], object]:
     """From here on a hang-up ends the request; returns what ends the watching."""
     if connection is None:
         return asyncio.create_task(_watch(receive, reply)).cancel
     return connection.listen(partial(reply.end, CLIENT_GONE))
 
 
-async def _watch(receive: Receive, reply: Reply) -> None:
+async def _watch(receive: Receive, reply: ClientResponse) -> None:
     """End the request when its client goes, in whatever it is doing."""
     while (await receive())["type"] != "http.disconnect":
         pass
     reply.end(CLIENT_GONE)
 
 
-async def _ended(reply: Reply, connection: Connection | None, patience_s: float) -> None:
+async def _ended(
+    reply: ClientResponse, connection: RequestConnection | None, patience_s: float
+) -> None:
     """Nobody reads on after a hang-up or a stall; whoever still reads is told why it ends.
 
     `patience_s`: for who has yet to take what came before, which may be a picture of many MiB.
@@ -303,7 +319,7 @@ async def _ended(reply: Reply, connection: Connection | None, patience_s: float)
         connection.abort()  # closing would wait for a client that takes nothing
 
 
-async def refuse(reply: Reply, error: RequestError, *, last: bool = False) -> None:
+async def refuse(reply: ClientResponse, error: RequestError, *, last: bool = False) -> None:
     """Answer with the OpenAI error body, unless the answer has begun.
 
     `last`: nothing that follows on the connection is to be read.

@@ -7,9 +7,9 @@ is followed: what it holds and what it may come to hold stand in a place of thei
 
 import msgspec
 
-from gateway.fleet.prefixes import Prefixes
-from gateway.fleet.slots import Board
-from gateway.request.plan import Plan, Step
+from gateway.fleet.prefixes import PrefixIndex
+from gateway.fleet.slots import SharedLoadTable
+from gateway.request.plan import AttemptPlan, RoutingPlan
 from gateway.table_layout import RESIDENTS, LoadCell, SequenceCell
 from router.deadlines import bearable_ms
 from router.feedback import predicted_s, pull
@@ -30,17 +30,21 @@ _EXPECTED, _TIGHTEST = int(LoadCell.PREFIX_EXPECTED_TOTAL), int(LoadCell.TIGHTES
 _HEARD_S, _PREFILLED = int(LoadCell.HEARD_S), int(LoadCell.PREFILLED_TOKENS_TOTAL)
 
 
-class Flights:
+class LoadTracker:
     """Takes off flights on this worker's rows."""
 
-    def __init__(self, board: Board, worker: int, prefixes: Prefixes | None = None) -> None:
+    def __init__(
+        self, board: SharedLoadTable, worker: int, prefixes: PrefixIndex | None = None
+    ) -> None:
         self._board = board
         self._worker = worker
         self._prefixes = prefixes
         self._places: dict[int, list[int]] = {}  # free ones, by engine
-        self._tightest: dict[int, Tightest] = {}
+        self._tightest: dict[int, TightestTpot] = {}
 
-    def take_off(self, plan: Plan, step: Step, now_s: float) -> "Flight | None":
+    def take_off(
+        self, plan: RoutingPlan, step: AttemptPlan, now_s: float
+    ) -> "LoadReservation | None":
         """The promises of one attempt that is sent now (monotonic); APIs have none."""
         verdict, request = step.verdict, plan.request
         state = verdict.candidate.engine
@@ -51,7 +55,7 @@ class Flights:
         if plan.asked.stream and request.n == 1 and decoded:  # followed
             longest = kv_longest_tokens(work_of(request, plan.policy), verdict.candidate)
             output = longest - prompt
-        promise = Promise(
+        promise = ReservedLoad(
             prompt * plan.asked.n,
             verdict.kv_promise_tokens,  # whoever is tried was forecast
             request.n,
@@ -72,12 +76,12 @@ class Flights:
         if places is None:
             places = self._places[engine] = list(range(RESIDENTS))
             row = self._board.load_row(self._worker, engine)
-            self._tightest[engine] = Tightest(self._board.cells, row + _TIGHTEST)
+            self._tightest[engine] = TightestTpot(self._board.cells, row + _TIGHTEST)
         tightest = self._tightest[engine]
-        return Flight(self._board, self._worker, engine, promise, places, tightest)
+        return LoadReservation(self._board, self._worker, engine, promise, places, tightest)
 
 
-class Promise(msgspec.Struct, frozen=True):
+class ReservedLoad(msgspec.Struct, frozen=True):
     """What an attempt may come to hold: `kv_tokens` is its block-rounded final size.
 
     `output_tokens` is set for a single sequence whose progress will be seen; `slo` where its first
@@ -97,7 +101,7 @@ class Promise(msgspec.Struct, frozen=True):
     streamed: bool = True
 
 
-class Tightest:
+class TightestTpot:
     """The tightest TPOT promised to what one worker has on one engine: in a cell, 0 for none."""
 
     __slots__ = ("_cell", "_cells", "_counts")
@@ -119,7 +123,7 @@ class Tightest:
             self._cells[self._cell] = min(self._counts, default=0.0)
 
 
-class Flight:
+class LoadReservation:
     """Dead reckoning of one attempt on one own engine; `engine` is its row on the board."""
 
     __slots__ = (
@@ -143,12 +147,12 @@ class Flight:
 
     def __init__(
         self,
-        board: Board,
+        board: SharedLoadTable,
         worker: int,
         engine: int,
-        promise: Promise,
+        promise: ReservedLoad,
         places: list[int] | None = None,
-        tightest: Tightest | None = None,
+        tightest: TightestTpot | None = None,
     ) -> None:
         """`places`: the free ones of this engine; one is borrowed until landing."""
         self._board = board

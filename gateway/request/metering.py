@@ -10,49 +10,55 @@ from functools import partial
 import msgspec
 
 from backends.errors import (
-    BadAnswer,
-    Overloaded,
-    Overtaken,
+    ContextTooLong,
+    DispatchSuperseded,
+    FirstTokenTimeout,
+    InvalidResponse,
+    ModelNotServed,
     ServerError,
-    Silent,
-    TooLong,
-    Unserved,
     UpstreamBroken,
+    UpstreamOverloaded,
 )
 from gateway.clock import Clock
-from gateway.fleet.calibration import Estimate
-from gateway.fleet.experience import Experience
+from gateway.fleet.calibration import EstimatorName
+from gateway.fleet.experience import TargetStats
 from gateway.fleet.heldoff import LIMITED
 from gateway.kinds import KINDS
-from gateway.kinds.outcome import Outcome
-from gateway.request.admission import Admission
+from gateway.kinds.outcome import AttemptOutcome
+from gateway.request.admission import BudgetAdmission
 from gateway.request.attempt import Attempt
 from gateway.request.charging import charge, compared_pusd
-from gateway.request.plan import Learned, Plan
-from gateway.request.refusals import Short
+from gateway.request.plan import LearnedEstimates, RoutingPlan
+from gateway.request.refusals import BudgetShortfall
 from gateway.request.request_counters import AttemptLabels, RequestCounters
 from ledger.journals.journal import JournalError, JournalWriter
-from ledger.journals.records import AttemptOpened, AttemptSettled, Compared, RequestRefused, Tokens
+from ledger.journals.records import (
+    AttemptOpened,
+    AttemptSettled,
+    ComparedCost,
+    RequestRefused,
+    TokenCounts,
+)
 from ledger.prices.rates import BIGINT_LIMIT, prompt_tokens
 from router.request_kinds import KIND_TRAITS
 
 REFUSED = "refused"  # the target's own 4xx: the client's fault, not the target's
-_OF_THE_REQUEST = (REFUSED, TooLong.kind, Unserved.kind)
+_OF_THE_REQUEST = (REFUSED, ContextTooLong.kind, ModelNotServed.kind)
 # A target that stumbles over one request answers so; one that is down or full refuses, is silent
 # or says that it is full, whatever it was sent.
-_MAY_BE_THE_REQUEST = (ServerError.kind, UpstreamBroken.kind, BadAnswer.kind)
+_MAY_BE_THE_REQUEST = (ServerError.kind, UpstreamBroken.kind, InvalidResponse.kind)
 
 
-class Metering:
+class UsageMeter:
     """One per worker."""
 
     def __init__(
         self,
         journal: JournalWriter,
-        admission: Admission,
+        admission: BudgetAdmission,
         metrics: RequestCounters,
-        experience: Experience,
-        learned: Learned,
+        experience: TargetStats,
+        learned: LearnedEstimates,
         clock: Clock,
     ) -> None:
         self._journal = journal
@@ -66,14 +72,14 @@ class Metering:
         attempt.opened_us = self._clock.wall_us()
         self._journal.append(opening(attempt, attempt.opened_us))
 
-    async def settle(self, attempt: Attempt, outcome: Outcome) -> int | None:
+    async def settle(self, attempt: Attempt, outcome: AttemptOutcome) -> int | None:
         """Durable settle; returns the cost in pico-USD, or None when it has no price."""
         record = self._settled(attempt, outcome)
         written = partial(self._ended, attempt, outcome, record)
         await self._journal.append_durable(record, written)
         return record.cost_pusd
 
-    def settle_later(self, attempt: Attempt, outcome: Outcome) -> None:
+    def settle_later(self, attempt: Attempt, outcome: AttemptOutcome) -> None:
         """Settle when no client waits for the answer: written at once, flushed with the next.
 
         Does nothing when the attempt is settled: the first outcome stands.
@@ -83,7 +89,7 @@ class Metering:
             self._journal.append_ending(record)
             self._ended(attempt, outcome, record)
 
-    def noted(self, plan: Plan) -> None:
+    def noted(self, plan: RoutingPlan) -> None:
         """What policies said of a request, beside the decision that acts."""
         metrics = self._metrics
         for name in plan.terms.undecided:
@@ -97,12 +103,12 @@ class Metering:
 
     def refuse(
         self,
-        plan: Plan,
+        plan: RoutingPlan,
         *,
         reason: str,
         http_status: int,
         scope: str | None = None,
-        short: Short | None = None,
+        short: BudgetShortfall | None = None,
     ) -> None:
         """`scope`: of a limit that has no room; `short`: or the budget."""
         self._metrics.count_refusal(reason)
@@ -125,7 +131,7 @@ class Metering:
         with suppress(JournalError):  # a refusal stands without its note, where notes have no room
             self._journal.append(record)
 
-    def _settled(self, attempt: Attempt, outcome: Outcome) -> AttemptSettled:
+    def _settled(self, attempt: Attempt, outcome: AttemptOutcome) -> AttemptSettled:
         now_s = self._clock.now_s()
         bill = charge(attempt, outcome, self._learned.ratio, now_s=now_s)
         tokens, cost = bill.tokens, bill.cost_pusd
@@ -148,7 +154,7 @@ class Metering:
             error=outcome.error,
             slo_met=self._slo_met(attempt, outcome, tokens),
             compared=tuple(
-                Compared(
+                ComparedCost(
                     price.name,
                     price.version,
                     compared_pusd(attempt.plan.request, tokens, price),
@@ -164,7 +170,7 @@ class Metering:
         attempt.tokens = prompt_tokens(tokens) + tokens.output
         return record
 
-    def _ended(self, attempt: Attempt, outcome: Outcome, record: AttemptSettled) -> None:
+    def _ended(self, attempt: Attempt, outcome: AttemptOutcome, record: AttemptSettled) -> None:
         """The record is written, and only now money comes back.
 
         Before it, a worker's death in between would lend twice what the books count to the bound.
@@ -173,7 +179,9 @@ class Metering:
             self._admission.release(attempt.id, record.cost_pusd or 0)
         self._learn(attempt, outcome, record)
 
-    def _slo_met(self, attempt: Attempt, outcome: Outcome, tokens: Tokens) -> bool | None:
+    def _slo_met(
+        self, attempt: Attempt, outcome: AttemptOutcome, tokens: TokenCounts
+    ) -> bool | None:
         """Against the policy's SLO, as the client saw it; None: nothing promised, or it left."""
         slo = attempt.plan.policy.slo
         if (slo.ttft_ms is None and slo.tpot_ms is None) or outcome.status == "client_gone":
@@ -189,7 +197,7 @@ class Metering:
             return False
         return slo.tpot_ms is None or tpot_s is None or tpot_s * 1e3 <= slo.tpot_ms
 
-    def _whole_met(self, attempt: Attempt, tokens: Tokens) -> bool | None:
+    def _whole_met(self, attempt: Attempt, tokens: TokenCounts) -> bool | None:
         """An answer in one piece has the time that the same answer has as a stream."""
         slo = attempt.plan.policy.slo
         request = attempt.plan.request
@@ -202,7 +210,7 @@ class Metering:
         took_s = attempt.waited_s + self._clock.now_s() - attempt.dispatched_s
         return took_s * 1e3 <= allowed_ms
 
-    def _tpot_s(self, attempt: Attempt, tokens: Tokens) -> float | None:
+    def _tpot_s(self, attempt: Attempt, tokens: TokenCounts) -> float | None:
         request = attempt.plan.request
         if not attempt.plan.asked.stream or not KIND_TRAITS[request.kind].decoded:
             return None
@@ -212,7 +220,7 @@ class Metering:
             return None
         return (last - first) / (per_choice - 1)
 
-    def _learn(self, attempt: Attempt, outcome: Outcome, record: AttemptSettled) -> None:
+    def _learn(self, attempt: Attempt, outcome: AttemptOutcome, record: AttemptSettled) -> None:
         plan, target, tokens = attempt.plan, attempt.step.frozen.target, record.tokens
         finished = outcome.status == "finished"
         if finished and record.basis == "reported" and not record.disputed:
@@ -246,18 +254,18 @@ class Metering:
         """What the decision counted on, against what came."""
         request, verdict = attempt.plan.request, attempt.step.verdict
         note, backend = self._metrics.calibration.note, _backend(attempt)
-        note(Estimate.PROMPT_TOKENS, backend, request.prompt_tokens, prompt)
+        note(EstimatorName.PROMPT_TOKENS, backend, request.prompt_tokens, prompt)
         if KIND_TRAITS[request.kind].decoded:
             most, mean = request.max_tokens, request.output.mean
             expected = mean if most is None else min(mean, most)
-            note(Estimate.OUTPUT_TOKENS, backend, expected, choice)
+            note(EstimatorName.OUTPUT_TOKENS, backend, expected, choice)
         if record.ttft_us is not None and verdict.ttft_ms is not None:
-            note(Estimate.TTFT_S, backend, verdict.ttft_ms / 1e3, record.ttft_us / 1e6)
+            note(EstimatorName.TTFT_S, backend, verdict.ttft_ms / 1e3, record.ttft_us / 1e6)
         tpot_s = self._tpot_s(attempt, record.tokens)
         if tpot_s is not None and verdict.tpot_ms is not None:
-            note(Estimate.TPOT_S, backend, verdict.tpot_ms / 1e3, tpot_s)
+            note(EstimatorName.TPOT_S, backend, verdict.tpot_ms / 1e3, tpot_s)
 
-    def _count(self, attempt: Attempt, outcome: Outcome, record: AttemptSettled) -> None:
+    def _count(self, attempt: Attempt, outcome: AttemptOutcome, record: AttemptSettled) -> None:
         metrics, target, tokens = self._metrics, attempt.step.frozen.target, record.tokens
         tally = metrics.sums_of(
             AttemptLabels(
@@ -278,13 +286,11 @@ class Metering:
         tally.cached += tokens.cached
         tally.output += tokens.output
         tally.cost_pusd += record.cost_pusd or 0
-        seconds, name = record.duration_us / 1e6, target.name
-        if record.ttft_us is None:
-            metrics.observe_attempt(name, seconds, None)
-            return
-        metrics.observe_attempt(name, seconds, record.ttft_us / 1e6)
-        tpot_s = self._tpot_s(attempt, tokens)
-        metrics.observe_pace(name, tpot_s, attempt.gaps, attempt.decode_s)
+        ttft_s = None if record.ttft_us is None else record.ttft_us / 1e6
+        metrics.observe_attempt(target.name, record.duration_us / 1e6, ttft_s)
+        if ttft_s is not None:
+            tpot_s = self._tpot_s(attempt, tokens)
+            metrics.observe_pace(target.name, tpot_s, attempt.gaps, attempt.decode_s)
 
 
 def opening(attempt: Attempt, opened_us: int) -> AttemptOpened:
@@ -332,7 +338,7 @@ def opening(attempt: Attempt, opened_us: int) -> AttemptOpened:
     )
 
 
-def _with_room(record: RequestRefused, short: Short) -> RequestRefused:
+def _with_room(record: RequestRefused, short: BudgetShortfall) -> RequestRefused:
     budget = short.budget
     return msgspec.structs.replace(
         record,
@@ -349,7 +355,7 @@ def _backend(attempt: Attempt) -> str:
     return "own" if attempt.own else "api"
 
 
-def _shadow(plan: Plan) -> dict[str, str | None]:
+def _shadow(plan: RoutingPlan) -> dict[str, str | None]:
     """What the policy that only watches would have done, where there is one."""
     if plan.shadow is None:
         return {}
@@ -361,13 +367,13 @@ def _shadow(plan: Plan) -> dict[str, str | None]:
     }
 
 
-def _did_well(attempt: Attempt, outcome: Outcome) -> bool | None:
+def _did_well(attempt: Attempt, outcome: AttemptOutcome) -> bool | None:
     """What the ending says of the target; `None`: it was ours or the client's doing."""
     if outcome.status == "finished" or outcome.error in _OF_THE_REQUEST:
         return True
-    if outcome.error in (Silent.kind, Overtaken.kind):
+    if outcome.error in (FirstTokenTimeout.kind, DispatchSuperseded.kind):
         return None  # whoever found it silent told the board; to be asked twice is no failure
-    limited = outcome.error == Overloaded.kind and outcome.http_status == LIMITED
+    limited = outcome.error == UpstreamOverloaded.kind and outcome.http_status == LIMITED
     if limited and attempt.step.frozen.target.shares_row:
         return None  # it is about its model, and says nothing of the others: `heldoff` was told
     if outcome.error is not None:
@@ -382,7 +388,7 @@ def _ttft_s(attempt: Attempt) -> float | None:
     return attempt.first_token_s - attempt.dispatched_s
 
 
-def _feed_back(attempt: Attempt, tokens: Tokens) -> None:
+def _feed_back(attempt: Attempt, tokens: TokenCounts) -> None:
     """Observed against predicted step time of a stream's decode."""
     engine, flight = attempt.step.frozen.candidate.engine, attempt.flight
     first, last = attempt.first_token_s, attempt.last_token_s

@@ -11,57 +11,57 @@ from typing import Protocol
 import msgspec
 
 from gateway.clock import Clock
-from gateway.config.conditions import Asking
-from gateway.fleet.candidates import Candidates, Frozen
+from gateway.config.conditions import ConditionInput
+from gateway.fleet.candidates import CandidateBuilder, CandidateSnapshot
 from gateway.fleet.fleet import Target
 from gateway.fleet.prefixes import NOTHING, beginning_of
 from gateway.kinds.billable_units import sound_tokens
-from gateway.kinds.inference_request import Asked
-from gateway.policies.rulings import Terms
-from gateway.request.decision_states import States
-from gateway.request.degraded_decider import FailSafe
-from gateway.request.routes import Route, Routes
+from gateway.kinds.inference_request import InferenceRequest
+from gateway.policies.rulings import PolicyTerms
+from gateway.request.decision_states import SnapshotStates
+from gateway.request.degraded_decider import DegradedDecider
+from gateway.request.routes import RouteCache, RouteContext
 from ledger.identity.keys import Identity
 from ledger.prices.book import Price
 from router.estimates import OutputLengths, TokenRatio
 from router.explain import packed_within
 from router.reasons import Reason
-from router.types import Decision, Policy, Request, Verdict
+from router.types import Decision, Policy, RoutingRequest, Verdict
 
 DECISION_LIMIT_BYTES = 800
 
 
-class Step(msgspec.Struct, frozen=True):
+class AttemptPlan(msgspec.Struct, frozen=True):
     """One candidate to try: the verdict that put it there, its target, and what it counts on."""
 
     verdict: Verdict
-    frozen: Frozen
+    frozen: CandidateSnapshot
     scopes: tuple[str, ...]
 
-    def within(self, room_pusd: int) -> "Step | None":
+    def within(self, room_pusd: int) -> "AttemptPlan | None":
         """The same with an answer short enough for the room; `None` when none is."""
         frozen = self.frozen.within(room_pusd)
         if frozen is None:
             return None
-        return Step(self.verdict._replace(candidate=frozen.candidate), frozen, self.scopes)
+        return AttemptPlan(self.verdict._replace(candidate=frozen.candidate), frozen, self.scopes)
 
 
-class Plan(msgspec.Struct, frozen=True):
+class RoutingPlan(msgspec.Struct, frozen=True):
     """`route` is what it shares with others of its key and model; `frozen` goes by its targets."""
 
     request_id: str
-    asked: Asked
-    route: Route
-    request: Request
+    asked: InferenceRequest
+    route: RouteContext
+    request: RoutingRequest
     policy: Policy
     policy_version: str
     decision: Decision
-    frozen: tuple[Frozen, ...]
+    frozen: tuple[CandidateSnapshot, ...]
     comparators: tuple[Price, ...]
     sticky_key: str | None
     decision_blob: bytes
-    terms: Terms
-    states: States
+    terms: PolicyTerms
+    states: SnapshotStates
     shadow: Decision | None = None  # of the policy that only watches
     changed: bool = False  # what `decide` was given does not tell what was done
     line_s: float = 0.0  # how long the request stood in line for its place
@@ -80,20 +80,20 @@ class Plan(msgspec.Struct, frozen=True):
         """Model and team: output lengths, bytes per token."""
         return self.route.learning_key
 
-    def step(self, verdict: Verdict) -> Step:
+    def step(self, verdict: Verdict) -> AttemptPlan:
         """How to try a candidate of the decision's order."""
         candidate = verdict.candidate
         for frozen, scopes in zip(self.frozen, self.route.rooms.scopes, strict=True):
             if frozen.candidate is candidate:
-                return Step(verdict, frozen, scopes)
+                return AttemptPlan(verdict, frozen, scopes)
         raise LookupError(f"{candidate.name} is no candidate of this plan")
 
     @property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[AttemptPlan, ...]:
         """All of them in their order; dispatch makes one when it comes to it."""
         return tuple([self.step(verdict) for verdict in self.decision.order])
 
-    def shortened(self, step: Step) -> "Plan":
+    def shortened(self, step: AttemptPlan) -> "RoutingPlan":
         """The same with this step as it is asked for, so that its record says so."""
         known, changed = self.decision, step.verdict.candidate.name
         order, verdicts = (
@@ -104,7 +104,7 @@ class Plan(msgspec.Struct, frozen=True):
         blob = _packed(self.request, self.policy, decision)
         return msgspec.structs.replace(self, decision=decision, decision_blob=blob, changed=True)
 
-    def of_one(self, verdict: Verdict) -> "Plan":
+    def of_one(self, verdict: Verdict) -> "RoutingPlan":
         """What is left to be known once the answer of a candidate begins, its record being open."""
         best, known = self.best_own, self.decision
         verdicts = (verdict,) if best is None or best is verdict else (best, verdict)
@@ -116,7 +116,7 @@ class Plan(msgspec.Struct, frozen=True):
             shadow=None,
         )
 
-    def decided(self, decision: Decision) -> "Plan":
+    def decided(self, decision: Decision) -> "RoutingPlan":
         """The same under another decision on its candidates."""
         blob = _packed(self.request, self.policy, decision)
         return msgspec.structs.replace(self, decision=decision, decision_blob=blob, changed=True)
@@ -163,37 +163,37 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Learned:
+class LearnedEstimates:
     """What requests turned out to need: bytes per token and output lengths, by model and team."""
 
     ratio: TokenRatio
     outputs: OutputLengths
 
 
-class Plans(Protocol):
-    """Who makes plans: `Planner`, or one that asks more of it (`gateway.batches`)."""
+class PlannerProtocol(Protocol):
+    """Who makes plans: `RoutePlanner`, or one that asks more of it (`gateway.batches`)."""
 
     def plan(
         self,
         request_id: str,
-        asked: Asked,
+        asked: InferenceRequest,
         identity: Identity,
         *,
         clock: Clock,
         sticky: Callable[[str], str | None],
-    ) -> Plan: ...
+    ) -> RoutingPlan: ...
 
-    def prompt_tokens(self, asked: Asked, identity: Identity) -> int: ...
+    def prompt_tokens(self, asked: InferenceRequest, identity: Identity) -> int: ...
 
 
-class Planner:
+class RoutePlanner:
     def __init__(
         self,
         policy_version: str,
-        routes: Routes,
-        candidates: Candidates,
-        learned: Learned,
-        failsafe: FailSafe,
+        routes: RouteCache,
+        candidates: CandidateBuilder,
+        learned: LearnedEstimates,
+        failsafe: DegradedDecider,
         *,
         picture_tokens: int,
     ) -> None:
@@ -203,17 +203,17 @@ class Planner:
         self._learned = learned
         self._failsafe = failsafe
         self._picture_tokens = picture_tokens
-        self._states = States()
+        self._states = SnapshotStates()
 
     def plan(
         self,
         request_id: str,
-        asked: Asked,
+        asked: InferenceRequest,
         identity: Identity,
         *,
         clock: Clock,
         sticky: Callable[[str], str | None],
-    ) -> Plan:
+    ) -> RoutingPlan:
         """Raises `RequestError` 404 for an unknown model, 403 for one the key may not use."""
         route = self._routes.find(asked.model, identity)
         sticky_key = target = None
@@ -246,7 +246,7 @@ class Planner:
         shadow = None
         if terms.shadow is not None and not static:
             shadow = self._watched(terms.shadow, request, frozen, now_s)
-        return Plan(
+        return RoutingPlan(
             request_id,
             asked,
             route,
@@ -264,12 +264,12 @@ class Planner:
             static,
         )
 
-    def prompt_tokens(self, asked: Asked, identity: Identity) -> int:
+    def prompt_tokens(self, asked: InferenceRequest, identity: Identity) -> int:
         """How many tokens a prompt may have, without asking anybody; 404 and 403 as `plan`."""
         route = self._routes.find(asked.model, identity)
         return self._learned.ratio.estimate(route.learning_key, asked.prompt_bytes)[0]
 
-    def _tokens(self, asked: Asked, route: Route) -> tuple[int, int]:
+    def _tokens(self, asked: InferenceRequest, route: RouteContext) -> tuple[int, int]:
         """The prompt's estimate and its bound."""
         estimate, bound = self._learned.ratio.estimate(route.learning_key, asked.prompt_bytes)
         # An address has hardly any bytes, nor has a plain picture.
@@ -280,10 +280,15 @@ class Planner:
         return estimate + heard, bound + heard_bound
 
     def _request(
-        self, asked: Asked, route: Route, tokens: tuple[int, int], terms: Terms, sticky: str | None
-    ) -> Request:
+        self,
+        asked: InferenceRequest,
+        route: RouteContext,
+        tokens: tuple[int, int],
+        terms: PolicyTerms,
+        sticky: str | None,
+    ) -> RoutingRequest:
         estimate, bound = tokens
-        return Request(
+        return RoutingRequest(
             asked.kind,
             route.model,
             estimate,
@@ -302,7 +307,11 @@ class Planner:
         )
 
     def _watched(
-        self, terms: Terms, request: Request, frozen: tuple[Frozen, ...], now_s: float
+        self,
+        terms: PolicyTerms,
+        request: RoutingRequest,
+        frozen: tuple[CandidateSnapshot, ...],
+        now_s: float,
     ) -> Decision | None:
         """What a shadow would do of the same candidates; the acting policy's cap cuts answers."""
         asked = replace(request, preferred=terms.preferred, barred=terms.barred)
@@ -311,9 +320,9 @@ class Planner:
         return None if static else decision
 
 
-def _asking(asked: Asked, route: Route, prompt_tokens: int) -> Asking:
+def _asking(asked: InferenceRequest, route: RouteContext, prompt_tokens: int) -> ConditionInput:
     who = route.identity
-    return Asking(
+    return ConditionInput(
         model=route.model,
         team=who.team_id,
         org=who.org_id,
@@ -329,7 +338,7 @@ def _asking(asked: Asked, route: Route, prompt_tokens: int) -> Asking:
     )
 
 
-def _packed(request: Request, policy: Policy, decision: Decision) -> bytes:
+def _packed(request: RoutingRequest, policy: Policy, decision: Decision) -> bytes:
     asked = request, policy, decision
     return packed_within(DECISION_LIMIT_BYTES, msgspec.msgpack.encode, asked)
 

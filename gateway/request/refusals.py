@@ -7,17 +7,17 @@ from typing import NamedTuple
 
 from backends.errors import (
     BackendError,
+    DispatchSuperseded,
+    FirstTokenTimeout,
     HeadTimeout,
     IdleTimeout,
-    Overloaded,
-    Overtaken,
-    Silent,
+    UpstreamOverloaded,
     WrongAddress,
 )
 from gateway.errors import RequestError
 from gateway.kinds import KINDS, hosted_tools
-from gateway.request.plan import Plan
-from ledger.budgets.desk import Refusal
+from gateway.request.plan import RoutingPlan
+from ledger.budgets.desk import BudgetRefusal
 from ledger.journals.records import Status
 from router.explain import short
 from router.reasons import REASONS, Outlook, Reason, with_outlook
@@ -78,14 +78,14 @@ FAILURES: Mapping[str, Failure] = {  # by `BackendError.kind`; static words alon
 _UNNAMED = Failure("failed", "failed")
 
 
-class Short(NamedTuple):
+class BudgetShortfall(NamedTuple):
     """The budget that refused, and the most that the request could have cost; `None`: unpriced."""
 
-    budget: Refusal
+    budget: BudgetRefusal
     bound_pusd: int | None
 
 
-def over_budget(refusal: Refusal) -> RequestError:
+def over_budget(refusal: BudgetRefusal) -> RequestError:
     """The 429 that names the budget and its reset; SDKs must not hammer it."""
     resets = datetime.fromtimestamp(refusal.resets_at_us / 1e6, UTC)
     return RequestError(
@@ -96,7 +96,7 @@ def over_budget(refusal: Refusal) -> RequestError:
     )
 
 
-def no_place(plan: Plan, wait_s: float, *, hopeless: bool) -> RequestError:
+def no_place(plan: RoutingPlan, wait_s: float, *, hopeless: bool) -> RequestError:
     """The policy would let it wait, and the line is full, or too slow for its deadline."""
     if hopeless:
         message = f"`{plan.model}` has no room for this request before its deadline."
@@ -105,7 +105,7 @@ def no_place(plan: Plan, wait_s: float, *, hopeless: bool) -> RequestError:
     return RequestError("overloaded", message, retry_after_s=max(RETRY_AFTER_S, wait_s))
 
 
-def infeasible(plan: Plan) -> RequestError:
+def infeasible(plan: RoutingPlan) -> RequestError:
     """No candidate may serve it, budgets apart: the reasons, and whether waiting can help.
 
     A target that serves and has no room is a 429; where none serves, it is not the client's rate.
@@ -142,7 +142,7 @@ def _room_in_s(verdicts: Sequence[Verdict]) -> float:
     return max(RETRY_AFTER_S, min(waits, default=RETRY_AFTER_S))
 
 
-def _lacking(plan: Plan) -> RequestError:
+def _lacking(plan: RoutingPlan) -> RequestError:
     """Names the members that ask for what the target that comes closest does not offer."""
     missing = min(
         (
@@ -164,7 +164,7 @@ def _lacking(plan: Plan) -> RequestError:
     )
 
 
-def _asked_by(feature: Feature, plan: Plan) -> str:
+def _asked_by(feature: Feature, plan: RoutingPlan) -> str:
     if feature is Feature.HOSTED_TOOLS:  # by one of several
         return hosted_tools.asked_by(plan.asked.members) or _ASKED_BY[feature]
     return _ASKED_BY.get(feature) or KINDS[plan.request.kind].media_member
@@ -179,7 +179,7 @@ def failed(
     """
     kind = "timeout" if _timed_out(error) else "upstream"
     wait_s = error.retry_after_s
-    if isinstance(error, Overloaded | Overtaken):
+    if isinstance(error, UpstreamOverloaded | DispatchSuperseded):
         kind, wait_s = "overloaded", wait_s or RETRY_AFTER_S
     if isinstance(error, WrongAddress):
         wait_s = None
@@ -207,4 +207,4 @@ def status_of(error: BackendError) -> tuple[Status, int]:
 
 
 def _timed_out(error: BackendError) -> bool:
-    return isinstance(error, HeadTimeout | IdleTimeout | Silent)
+    return isinstance(error, HeadTimeout | IdleTimeout | FirstTokenTimeout)

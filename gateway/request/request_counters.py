@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from gateway.fleet.calibration import Calibration
+from gateway.fleet.calibration import EstimatorAccuracy
 
 
 class AttemptLabels(NamedTuple):
@@ -48,7 +48,7 @@ class RequestCounters(Protocol):
     """Counts of the request path; implemented by `gateway.telemetry.metrics.requests.Metrics`."""
 
     @property
-    def calibration(self) -> Calibration:
+    def calibration(self) -> EstimatorAccuracy:
         """Predicted against observed values, by estimator."""
 
     def count_refusal(self, reason: str) -> None:

@@ -7,19 +7,26 @@ durable: a client that has seen the end of an answer has a row in the ledger, al
 import math
 from collections.abc import Callable
 
-from backends.answers import TEXTS, Found, media_type
+from backends.answers import TEXTS, AnswerUsage, media_type
 from backends.base import Exchange
-from backends.errors import BackendError, HeadTimeout, Refused, TooLong, Unserved, WrongAddress
+from backends.errors import (
+    BackendError,
+    ContextTooLong,
+    HeadTimeout,
+    ModelNotServed,
+    UpstreamRejected,
+    WrongAddress,
+)
 from backends.exchange import drain, pour, read_all
 from backends.refusal import TOO_LONG, names_model, openai_refusal
 from gateway.clock import Clock
 from gateway.http.connection import Header
 from gateway.kinds import KINDS
-from gateway.kinds.outcome import Outcome
+from gateway.kinds.outcome import AttemptOutcome
 from gateway.kinds.relay import ByteRelay, parse_answer
 from gateway.request.attempt import Attempt
-from gateway.request.client_response import JSON, Reply
-from gateway.request.metering import REFUSED, Metering
+from gateway.request.client_response import JSON, ClientResponse
+from gateway.request.metering import REFUSED, UsageMeter
 from router.explain import short
 
 ANSWER_LIMIT_BYTES = 64 * 1024 * 1024
@@ -32,14 +39,14 @@ OUR_ACCOUNT = (401, 402, 403)  # our credentials and balance, not the client's
 NO_CACHE: Header = (b"cache-control", b"no-cache")
 
 
-class Delivery:
-    def __init__(self, metering: Metering, clock: Clock, *, first_s: float = math.inf) -> None:
+class ResponseWriter:
+    def __init__(self, metering: UsageMeter, clock: Clock, *, first_s: float = math.inf) -> None:
         """`first_s`: how long a stream that says something may go without its first token."""
         self._metering = metering
         self._first_s = first_s
         self._clock = clock
 
-    async def answer(self, attempt: Attempt, exchange: Exchange, reply: Reply) -> None:
+    async def answer(self, attempt: Attempt, exchange: Exchange, reply: ClientResponse) -> None:
         """Deliver whatever the target answered; raises a `BackendError` when it breaks."""
         read = KINDS[attempt.plan.asked.kind].read_answer
         if exchange.status >= 400:
@@ -51,11 +58,11 @@ class Delivery:
         else:
             await self._whole(attempt, exchange, reply)
 
-    async def _stream(self, attempt: Attempt, exchange: Exchange, reply: Reply) -> None:
+    async def _stream(self, attempt: Attempt, exchange: Exchange, reply: ClientResponse) -> None:
         asked = attempt.plan.asked
         attempt.relay = relay = KINDS[asked.kind].relay(asked, attempt.own)
         headers = _headers(attempt, STREAM, NO_CACHE)
-        stream = Stream(attempt, relay, reply, self._clock.now_s, self._first_s)
+        stream = StreamSink(attempt, relay, reply, self._clock.now_s, self._first_s)
         while not await pour(exchange, stream):
             if stream.held:
                 if not reply.started:
@@ -70,7 +77,7 @@ class Delivery:
         rest = relay.finish()
         await self._metering.settle(
             attempt,
-            Outcome(
+            AttemptOutcome(
                 "finished",
                 200,
                 usage=relay.usage,
@@ -86,13 +93,13 @@ class Delivery:
             await reply.start(200, headers)
         await reply.body(rest, more=False)
 
-    async def _whole(self, attempt: Attempt, exchange: Exchange, reply: Reply) -> None:
+    async def _whole(self, attempt: Attempt, exchange: Exchange, reply: ClientResponse) -> None:
         body = await read_all(exchange, ANSWER_LIMIT_BYTES)
         said = parse_answer(body)
         attempt.saw(self._clock.now_s(), 1)
         cost = await self._metering.settle(
             attempt,
-            Outcome(
+            AttemptOutcome(
                 "finished",
                 200,
                 usage=said.usage,
@@ -112,15 +119,15 @@ class Delivery:
         self,
         attempt: Attempt,
         exchange: Exchange,
-        reply: Reply,
-        read: Callable[[bytes, str], Found],
+        reply: ClientResponse,
+        read: Callable[[bytes, str], AnswerUsage],
     ) -> None:
         """A ranking or a transcript in one piece, byte for byte and as what the target calls it."""
         body = await read_all(exchange, ANSWER_LIMIT_BYTES)
         media = media_type(exchange.headers)
         found = read(body, media)
         attempt.saw(self._clock.now_s(), 1)
-        outcome = Outcome(
+        outcome = AttemptOutcome(
             "finished", 200, usage=found.usage, usage_final=True, said_bytes=found.said_bytes
         )
         cost = await self._metering.settle(attempt, outcome)
@@ -132,7 +139,7 @@ class Delivery:
             headers.append((b"x-breakeven-cost-usd", _usd(cost)))
         await reply.whole(exchange.status, headers, body)
 
-    async def _refused(self, attempt: Attempt, exchange: Exchange, reply: Reply) -> None:
+    async def _refused(self, attempt: Attempt, exchange: Exchange, reply: ClientResponse) -> None:
         """The target's own 4xx is the answer: nothing was worked on, nothing is charged.
 
         A prompt that is too long for this target is tried at the next one, and so is what our own
@@ -140,21 +147,21 @@ class Delivery:
         """
         body = await read_all(exchange, REFUSAL_LIMIT_BYTES)
         if exchange.status in OUR_ACCOUNT:  # its body may quote them
-            raise Refused("the target refused our credentials", status=exchange.status)
+            raise UpstreamRejected("the target refused our credentials", status=exchange.status)
         if exchange.status in NO_PATH and not names_model(body):
             raise WrongAddress("the target has no such path", status=exchange.status)
         if exchange.status == NOT_FOUND and attempt.own and not attempt.last:
-            raise Unserved("the engine is without that adapter", status=NOT_FOUND)
+            raise ModelNotServed("the engine is without that adapter", status=NOT_FOUND)
         if exchange.status == 400 and TOO_LONG.encode() in body and not attempt.last:
-            raise TooLong("the prompt exceeds the target's context", status=400)
-        outcome = Outcome("rejected", exchange.status, error=REFUSED, billable=False)
+            raise ContextTooLong("the prompt exceeds the target's context", status=400)
+        outcome = AttemptOutcome("rejected", exchange.status, error=REFUSED, billable=False)
         await self._metering.settle(attempt, outcome)
         secrets = attempt.step.frozen.target.backend.secrets
         told = openai_refusal(body, exchange.status, secrets)
         await reply.whole(exchange.status, _headers(attempt, JSON), told)
 
 
-class Stream:
+class StreamSink:
     """Where the pieces of a streamed answer go, in the moment they come: a `backends.base.Sink`.
 
     It stops the flow where something must be waited for: the head of the answer, a client that
@@ -167,11 +174,11 @@ class Stream:
         self,
         attempt: Attempt,
         relay: ByteRelay,
-        reply: Reply,
+        reply: ClientResponse,
         now_s: Callable[[], float],
         first_s: float,
     ) -> None:
-        """`first_s`: as for `Delivery`."""
+        """`first_s`: as for `ResponseWriter`."""
         self.error: BackendError | None = None
         self.held = b""
         self._attempt = attempt

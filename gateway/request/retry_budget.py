@@ -9,7 +9,7 @@ SHARE = 0.1
 RESERVE = 3.0
 
 
-class Retries:
+class RetryBudget:
     """One worker's account."""
 
     def __init__(self) -> None:

@@ -13,9 +13,9 @@ from gateway.config.settings import Settings, resolve_model
 from gateway.errors import RequestError
 from gateway.fleet.fleet import Fleet, Target
 from gateway.policies.overrides import barred
-from gateway.policies.rules import Rules
-from gateway.policies.rulings import Chain
-from gateway.request.admission import Admission, Rooms
+from gateway.policies.rules import RuleSet
+from gateway.policies.rulings import PolicyChain
+from gateway.request.admission import BudgetAdmission, BudgetHeadroom
 from ledger.identity.keys import Identity
 from ledger.overrides import Override
 from router.policy import tighten
@@ -25,7 +25,7 @@ ROUTES_LIMIT = 4096  # the one remembered first is forgotten first; clients choo
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class RouteContext:
     """`model`: the logical name, aliases resolved; `learning_key`: its requests are alike."""
 
     identity: Identity
@@ -33,20 +33,20 @@ class Route:
     compare_with: tuple[str, ...]
     is_sticky: bool
     has_own: bool  # an engine with a prefix cache among its targets
-    chain: Chain
+    chain: PolicyChain
     targets: tuple[Target, ...]  # all that the model has
-    rooms: Rooms
+    rooms: BudgetHeadroom
     residency: Residency
     learning_key: tuple[str, str]
     salt: str | None  # isolates the tenant's prefix cache on own engines
 
 
-class Routes:
+class RouteCache:
     def __init__(
         self,
         settings: Settings,
         fleet: Fleet,
-        admission: Admission,
+        admission: BudgetAdmission,
         overrides: Sequence[Override] = (),
     ) -> None:
         """`overrides`: those that stand; when they change, routes are made anew."""
@@ -54,10 +54,10 @@ class Routes:
         self._overrides = overrides
         self._fleet = fleet
         self._admission = admission
-        self._rules = Rules(settings)
-        self._known: dict[tuple[str, str], Route] = {}  # by model as asked for, and key
+        self._rules = RuleSet(settings)
+        self._known: dict[tuple[str, str], RouteContext] = {}  # by model as asked for, and key
 
-    def find(self, asked: str, identity: Identity) -> Route:
+    def find(self, asked: str, identity: Identity) -> RouteContext:
         """Raises `RequestError` 404 for an unknown model, 403 for one the key may not use."""
         place = asked, identity.key_id
         route = self._known.get(place)
@@ -68,7 +68,7 @@ class Routes:
             self._known[place] = route
         return route
 
-    def _made(self, asked: str, identity: Identity) -> Route:
+    def _made(self, asked: str, identity: Identity) -> RouteContext:
         found = resolve_model(self._settings, asked)
         if found is None:
             raise RequestError(
@@ -82,13 +82,13 @@ class Routes:
                 "forbidden", f"This key may not use the model `{asked}`.", param="model"
             )
         targets = self._fleet.targets(name, model)
-        return Route(
+        return RouteContext(
             identity=identity,
             model=name,
             compare_with=model.compare_with,
             is_sticky=model.sticky == "session",
             has_own=any(target.own for target in targets),
-            chain=Chain(
+            chain=PolicyChain(
                 self._rules.entries(name, identity.team_id),
                 model,
                 targets,

@@ -8,7 +8,7 @@ from collections import OrderedDict
 LIMIT = 65_536
 
 
-class Sessions:
+class SessionAffinity:
     def __init__(self, limit: int = LIMIT) -> None:
         self._limit = limit
         self._targets: OrderedDict[str, str] = OrderedDict()

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
-from backends.errors import BackendError, Silent
+from backends.errors import BackendError, FirstTokenTimeout
 from gateway.clock import Clock
-from gateway.fleet.slots import Board
+from gateway.fleet.slots import SharedLoadTable
 from gateway.request.attempt import Attempt
 from gateway.table_layout import LoadCell
 
@@ -36,7 +36,7 @@ ASK_AGAIN_S, ASK_AGAIN_LIMIT_S = 1.0, 8.0
 _HEARD, _SILENT, _ASK_AT = int(LoadCell.HEARD_S), int(LoadCell.SILENT_S), int(LoadCell.ASK_AT_S)
 
 
-class Wait:
+class FirstTokenWait:
     """One request that waits for its first token: around all that is awaited of its target.
 
     Every request has one, so it does what `asyncio.timeout` does, and no more: 0.8 us against 3.8.
@@ -85,7 +85,7 @@ class Wait:
 class _Engine:
     """One engine's waits; found silent so many times without a word in between."""
 
-    waits: set[Wait] = field(default_factory=set)
+    waits: set[FirstTokenWait] = field(default_factory=set)
     found_s: float = 0.0
     times: int = 0
 
@@ -93,11 +93,15 @@ class _Engine:
 _UNWATCHED = nullcontext()
 
 
-class Silences:
+class SilentEngineDetector:
     """One per worker; `watch` runs beside it."""
 
     def __init__(
-        self, board: Board, worker: int, clock: Clock, sent: Callable[[Wait], None] | None = None
+        self,
+        board: SharedLoadTable,
+        worker: int,
+        clock: Clock,
+        sent: Callable[[FirstTokenWait], None] | None = None,
     ) -> None:
         """`sent` is told of every wait, where others than this host send there (`hindsight`)."""
         self._board, self._worker, self._clock, self._sent = board, worker, clock, sent
@@ -112,7 +116,7 @@ class Silences:
         engine = self._engines.get(row)
         if engine is None:
             engine = self._engines[row] = _Engine()
-        wait = Wait(attempt, engine, task)
+        wait = FirstTokenWait(attempt, engine, task)
         if self._sent is not None:
             self._sent(wait)
         return wait
@@ -153,7 +157,7 @@ class Silences:
             cells[base + _ASK_AT] = now_s + pause_s
             cells[base + _SILENT] = now_s
         for wait in overdue:
-            wait.move(Silent("the engine takes requests and says nothing"))
+            wait.move(FirstTokenTimeout("the engine takes requests and says nothing"))
 
 
 def patience_s(attempt: Attempt) -> float:

@@ -8,17 +8,19 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from gateway.http.connection import Header
-from gateway.request.plan import Plan, Step
+from gateway.request.plan import AttemptPlan, RoutingPlan
 from ledger.journals.records import AttemptSettled
 
 
-class Story(Protocol):
+class RequestTrace(Protocol):
     """One request, from its first byte to its last. Times are monotonic seconds."""
 
-    def decided(self, begun_s: float, plan: Plan) -> None:
+    def decided(self, begun_s: float, plan: RoutingPlan) -> None:
         """It was planned, from `begun_s` to now; again whenever it waited for a place."""
 
-    def sends(self, attempt_id: str, number: int, plan: Plan, step: Step) -> dict[str, str]:
+    def sends(
+        self, attempt_id: str, number: int, plan: RoutingPlan, step: AttemptPlan
+    ) -> dict[str, str]:
         """An attempt is dispatched: what else its target is told in headers."""
 
     def settled(self, record: AttemptSettled) -> None:
@@ -28,10 +30,10 @@ class Story(Protocol):
         """Nothing more is sent to the client; `status` is what it was told, if it was."""
 
 
-class Observer(Protocol):
+class TraceObserver(Protocol):
     """One per worker."""
 
-    def begins(self, request_id: str, path: str, headers: Iterable[Header]) -> Story:
+    def begins(self, request_id: str, path: str, headers: Iterable[Header]) -> RequestTrace:
         """A request has come."""
 
     def close(self) -> None:

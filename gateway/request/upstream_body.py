@@ -1,7 +1,7 @@
 """The body that a target gets of a client's request: its own model, usage, limits and salt."""
 
 from gateway.http.body import Members, encode, raw
-from gateway.kinds.inference_request import Asked
+from gateway.kinds.inference_request import InferenceRequest
 from gateway.kinds.text_members import stream_options
 
 _TRUE = raw(True)
@@ -15,7 +15,7 @@ def _name_limit(members: Members) -> None:
 
 
 def body_for(
-    asked: Asked,
+    asked: InferenceRequest,
     *,
     upstream_model: str,
     own: bool,

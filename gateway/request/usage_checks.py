@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from ledger.journals.records import Tokens
+from ledger.journals.records import TokenCounts
 from ledger.journals.token_kinds import PROMPT_KINDS
 
 LONGEST_TOKEN_BYTES = 128  # a row of blanks, in OpenAI's vocabularies
@@ -30,7 +30,7 @@ _PLAIN = frozenset((
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class UsageBounds:
     """What an answer's usage cannot exceed.
 
     `output`: of all choices together, None where the target was told no limit; `prompt`: the bound
@@ -42,7 +42,7 @@ class Limits:
     prompt: int
 
 
-def possible(tokens: Tokens, limits: Limits, said_bytes: int) -> Tokens:
+def possible(tokens: TokenCounts, limits: UsageBounds, said_bytes: int) -> TokenCounts:
     """With no more output than was allowed, or than came in spite of it; itself if that holds."""
     most, thought = limits.output, tokens.reasoning  # which some providers count beside the limit
     if most is None or tokens.output - thought <= max(most, said_bytes):
@@ -52,8 +52,8 @@ def possible(tokens: Tokens, limits: Limits, said_bytes: int) -> Tokens:
 
 
 def prompt_possible(
-    tokens: Tokens, limits: Limits, members: Mapping[str, Any], *, media: bool
-) -> Tokens:
+    tokens: TokenCounts, limits: UsageBounds, members: Mapping[str, Any], *, media: bool
+) -> TokenCounts:
     """With no more prompt than bytes were sent; `media` have tokens without bytes."""
     prompt = tokens.prompt
     if prompt <= limits.prompt or media or not _PLAIN.issuperset(members):
@@ -65,7 +65,12 @@ def prompt_possible(
 
 
 def contradicted(
-    tokens: Tokens, usage: Mapping[str, Any], choices: int, said_bytes: int, *, shown: bool = False
+    tokens: TokenCounts,
+    usage: Mapping[str, Any],
+    choices: int,
+    said_bytes: int,
+    *,
+    shown: bool = False,
 ) -> bool:
     """Whether the text that came cannot be this many tokens; `shown`: a picture came with it."""
     if said_bytes > LONGEST_TOKEN_BYTES * tokens.output:
@@ -76,7 +81,7 @@ def contradicted(
     return visible > said_bytes + UNSEEN_TOKENS * choices
 
 
-def worth_reading(tokens: Tokens, choices: int, answer_bytes: int) -> bool:
+def worth_reading(tokens: TokenCounts, choices: int, answer_bytes: int) -> bool:
     """Whether an answer in one piece must be read to judge it: mostly its size says enough.
 
     Half of an honest answer's bytes are more than its tokens, and its frame is some hundreds.

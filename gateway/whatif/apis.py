@@ -7,14 +7,14 @@ from backends.simulator.latency import Latency
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class ApiLatency:
     """What an API did: seconds to the first token, seconds a token after it."""
 
     ttft_s: float
     tpot_s: float
 
 
-def draws(count: int, latency: Latency, seed: int) -> list[Answered]:
+def draws(count: int, latency: Latency, seed: int) -> list[ApiLatency]:
     """An answer to each request, asked for or not, so that policies are comparable."""
     rng = random.Random(seed)  # noqa: S311  (a simulation)
-    return [Answered(*latency.draw(rng)) for _ in range(count)]
+    return [ApiLatency(*latency.draw(rng)) for _ in range(count)]

@@ -12,7 +12,14 @@ from sqlalchemy import Engine
 
 from backends.simulator.profiles import PROFILES
 from gateway.config.settings import Settings, resolve_model
-from gateway.whatif.house import Calendar, House, Modelled, Seen, engine_models, pools_asked
+from gateway.whatif.house import (
+    ApiLatencySource,
+    EngineModelSource,
+    ReplayClock,
+    ReplayFleet,
+    engine_models,
+    pools_asked,
+)
 from gateway.whatif.past import past, span_of
 from gateway.whatif.traffic import Arrival
 from ledger.fleet.paidrates import read_rates
@@ -20,12 +27,12 @@ from ledger.prices.book import PriceBook
 from ledger.queries.fleet import capacities
 
 
-class AskedError(Exception):
+class WhatIfInputError(Exception):
     """What was asked for cannot be played; the text says what to say instead."""
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
+class TrafficSelection:
     """Arrivals from `start_us` on; `seen` by API; `about`: members of the document's `traffic`.
 
     `came_us`: when the first of them came, where that is another time; `times`: how much faster
@@ -34,32 +41,34 @@ class Traffic:
 
     arrivals: Sequence[Arrival]
     start_us: int
-    seen: Mapping[str, Seen]
+    seen: Mapping[str, ApiLatencySource]
     about: Mapping[str, Any]
     came_us: int | None = None
     times: float = 1.0
 
 
-def recorded_traffic(books: Engine, span: str, most: int | None, now_us: int) -> Traffic:
-    """The ledger's own. Raises `AskedError`, and `SpanError`."""
+def recorded_traffic(books: Engine, span: str, most: int | None, now_us: int) -> TrafficSelection:
+    """The ledger's own. Raises `WhatIfInputError`, and `SpanError`."""
     scope = span_of(span, now_us)
     with books.connect() as connection:
         found = past(connection, scope, most=most)
     if not found.arrivals:
-        raise AskedError(f"--ledger {span}: no conversation was answered in that time")
+        raise WhatIfInputError(f"--ledger {span}: no conversation was answered in that time")
     about = {
         "source": f"ledger, {span}", "form": "ledger", "left_out": found.refused,
         "cut": found.cut,
     }  # fmt: skip
-    return Traffic(found.arrivals, found.start_us, found.seen, about)
+    return TrafficSelection(found.arrivals, found.start_us, found.seen, about)
 
 
-def arranged(settings: Settings, traffic: Traffic, named: Sequence[str], times: float) -> Traffic:
-    """With logical models that exist, at the speed asked for. Raises `AskedError`."""
+def arranged(
+    settings: Settings, traffic: TrafficSelection, named: Sequence[str], times: float
+) -> TrafficSelection:
+    """With logical models that exist, at the speed asked for. Raises `WhatIfInputError`."""
     renamed = dict(one.split("=", 1) for one in named if "=" in one)
     plain = [one for one in named if "=" not in one]
     if len(plain) > 1:
-        raise AskedError(f"--model {plain[1]}: one model without FROM= is enough")
+        raise WhatIfInputError(f"--model {plain[1]}: one model without FROM= is enough")
     known = [name for name, one in settings.models.items() if one != "passthrough"]
     only = plain[0] if plain else known[0] if len(known) == 1 else None
     found = []
@@ -67,11 +76,11 @@ def arranged(settings: Settings, traffic: Traffic, named: Sequence[str], times: 
         name = renamed.get(arrival.model) or (plain[0] if plain else arrival.model or only)
         if name is None:
             words = f"the trace names no model: say --model with one of {', '.join(known)}"
-            raise AskedError(words)
+            raise WhatIfInputError(words)
         found.append(arrival._replace(at_s=arrival.at_s / times, model=name))
     for name in sorted({one.model for one in found}):
         if resolve_model(settings, name) is None:
-            raise AskedError(
+            raise WhatIfInputError(
                 f"there is no model `{name}` in the configuration: say --model {name}=NAME, or"
                 f" --model NAME for all, with one of {', '.join(known)}"
             )
@@ -79,29 +88,29 @@ def arranged(settings: Settings, traffic: Traffic, named: Sequence[str], times: 
 
 
 def pool_and_model(word: str) -> tuple[str, str]:
-    """Of POOL=WHAT. Raises `AskedError`."""
+    """Of POOL=WHAT. Raises `WhatIfInputError`."""
     pool, equals, what = word.partition("=")
     if not (equals and pool and what):
         known = ", ".join(sorted(PROFILES))
-        raise AskedError(f"--engine {word}: say POOL=PROFILE with one of {known}")
+        raise WhatIfInputError(f"--engine {word}: say POOL=PROFILE with one of {known}")
     return pool, what
 
 
-def modelled(word: str, what: str) -> Modelled:
-    """By its profile's name. Raises `AskedError`."""
+def modelled(word: str, what: str) -> EngineModelSource:
+    """By its profile's name. Raises `WhatIfInputError`."""
     if what not in PROFILES:
         known = ", ".join(sorted(PROFILES))
-        raise AskedError(f"--engine {word}: neither a profile nor a file; profiles: {known}")
-    return Modelled(PROFILES[what].shape, f"profile {what}, as asked for")
+        raise WhatIfInputError(f"--engine {word}: neither a profile nor a file; profiles: {known}")
+    return EngineModelSource(PROFILES[what].shape, f"profile {what}, as asked for")
 
 
 def house_of(
     settings: Settings,
     prices: PriceBook,
-    traffic: Traffic,
-    named: Mapping[str, Modelled],
+    traffic: TrafficSelection,
+    named: Mapping[str, EngineModelSource],
     books: Engine | None,
-) -> House:
+) -> ReplayFleet:
     """Where it takes place; engines as `named`, else as measured. Raises `HouseError`."""
     measured = []
     entered: Mapping[str, int | None] = {}
@@ -111,7 +120,7 @@ def house_of(
         entered = read_rates(books)
     pools = pools_asked(settings, iter({one.model for one in traffic.arrivals}))
     models = engine_models(settings, pools, named, measured)
-    house = House(settings, prices, models, traffic.seen, traffic.start_us, entered)
+    house = ReplayFleet(settings, prices, models, traffic.seen, traffic.start_us, entered)
     came_us = traffic.start_us if traffic.came_us is None else traffic.came_us
-    house.calendar = Calendar(came_us, traffic.times)
+    house.calendar = ReplayClock(came_us, traffic.times)
     return house

@@ -8,18 +8,18 @@ would have done for nothing.
 from collections.abc import Sequence
 from typing import Any
 
-from gateway.request.session_affinity import Sessions
+from gateway.request.session_affinity import SessionAffinity
 from gateway.whatif.traffic import Arrival
 from ledger.money import PUSD_PER_USD
 from router.reasons import Reason
 from router.types import Candidate, Verdict
 
 
-class Holding:
+class StickinessCost:
     """Of one set of policies."""
 
     def __init__(self) -> None:
-        self._last = Sessions()
+        self._last = SessionAffinity()
         self._requests = 0
         self._held = 0
         self._pusd = 0

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from backends.engines import ENGINE_KINDS
 from backends.simulator.latency import Latency
 from backends.simulator.profiles import PROFILES
-from backends.simulator.shape import Shape
-from backends.stepmodel import StepModel
+from backends.simulator.shape import EngineShape
+from backends.stepmodel import FittedStepModel
 from gateway.config.aliases import resolve_model
 from gateway.config.machines import parts
-from gateway.config.settings import Model, Pool, Settings
+from gateway.config.settings import ModelSection, PoolSection, Settings
 from gateway.control.decisions.hypothetical import nobody, unstarted
 from gateway.fleet.fleet import Fleet
 from gateway.runtime import VLLM_LIMITS, Runtime
@@ -31,15 +31,15 @@ class HouseError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Modelled:
+class EngineModelSource:
     """How an engine of a pool behaves, and who says so."""
 
-    shape: Shape
+    shape: EngineShape
     source: str
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ApiLatencySource:
     """How an API answers, and who says so."""
 
     latency: Latency
@@ -47,7 +47,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Calendar:
+class ReplayClock:
     """When requests came: the first one at `from_us`, all `times` as far apart as they are played.
 
     Policies ask for hours of the week, which stay those of the recording at any speed.
@@ -60,15 +60,15 @@ class Calendar:
         return self.from_us + int(1e6 * at_s * self.times)
 
 
-class House:
+class ReplayFleet:
     """`start_us` is the wall clock at the first request; `seen` what is known of APIs by name."""
 
     def __init__(
         self,
         settings: Settings,
         prices: PriceBook,
-        engines: Mapping[str, Modelled],
-        seen: Mapping[str, Seen],
+        engines: Mapping[str, EngineModelSource],
+        seen: Mapping[str, ApiLatencySource],
         start_us: int,
         entered: Mapping[str, int | None] | None = None,
     ) -> None:
@@ -77,15 +77,16 @@ class House:
         self.prices = prices
         self.engines = engines
         self.start_us = start_us
-        self.calendar = Calendar(start_us)
+        self.calendar = ReplayClock(start_us)
         self._entered = entered or {}
         self.runtime: Runtime = unstarted(settings)
         self.fleet = Fleet(settings, self.runtime, nobody)
         self.seen = {
-            name: seen.get(name, Seen(Latency(), PRIOR_SOURCE)) for name in self.runtime.apis
+            name: seen.get(name, ApiLatencySource(Latency(), PRIOR_SOURCE))
+            for name in self.runtime.apis
         }
 
-    def model(self, name: str) -> tuple[str, Model] | None:
+    def model(self, name: str) -> tuple[str, ModelSection] | None:
         """The logical model of a name that was asked for, aliases and pass-through resolved."""
         return resolve_model(self.settings, name)
 
@@ -129,9 +130,9 @@ def pools_asked(settings: Settings, models: Iterator[str]) -> list[str]:
 def engine_models(
     settings: Settings,
     pools: Sequence[str],
-    named: Mapping[str, Modelled],
+    named: Mapping[str, EngineModelSource],
     measured: Sequence[CapacityRow],
-) -> dict[str, Modelled]:
+) -> dict[str, EngineModelSource]:
     """A model for each pool; raises `HouseError` where none is known."""
     for name in named:
         if name not in settings.pools:
@@ -141,15 +142,18 @@ def engine_models(
 
 
 def _model(
-    name: str, pool: Pool, named: Mapping[str, Modelled], measured: Sequence[CapacityRow]
-) -> Modelled:
+    name: str,
+    pool: PoolSection,
+    named: Mapping[str, EngineModelSource],
+    measured: Sequence[CapacityRow],
+) -> EngineModelSource:
     engine = pool.engine
     if DECODED_KINDS.isdisjoint(engine.kinds):
         raise HouseError(f"pools.{name} serves no conversations; a what-if has no model of it")
     found = named.get(name)
     profile = ENGINE_KINDS[engine.kind].profile(engine.model)
     if found is None and profile is not None:
-        found = Modelled(profile.shape, f"profile {profile.name}")
+        found = EngineModelSource(profile.shape, f"profile {profile.name}")
     if found is None:
         rows = [row for row in measured if row.pool == name]
         found = next((one for one in map(_measured, rows) if one is not None), None)
@@ -170,17 +174,17 @@ def _model(
     )
 
 
-def _measured(row: CapacityRow) -> Modelled | None:
+def _measured(row: CapacityRow) -> EngineModelSource | None:
     a, b, c = row.step_a_s, row.step_b_s, row.step_c_s
     d, t0, tokens = row.step_d_s, row.step_t0_s, row.kv_capacity_tokens
     if a is None or b is None or c is None or d is None or t0 is None or tokens is None:
         return None
     seqs, budget = VLLM_LIMITS
-    shape = Shape(
-        StepModel(a, b, c, d, t0),
+    shape = EngineShape(
+        FittedStepModel(a, b, c, d, t0),
         blocks=tokens // 16 + 1,
         max_num_seqs=row.max_num_seqs or seqs,
         prefill_budget_tokens=budget,
         context_tokens=tokens,
     )
-    return Modelled(shape, f"{row.engine}: {row.source}")
+    return EngineModelSource(shape, f"{row.engine}: {row.source}")

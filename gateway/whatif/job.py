@@ -17,10 +17,17 @@ import msgspec
 from gateway.clock import Clock
 from gateway.config.settings import Settings
 from gateway.control.pricing.configured import price_aliases
-from gateway.control.whatif_jobs import IN_FORCE, Order, Progress, Told, progress, tell
+from gateway.control.whatif_jobs import (
+    IN_FORCE,
+    WhatIfJobSpec,
+    WhatIfProgress,
+    WhatIfResult,
+    progress,
+    tell,
+)
 from gateway.policies.sets import examine_set, rules_of
 from gateway.whatif.asked import (
-    AskedError,
+    WhatIfInputError,
     arranged,
     house_of,
     modelled,
@@ -42,17 +49,17 @@ TOLD_EVERY_S = 0.2
 def main(argv: list[str], environ: Mapping[str, str]) -> None:
     place = Path(argv[0])
     _give_way()
-    order = msgspec.json.decode(sys.stdin.buffer.readline(), type=Order)
+    order = msgspec.json.decode(sys.stdin.buffer.readline(), type=WhatIfJobSpec)
     threading.Thread(target=_end_with_starter, daemon=True).start()
     try:
-        document = answer(order, environ[URL_VARIABLE], Telling(place, Clock()))
-        tell(place, Told(result=document))
-    except (AskedError, HouseError, SpanError) as error:
-        tell(place, Told(fault=str(error)))
+        document = answer(order, environ[URL_VARIABLE], ProgressWriter(place, Clock()))
+        tell(place, WhatIfResult(result=document))
+    except (WhatIfInputError, HouseError, SpanError) as error:
+        tell(place, WhatIfResult(fault=str(error)))
 
 
-def answer(order: Order, url: str, report: "Telling") -> dict[str, Any]:
-    """The document. Raises `AskedError`, `HouseError`, `SpanError`."""
+def answer(order: WhatIfJobSpec, url: str, report: "ProgressWriter") -> dict[str, Any]:
+    """The document. Raises `WhatIfInputError`, `HouseError`, `SpanError`."""
     asked = order.question
     settings = Settings.model_validate(order.settings)
     report.doing("reads the ledger")
@@ -78,7 +85,7 @@ def answer(order: Order, url: str, report: "Telling") -> dict[str, Any]:
     return document
 
 
-class Telling:
+class ProgressWriter:
     """Writes down how far it is, now and then."""
 
     def __init__(self, place: Path, clock: Clock) -> None:
@@ -88,7 +95,7 @@ class Telling:
 
     def doing(self, what: str, done: int = 0, of: int = 0) -> None:
         self._told_s = self._clock.now_s()
-        progress(self._place, Progress(what, done, of))
+        progress(self._place, WhatIfProgress(what, done, of))
 
     def of(self, names: Sequence[str], requests: int) -> Callable[[str, int], None]:
         """All sets together, one after the other."""
@@ -107,7 +114,9 @@ def _rules(name: str, text: str, settings: Settings, in_force: Settings) -> Sett
         return in_force
     examined = examine_set(text, settings, name)
     if examined.settings is None:
-        raise AskedError(f"{name} cannot be used: {examined.count}\n" + "\n".join(examined.lines))
+        raise WhatIfInputError(
+            f"{name} cannot be used: {examined.count}\n" + "\n".join(examined.lines)
+        )
     return examined.settings
 
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from sqlalchemy import Connection
 
 from backends.simulator.latency import Latency
-from gateway.whatif.house import Seen
+from gateway.whatif.house import ApiLatencySource
 from gateway.whatif.traffic import Arrival
 from ledger.queries.traffic import recorded_requests, refused_requests
 from ledger.spans import DAY_US, HOUR_US, Scope
@@ -25,7 +25,7 @@ class SpanError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class LedgerTraffic:
     """Arrivals from `start_us` on; `seen` by API; `refused`: asked, and never served.
 
     `cut`: there were more in the span than could be taken.
@@ -33,7 +33,7 @@ class Past:
 
     start_us: int
     arrivals: tuple[Arrival, ...]
-    seen: Mapping[str, Seen]
+    seen: Mapping[str, ApiLatencySource]
     refused: int
     cut: bool = False
 
@@ -57,7 +57,7 @@ def span_of(text: str, now_us: int) -> Scope:
     raise SpanError(f"--ledger {text}: no span of time; say {SPAN_FORMS}")
 
 
-def past(connection: Connection, scope: Scope, *, most: int | None = None) -> Past:
+def past(connection: Connection, scope: Scope, *, most: int | None = None) -> LedgerTraffic:
     """What was asked in the span, the earliest first."""
     rows: dict[str, Arrival] = {}
     logs: dict[str, _Logs] = {}
@@ -87,7 +87,7 @@ def past(connection: Connection, scope: Scope, *, most: int | None = None) -> Pa
             )
     seen = {name: one.seen for name, one in logs.items() if len(one.ttft) >= LEAST_SEEN}
     refused = refused_requests(connection, scope)
-    return Past(start_us or scope.start_us, tuple(rows.values()), seen, refused, cut)
+    return LedgerTraffic(start_us or scope.start_us, tuple(rows.values()), seen, refused, cut)
 
 
 class _Logs:
@@ -103,13 +103,15 @@ class _Logs:
             self.tpot.append(math.log(tpot_us / 1e6))
 
     @property
-    def seen(self) -> Seen:
+    def seen(self) -> ApiLatencySource:
         prior = Latency()
         ttft, tpot = _lognormal(self.ttft), _lognormal(self.tpot)
         if tpot is None:
             tpot = prior.tpot_s, prior.tpot_sigma
         assert ttft is not None, "there are enough"
-        return Seen(Latency(*ttft, *tpot), f"measured: {len(self.ttft)} answers in the ledger")
+        return ApiLatencySource(
+            Latency(*ttft, *tpot), f"measured: {len(self.ttft)} answers in the ledger"
+        )
 
 
 def _lognormal(logs: list[float]) -> tuple[float, float] | None:

@@ -1,6 +1,6 @@
 """A set of policies in a what-if: planned as a worker plans, on engines in virtual time.
 
-`Rules`, `Candidates` and `router.decide` are those that serve; what differs is who sees the
+`RuleSet`, `CandidateBuilder` and `router.decide` are those that serve; what differs is who sees the
 targets (`Sights`), the clock, and that nothing is sent. Output lengths, API latencies and each
 pool's market are learned on the way, from nothing, as after a first start. Teams' hard budgets hold
 (`purses`); other budgets, rate limits and failures are not played.
@@ -13,38 +13,38 @@ from math import ceil
 from typing import NamedTuple
 
 from gateway.clock import Clock
-from gateway.config.conditions import Asking
-from gateway.config.settings import Model, Settings
-from gateway.fleet.candidates import Candidates, Frozen
+from gateway.config.conditions import ConditionInput
+from gateway.config.settings import ModelSection, Settings
+from gateway.fleet.candidates import CandidateBuilder, CandidateSnapshot
 from gateway.fleet.fleet import Target
-from gateway.fleet.sightings import ExternalSight, OwnSight
-from gateway.policies.rules import Matched, Rules
-from gateway.policies.rulings import Chain, Terms
+from gateway.fleet.sightings import ApiView, EngineView
+from gateway.policies.rules import CompiledPolicy, RuleSet
+from gateway.policies.rulings import PolicyChain, PolicyTerms
 from gateway.request.limits.waiting import POLL_S
-from gateway.whatif.holding import Holding
-from gateway.whatif.house import House
-from gateway.whatif.purses import Held, Purses
-from gateway.whatif.replay import Choice, Outcome
-from gateway.whatif.seats import Knowledge, Seat
+from gateway.whatif.holding import StickinessCost
+from gateway.whatif.house import ReplayFleet
+from gateway.whatif.purses import ReplayBudgets, ReplayHold
+from gateway.whatif.replay import ReplayChoice, ReplayOutcome
+from gateway.whatif.seats import EngineKnowledge, ReplayEngine
 from gateway.whatif.traffic import Arrival
-from ledger.journals.records import Tokens
+from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, cost_pusd
 from ledger.prices.modellimits import model_limits
 from router.decide import decide
 from router.estimates import LatencyTracker, OutputLengths
 from router.filters import CONTEXT_MARGIN
 from router.forecast import kv_longest_tokens, work_of
-from router.market import UNKNOWN_MARKET, Demand, Market, Window, demand_of
+from router.market import UNKNOWN_MARKET, BidPrice, DemandSums, DemandWindow, demand_of
 from router.reasons import PERMANENT, Reason
-from router.request_kinds import Kind
+from router.request_kinds import RequestKind
 from router.types import (
     ApiState,
     Decision,
     EngineState,
-    Otherwise,
+    InfeasibleAction,
     Policy,
-    Request,
     Residency,
+    RoutingRequest,
     Slo,
     Verdict,
 )
@@ -52,18 +52,18 @@ from router.types import (
 SAMPLES = 240  # of KV and queue, over the whole time
 
 
-class Told(NamedTuple):
+class ReplayDecision(NamedTuple):
     """Why a request went where it went; `target` is empty when it was refused."""
 
     rule: str
     target: str
     reason: Reason
     price: Price | None = None
-    held: Held | None = None
+    held: ReplayHold | None = None
     own_pusd: int = 0  # charged for it, where an own engine serves it
 
 
-class Sample(NamedTuple):
+class PoolSample(NamedTuple):
     """One pool over a stretch of time: the highest of each."""
 
     at_s: float
@@ -74,8 +74,8 @@ class Sample(NamedTuple):
     bid_price_pusd_per_s: float
 
 
-def _asking(arrival: Arrival, model: str) -> Asking:
-    return Asking(
+def _asking(arrival: Arrival, model: str) -> ConditionInput:
+    return ConditionInput(
         model=model,
         team=arrival.tenant,
         prompt_tokens=arrival.prompt_tokens,
@@ -83,43 +83,43 @@ def _asking(arrival: Arrival, model: str) -> Asking:
     )
 
 
-class Planned:
+class PolicyReplay:
     """One set of policies; `seats` are its own engines, empty at first."""
 
-    def __init__(self, house: House, rules: Settings, seconds: float) -> None:
+    def __init__(self, house: ReplayFleet, rules: Settings, seconds: float) -> None:
         self._house = house
-        self._rules = Rules(rules)
+        self._rules = RuleSet(rules)
         self.slos: dict[str, Slo] = {}  # by rule, those that were met
         self.seats = [
-            Seat(one.name, house.engines[one.pool].shape, Knowledge())
+            ReplayEngine(one.name, house.engines[one.pool].shape, EngineKnowledge())
             for one in house.runtime.engines
             if one.pool in house.engines
         ]
         self._pools = {one.name: one.pool for one in house.runtime.engines}
         self._seats = {seat.name: seat for seat in self.seats}
         self._markets = dict.fromkeys(house.engines, UNKNOWN_MARKET)
-        self._demands = {name: Demand() for name in house.engines}
-        self._windows = {name: Window() for name in house.engines}
-        self._purses = Purses(house.settings.budgets)
-        self.holding = Holding()
+        self._demands = {name: DemandSums() for name in house.engines}
+        self._windows = {name: DemandWindow() for name in house.engines}
+        self._purses = ReplayBudgets(house.settings.budgets)
+        self.holding = StickinessCost()
         self._lengths = OutputLengths()
         self._tracker = LatencyTracker()
         self._apis = [_Api(name) for name in house.runtime.apis]
         self._now_s = 0.0
-        self._candidates = Candidates(
+        self._candidates = CandidateBuilder(
             _Sights(self), house.prices, stale_s=1.0, limits=model_limits()
         )
         self._clock = Clock(lambda: self._now_s, self._wall_us)
-        self._routes: dict[str, tuple[str, Model, tuple[Target, ...]]] = {}
-        self._chains: dict[tuple[str, str], Chain] = {}
+        self._routes: dict[str, tuple[str, ModelSection, tuple[Target, ...]]] = {}
+        self._chains: dict[tuple[str, str], PolicyChain] = {}
         self._stretch_s = max(1.0, seconds / SAMPLES)
-        self.samples: dict[tuple[int, str], Sample] = {}
+        self.samples: dict[tuple[int, str], PoolSample] = {}
 
     # -- a chooser of `replay`
 
     def choose(
-        self, arrival: Arrival, _seats: Sequence[Seat], now_s: float, _worker: int
-    ) -> Choice:
+        self, arrival: Arrival, _seats: Sequence[ReplayEngine], now_s: float, _worker: int
+    ) -> ReplayChoice:
         self._now_s = now_s
         name, model, targets = self._route(arrival.model)
         terms = self._terms(arrival, name, model, targets)
@@ -142,16 +142,18 @@ class Planned:
                 self._note(decision, request, policy)
                 return choice
         waited_ms = 1000.0 * (now_s - arrival.at_s)
-        waits = decision.otherwise is Otherwise.QUEUE and decision.reason not in PERMANENT
+        waits = decision.otherwise is InfeasibleAction.QUEUE and decision.reason not in PERMANENT
         if waits and waited_ms < rule.queue_ms:
-            return Choice(None, again_s=POLL_S)
+            return ReplayChoice(None, again_s=POLL_S)
         self._note(decision, request, policy)
-        return Choice(None, refused=True, told=Told(policy.name, "", decision.reason))
+        return ReplayChoice(
+            None, refused=True, told=ReplayDecision(policy.name, "", decision.reason)
+        )
 
-    def ended(self, outcome: Outcome) -> None:
+    def ended(self, outcome: ReplayOutcome) -> None:
         arrival, choice = outcome.arrival, outcome.choice
         told = None if choice is None else choice.told
-        if isinstance(told, Told) and told.held is not None:
+        if isinstance(told, ReplayDecision) and told.held is not None:
             told.held.settle(charged_pusd(outcome, told) or 0)
         name = self._route(arrival.model)[0]
         cut = choice is not None and choice.most_tokens == arrival.output_tokens
@@ -162,7 +164,7 @@ class Planned:
             ttft_ms = 1000.0 * (outcome.ttft_s - outcome.waited_s)
             self._tracker.observe((choice.api,), ttft_ms=ttft_ms, tpot_ms=tpot_ms)
 
-    def tick(self, seats: Sequence[Seat], now_s: float) -> None:
+    def tick(self, seats: Sequence[ReplayEngine], now_s: float) -> None:
         for name, window in self._windows.items():
             engines = sum(self._pools[seat.name] == name for seat in seats)
             self._markets[name] = window.read(self._demands[name].sums(), now_s, engines=engines)
@@ -172,7 +174,7 @@ class Planned:
 
     # -- one request
 
-    def _route(self, asked: str) -> tuple[str, Model, tuple[Target, ...]]:
+    def _route(self, asked: str) -> tuple[str, ModelSection, tuple[Target, ...]]:
         route = self._routes.get(asked)
         if route is None:
             found = self._house.model(asked)
@@ -182,12 +184,12 @@ class Planned:
         return route
 
     def _terms(
-        self, arrival: Arrival, name: str, model: Model, targets: tuple[Target, ...]
-    ) -> Terms:
+        self, arrival: Arrival, name: str, model: ModelSection, targets: tuple[Target, ...]
+    ) -> PolicyTerms:
         """Hours and shares as live; a recorded request has no tags, which conditions see."""
         chain = self._chains.get((name, arrival.tenant))
         if chain is None:
-            chain = Chain(self._rules.entries(name, arrival.tenant), model, targets)
+            chain = PolicyChain(self._rules.entries(name, arrival.tenant), model, targets)
             self._chains[name, arrival.tenant] = chain
         wall_us = self._house.calendar.wall_us(arrival.at_s)
         key = f"{arrival.session or wall_us}:{arrival.tenant}"
@@ -196,10 +198,12 @@ class Planned:
         self.slos.setdefault(policy.name, policy.slo)
         return terms
 
-    def _request(self, arrival: Arrival, name: str, model: Model, terms: Terms) -> Request:
+    def _request(
+        self, arrival: Arrival, name: str, model: ModelSection, terms: PolicyTerms
+    ) -> RoutingRequest:
         prompt = arrival.prompt_tokens
-        return Request(
-            Kind.CHAT,
+        return RoutingRequest(
+            RequestKind.CHAT,
             name,
             prompt,
             ceil(CONTEXT_MARGIN * prompt),
@@ -214,11 +218,11 @@ class Planned:
     def _fitting(
         self,
         arrival: Arrival,
-        request: Request,
+        request: RoutingRequest,
         verdict: Verdict,
-        frozen: Sequence[Frozen],
-        rule: Matched,
-    ) -> Choice | None:
+        frozen: Sequence[CandidateSnapshot],
+        rule: CompiledPolicy,
+    ) -> ReplayChoice | None:
         """To run there, unless the engine would refuse its length."""
         candidate = verdict.candidate
         entry = next(one for one in frozen if one.candidate is candidate)
@@ -226,11 +230,13 @@ class Planned:
         held = self._purses.hold(arrival.tenant, self._wall_us(), candidate.bound_pusd or 0)
         rate, seconds = entry.target.rate_pusd_per_hour, verdict.engine_seconds
         own = round((rate or 0) * (seconds or 0.0) / 3600)
-        told = Told(policy.name, candidate.name, verdict.reason, entry.price, held, own)
+        told = ReplayDecision(policy.name, candidate.name, verdict.reason, entry.price, held, own)
         limits = [one for one in (request.max_tokens, candidate.output_cap) if one is not None]
         if candidate.engine is None:
             most = min(limits, default=None)
-            return Choice(None, api=candidate.name, slo=policy.slo, most_tokens=most, told=told)
+            return ReplayChoice(
+                None, api=candidate.name, slo=policy.slo, most_tokens=most, told=told
+            )
         seat = self._seats[candidate.name]
         room = min(seat.shape.context_tokens, seat.shape.kv_capacity_tokens)
         if arrival.prompt_tokens >= room:
@@ -239,24 +245,24 @@ class Planned:
             return None
         most = min((*limits, room - arrival.prompt_tokens))
         final = kv_longest_tokens(work_of(request, policy), candidate)
-        return Choice(
+        return ReplayChoice(
             seat, verdict.kv_promise_tokens, final, slo=policy.slo, most_tokens=most, told=told
         )
 
-    def _note(self, decision: Decision, request: Request, policy: Policy) -> None:
+    def _note(self, decision: Decision, request: RoutingRequest, policy: Policy) -> None:
         for demand in demand_of(decision, request, policy):
             self._demands[demand.pool].add(demand)
 
     # -- what is seen
 
-    def engine(self, row: int) -> OwnSight:
+    def engine(self, row: int) -> EngineView:
         one = self._house.runtime.engines[row]
         return _Own(self, self._seats[one.name], one.pool)
 
-    def api(self, row: int) -> ExternalSight:
+    def api(self, row: int) -> ApiView:
         return self._apis[row]
 
-    def market(self, pool: str) -> Market:
+    def market(self, pool: str) -> BidPrice:
         return self._markets[pool]
 
     def _wall_us(self) -> int:
@@ -275,11 +281,11 @@ class Planned:
                 most = (
                     max(kv, most[0]), max(running, most[1]), max(waiting, most[2]), max(price, bid),
                 )  # fmt: skip
-            here = Sample(place * self._stretch_s, pool, *most)
+            here = PoolSample(place * self._stretch_s, pool, *most)
             self.samples[place, pool] = here
 
 
-def charged_pusd(outcome: Outcome, told: Told) -> int | None:
+def charged_pusd(outcome: ReplayOutcome, told: ReplayDecision) -> int | None:
     """What it is charged, provisionally at an own engine; `None`: the API's price is not known."""
     if outcome.engine is not None:
         return told.own_pusd
@@ -288,17 +294,19 @@ def charged_pusd(outcome: Outcome, told: Told) -> int | None:
     if told.price is None:
         return None
     arrival = outcome.arrival
-    return cost_pusd(Tokens(input=arrival.prompt_tokens, output=arrival.output_tokens), told.price)
+    return cost_pusd(
+        TokenCounts(input=arrival.prompt_tokens, output=arrival.output_tokens), told.price
+    )
 
 
 class _Sights:
-    def __init__(self, planned: Planned) -> None:
+    def __init__(self, planned: PolicyReplay) -> None:
         self._planned = planned
 
-    def engine(self, row: int) -> OwnSight:
+    def engine(self, row: int) -> EngineView:
         return self._planned.engine(row)
 
-    def api(self, row: int) -> ExternalSight:
+    def api(self, row: int) -> ApiView:
         return self._planned.api(row)
 
     def held_off_s(self, _row: int, _model: str, _now_s: float, /) -> float:
@@ -308,10 +316,10 @@ class _Sights:
 class _Own:
     """An own engine, as the gateway's own events have it."""
 
-    def __init__(self, planned: Planned, seat: Seat, pool: str) -> None:
+    def __init__(self, planned: PolicyReplay, seat: ReplayEngine, pool: str) -> None:
         self._planned, self._seat, self._pool = planned, seat, pool
 
-    def look(self, now_s: float) -> tuple[EngineState, int, Market]:
+    def look(self, now_s: float) -> tuple[EngineState, int, BidPrice]:
         seat, market = self._seat, self._planned.market(self._pool)
         state = seat.state(now_s, tightest_ttft_ms=market.tightest_ttft_ms)
         return state, seat.shape.context_tokens, market

@@ -10,21 +10,21 @@ played.
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gateway.config.settings import Budget
+from gateway.config.settings import BudgetSection
 from ledger.budgets.binding import binding
 from ledger.budgets.escrow import budget_key
 from ledger.budgets.scopes import TEAM
-from ledger.budgets.windows import Window, window_at
+from ledger.budgets.windows import CalendarWindow, window_at
 from ledger.money import usd_to_pusd
 
 
-class Purse:
+class ReplayBudget:
     """One budget; `window` is that of the last request that asked."""
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: BudgetSection) -> None:
         self._budget = budget
         self._limit = usd_to_pusd(budget.usd)
-        self._window = Window(0, 0)
+        self._window = CalendarWindow(0, 0)
         self._taken: dict[int, int] = {}  # spent and held, by window
 
     def at(self, at_us: int) -> int:
@@ -41,53 +41,53 @@ class Purse:
         self._taken[window] = self._taken.get(window, 0) + pusd
 
 
-class Held(NamedTuple):
+class ReplayHold(NamedTuple):
     """What a request may cost at most, on each budget of its team, in the window of its start."""
 
     pusd: int
-    taken: tuple[tuple[Purse, int], ...]
+    taken: tuple[tuple[ReplayBudget, int], ...]
 
     def settle(self, charged_pusd: int) -> None:
         for purse, window in self.taken:
             purse.take(window, charged_pusd - self.pusd)
 
 
-class _Named:
+class _NamedBudget:
     """A budget as `binding` looks at it."""
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: BudgetSection) -> None:
         self.budget, self.period = budget, budget.period
         self.id = budget_key(budget.scope, budget.period)
 
 
-class Purses:
+class ReplayBudgets:
     """All hard budgets of teams."""
 
-    def __init__(self, budgets: Iterable[Budget]) -> None:
-        self._budgets: dict[str, list[_Named]] = {}
+    def __init__(self, budgets: Iterable[BudgetSection]) -> None:
+        self._budgets: dict[str, list[_NamedBudget]] = {}
         for budget in budgets:
             if budget.scope.partition(":")[0] == TEAM.prefix:
-                self._budgets.setdefault(budget.scope, []).append(_Named(budget))
-        self._of: dict[str, list[Purse]] = {}
+                self._budgets.setdefault(budget.scope, []).append(_NamedBudget(budget))
+        self._of: dict[str, list[ReplayBudget]] = {}
 
     def room_pusd(self, team: str, at_us: int) -> int | None:
         """What its tightest budget leaves; `None`: it has none."""
         purses = self._purses(team)
         return min([one.room_pusd(one.at(at_us)) for one in purses]) if purses else None
 
-    def hold(self, team: str, at_us: int, pusd: int) -> Held | None:
+    def hold(self, team: str, at_us: int, pusd: int) -> ReplayHold | None:
         purses = self._purses(team)
         if not purses:
             return None
         taken = tuple((one, one.at(at_us)) for one in purses)
         for purse, window in taken:
             purse.take(window, pusd)
-        return Held(pusd, taken)
+        return ReplayHold(pusd, taken)
 
-    def _purses(self, team: str) -> list[Purse]:
+    def _purses(self, team: str) -> list[ReplayBudget]:
         """Its own, and its own of what each team has that has none for that period."""
         found = self._of.get(team)
         if found is None:
             named = [one for _, one in binding(self._budgets, [TEAM.scope(team)])]
-            found = self._of[team] = [Purse(one.budget) for one in named if one.budget.hard]
+            found = self._of[team] = [ReplayBudget(one.budget) for one in named if one.budget.hard]
         return found

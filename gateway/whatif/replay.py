@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Protocol
 
-from gateway.whatif.apis import Answered
-from gateway.whatif.seats import Flight, Knowledge, Seat
+from gateway.whatif.apis import ApiLatency
+from gateway.whatif.seats import EngineKnowledge, ReplayEngine, ReplayRequest
 from gateway.whatif.traffic import Arrival
-from router.hindsight import Others
+from router.hindsight import PeerLoad
 from router.market import TICK_S
 from router.types import Slo
 
@@ -24,7 +24,7 @@ TOLD_EVERY = 500  # requests
 
 
 @dataclass(slots=True)
-class Outcome:
+class ReplayOutcome:
     """One request: on which engine it ran (`None`: at the API), its TTFT and TPOT in seconds.
 
     `abandoned`: it was tried on an engine first and given up there. `waited_s`: in the gateway's
@@ -38,7 +38,7 @@ class Outcome:
     preemptions: int = 0
     abandoned: bool = False
     waited_s: float = 0.0
-    choice: "Choice | None" = field(default=None, compare=False)
+    choice: "ReplayChoice | None" = field(default=None, compare=False)
 
     def kept(self, slo: Slo) -> bool:
         return self.kept_ttft(slo) and self.kept_tpot(slo)
@@ -51,7 +51,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ReplayChoice:
     """An engine to run on (`None`: the API), with what admission promises there in tokens.
 
     `patience_s`: without a first token by then the API is asked instead. `api`: which one, where
@@ -61,7 +61,7 @@ class Choice:
     comes late; whoever has no first token and was sent in ignorance then goes to the API.
     """
 
-    seat: Seat | None
+    seat: ReplayEngine | None
     promised: int = 0
     final: int = 0
     patience_s: float = inf
@@ -71,23 +71,23 @@ class Choice:
     slo: Slo | None = None
     most_tokens: int | None = None
     told: object = None
-    stands: Callable[[Others], bool] | None = None
+    stands: Callable[[PeerLoad], bool] | None = None
 
 
-AT_THE_API = Choice(None)
+AT_THE_API = ReplayChoice(None)
 
 
-class Chooser(Protocol):
+class ReplayPolicyProtocol(Protocol):
     """A policy under test. It must not read what an arrival's output will turn out to be."""
 
     def choose(
-        self, arrival: Arrival, seats: Sequence[Seat], now_s: float, worker: int, /
-    ) -> Choice: ...
+        self, arrival: Arrival, seats: Sequence[ReplayEngine], now_s: float, worker: int, /
+    ) -> ReplayChoice: ...
 
-    def ended(self, outcome: Outcome) -> None:
+    def ended(self, outcome: ReplayOutcome) -> None:
         """A request is over: time to learn from it."""
 
-    def tick(self, seats: Sequence[Seat], now_s: float) -> None:
+    def tick(self, seats: Sequence[ReplayEngine], now_s: float) -> None:
         """Every second."""
 
 
@@ -98,20 +98,20 @@ class Replay:
     Where there are several, `apis` has the answers of each by its name.
     """
 
-    seats: Sequence[Seat]
+    seats: Sequence[ReplayEngine]
     slos: dict[str, Slo]
     arrivals: Sequence[Arrival]
-    answers: Sequence[Answered]
-    knowledge: Knowledge = field(default_factory=Knowledge)
-    apis: Mapping[str, Sequence[Answered]] = field(default_factory=dict)
+    answers: Sequence[ApiLatency]
+    knowledge: EngineKnowledge = field(default_factory=EngineKnowledge)
+    apis: Mapping[str, Sequence[ApiLatency]] = field(default_factory=dict)
     progress: Callable[[int], None] | None = None  # told how many requests have come
-    outcomes: list[Outcome] = field(default_factory=list)
+    outcomes: list[ReplayOutcome] = field(default_factory=list)
     _moves: list[tuple[float, int, int]] = field(default_factory=list)  # at, what, of which request
     _waiting: int = 0  # that will ask again
 
-    def run(self, chooser: Chooser) -> list[Outcome]:
+    def run(self, chooser: ReplayPolicyProtocol) -> list[ReplayOutcome]:
         """Everything that was asked, to its end, in the order of asking."""
-        self.outcomes = [Outcome(arrival) for arrival in self.arrivals]
+        self.outcomes = [ReplayOutcome(arrival) for arrival in self.arrivals]
         if self.arrivals:
             first_s = self.arrivals[0].at_s
             self._moves = [(first_s, _FOLD, -1), (first_s, _TICK, -1)]
@@ -127,7 +127,9 @@ class Replay:
         self._pass(inf, chooser)
         return self.outcomes
 
-    def _ask(self, index: int, arrival: Arrival, now_s: float, chooser: Chooser) -> None:
+    def _ask(
+        self, index: int, arrival: Arrival, now_s: float, chooser: ReplayPolicyProtocol
+    ) -> None:
         worker, outcome = index % self.knowledge.workers, self.outcomes[index]
         choice = outcome.choice = chooser.choose(arrival, self.seats, now_s, worker)
         if choice.refused:
@@ -143,7 +145,7 @@ class Replay:
             self._to_api(index, now_s)
             return
         slo = choice.slo or self.slos[arrival.model]
-        flight = Flight(arrival, slo, now_s, choice.promised, choice.final)
+        flight = ReplayRequest(arrival, slo, now_s, choice.promised, choice.final)
         choice.seat.submit(str(index), flight, worker)
         outcome.engine = choice.seat.name
         if choice.patience_s < inf:
@@ -151,7 +153,7 @@ class Replay:
         if choice.stands is not None:
             heapq.heappush(self._moves, (now_s + self.knowledge.skew_s, _LOOK, index))
 
-    def _pass(self, until_s: float, chooser: Chooser) -> None:
+    def _pass(self, until_s: float, chooser: ReplayPolicyProtocol) -> None:
         """Let time pass, with what is due on the way."""
         moves = self._moves
         while moves and moves[0][0] <= until_s:
@@ -190,7 +192,7 @@ class Replay:
             return 0
         return int((until_s - at_s) / period_s)
 
-    def _advance(self, until_s: float, chooser: Chooser) -> None:
+    def _advance(self, until_s: float, chooser: ReplayPolicyProtocol) -> None:
         for seat in self.seats:
             for name, flight in seat.advance(until_s):
                 outcome = self.outcomes[int(name)]
@@ -221,7 +223,7 @@ class Replay:
             outcome.engine, outcome.abandoned = None, True
             self._to_api(index, at_s)
 
-    def _seat_of(self, outcome: Outcome) -> Seat:
+    def _seat_of(self, outcome: ReplayOutcome) -> ReplayEngine:
         return next(seat for seat in self.seats if seat.name == outcome.engine)
 
     def _to_api(self, index: int, now_s: float) -> None:

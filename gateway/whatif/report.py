@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Sequence
 from statistics import median
 from typing import Any
 
-from gateway.whatif.house import House
-from gateway.whatif.planned import Planned, Told, charged_pusd
-from gateway.whatif.replay import Outcome
+from gateway.whatif.house import ReplayFleet
+from gateway.whatif.planned import PolicyReplay, ReplayDecision, charged_pusd
+from gateway.whatif.replay import ReplayOutcome
 from gateway.whatif.traffic import Arrival
-from ledger.journals.records import Tokens
+from ledger.journals.records import TokenCounts
 from ledger.money import PUSD_PER_USD
 from ledger.prices.book import Price, cost_pusd
 
@@ -23,7 +23,7 @@ MOST_FLOWS = 20
 Value = Callable[[Arrival], int | None]
 
 
-def valued(house: House) -> Value:
+def valued(house: ReplayFleet) -> Value:
     """What a request is worth elsewhere; `None` where nothing has a price."""
     known: dict[str, Sequence[Price]] = {}
 
@@ -31,26 +31,30 @@ def valued(house: House) -> Value:
         prices = known.get(arrival.model)
         if prices is None:
             prices = known[arrival.model] = house.value_prices(arrival.model)
-        tokens = Tokens(input=arrival.prompt_tokens, output=arrival.output_tokens)
+        tokens = TokenCounts(input=arrival.prompt_tokens, output=arrival.output_tokens)
         return min([cost_pusd(tokens, price) for price in prices], default=None)
 
     return value
 
 
-def told_of(outcome: Outcome) -> Told:
+def told_of(outcome: ReplayOutcome) -> ReplayDecision:
     assert outcome.choice is not None, "it was asked"
     told = outcome.choice.told
-    assert isinstance(told, Told), "its chooser was `Planned`"
+    assert isinstance(told, ReplayDecision), "its chooser was `Planned`"
     return told
 
 
-def api_pusd(outcome: Outcome) -> int | None:
+def api_pusd(outcome: ReplayOutcome) -> int | None:
     """What the API charges for it: 0 where none was asked, `None` where its price is not known."""
     return 0 if outcome.engine is not None else charged_pusd(outcome, told_of(outcome))
 
 
 def result(
-    name: str, house: House, planned: Planned, outcomes: Sequence[Outcome], value: Value
+    name: str,
+    house: ReplayFleet,
+    planned: PolicyReplay,
+    outcomes: Sequence[ReplayOutcome],
+    value: Value,
 ) -> dict[str, Any]:
     """One set of policies; every figure in the unit of its name."""
     seconds = outcomes[-1].arrival.at_s
@@ -79,7 +83,7 @@ def result(
     }
 
 
-def _class(rule: str, outcomes: Sequence[Outcome], planned: Planned) -> dict[str, Any]:
+def _class(rule: str, outcomes: Sequence[ReplayOutcome], planned: PolicyReplay) -> dict[str, Any]:
     slo = planned.slos[rule]
     served = [one for one in outcomes if told_of(one).target]
     own = [one for one in served if one.engine is not None]
@@ -103,7 +107,7 @@ def _class(rule: str, outcomes: Sequence[Outcome], planned: Planned) -> dict[str
     }
 
 
-def _spill(house: House, outcomes: Sequence[Outcome], value: Value) -> dict[str, Any]:
+def _spill(house: ReplayFleet, outcomes: Sequence[ReplayOutcome], value: Value) -> dict[str, Any]:
     """Of requests that an own engine may serve, what an API did."""
     own = {
         name: any(target.own for target in house.fleet.targets(*found))
@@ -125,7 +129,7 @@ def _spill(house: House, outcomes: Sequence[Outcome], value: Value) -> dict[str,
     }
 
 
-def _targets(outcomes: Iterable[Outcome]) -> list[dict[str, Any]]:
+def _targets(outcomes: Iterable[ReplayOutcome]) -> list[dict[str, Any]]:
     rows: dict[str, dict[str, Any]] = {}
     for one in outcomes:
         name = told_of(one).target or "refused"
@@ -140,9 +144,9 @@ def _targets(outcomes: Iterable[Outcome]) -> list[dict[str, Any]]:
     return sorted(rows.values(), key=lambda row: str(row["target"]))
 
 
-def disagreement(before: Sequence[Outcome], after: Sequence[Outcome]) -> dict[str, Any]:
+def disagreement(before: Sequence[ReplayOutcome], after: Sequence[ReplayOutcome]) -> dict[str, Any]:
     """Where two sets sent the same requests, by target, and what the difference came to."""
-    flows: dict[tuple[str, str], list[tuple[Outcome, Outcome]]] = {}
+    flows: dict[tuple[str, str], list[tuple[ReplayOutcome, ReplayOutcome]]] = {}
     for one, other in zip(before, after, strict=True):
         here, there = _place(one), _place(other)
         if here != there:
@@ -158,7 +162,9 @@ def disagreement(before: Sequence[Outcome], after: Sequence[Outcome]) -> dict[st
     }
 
 
-def _flow(places: tuple[str, str], pairs: Sequence[tuple[Outcome, Outcome]]) -> dict[str, Any]:
+def _flow(
+    places: tuple[str, str], pairs: Sequence[tuple[ReplayOutcome, ReplayOutcome]]
+) -> dict[str, Any]:
     dollars = sum((api_pusd(new) or 0) - (api_pusd(old) or 0) for old, new in pairs)
     return {
         "from": places[0],
@@ -183,13 +189,13 @@ def _flow(places: tuple[str, str], pairs: Sequence[tuple[Outcome, Outcome]]) -> 
     }
 
 
-def _place(outcome: Outcome) -> str:
+def _place(outcome: ReplayOutcome) -> str:
     """Replicas of a pool are one place."""
     target = told_of(outcome).target
     return target.rpartition("/")[0] if outcome.engine is not None else target or "refused"
 
 
-def _finite_ms(outcome: Outcome) -> float | None:
+def _finite_ms(outcome: ReplayOutcome) -> float | None:
     return round(1000.0 * outcome.ttft_s, 1) if told_of(outcome).target else None
 
 

@@ -10,18 +10,18 @@ from collections import Counter, deque
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from backends.simulator.model import Engine
-from backends.simulator.shape import Event, Shape, What
+from backends.simulator.model import SimulatedEngine
+from backends.simulator.shape import EngineShape, SequenceEvent, SequenceEventKind
 from gateway.fleet.sightings import crowded
 from gateway.whatif.traffic import Arrival
 from router.deadlines import bearable_ms
-from router.feedback import Loops, Sums, predicted_s, pull
-from router.hindsight import Others
-from router.types import EngineState, Health, Slo, StepModel
+from router.feedback import FeedbackLoops, FeedbackSums, predicted_s, pull
+from router.hindsight import PeerLoad
+from router.types import EngineState, Slo, StepModel, TargetHealth
 
 
 @dataclass(frozen=True, slots=True)
-class Knowledge:
+class EngineKnowledge:
     """How well the gateway knows its engines: its error factors, and how late news is."""
 
     step_factor: float = 1.0  # of all it believes of a step; below 1 it is too hopeful
@@ -34,7 +34,7 @@ class Knowledge:
 
 
 @dataclass(slots=True)
-class Flight:
+class ReplayRequest:
     """One request in an engine; `promised` tokens are its block-rounded final size at most."""
 
     arrival: Arrival
@@ -73,13 +73,13 @@ class _Loads(NamedTuple):
     moved_s: float  # when the queue began, or its last prompt left it
 
 
-class Seat:
-    def __init__(self, name: str, shape: Shape, knowledge: Knowledge) -> None:
+class ReplayEngine:
+    def __init__(self, name: str, shape: EngineShape, knowledge: EngineKnowledge) -> None:
         self.name = name
         self.shape = shape
-        self.loops = Loops()
-        self.flights: dict[str, Flight] = {}
-        self.engine = Engine(shape)
+        self.loops = FeedbackLoops()
+        self.flights: dict[str, ReplayRequest] = {}
+        self.engine = SimulatedEngine(shape)
         self._knowledge = knowledge
         step, factor = shape.step, knowledge.step_factor
         self.believed = StepModel(
@@ -103,7 +103,7 @@ class Seat:
         """Whether others' news comes late, and is then held against what was decided."""
         return self._knowledge.skew_s > 0.0 and self._knowledge.looks_again
 
-    def submit(self, name: str, flight: Flight, worker: int = 0) -> None:
+    def submit(self, name: str, flight: ReplayRequest, worker: int = 0) -> None:
         """Dispatch; the engine has been advanced to this instant."""
         arrival, at_s = flight.arrival, flight.started_s
         self.engine.submit(
@@ -121,20 +121,20 @@ class Seat:
         queued, held = arrival.prompt_tokens, flight.promised
         self._changed(at_s, worker, sequences=1, queued=queued, held=held)
 
-    def advance(self, until_s: float) -> list[tuple[str, Flight]]:
+    def advance(self, until_s: float) -> list[tuple[str, ReplayRequest]]:
         """Let time pass; returns what ended."""
-        ended: list[tuple[str, Flight]] = []
+        ended: list[tuple[str, ReplayRequest]] = []
         for event in self.engine.advance(until_s):
             flight = self.flights[event.id]
-            if event.what is What.FIRST:
+            if event.what is SequenceEventKind.FIRST:
                 self._first(flight, event.at_s)
-            elif event.what is What.FINISHED:
+            elif event.what is SequenceEventKind.FINISHED:
                 ended.append((event.id, self._finish(flight, event)))
-            elif event.what is What.PREEMPTED:
+            elif event.what is SequenceEventKind.PREEMPTED:
                 flight.preemptions += 1
         return ended
 
-    def abort(self, name: str) -> Flight:
+    def abort(self, name: str) -> ReplayRequest:
         """Stop a request that still runs; what it did is no evidence."""
         flight = self.flights.pop(name)
         self._promise(flight, -1)
@@ -148,13 +148,13 @@ class Seat:
     def fold(self, now_s: float) -> None:
         """What telemetry does at every scrape."""
         if self._knowledge.loops:
-            sums = Sums(
+            sums = FeedbackSums(
                 self._observed, self._predicted, self._prefilled + self._queued,
                 self._ttft_pull, self._tpot_pull, self._judged, self._missed,
             )  # fmt: skip
             self.loops.fold(sums, now_s)
         else:
-            self.loops.fold(Sums(admitted_tokens=self._prefilled + self._queued), now_s)
+            self.loops.fold(FeedbackSums(admitted_tokens=self._prefilled + self._queued), now_s)
 
     def rest(self, folds: int, period_s: float) -> None:
         """As so many folds a period apart, of what was folded last: nothing runs in between."""
@@ -170,7 +170,7 @@ class Seat:
         shape, loops = self.shape, self.loops
         held = seen.context + seen.queued
         state = EngineState(
-            Health.HEALTHY, self.believed, seen.sequences, 0, seen.context, seen.queued,
+            TargetHealth.HEALTHY, self.believed, seen.sequences, 0, seen.context, seen.queued,
             shape.kv_capacity_tokens, held, max(0.0, seen.promised - held), shape.block_tokens,
             shape.max_num_seqs, shape.prefill_budget_tokens, loops.step_feedback,
             loops.safety_ttft, loops.safety_tpot, loops.prefill_rate,
@@ -180,7 +180,7 @@ class Seat:
         )  # fmt: skip
         return replace(state, residents=self._residents()) if crowded(state) else state
 
-    def missed(self, flight: Flight) -> Others:
+    def missed(self, flight: ReplayRequest) -> PeerLoad:
         """What others had in flight when this one was sent, and its worker did not know."""
         until_s = flight.started_s
         since_s = until_s - self._knowledge.skew_s
@@ -188,9 +188,9 @@ class Seat:
             one for one in self._news if one[1] != flight.worker and since_s < one[0] <= until_s
         ]
         sequences, queued, held = (float(sum(one[at] for one in late)) for at in (2, 3, 4))
-        return Others(sequences, 0.0, queued, held)  # what decodes is known at once
+        return PeerLoad(sequences, 0.0, queued, held)  # what decodes is known at once
 
-    def _promise(self, flight: Flight, count: int) -> None:
+    def _promise(self, flight: ReplayRequest, count: int) -> None:
         """A TPOT is promised, or kept or broken by now."""
         tpot_ms = bearable_ms(flight.slo.tpot_ms, self.believed)
         if tpot_ms is not None:
@@ -240,7 +240,7 @@ class Seat:
             found.append((float(held), float(final if held <= final else held + block), 0.0))
         return tuple(found)
 
-    def _first(self, flight: Flight, at_s: float) -> None:
+    def _first(self, flight: ReplayRequest, at_s: float) -> None:
         flight.first_s = at_s
         prompt = flight.arrival.prompt_tokens
         self._changed(at_s, flight.worker, sequences=0, queued=-prompt, held=0)
@@ -255,7 +255,7 @@ class Seat:
             self._judged += 1
             self._missed += not kept
 
-    def _finish(self, flight: Flight, event: Event) -> Flight:
+    def _finish(self, flight: ReplayRequest, event: SequenceEvent) -> ReplayRequest:
         assert flight.first_s is not None, "nothing ends before its first token"
         flight.end_s = event.at_s
         steps = flight.arrival.output_tokens - 1
@@ -266,7 +266,7 @@ class Seat:
         self._changed(event.at_s, flight.worker, sequences=-1, queued=0, held=-flight.promised)
         return flight
 
-    def _decoded(self, flight: Flight, observed_s: float, steps: int) -> None:
+    def _decoded(self, flight: ReplayRequest, observed_s: float, steps: int) -> None:
         self._observed += observed_s
         self._predicted += predicted_s(
             self.believed,

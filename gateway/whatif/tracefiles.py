@@ -35,7 +35,7 @@ class TraceError(Exception):
     """The file cannot be read as a trace; the text names the line, the column and the remedy."""
 
 
-class Form(NamedTuple):
+class TraceFormat(NamedTuple):
     """Columns of one kind of file; `scale` turns its times into seconds (`None`: ISO time)."""
 
     name: str
@@ -51,17 +51,29 @@ class Form(NamedTuple):
 
 
 FORMS = (
-    Form("ours", "timestamp_s", "input_tokens", "output_tokens", 1.0, "model",
-         ("team", "client_id"), "max_tokens", "prefix_block_hashes_512tok", "session"),
-    Form("Azure", "TIMESTAMP", "ContextTokens", "GeneratedTokens", None),
-    Form("BurstGPT", "Timestamp", "Request tokens", "Response tokens", 1.0, "Model"),
-    Form("Mooncake", "timestamp", "input_length", "output_length", 1e-3, prefix="hash_ids"),
-    Form("ledger", "opened_at", "input_tokens", "output_tokens", None, "model", ("team_id",)),
-)  # fmt: skip
+    TraceFormat(
+        "ours",
+        "timestamp_s",
+        "input_tokens",
+        "output_tokens",
+        1.0,
+        "model",
+        ("team", "client_id"),
+        "max_tokens",
+        "prefix_block_hashes_512tok",
+        "session",
+    ),
+    TraceFormat("Azure", "TIMESTAMP", "ContextTokens", "GeneratedTokens", None),
+    TraceFormat("BurstGPT", "Timestamp", "Request tokens", "Response tokens", 1.0, "Model"),
+    TraceFormat("Mooncake", "timestamp", "input_length", "output_length", 1e-3, prefix="hash_ids"),
+    TraceFormat(
+        "ledger", "opened_at", "input_tokens", "output_tokens", None, "model", ("team_id",)
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class TraceTraffic:
     """Arrivals in the order of time, from 0 on; `left_out` rows had no prompt or no answer.
 
     `start_s`: of the first one, in seconds since the epoch, where the file tells it.
@@ -87,7 +99,7 @@ class Recorded:
         return now_us - (now_us - int(1e6 * self.start_s)) % WEEK_US
 
 
-def read_trace(path: Path, *, most: int | None = None) -> Recorded:
+def read_trace(path: Path, *, most: int | None = None) -> TraceTraffic:
     """Raises `TraceError`. `most`: of the earliest requests."""
     try:
         with _opened(path) as file:
@@ -106,7 +118,7 @@ def _opened(path: Path) -> TextIO:
     return path.open(encoding="utf-8-sig", newline="")
 
 
-def _read(path: Path, file: TextIO, most: int | None) -> Recorded:
+def _read(path: Path, file: TextIO, most: int | None) -> TraceTraffic:
     first = next((line for line in file if line.strip()), "")
     if not first:
         raise TraceError(f"{path} is empty")
@@ -128,7 +140,7 @@ def _read(path: Path, file: TextIO, most: int | None) -> Recorded:
     kept = found if most is None else found[:most]
     moved = tuple([one._replace(at_s=one.at_s - start_s) for one in kept])
     told = form.scale is None or start_s >= EPOCH_S
-    return Recorded(form.name, moved, left_out, start_s if told else None)
+    return TraceTraffic(form.name, moved, left_out, start_s if told else None)
 
 
 def _table(path: Path, lines: Iterator[str]) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -155,7 +167,7 @@ def _documents(path: Path, lines: Iterator[str]) -> Iterator[tuple[int, Mapping[
         yield number, row
 
 
-def _form(path: Path, row: Mapping[str, Any]) -> Form:
+def _form(path: Path, row: Mapping[str, Any]) -> TraceFormat:
     for form in FORMS:
         if {form.at, form.prompt, form.output} <= row.keys():
             return form
@@ -172,7 +184,7 @@ def _form(path: Path, row: Mapping[str, Any]) -> Form:
     )
 
 
-def _arrival(where: str, row: Mapping[str, Any], form: Form) -> Arrival | None:
+def _arrival(where: str, row: Mapping[str, Any], form: TraceFormat) -> Arrival | None:
     """`None`: nothing was asked or answered."""
     prompt = _tokens(where, form.prompt, row[form.prompt])
     output = _tokens(where, form.output, row[form.output])
@@ -207,7 +219,7 @@ def _tokens(where: str, column: str, value: Any) -> int:
     return int(tokens)
 
 
-def _time(where: str, form: Form, value: Any) -> float:
+def _time(where: str, form: TraceFormat, value: Any) -> float:
     try:
         if form.scale is not None:
             at_s = form.scale * float(value)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 PREFIX_TOKENS = 512  # as published traces count prefixes
 
 
-class Price(NamedTuple):
+class ApiPrice(NamedTuple):
     """What an API charges, in pico-USD per token (micro-USD per million tokens)."""
 
     input_pusd: int

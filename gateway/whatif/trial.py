@@ -6,9 +6,9 @@ from typing import Any
 
 from gateway.config.settings import Settings
 from gateway.whatif.apis import draws
-from gateway.whatif.house import House
-from gateway.whatif.planned import Planned
-from gateway.whatif.replay import Outcome, Replay
+from gateway.whatif.house import ReplayFleet
+from gateway.whatif.planned import PolicyReplay
+from gateway.whatif.replay import Replay, ReplayOutcome
 from gateway.whatif.report import disagreement, result, valued
 from gateway.whatif.traffic import Arrival
 
@@ -17,7 +17,7 @@ Progress = Callable[[str, int], None]
 
 
 def trial(
-    house: House,
+    house: ReplayFleet,
     sets: Sequence[tuple[str, Settings]],
     arrivals: Sequence[Arrival],
     seed: int,
@@ -28,10 +28,10 @@ def trial(
     APIs draw their latencies once a request from `seed`, the same for each set.
     """
     value = valued(house)
-    found: list[list[Outcome]] = []
+    found: list[list[ReplayOutcome]] = []
     results = []
     for name, rules in sets:
-        planned = Planned(house, rules, arrivals[-1].at_s)
+        planned = PolicyReplay(house, rules, arrivals[-1].at_s)
         apis = {api: draws(len(arrivals), one.latency, seed) for api, one in house.seen.items()}
         replay = Replay(
             planned.seats, {}, arrivals, (), apis=apis,
@@ -46,7 +46,7 @@ def trial(
     return document
 
 
-def _traffic(house: House, arrivals: Sequence[Arrival]) -> dict[str, Any]:
+def _traffic(house: ReplayFleet, arrivals: Sequence[Arrival]) -> dict[str, Any]:
     begins = datetime.fromtimestamp(house.calendar.from_us / 1e6, UTC)
     return {
         "begins": f"{begins:%Y-%m-%d %H:%M UTC}",
@@ -58,7 +58,7 @@ def _traffic(house: House, arrivals: Sequence[Arrival]) -> dict[str, Any]:
     }
 
 
-def _assumed(house: House) -> dict[str, Any]:
+def _assumed(house: ReplayFleet) -> dict[str, Any]:
     """Whose word is taken for engines and APIs."""
     return {
         "engines": {name: one.source for name, one in house.engines.items()},

@@ -25,9 +25,9 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 from backends.providers import PROVIDER_KINDS
 from gateway.clock import Clock
-from gateway.config.settings import Server, Settings, Timeouts
+from gateway.config.settings import ServerSection, Settings, TimeoutsSection
 from gateway.control.pricing.configured import price_aliases
-from gateway.fleet.slots import Board
+from gateway.fleet.slots import SharedLoadTable
 from gateway.http.access_log import AccessLog
 from gateway.http.protocol import bounded
 from gateway.ids import RequestIds
@@ -35,9 +35,9 @@ from gateway.process import start_process
 from gateway.runtime import METRICS_DIR, Runtime
 from gateway.telemetry.metrics.host import HostMetrics
 from gateway.worker.app import Gateway
-from gateway.worker.bootstrap import Exposition, build
-from gateway.worker.cors import Cors
-from gateway.worker.ledger_follow import Ledger
+from gateway.worker.bootstrap import MetricsExposition, build
+from gateway.worker.cors import CorsPolicy
+from gateway.worker.ledger_follow import LedgerReaders
 from ledger.database import open_readonly
 from ledger.fleet.paidrates import read_rates
 from ledger.identity.keys import KeyRing
@@ -61,7 +61,7 @@ def compose(settings: Settings, runtime: Runtime, worker: int) -> Gateway:
     summed = CollectorRegistry()
     collector: Any = MultiProcessCollector
     collector(summed, path=str(directory))
-    board = Board(runtime.run_dir / "board", runtime.layout)
+    board = SharedLoadTable(runtime.run_dir / "board", runtime.layout)
     stale_s = settings.telemetry.stale_s
     summed.register(HostMetrics(runtime.run_dir, board, stale_s=stale_s, clock=Clock()))
     engine = open_readonly(runtime.ledger_url)  # a worker writes to its journal only
@@ -69,7 +69,7 @@ def compose(settings: Settings, runtime: Runtime, worker: int) -> Gateway:
         settings,
         runtime,
         worker,
-        Ledger(
+        LedgerReaders(
             prices=load_price_book(engine, price_aliases(settings)),
             keys=KeyRing(engine, runtime.run_dir, Path(runtime.state_dir)),
             reader=engine,
@@ -79,7 +79,7 @@ def compose(settings: Settings, runtime: Runtime, worker: int) -> Gateway:
             overrides=partial(overrides, engine),
             rates=partial(read_rates, engine),
         ),
-        Exposition(CollectorRegistry(), lambda: generate_latest(summed)),
+        MetricsExposition(CollectorRegistry(), lambda: generate_latest(summed)),
         os.environ,
     )
 
@@ -107,7 +107,9 @@ def load_ahead(settings: Settings) -> None:
             load_kind()
 
 
-def serve(app: Gateway, listener: socket.socket, settings: Server, *, access: bool = False) -> None:
+def serve(
+    app: Gateway, listener: socket.socket, settings: ServerSection, *, access: bool = False
+) -> None:
     gc.collect()
     gc.freeze()  # what lives for ever is not walked again
     # A look at 50,000 new objects stops all streams for 12 ms; every 2.5 million one at all.
@@ -145,13 +147,13 @@ def clients_within(files: int) -> int:
 
 
 def server(
-    app: Gateway, timeouts: Timeouts, *, most: float = math.inf, access: bool = False
+    app: Gateway, timeouts: TimeoutsSection, *, most: float = math.inf, access: bool = False
 ) -> uvicorn.Server:
     """The HTTP server as every worker runs it.
 
     `most`: connections of clients at once. `access`: whether each request is logged.
     """
-    served: Any = Cors(app, app.origins, RequestIds()) if app.origins else app
+    served: Any = CorsPolicy(app, app.origins, RequestIds()) if app.origins else app
     config = uvicorn.Config(
         AccessLog(served) if access else served,
         loop="uvloop",

@@ -25,9 +25,9 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from backends.secret import Secret
-from gateway.batches.entrance import Entrance
+from gateway.batches.entrance import LineEndpoint
 from gateway.clock import Clock
-from gateway.config.settings import Model, Settings, resolve_model
+from gateway.config.settings import ModelSection, Settings, resolve_model
 from gateway.control.access import caller
 from gateway.control.organization.pages import add_organization
 from gateway.control.organization.reads import LedgerReads
@@ -38,7 +38,7 @@ from gateway.request.dialects.messages import MESSAGES
 from gateway.request.inference_api import (
     CHALLENGE,
     HOT,
-    HotApi,
+    InferenceApi,
     Message,
     Receive,
     SendMessage,
@@ -77,10 +77,10 @@ class Gateway(FastAPI):
     `origins` and `max_n`: as in `server`.
     """
 
-    hot: HotApi
+    hot: InferenceApi
     origins: tuple[str, ...] = ()
     max_n: int
-    entrance: Entrance | None = None
+    entrance: LineEndpoint | None = None
     secrets: tuple[Secret, ...] = ()  # what its targets are sent: no line of a log has it
 
     async def __call__(self, scope: Message, receive: Receive, send: SendMessage) -> None:
@@ -107,7 +107,7 @@ class Gateway(FastAPI):
                 return
         request_id = self.hot.new_id()
         REQUEST.set(request_id)
-        answer = Answer(send, scope, request_id)
+        answer = TaggedResponse(send, scope, request_id)
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         named, serve = {**scope, "method": method, REQUEST_ID: request_id}, super().__call__
         try:
@@ -123,7 +123,7 @@ class Gateway(FastAPI):
         """Its routes become the application's own, each to be guarded by itself."""
         self.router.routes.extend(router.routes)
 
-    def take_batches(self, routers: Iterable[APIRouter], entrance: Entrance | None) -> None:
+    def take_batches(self, routers: Iterable[APIRouter], entrance: LineEndpoint | None) -> None:
         """Serve the routes of batches, and let their lines in at `entrance`."""
         for router in routers:
             self.take(router)
@@ -229,7 +229,7 @@ async def _of_server(send: SendMessage, request_id: str) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-class Answer:
+class TaggedResponse:
     """Names its request, so that a client can ask about it; one of HEAD ends at its head."""
 
     def __init__(self, send: SendMessage, scope: Message, request_id: str) -> None:
@@ -261,7 +261,7 @@ def _usable(settings: Settings, identity: Identity, name: str) -> bool:
     return not confined or (model is not None and _has_own(model))
 
 
-def _has_own(model: Model) -> bool:
+def _has_own(model: ModelSection) -> bool:
     return any(target.startswith("pool:") for target in model.targets)
 
 

@@ -24,60 +24,60 @@ from typing import Any, Protocol
 from prometheus_client import CollectorRegistry
 
 from backends.base import Backend, Deadlines
-from backends.http import HttpClient, Limits
+from backends.http import HttpClient, PoolLimits
 from backends.openai import Credentials, OpenAIBackend
 from backends.providers import PROVIDER_KINDS, ProviderSite
-from backends.reach import INSIDE, Reach
+from backends.reach import INSIDE, AddressPolicy
 from backends.secret import Secret
-from gateway.batches.serving import Host, serve_batches
+from gateway.batches.serving import BatchDependencies, serve_batches
 from gateway.clock import Clock
 from gateway.config.credentials import engine_key, provider_keys
-from gateway.config.settings import Pool, Provider, Settings
+from gateway.config.settings import PoolSection, ProviderSection, Settings
 from gateway.control.access import guard
-from gateway.control.admin.desk import AdminDesk
+from gateway.control.admin.desk import AdminExecutor
 from gateway.control.admin.enginehost import EngineHost
 from gateway.control.admin.routes import admin_router
 from gateway.control.operations import ROUTES
 from gateway.control.people import people_of
 from gateway.errors import ConfigError
-from gateway.fleet.candidates import Candidates
-from gateway.fleet.demand_counter import Demanded
-from gateway.fleet.experience import Experience
+from gateway.fleet.candidates import CandidateBuilder
+from gateway.fleet.demand_counter import DemandCounter
+from gateway.fleet.experience import TargetStats
 from gateway.fleet.fleet import Fleet
-from gateway.fleet.prefixes import PREFIXES_FILE, Prefixes
-from gateway.fleet.slots import Board
+from gateway.fleet.prefixes import PREFIXES_FILE, PrefixIndex
+from gateway.fleet.slots import SharedLoadTable
 from gateway.ids import RequestIds
 from gateway.policies.sets import rules_of
-from gateway.request.active_policies import InForce
-from gateway.request.admission import Admission
-from gateway.request.degraded_decider import FailSafe
+from gateway.request.active_policies import ActivePolicies
+from gateway.request.admission import BudgetAdmission
+from gateway.request.degraded_decider import DegradedDecider
 from gateway.request.dispatch import Dispatcher
-from gateway.request.dispatch_recheck import Hindsight
-from gateway.request.idempotency.keptanswers import KeptAnswers
-from gateway.request.idempotency.submissions import Submissions
-from gateway.request.inference_api import HotApi
+from gateway.request.dispatch_recheck import recheck_of
+from gateway.request.idempotency.keptanswers import ResponseReplayStore
+from gateway.request.idempotency.submissions import IdempotencyStore
+from gateway.request.inference_api import InferenceApi
 from gateway.request.limits.ratelimits import open_limits
-from gateway.request.limits.waiting import WaitingRoom
-from gateway.request.load_tracker import Flights
-from gateway.request.metering import Metering
-from gateway.request.plan import Learned, Planner
-from gateway.request.response_writer import Delivery
-from gateway.request.retry_budget import Retries
-from gateway.request.routes import Routes
-from gateway.request.session_affinity import Sessions
-from gateway.request.silent_engine import Silences
-from gateway.request.trace_observer import Observer
+from gateway.request.limits.waiting import AdmissionQueue
+from gateway.request.load_tracker import LoadTracker
+from gateway.request.metering import UsageMeter
+from gateway.request.plan import LearnedEstimates, RoutePlanner
+from gateway.request.response_writer import ResponseWriter
+from gateway.request.retry_budget import RetryBudget
+from gateway.request.routes import RouteCache
+from gateway.request.session_affinity import SessionAffinity
+from gateway.request.silent_engine import SilentEngineDetector
+from gateway.request.trace_observer import TraceObserver
 from gateway.runtime import Runtime
 from gateway.telemetry.drift.drawing import open_drawing
-from gateway.telemetry.metrics.requests import Metrics
+from gateway.telemetry.metrics.requests import RequestMetrics
 from gateway.worker.app import Gateway, Operations, create_app
-from gateway.worker.journal_gate import JOURNAL, Recording
-from gateway.worker.ledger_follow import Ledger, Moving, followed
+from gateway.worker.journal_gate import JOURNAL, JournalGate
+from gateway.worker.ledger_follow import LedgerReaders, LiveParts, followed
 from gateway.worker.policy_follower import ReadPolicies
-from ledger.budgets.desk import DeskClient
+from ledger.budgets.desk import BudgetClient
 from ledger.database import make_engine
 from ledger.journals.journal import JournalWriter
-from ledger.lengths import Length
+from ledger.lengths import AnswerLength
 from ledger.prices.modellimits import model_limits
 from router.estimates import OutputLengths, TokenRatio
 
@@ -90,7 +90,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Exposition:
+class MetricsExposition:
     """Where this worker's metrics are registered, and how all workers' are rendered."""
 
     registry: CollectorRegistry
@@ -101,48 +101,48 @@ def build(
     settings: Settings,
     runtime: Runtime,
     worker: int,
-    ledger: Ledger,
-    exposition: Exposition,
+    ledger: LedgerReaders,
+    exposition: MetricsExposition,
     environ: Mapping[str, str],
 ) -> Gateway:
     """One worker's application; what it opens is closed when its lifespan ends."""
     limits, queue = settings.server.timeouts, settings.queue
-    board, clock = Board(runtime.run_dir / "board", runtime.layout), Clock()
-    prefixes = Prefixes(runtime.run_dir / PREFIXES_FILE, board)
-    journal = _journal(settings, runtime, worker)
-    desk, recording = _desk(runtime, worker, journal), Recording(journal)
-    clients = Clients(HttpClient(), HttpClient(Limits(idle_s=API_IDLE_S)))
+    board, clock = SharedLoadTable(runtime.run_dir / "board", runtime.layout), Clock()
+    prefixes = PrefixIndex(runtime.run_dir / PREFIXES_FILE, board)
+    journal, desk, recording = _recorded(settings, runtime, worker)
+    clients = HttpClients(HttpClient(), HttpClient(PoolLimits(idle_s=API_IDLE_S)))
     keys = provider_keys(settings.providers, environ)
     fleet = Fleet(settings, runtime, _backends(clients, keys, environ))
-    admission, experience = Admission(desk), Experience(board, worker, clock)
-    learned = Learned(TokenRatio(), known_lengths(ledger.lengths))
+    admission, experience = BudgetAdmission(desk), TargetStats(board, worker, clock)
+    learned = LearnedEstimates(TokenRatio(), known_lengths(ledger.lengths))
     metrics = _metrics(settings, runtime, exposition)
-    metering = Metering(journal, admission, metrics, experience, learned, clock)
+    metering = UsageMeter(journal, admission, metrics, experience, learned, clock)
     candidates = _candidates(settings, board, ledger, experience, prefixes)
+    decider, recheck = DegradedDecider(board, metrics), recheck_of(board, peers=runtime.peers)
     in_force = _in_force(settings, ledger.policies)
-    plans_for = _plans(fleet, admission, candidates, learned, FailSafe(board, metrics), in_force)
+    plans_for = _plans(fleet, admission, candidates, learned, decider, in_force)
     dispatcher = Dispatcher(
         plans=in_force.hold(plans_for),
         admission=admission,
         metering=metering,
-        delivery=Delivery(metering, clock, first_s=limits.head_s),
-        flights=Flights(board, worker, prefixes),
+        delivery=ResponseWriter(metering, clock, first_s=limits.head_s),
+        flights=LoadTracker(board, worker, prefixes),
         experience=experience,
-        sessions=Sessions(),
+        sessions=SessionAffinity(),
         submissions=_submissions(settings, runtime, clock, environ),
-        retries=Retries(),
-        silences=Silences(board, worker, clock, Hindsight(board).sent if runtime.peers else None),
+        retries=RetryBudget(),
+        silences=SilentEngineDetector(board, worker, clock, recheck),
         deadlines=Deadlines(limits.connect_s, limits.head_s, limits.idle_s),
         whole=Deadlines(limits.connect_s, limits.whole_s, limits.idle_s),
         clock=clock,
-        waiting=WaitingRoom(queue.places, queue.weights, metrics.policies, clock.now_s),
+        waiting=AdmissionQueue(queue.places, queue.weights, metrics.policies, clock.now_s),
         limits=open_limits(settings.limits, runtime, clock),
-        demanded=Demanded(board, worker),
+        demanded=DemandCounter(board, worker),
         drawing=open_drawing(settings, runtime.run_dir),
         observer=_observer(settings, runtime, worker, clock, environ, exposition),
     )
-    hot = HotApi(dispatcher, ledger.keys, metrics, settings.server, clock, RequestIds())
-    host = Host(settings, runtime, board, worker, ledger.keys, clock)
+    hot = InferenceApi(dispatcher, ledger.keys, metrics, settings.server, clock, RequestIds())
+    host = BatchDependencies(settings, runtime, board, worker, ledger.keys, clock)
     batches = serve_batches(host, dispatcher, in_force, plans_for)
 
     @asynccontextmanager
@@ -150,7 +150,7 @@ def build(
         board.enter(worker, os.getpid(), clock.now_s())
         await desk.connect()
         beat = _beat(board, worker, clock, metrics, recording)
-        new = followed(settings, ledger, runtime, Moving(candidates, fleet, in_force), clock)
+        new = followed(settings, ledger, runtime, LiveParts(candidates, fleet, in_force), clock)
         async with _beside(beat, *new, hot.sweep(), dispatcher.silences.watch(), *batches.chores()):
             yield
         await _emptied([hot, *batches.served], metrics)
@@ -173,13 +173,13 @@ def _administered(
     app: Gateway,
     settings: Settings,
     runtime: Runtime,
-    ledger: Ledger,
-    board: Board,
+    ledger: LedgerReaders,
+    board: SharedLoadTable,
     clock: Clock,
 ) -> Gateway:
     """With the routes of those who run it, and every route guarded."""
     opened = partial(make_engine, runtime.ledger_url)
-    desk = AdminDesk(settings, opened, EngineHost(settings, runtime, board), clock)
+    desk = AdminExecutor(settings, opened, EngineHost(settings, runtime, board), clock)
     app.take(admin_router(desk))
     guard(app, ledger.keys, clock, ROUTES, people_of(settings, clock))
     return app
@@ -187,27 +187,35 @@ def _administered(
 
 def _plans(
     fleet: Fleet,
-    admission: Admission,
-    candidates: Candidates,
-    learned: Learned,
-    failsafe: FailSafe,
-    in_force: InForce,
-) -> Callable[[Settings, str], Planner]:
+    admission: BudgetAdmission,
+    candidates: CandidateBuilder,
+    learned: LearnedEstimates,
+    failsafe: DegradedDecider,
+    in_force: ActivePolicies,
+) -> Callable[[Settings, str], RoutePlanner]:
     """Who plans under a set of rules and its version."""
 
-    def plans_for(rules: Settings, version: str) -> Planner:
-        routes = Routes(rules, fleet, admission, in_force.overrides)
+    def plans_for(rules: Settings, version: str) -> RoutePlanner:
+        routes = RouteCache(rules, fleet, admission, in_force.overrides)
         picture_tokens = rules.server.picture_tokens
-        return Planner(
+        return RoutePlanner(
             version, routes, candidates, learned, failsafe, picture_tokens=picture_tokens
         )
 
     return plans_for
 
 
-def _metrics(settings: Settings, runtime: Runtime, exposition: Exposition) -> Metrics:
+def _recorded(
+    settings: Settings, runtime: Runtime, worker: int
+) -> tuple[JournalWriter, BudgetClient, JournalGate]:
+    """The worker's journal, the budgets that its records count on, and who may still write."""
+    journal = _journal(settings, runtime, worker)
+    return journal, _desk(runtime, worker, journal), JournalGate(journal)
+
+
+def _metrics(settings: Settings, runtime: Runtime, exposition: MetricsExposition) -> RequestMetrics:
     models, targets = _names(settings, runtime)
-    return Metrics(exposition.registry, models=models, targets=targets)
+    return RequestMetrics(exposition.registry, models=models, targets=targets)
 
 
 def _names(settings: Settings, runtime: Runtime) -> tuple[frozenset[str], frozenset[str]]:
@@ -221,8 +229,8 @@ def _observer(
     worker: int,
     clock: Clock,
     environ: Mapping[str, str],
-    exposition: Exposition,
-) -> Observer | None:
+    exposition: MetricsExposition,
+) -> TraceObserver | None:
     if settings.opentelemetry.endpoint is None:
         return None
     from gateway.telemetry.otel.exporting import exporting  # noqa: PLC0415  (a library for this alone)
@@ -242,23 +250,23 @@ async def _beside(*chores: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
             chore.cancel()
 
 
-def _in_force(settings: Settings, read: ReadPolicies | None) -> InForce:
+def _in_force(settings: Settings, read: ReadPolicies | None) -> ActivePolicies:
     """What the worker starts under."""
     stored = None if read is None else read()
     rules = rules_of(settings, stored)
     if rules.fault is not None:
         log.warning("the stored policies are not used: %s", rules.fault)
-    return InForce(rules.settings, rules.version, 0 if stored is None else stored.number)
+    return ActivePolicies(rules.settings, rules.version, 0 if stored is None else stored.number)
 
 
 def _candidates(
     settings: Settings,
-    board: Board,
-    ledger: Ledger,
-    experience: Experience,
-    prefixes: Prefixes,
-) -> Candidates:
-    return Candidates(
+    board: SharedLoadTable,
+    ledger: LedgerReaders,
+    experience: TargetStats,
+    prefixes: PrefixIndex,
+) -> CandidateBuilder:
+    return CandidateBuilder(
         board,
         ledger.prices,
         stale_s=settings.telemetry.stale_s,
@@ -270,14 +278,14 @@ def _candidates(
 
 def _submissions(
     settings: Settings, runtime: Runtime, clock: Clock, environ: Mapping[str, str]
-) -> Submissions:
+) -> IdempotencyStore:
     replay, kept = settings.server.idempotency.replay, None
     if replay.enabled:
-        from gateway.request.idempotency.answercipher import AnswerCipher  # noqa: PLC0415  (a library for this alone)
+        from gateway.request.idempotency.answercipher import AesGcmCipher  # noqa: PLC0415  (a library for this alone)
 
-        cipher = AnswerCipher(environ.get(replay.key_env or "", ""))
-        kept = KeptAnswers(cipher, replay, clock.wall_us)
-    return Submissions(
+        cipher = AesGcmCipher(environ.get(replay.key_env or "", ""))
+        kept = ResponseReplayStore(cipher, replay, clock.wall_us)
+    return IdempotencyStore(
         partial(make_engine, runtime.ledger_url, keep_open=True),
         Path(runtime.state_dir),
         hours=settings.server.idempotency.hours,
@@ -295,12 +303,12 @@ def _journal(settings: Settings, runtime: Runtime, worker: int) -> JournalWriter
     )
 
 
-def _desk(runtime: Runtime, worker: int, journal: JournalWriter) -> DeskClient:
+def _desk(runtime: Runtime, worker: int, journal: JournalWriter) -> BudgetClient:
     name = f"worker-{worker}"
-    return DeskClient(runtime.run_dir / DESK_SOCKET, worker=name, journal=journal.name)
+    return BudgetClient(runtime.run_dir / DESK_SOCKET, worker=name, journal=journal.name)
 
 
-def readiness(hot: HotApi, desk: DeskClient, recording: Recording) -> list[str]:
+def readiness(hot: InferenceApi, desk: BudgetClient, recording: JournalGate) -> list[str]:
     """What is missing before requests can be served and recorded."""
     missing = []
     if hot.draining:
@@ -313,7 +321,7 @@ def readiness(hot: HotApi, desk: DeskClient, recording: Recording) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Clients:
+class HttpClients:
     """Engines close idle connections within seconds; APIs keep them, and a TLS handshake costs."""
 
     engines: HttpClient
@@ -327,7 +335,7 @@ class Clients:
         await self.apis.aclose()
 
 
-def known_lengths(past: Iterable[Length]) -> OutputLengths:
+def known_lengths(past: Iterable[AnswerLength]) -> OutputLengths:
     """What past answers teach: a gateway that starts need not promise each request the most."""
     lengths = OutputLengths()
     for one in past:
@@ -337,14 +345,14 @@ def known_lengths(past: Iterable[Length]) -> OutputLengths:
 
 
 def _backends(
-    clients: Clients, keys: Mapping[str, Secret | None], environ: Mapping[str, str]
-) -> Callable[[str, Pool | Provider, str | None], Backend]:
-    def make(name: str, what: Pool | Provider, base_url: str | None) -> Backend:
-        if isinstance(what, Pool):
+    clients: HttpClients, keys: Mapping[str, Secret | None], environ: Mapping[str, str]
+) -> Callable[[str, PoolSection | ProviderSection, str | None], Backend]:
+    def make(name: str, what: PoolSection | ProviderSection, base_url: str | None) -> Backend:
+        if isinstance(what, PoolSection):
             assert base_url is not None  # every seat has an address
             proof = Credentials(engine_key(what.engine, name, environ))
             return OpenAIBackend(base_url, proof, client=clients.engines, reach=INSIDE)
-        key, reach = keys[name], Reach(what.networks)
+        key, reach = keys[name], AddressPolicy(what.networks)
         kind, prefix = PROVIDER_KINDS[what.kind], what.litellm_prefix or name
         address = base_url or kind.addresses.get(name)
         if address is None and not kind.finds_address:
@@ -354,18 +362,18 @@ def _backends(
     return make
 
 
-class Closed(Protocol):
+class Closable(Protocol):
     def close(self) -> None: ...
 
 
-def _close(*parts: Closed | None) -> None:
+def _close(*parts: Closable | None) -> None:
     """Those that there are, one after the other."""
     for part in parts:
         if part is not None:
             part.close()
 
 
-async def _emptied(served: Sequence[HotApi], metrics: Metrics) -> None:
+async def _emptied(served: Sequence[InferenceApi], metrics: RequestMetrics) -> None:
     """Requests that the server has cut off write their ends before the journal is closed."""
     try:
         async with asyncio.timeout(LAST_WORDS_S):
@@ -376,16 +384,16 @@ async def _emptied(served: Sequence[HotApi], metrics: Metrics) -> None:
     metrics.flush()
 
 
-def _rendered(exposition: Exposition, metrics: Metrics) -> bytes:
+def _rendered(exposition: MetricsExposition, metrics: RequestMetrics) -> bytes:
     metrics.flush()
     return exposition.render()
 
 
 async def _beat(
-    board: Board, worker: int, clock: Clock, metrics: Metrics, recording: Recording
+    board: SharedLoadTable, worker: int, clock: Clock, metrics: RequestMetrics, gate: JournalGate
 ) -> None:
     while True:
-        recording.look()
+        gate.look()
         board.beat(worker, clock.now_s())
         metrics.flush()
         await asyncio.sleep(BEAT_S)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gateway.http.connection import CONNECTION, Connection, Header, connection_of
+from gateway.http.connection import CONNECTION, Header, RequestConnection, connection_of
 from gateway.request.client_response import Send
 
 App = Callable[[Any, Any, Any], Any]
@@ -30,7 +30,7 @@ ASKED_LIMIT = 4096
 _NAMES = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+(?:[ \t]*,[ \t]*[!#$%&'*+.^_`|~0-9A-Za-z-]+)*")
 
 
-class Cors:
+class CorsPolicy:
     """`origins` as browsers write them (`https://app.example.com`); `*` stands for all."""
 
     def __init__(self, app: App, origins: Sequence[str], new_id: Callable[[], str]) -> None:
@@ -84,10 +84,10 @@ def _value(scope: Any, name: bytes) -> bytes | None:
     return next((value for given, value in scope["headers"] if given == name), None)
 
 
-class _Sharing:
+class _SharingHeaders:
     """A connection whose answers in one piece carry further headers, too."""
 
-    def __init__(self, connection: Connection, headers: Sequence[Header]) -> None:
+    def __init__(self, connection: RequestConnection, headers: Sequence[Header]) -> None:
         self._headers = headers
         self.abort, self.take = connection.abort, connection.take
         self.listen, self.push = connection.listen, connection.push
@@ -102,7 +102,7 @@ def _answered_with(scope: Any, headers: Sequence[Header]) -> Any:
     connection = connection_of(scope)
     if connection is None:
         return scope
-    sharing = {CONNECTION: _Sharing(connection, headers)}
+    sharing = {CONNECTION: _SharingHeaders(connection, headers)}
     return {**scope, "extensions": {**scope["extensions"], **sharing}}
 
 

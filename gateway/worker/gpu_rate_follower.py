@@ -10,15 +10,15 @@ from collections.abc import Callable, Mapping
 from sqlalchemy.exc import DBAPIError
 
 from gateway.fleet.fleet import Fleet
-from gateway.request.active_policies import InForce
+from gateway.request.active_policies import ActivePolicies
 
 ReadRates = Callable[[], Mapping[str, int | None]]
 
 
-class Rerating:
+class GpuRateFollower:
     """One per worker. `read`: pico-USD an hour of one GPU, by pool; it may block."""
 
-    def __init__(self, read: ReadRates, fleet: Fleet, in_force: InForce) -> None:
+    def __init__(self, read: ReadRates, fleet: Fleet, in_force: ActivePolicies) -> None:
         self.known = 0
         self._read = read
         self._fleet = fleet

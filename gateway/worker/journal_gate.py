@@ -13,7 +13,7 @@ JOURNAL = "journal"
 log = logging.getLogger("breakeven.recording")
 
 
-class Recording:
+class JournalGate:
     """One worker's journal, watched."""
 
     def __init__(self, journal: JournalWriter) -> None:

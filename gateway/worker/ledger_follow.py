@@ -8,25 +8,25 @@ from sqlalchemy import Engine
 
 from gateway.clock import Clock
 from gateway.config.settings import Settings
-from gateway.fleet.candidates import Candidates
+from gateway.fleet.candidates import CandidateBuilder
 from gateway.fleet.fleet import Fleet
 from gateway.followers import keep_up
-from gateway.request.active_policies import InForce
+from gateway.request.active_policies import ActivePolicies
 from gateway.runtime import Runtime
-from gateway.worker.gpu_rate_follower import ReadRates, Rerating
-from gateway.worker.override_follower import Overruling, ReadOverrides
-from gateway.worker.policy_follower import ReadPolicies, Repolicing
-from gateway.worker.price_follower import ReadNewer, Repricing
+from gateway.worker.gpu_rate_follower import GpuRateFollower, ReadRates
+from gateway.worker.override_follower import OverrideFollower, ReadOverrides
+from gateway.worker.policy_follower import PolicyFollower, ReadPolicies
+from gateway.worker.price_follower import PriceFollower, ReadNewer
 from ledger.fleet.paidrates import NEWEST_CONTRACT_FILE
 from ledger.identity.keys import KeyRing
-from ledger.lengths import Length
+from ledger.lengths import AnswerLength
 from ledger.policies import NEWEST_POLICY_FILE
 from ledger.prices.book import PriceBook
 from ledger.prices.stored import NEWEST_PRICE_FILE
 
 
 @dataclass(frozen=True, slots=True)
-class Ledger:
+class LedgerReaders:
     """What the worker reads of the ledger: prices to decide by, keys to know, past answers.
 
     `reader` is read-only, for usage and costs.
@@ -35,34 +35,34 @@ class Ledger:
     prices: PriceBook
     keys: KeyRing
     reader: Engine
-    lengths: Sequence[Length] = ()
+    lengths: Sequence[AnswerLength] = ()
     newer_prices: ReadNewer | None = None  # None: the prices stay those of the start
     policies: ReadPolicies | None = None  # None: the configuration file's
     overrides: ReadOverrides | None = None  # None: nothing is held over policies
     rates: ReadRates | None = None  # None: GPUs cost what the configuration says
 
 
-class Moving(NamedTuple):
+class LiveParts(NamedTuple):
     """The parts of a worker that news change."""
 
-    candidates: Candidates
+    candidates: CandidateBuilder
     fleet: Fleet
-    in_force: InForce
+    in_force: ActivePolicies
 
 
 def followed(
-    settings: Settings, ledger: Ledger, runtime: Runtime, moving: Moving, clock: Clock
+    settings: Settings, ledger: LedgerReaders, runtime: Runtime, moving: LiveParts, clock: Clock
 ) -> Iterator[Coroutine[Any, Any, None]]:
     """What others put in force while this worker runs, each a chore without an end."""
     run_dir, (candidates, fleet, in_force) = runtime.run_dir, moving
     if ledger.newer_prices is not None:
-        prices = Repricing(ledger.prices, ledger.newer_prices, candidates)
+        prices = PriceFollower(ledger.prices, ledger.newer_prices, candidates)
         yield keep_up(run_dir, NEWEST_PRICE_FILE, prices)
     if ledger.policies is not None:
-        policies = Repolicing(settings, ledger.policies, in_force)
+        policies = PolicyFollower(settings, ledger.policies, in_force)
         yield keep_up(run_dir, NEWEST_POLICY_FILE, policies)
     if ledger.rates is not None:
-        rates = Rerating(ledger.rates, fleet, in_force)
+        rates = GpuRateFollower(ledger.rates, fleet, in_force)
         yield keep_up(run_dir, NEWEST_CONTRACT_FILE, rates)
     if ledger.overrides is not None:
-        yield Overruling(ledger.overrides, in_force, clock.wall_us).run(run_dir)
+        yield OverrideFollower(ledger.overrides, in_force, clock.wall_us).run(run_dir)

@@ -12,17 +12,19 @@ from sqlalchemy.exc import DBAPIError
 
 from gateway.followers import LOOK_S
 from gateway.policies.overrides import standing
-from gateway.request.active_policies import InForce
-from ledger.identity.keyring import Generation
+from gateway.request.active_policies import ActivePolicies
+from ledger.identity.keyring import KeyGeneration
 from ledger.overrides import NEWEST_OVERRIDE_FILE, Override
 
 ReadOverrides = Callable[[], Sequence[Override]]
 
 
-class Overruling:
+class OverrideFollower:
     """One per worker; `read` may block."""
 
-    def __init__(self, read: ReadOverrides, in_force: InForce, wall_us: Callable[[], int]) -> None:
+    def __init__(
+        self, read: ReadOverrides, in_force: ActivePolicies, wall_us: Callable[[], int]
+    ) -> None:
         self._read = read
         self._in_force = in_force
         self._wall_us = wall_us
@@ -47,7 +49,7 @@ class Overruling:
 
     async def run(self, run_dir: Path) -> None:
         """Until cancelled."""
-        published = Generation(run_dir, NEWEST_OVERRIDE_FILE)
+        published = KeyGeneration(run_dir, NEWEST_OVERRIDE_FILE)
         try:
             while True:
                 await asyncio.sleep(LOOK_S)

@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError
 
 from gateway.config.settings import Settings
 from gateway.policies.sets import rules_of
-from gateway.request.active_policies import InForce
+from gateway.request.active_policies import ActivePolicies
 from ledger.policies import PolicySet
 
 _log = logging.getLogger(__name__)
@@ -20,10 +20,10 @@ _log = logging.getLogger(__name__)
 ReadPolicies = Callable[[], PolicySet | None]
 
 
-class Repolicing:
+class PolicyFollower:
     """One per worker; `read` may block."""
 
-    def __init__(self, settings: Settings, read: ReadPolicies, in_force: InForce) -> None:
+    def __init__(self, settings: Settings, read: ReadPolicies, in_force: ActivePolicies) -> None:
         """`settings`: the configuration file's."""
         self.known = in_force.number
         self._settings = settings

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from sqlalchemy.exc import DBAPIError
 
-from gateway.fleet.candidates import Candidates
+from gateway.fleet.candidates import CandidateBuilder
 from ledger.prices.book import Price, PriceBook, PriceError
 
 _log = logging.getLogger(__name__)
@@ -18,10 +18,10 @@ _log = logging.getLogger(__name__)
 ReadNewer = Callable[[int], Sequence[Price]]
 
 
-class Repricing:
+class PriceFollower:
     """One per worker. `newer` reads the versions above a number; it may block."""
 
-    def __init__(self, book: PriceBook, newer: ReadNewer, candidates: Candidates) -> None:
+    def __init__(self, book: PriceBook, newer: ReadNewer, candidates: CandidateBuilder) -> None:
         self.known = book.newest
         self._book = book
         self._newer = newer

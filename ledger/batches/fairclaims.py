@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, case, exists, func, select
 
-from ledger.orm.batches import Batch, BatchLine
+from ledger.orm.batches import BatchLineRow, BatchRow
 
 WAITING, RUNNING, OUT, DONE = "waiting", "running", "out", "done"
 
@@ -33,7 +33,7 @@ def shared(places: int, in_work: Mapping[str, int]) -> dict[str, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ClaimFilter:
     """Which waiting lines. `ends_by_us`: only those whose batch ends by then, and `kept` ones."""
 
     model: str
@@ -42,15 +42,15 @@ class Wanted:
 
     def conditions(self, *, whole: bool) -> list[ColumnElement[bool]]:
         """`whole`: of all lines of a batch; else of those that no provider's batch takes."""
-        due = BatchLine.next_us <= self.now_us
+        due = BatchLineRow.next_us <= self.now_us
         if whole:
-            return [BatchLine.state == WAITING, BatchLine.model == self.model, due]
+            return [BatchLineRow.state == WAITING, BatchLineRow.model == self.model, due]
         # Expressions: only the index of such lines is small, and only it shall be walked.
-        of_model = BatchLine.model + "" == self.model
-        return [BatchLine.kept & due, BatchLine.state + "" == WAITING, of_model]
+        of_model = BatchLineRow.model + "" == self.model
+        return [BatchLineRow.kept & due, BatchLineRow.state + "" == WAITING, of_model]
 
 
-def fair_rows(connection: Connection, wanted: Wanted, limit: int) -> Iterator[Any]:
+def fair_rows(connection: Connection, wanted: ClaimFilter, limit: int) -> Iterator[Any]:
     """Waiting lines; the caller moves each on before it asks for the next ones."""
     batches: dict[str, list[tuple[str, bool]]] = {}
     for batch_id, team, ends_us in connection.execute(_with_lines(wanted)):
@@ -75,47 +75,47 @@ def fair_rows(connection: Connection, wanted: Wanted, limit: int) -> Iterator[An
 
 def goes_on(now_us: int) -> list[Any]:
     """Conditions on a batch whose lines may be worked on."""
-    return [Batch.status == "in_progress", Batch.expires_us > now_us]
+    return [BatchRow.status == "in_progress", BatchRow.expires_us > now_us]
 
 
 def claimed_columns() -> Select[Any]:
     """What a claim is made of."""
-    columns = BatchLine.__table__.columns
-    return select(*columns, Batch.endpoint, Batch.key_id, Batch.expires_us).join(
-        Batch, Batch.id == BatchLine.batch_id
+    columns = BatchLineRow.__table__.columns
+    return select(*columns, BatchRow.endpoint, BatchRow.key_id, BatchRow.expires_us).join(
+        BatchRow, BatchRow.id == BatchLineRow.batch_id
     )
 
 
-def _with_lines(wanted: Wanted) -> Select[str, str, int]:
+def _with_lines(wanted: ClaimFilter) -> Select[str, str, int]:
     """(batch, team, end) of what has a line to give, the oldest first."""
     waits: ColumnElement[bool]
-    here = BatchLine.batch_id == Batch.id
+    here = BatchLineRow.batch_id == BatchRow.id
     waits = exists().where(here, *wanted.conditions(whole=True))
     if wanted.ends_by_us is not None:
         kept = exists().where(here, *wanted.conditions(whole=False))
-        waits = case((Batch.expires_us <= wanted.ends_by_us, waits), else_=kept)  # one is asked
-    query = select(Batch.id, Batch.team_id, Batch.expires_us)
-    return query.where(*goes_on(wanted.now_us), waits).order_by(Batch.id)
+        waits = case((BatchRow.expires_us <= wanted.ends_by_us, waits), else_=kept)  # one is asked
+    query = select(BatchRow.id, BatchRow.team_id, BatchRow.expires_us)
+    return query.where(*goes_on(wanted.now_us), waits).order_by(BatchRow.id)
 
 
 def _in_work(model: str) -> Select[str, int]:
     return (
-        select(Batch.team_id, func.count())
-        .join(BatchLine, BatchLine.batch_id == Batch.id)
-        .where(BatchLine.state == RUNNING, BatchLine.model == model)
-        .group_by(Batch.team_id)
+        select(BatchRow.team_id, func.count())
+        .join(BatchLineRow, BatchLineRow.batch_id == BatchRow.id)
+        .where(BatchLineRow.state == RUNNING, BatchLineRow.model == model)
+        .group_by(BatchRow.team_id)
     )
 
 
-def _next(batch_id: str, whole: bool, wanted: Wanted, limit: int) -> Select[Any]:
+def _next(batch_id: str, whole: bool, wanted: ClaimFilter, limit: int) -> Select[Any]:
     return (
         claimed_columns()
         .where(
-            BatchLine.batch_id == batch_id,
+            BatchLineRow.batch_id == batch_id,
             *wanted.conditions(whole=whole),
             *goes_on(wanted.now_us),
         )
-        .order_by(BatchLine.number)
+        .order_by(BatchLineRow.number)
         .limit(limit)
-        .with_for_update(skip_locked=True, of=BatchLine)
+        .with_for_update(skip_locked=True, of=BatchLineRow)
     )

@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass
 from sqlalchemy import Connection, Engine, Select, delete, func, insert, select, update
 
 from ledger.database import read_row, read_rows, read_value, reading, write_alone
-from ledger.orm.batches import File, FileChunk
-from ledger.submissions import Asking, claimed
+from ledger.orm.batches import FileChunkRow, FileRow
+from ledger.submissions import IdempotencyRecord, claimed
 
 CHUNK_BYTES = 1024 * 1024
 UPLOADING, PROCESSED = "uploading", "processed"
@@ -34,7 +34,7 @@ class FileRecord:
     status: str = UPLOADING
 
 
-_COLUMNS = [getattr(File, name) for name in FileRecord.__dataclass_fields__]
+_COLUMNS = [getattr(FileRow, name) for name in FileRecord.__dataclass_fields__]
 
 
 class SweptError(Exception):
@@ -48,7 +48,7 @@ class FileStore:
         self._engine = engine
 
     def begin(self, record: FileRecord) -> None:
-        write_alone(self._engine, insert(File).values(**asdict(record)))
+        write_alone(self._engine, insert(FileRow).values(**asdict(record)))
 
     def append(
         self, file_id: str, number: int, data: bytes, *, team_limit_bytes: int | None = None
@@ -58,18 +58,20 @@ class FileStore:
         Raises `SweptError` where the file is gone.
         """
         with self._engine.begin() as connection:
-            team = select(File.team_id).where(File.id == file_id)
+            team = select(FileRow.team_id).where(FileRow.id == file_id)
             if team_limit_bytes is not None:
                 team_id = connection.execute(team).scalar_one_or_none() or ""
                 lock_team(connection, team_id)
                 kept = int(connection.execute(_kept(team_id)).scalar_one())
                 if kept + len(data) > team_limit_bytes:
                     return False
-            grown = update(File).where(File.id == file_id).values(bytes=File.bytes + len(data))
+            grown = (
+                update(FileRow).where(FileRow.id == file_id).values(bytes=FileRow.bytes + len(data))
+            )
             if not connection.execute(grown).rowcount:
                 raise SweptError(file_id)
             row = {"file_id": file_id, "number": number, "data": data}
-            connection.execute(insert(FileChunk).values(**row))
+            connection.execute(insert(FileChunkRow).values(**row))
             return True
 
     def finish(self, whole: FileRecord) -> bool:
@@ -77,7 +79,9 @@ class FileStore:
         with self._engine.begin() as connection:
             return _finished(connection, whole)
 
-    def finish_once(self, whole: FileRecord, asking: Asking, *, until_us: int) -> Asking | None:
+    def finish_once(
+        self, whole: FileRecord, asking: IdempotencyRecord, *, until_us: int
+    ) -> IdempotencyRecord | None:
         """The same for who came first with its `Idempotency-Key`, which then stands for the file.
 
         Who that was, `asking` itself if nobody; in one transaction, so that no key ever stands for
@@ -97,7 +101,7 @@ class FileStore:
     def find(self, file_id: str, team_id: str) -> FileRecord | None:
         """A whole file of this team."""
         query = select(*_COLUMNS).where(
-            File.id == file_id, File.team_id == team_id, File.status == PROCESSED
+            FileRow.id == file_id, FileRow.team_id == team_id, FileRow.status == PROCESSED
         )
         row = read_row(self._engine, query)
         return None if row is None else FileRecord(*row)
@@ -112,12 +116,12 @@ class FileStore:
         newest_first: bool,
     ) -> list[FileRecord]:
         """At most `limit` whole files behind the one called `after`."""
-        query = select(*_COLUMNS).where(File.team_id == team_id, File.status == PROCESSED)
+        query = select(*_COLUMNS).where(FileRow.team_id == team_id, FileRow.status == PROCESSED)
         if purpose is not None:
-            query = query.where(File.purpose == purpose)
+            query = query.where(FileRow.purpose == purpose)
         if after is not None:
-            query = query.where(File.id < after if newest_first else File.id > after)
-        query = query.order_by(File.id.desc() if newest_first else File.id).limit(limit)
+            query = query.where(FileRow.id < after if newest_first else FileRow.id > after)
+        query = query.order_by(FileRow.id.desc() if newest_first else FileRow.id).limit(limit)
         return [FileRecord(*row) for row in read_rows(self._engine, query)]
 
     def kept_bytes(self, team_id: str) -> int:
@@ -125,8 +129,8 @@ class FileStore:
         return int(read_value(self._engine, _kept(team_id)) or 0)
 
     def chunk(self, file_id: str, number: int) -> bytes | None:
-        query = select(FileChunk.data).where(
-            FileChunk.file_id == file_id, FileChunk.number == number
+        query = select(FileChunkRow.data).where(
+            FileChunkRow.file_id == file_id, FileChunkRow.number == number
         )
         return read_value(self._engine, query)
 
@@ -139,11 +143,11 @@ class FileStore:
 
     def sweep(self, now_us: int) -> int:
         """Delete what is due and what nobody goes on writing; how many files that were."""
-        due = (File.expires_us <= now_us) | (
-            (File.status == UPLOADING) & (File.created_us <= now_us - ABANDONED_US)
+        due = (FileRow.expires_us <= now_us) | (
+            (FileRow.status == UPLOADING) & (FileRow.created_us <= now_us - ABANDONED_US)
         )
         with reading(self._engine) as connection:
-            found = list(connection.execute(select(File.id).where(due).limit(SWEPT)).scalars())
+            found = list(connection.execute(select(FileRow.id).where(due).limit(SWEPT)).scalars())
         for file_id in found:
             self.drop(file_id)
         return len(found)
@@ -151,13 +155,13 @@ class FileStore:
 
 def _finished(connection: Connection, whole: FileRecord) -> bool:
     values = {**asdict(whole), "status": PROCESSED}
-    change = update(File).where(File.id == whole.id).values(**values)
+    change = update(FileRow).where(FileRow.id == whole.id).values(**values)
     return connection.execute(change).rowcount == 1
 
 
 def drop_file(connection: Connection, file_id: str) -> None:
-    connection.execute(delete(FileChunk).where(FileChunk.file_id == file_id))
-    connection.execute(delete(File).where(File.id == file_id))
+    connection.execute(delete(FileChunkRow).where(FileChunkRow.file_id == file_id))
+    connection.execute(delete(FileRow).where(FileRow.id == file_id))
 
 
 def lock_team(connection: Connection, team_id: str) -> None:
@@ -171,4 +175,4 @@ def lock_team(connection: Connection, team_id: str) -> None:
 
 
 def _kept(team_id: str) -> Select[int]:
-    return select(func.coalesce(func.sum(File.bytes), 0)).where(File.team_id == team_id)
+    return select(func.coalesce(func.sum(FileRow.bytes), 0)).where(FileRow.team_id == team_id)

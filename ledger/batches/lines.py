@@ -16,13 +16,13 @@ from ledger.batches.fairclaims import (
     OUT,
     RUNNING,
     WAITING,
-    Wanted,
+    ClaimFilter,
     claimed_columns,
     fair_rows,
     goes_on,
 )
 from ledger.database import read_rows, read_value, reading, write_alone
-from ledger.orm.batches import Batch, BatchLine
+from ledger.orm.batches import BatchLineRow, BatchRow
 
 READ = 50  # rows of one look at answers
 
@@ -38,7 +38,7 @@ class NewLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class LineClaim:
     """One line in this runner's hands: its `sent`-th try."""
 
     batch_id: str
@@ -76,26 +76,28 @@ class LineStore:
         ]  # fmt: skip
         if rows:
             with self._engine.begin() as connection:
-                connection.execute(insert(BatchLine), rows)
+                connection.execute(insert(BatchLineRow), rows)
 
     def forget(self, batch_id: str) -> None:
-        write_alone(self._engine, delete(BatchLine).where(BatchLine.batch_id == batch_id))
+        write_alone(self._engine, delete(BatchLineRow).where(BatchLineRow.batch_id == batch_id))
 
     def models(self) -> list[str]:
         """The models of lines that are not done."""
-        query = select(BatchLine.model).where(BatchLine.state.in_((WAITING, RUNNING))).distinct()
+        query = (
+            select(BatchLineRow.model).where(BatchLineRow.state.in_((WAITING, RUNNING))).distinct()
+        )
         with reading(self._engine) as connection:
             return sorted(connection.execute(query).scalars())
 
     def claim(
         self, model: str, limit: int, *, now_us: int, until_us: int, ends_by_us: int | None = None
-    ) -> list[Claim]:
+    ) -> list[LineClaim]:
         """Lines of a model that nobody has, up to `limit`, and each one's next try.
 
         The teams have equally many in work, as far as each has lines; of one team's the oldest
         come first. `ends_by_us`: of the others, those that a provider's batch may take are left.
         """
-        claims: list[Claim] = []
+        claims: list[LineClaim] = []
         with self._engine.begin() as connection:
 
             def take(row: Any) -> None:
@@ -104,7 +106,7 @@ class LineStore:
                 connection.execute(change.values(**taken, sent=row.sent + 1))
                 claims.append(_claim(row))
 
-            wanted = Wanted(model, now_us, ends_by_us)
+            wanted = ClaimFilter(model, now_us, ends_by_us)
             for row in fair_rows(connection, wanted, limit):
                 take(row)
             if len(claims) < limit:  # apart: each walks the index in its order
@@ -114,21 +116,21 @@ class LineStore:
 
     def claim_onward(
         self, batch_id: str, model: str, limit: int, *, now_us: int, until_us: int
-    ) -> list[Claim]:
+    ) -> list[LineClaim]:
         """Lines of one batch that a provider's batch may take: those last in its own order."""
         query = (
             claimed_columns()
             .where(
-                BatchLine.state == WAITING,
-                BatchLine.model == model,
-                BatchLine.batch_id == batch_id,
-                BatchLine.next_us <= now_us,
-                BatchLine.kept.is_(False),
+                BatchLineRow.state == WAITING,
+                BatchLineRow.model == model,
+                BatchLineRow.batch_id == batch_id,
+                BatchLineRow.next_us <= now_us,
+                BatchLineRow.kept.is_(False),
                 *goes_on(now_us),
             )
-            .order_by(BatchLine.number.desc())
+            .order_by(BatchLineRow.number.desc())
             .limit(limit)
-            .with_for_update(skip_locked=True, of=BatchLine)
+            .with_for_update(skip_locked=True, of=BatchLineRow)
         )
         taken = {"state": RUNNING, "owner": self._owner, "lease_us": until_us}
         with self._engine.begin() as connection:
@@ -141,20 +143,20 @@ class LineStore:
     def waiting(self, model: str) -> dict[str, int]:
         """Lines of a model that wait, by batch; also those whose time has not come."""
         query = (
-            select(BatchLine.batch_id, func.count())
-            .where(BatchLine.state == WAITING, BatchLine.model == model)
-            .group_by(BatchLine.batch_id)
+            select(BatchLineRow.batch_id, func.count())
+            .where(BatchLineRow.state == WAITING, BatchLineRow.model == model)
+            .group_by(BatchLineRow.batch_id)
         )
         return {row[0]: row[1] for row in read_rows(self._engine, query)}
 
     def runners(self, model: str) -> int:
         """How many have lines of a model in hand."""
-        query = select(func.count(BatchLine.owner.distinct())).where(
-            BatchLine.state == RUNNING, BatchLine.model == model
+        query = select(func.count(BatchLineRow.owner.distinct())).where(
+            BatchLineRow.state == RUNNING, BatchLineRow.model == model
         )
         return int(read_value(self._engine, query) or 0)
 
-    def renew(self, claims: Sequence[Claim], *, until_us: int) -> list[Claim]:
+    def renew(self, claims: Sequence[LineClaim], *, until_us: int) -> list[LineClaim]:
         """Those that are lost: another runner has them, or had."""
         with self._engine.begin() as connection:
             return [
@@ -163,19 +165,19 @@ class LineStore:
                 if connection.execute(self._mine(claim).values(lease_us=until_us)).rowcount != 1
             ]
 
-    def answer(self, claim: Claim, line: bytes, *, ok: bool) -> bool:
+    def answer(self, claim: LineClaim, line: bytes, *, ok: bool) -> bool:
         """The line is done; False when the claim was lost: then another's answer counts."""
         done = self._mine(claim).values(state=DONE, ok=ok, answer=line, owner=None)
-        counted = {"completed": Batch.completed + 1} if ok else {"failed": Batch.failed + 1}
+        counted = {"completed": BatchRow.completed + 1} if ok else {"failed": BatchRow.failed + 1}
         with self._engine.begin() as connection:
             if connection.execute(done).rowcount != 1:
                 return False
-            counting = update(Batch).where(Batch.id == claim.batch_id)
+            counting = update(BatchRow).where(BatchRow.id == claim.batch_id)
             connection.execute(counting.values(**counted))
             return True
 
     def put_back(
-        self, claim: Claim, *, next_us: int = 0, failed: bool = False, kept: bool = False
+        self, claim: LineClaim, *, next_us: int = 0, failed: bool = False, kept: bool = False
     ) -> None:
         """Not done: again from `next_us` on. `failed` counts a try that said why.
 
@@ -185,28 +187,33 @@ class LineStore:
         if kept:
             values["kept"] = True
         if failed:
-            values["failures"] = BatchLine.failures + 1
+            values["failures"] = BatchLineRow.failures + 1
         write_alone(self._engine, self._mine(claim).values(**values))
 
     def release(self) -> None:
         """Everything in this owner's hands is free again."""
-        left = update(BatchLine).where(BatchLine.state == RUNNING, BatchLine.owner == self._owner)
+        left = update(BatchLineRow).where(
+            BatchLineRow.state == RUNNING, BatchLineRow.owner == self._owner
+        )
         write_alone(self._engine, left.values(state=WAITING, owner=None))
 
     def take_over(self, seat: str) -> None:
         """What an earlier life of this seat (`SEAT/life`) left is free at once: it is dead."""
         left = (
-            update(BatchLine)
+            update(BatchLineRow)
             .where(
-                BatchLine.state == RUNNING,
-                BatchLine.owner.startswith(f"{seat}/", autoescape=True),
-                BatchLine.owner != self._owner,
+                BatchLineRow.state == RUNNING,
+                BatchLineRow.owner.startswith(f"{seat}/", autoescape=True),
+                BatchLineRow.owner != self._owner,
             )
             .values(state=WAITING, owner=None)
         )
         leases = (
-            update(Batch)
-            .where(Batch.owner.startswith(f"{seat}/", autoescape=True), Batch.owner != self._owner)
+            update(BatchRow)
+            .where(
+                BatchRow.owner.startswith(f"{seat}/", autoescape=True),
+                BatchRow.owner != self._owner,
+            )
             .values(owner=None, lease_us=0)
         )
         with self._engine.begin() as connection:
@@ -218,21 +225,25 @@ class LineStore:
     def running(self, batch_id: str, now_us: int) -> int:
         """Lines that a living runner has in hand."""
         query = select(func.count()).where(
-            BatchLine.batch_id == batch_id, BatchLine.state == RUNNING, BatchLine.lease_us > now_us
+            BatchLineRow.batch_id == batch_id,
+            BatchLineRow.state == RUNNING,
+            BatchLineRow.lease_us > now_us,
         )
         return int(read_value(self._engine, query) or 0)
 
     def out(self, batch_id: str) -> int:
         """Lines that are at a provider, as its batch."""
-        query = select(func.count()).where(BatchLine.batch_id == batch_id, BatchLine.state == OUT)
+        query = select(func.count()).where(
+            BatchLineRow.batch_id == batch_id, BatchLineRow.state == OUT
+        )
         return int(read_value(self._engine, query) or 0)
 
     def undone(self, batch_id: str, limit: int) -> list[tuple[int, str]]:
         """(number, custom id) of lines without an answer."""
         query = (
-            select(BatchLine.number, BatchLine.custom_id)
-            .where(BatchLine.batch_id == batch_id, BatchLine.state != DONE)
-            .order_by(BatchLine.number)
+            select(BatchLineRow.number, BatchLineRow.custom_id)
+            .where(BatchLineRow.batch_id == batch_id, BatchLineRow.state != DONE)
+            .order_by(BatchLineRow.number)
             .limit(limit)
         )
         return [(number, custom_id) for number, custom_id in read_rows(self._engine, query)]
@@ -241,22 +252,24 @@ class LineStore:
         """End lines that nobody will answer any more, each with its line of the error file."""
         with self._engine.begin() as connection:
             for number, line in answers:
-                ending = _line(batch_id, number).where(BatchLine.state != DONE)
+                ending = _line(batch_id, number).where(BatchLineRow.state != DONE)
                 values = {"state": DONE, "ok": False, "answer": line, "owner": None}
                 if connection.execute(ending.values(**values)).rowcount == 1:
-                    counting = update(Batch).where(Batch.id == batch_id)
-                    connection.execute(counting.values(failed=Batch.failed + 1))
+                    counting = update(BatchRow).where(BatchRow.id == batch_id)
+                    connection.execute(counting.values(failed=BatchRow.failed + 1))
 
     def answers(self, batch_id: str, *, ok: bool) -> Iterator[bytes]:
         """The lines of one output file, in the order of the input."""
         last = 0
         while True:
             query = (
-                select(BatchLine.number, BatchLine.answer)
+                select(BatchLineRow.number, BatchLineRow.answer)
                 .where(
-                    BatchLine.batch_id == batch_id, BatchLine.ok.is_(ok), BatchLine.number > last
+                    BatchLineRow.batch_id == batch_id,
+                    BatchLineRow.ok.is_(ok),
+                    BatchLineRow.number > last,
                 )
-                .order_by(BatchLine.number)
+                .order_by(BatchLineRow.number)
                 .limit(READ)
             )
             rows = read_rows(self._engine, query)
@@ -267,11 +280,11 @@ class LineStore:
             if len(rows) < READ:
                 return
 
-    def _mine(self, claim: Claim) -> Any:
+    def _mine(self, claim: LineClaim) -> Any:
         return _line(claim.batch_id, claim.number).where(
-            BatchLine.state == RUNNING,
-            BatchLine.owner == self._owner,
-            BatchLine.sent == claim.sent,
+            BatchLineRow.state == RUNNING,
+            BatchLineRow.owner == self._owner,
+            BatchLineRow.sent == claim.sent,
         )
 
 
@@ -280,23 +293,25 @@ def _left(model: str, now_us: int, limit: int) -> Any:
     return (
         claimed_columns()
         .where(
-            BatchLine.state == RUNNING,
-            BatchLine.model == model,
-            BatchLine.lease_us <= now_us,
+            BatchLineRow.state == RUNNING,
+            BatchLineRow.model == model,
+            BatchLineRow.lease_us <= now_us,
             *goes_on(now_us),
         )
-        .order_by(BatchLine.batch_id, BatchLine.number)
+        .order_by(BatchLineRow.batch_id, BatchLineRow.number)
         .limit(limit)
-        .with_for_update(skip_locked=True, of=BatchLine)
+        .with_for_update(skip_locked=True, of=BatchLineRow)
     )
 
 
 def _line(batch_id: str, number: int) -> Any:
-    return update(BatchLine).where(BatchLine.batch_id == batch_id, BatchLine.number == number)
+    return update(BatchLineRow).where(
+        BatchLineRow.batch_id == batch_id, BatchLineRow.number == number
+    )
 
 
-def _claim(row: Any) -> Claim:
-    return Claim(
+def _claim(row: Any) -> LineClaim:
+    return LineClaim(
         batch_id=row.batch_id,
         number=row.number,
         custom_id=row.custom_id,

@@ -18,22 +18,22 @@ import msgspec
 from sqlalchemy import Connection, Engine, delete, insert, select, update
 
 from ledger.batches.fairclaims import DONE, OUT, RUNNING, WAITING
-from ledger.batches.lines import Claim
-from ledger.budgets.grants import Account, budgets
-from ledger.budgets.outholds import AT_PROVIDERS, Purse, give_back, held
+from ledger.batches.lines import LineClaim
+from ledger.budgets.grants import BudgetAccount, budgets
+from ledger.budgets.outholds import AT_PROVIDERS, BatchEscrow, give_back, held
 from ledger.database import read_row, read_rows, write_alone
-from ledger.journals.reader import Position
+from ledger.journals.reader import JournalOffset
 from ledger.journals.records import AttemptOpened, AttemptSettled
-from ledger.orm.batches import Batch, BatchLine, Outgoing, OutgoingLine
-from ledger.orm.books import Attempt
-from ledger.writing.fold import Item
-from ledger.writing.repository import Move, Repository
+from ledger.orm.batches import BatchLineRow, BatchRow, ProviderBatchRow, ProviderLineRow
+from ledger.orm.books import AttemptRow
+from ledger.writing.fold import JournalItem
+from ledger.writing.repository import JournalMove, LedgerRepository
 
 READ = 50  # rows of one look at lines
-_STANDING = Move(AT_PROVIDERS, AT_PROVIDERS, Position(), Position())
+_STANDING = JournalMove(AT_PROVIDERS, AT_PROVIDERS, JournalOffset(), JournalOffset())
 
 
-class State(StrEnum):
+class ProviderBatchState(StrEnum):
     COLLECTING = "collecting"
     READY = "ready"
     UPLOADING = "uploading"
@@ -69,7 +69,7 @@ class OutgoingRecord:
     why: str | None = None
 
 
-class Terms(msgspec.Struct, frozen=True):
+class LineTerms(msgspec.Struct, frozen=True):
     """What a line's charge is judged and compared by, frozen when it went out.
 
     `most`: output tokens of all choices that its bound is made of; `told`: whether the provider
@@ -84,18 +84,18 @@ class Terms(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Leaving:
+class LeavingLine:
     """A claimed line with what was planned for it; `scopes` are what its attempt counts on."""
 
-    claim: Claim
+    claim: LineClaim
     opened: AttemptOpened
     scopes: tuple[str, ...]
     body: bytes
-    terms: Terms
+    terms: LineTerms
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class AttemptOpening:
     """Of an attempt that is open."""
 
     opened_us: int
@@ -113,11 +113,11 @@ class OutLine:
     sent: int
     failures: int
     body: bytes
-    terms: Terms
+    terms: LineTerms
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class LineEnd:
     """How a line ended there. Without an `answer` it waits again, from `next_us` on.
 
     `kept`: it goes to no provider's batch again; `failed` counts the try against it.
@@ -133,15 +133,15 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class LeavingResult:
     """What became of lines that were to leave: `broke` ones found no room in a budget."""
 
-    gone: tuple[Leaving, ...] = ()
-    broke: tuple[Leaving, ...] = ()
+    gone: tuple[LeavingLine, ...] = ()
+    broke: tuple[LeavingLine, ...] = ()
 
 
-_COLUMNS = [getattr(Outgoing, name) for name in OutgoingRecord.__dataclass_fields__]
-_LINE = [getattr(OutgoingLine, name) for name in OutLine.__dataclass_fields__]
+_COLUMNS = [getattr(ProviderBatchRow, name) for name in OutgoingRecord.__dataclass_fields__]
+_LINE = [getattr(ProviderLineRow, name) for name in OutLine.__dataclass_fields__]
 
 
 @dataclass(slots=True)
@@ -150,26 +150,28 @@ class OutgoingStore:
 
     engine: Engine
     owner: str
-    _books: Repository = field(init=False)
+    _books: LedgerRepository = field(init=False)
 
     def __post_init__(self) -> None:
-        self._books = Repository(self.engine, host=AT_PROVIDERS)
+        self._books = LedgerRepository(self.engine, host=AT_PROVIDERS)
 
     def begin(self, record: OutgoingRecord, *, until_us: int) -> None:
         values = {**asdict(record), "owner": self.owner, "lease_us": until_us}
-        write_alone(self.engine, insert(Outgoing).values(**values))
+        write_alone(self.engine, insert(ProviderBatchRow).values(**values))
 
-    def leave(self, outgoing_id: str, leaving: Sequence[Leaving], *, at_us: int) -> Left:
+    def leave(
+        self, outgoing_id: str, leaving: Sequence[LeavingLine], *, at_us: int
+    ) -> LeavingResult:
         """Claimed lines go out: their attempts are open and held, in one transaction."""
         if not leaving:
-            return Left()
+            return LeavingResult()
         lines = budgets(self.engine)
         with self.engine.begin() as connection:
             mine = [one for one in leaving if self._moves_out(connection, one.claim)]
-            purse = Purse(connection, lines, at_us)
+            purse = BatchEscrow(connection, lines, at_us)
             purse.lock(scope for one in mine for scope in one.scopes)
-            gone: list[Leaving] = []
-            broke: list[Leaving] = []
+            gone: list[LeavingLine] = []
+            broke: list[LeavingLine] = []
             for one in mine:
                 holds = purse.hold(one.scopes, one.opened.bound_pusd)
                 if holds is None:
@@ -182,28 +184,33 @@ class OutgoingStore:
             purse.close()
             if gone:
                 items = [
-                    Item(AT_PROVIDERS, 0, place, b"", one.opened) for place, one in enumerate(gone)
+                    JournalItem(AT_PROVIDERS, 0, place, b"", one.opened)
+                    for place, one in enumerate(gone)
                 ]
                 self._books.apply_within(connection, items, [_STANDING], at_us=at_us)
                 self._add(connection, outgoing_id, gone)
-        return Left(tuple(gone), tuple(broke))
+        return LeavingResult(tuple(gone), tuple(broke))
 
     def unfinished(self) -> list[OutgoingRecord]:
-        query = select(*_COLUMNS).where(Outgoing.state != State.DONE).order_by(Outgoing.id)
+        query = (
+            select(*_COLUMNS)
+            .where(ProviderBatchRow.state != ProviderBatchState.DONE)
+            .order_by(ProviderBatchRow.id)
+        )
         return [OutgoingRecord(*row) for row in read_rows(self.engine, query)]
 
     def find(self, outgoing_id: str) -> OutgoingRecord | None:
-        query = select(*_COLUMNS).where(Outgoing.id == outgoing_id)
+        query = select(*_COLUMNS).where(ProviderBatchRow.id == outgoing_id)
         row = read_row(self.engine, query)
         return None if row is None else OutgoingRecord(*row)
 
     def take(self, outgoing_id: str, *, now_us: int, until_us: int) -> bool:
         """The lease on its next step, or its renewal; False while another has it."""
         change = (
-            update(Outgoing)
+            update(ProviderBatchRow)
             .where(
-                Outgoing.id == outgoing_id,
-                (Outgoing.owner == self.owner) | (Outgoing.lease_us <= now_us),
+                ProviderBatchRow.id == outgoing_id,
+                (ProviderBatchRow.owner == self.owner) | (ProviderBatchRow.lease_us <= now_us),
             )
             .values(owner=self.owner, lease_us=until_us)
         )
@@ -212,23 +219,23 @@ class OutgoingStore:
     def take_over(self, seat: str) -> None:
         """What an earlier life of this seat (`SEAT/life`) had in hand is free at once."""
         free = (
-            update(Outgoing)
+            update(ProviderBatchRow)
             .where(
-                Outgoing.owner.startswith(f"{seat}/", autoescape=True),
-                Outgoing.owner != self.owner,
+                ProviderBatchRow.owner.startswith(f"{seat}/", autoescape=True),
+                ProviderBatchRow.owner != self.owner,
             )
             .values(owner=None, lease_us=0)
         )
         write_alone(self.engine, free)
 
-    def move(self, outgoing_id: str, since: State, **values: Any) -> bool:
+    def move(self, outgoing_id: str, since: ProviderBatchState, **values: Any) -> bool:
         """Change one that is in this state and in this owner's hands."""
         change = (
-            update(Outgoing)
+            update(ProviderBatchRow)
             .where(
-                Outgoing.id == outgoing_id,
-                Outgoing.state == since,
-                Outgoing.owner == self.owner,
+                ProviderBatchRow.id == outgoing_id,
+                ProviderBatchRow.state == since,
+                ProviderBatchRow.owner == self.owner,
             )
             .values(**values)
         )
@@ -240,8 +247,8 @@ class OutgoingStore:
         while True:
             query = (
                 select(*_LINE)
-                .where(OutgoingLine.outgoing_id == outgoing_id, OutgoingLine.number > last)
-                .order_by(OutgoingLine.number)
+                .where(ProviderLineRow.outgoing_id == outgoing_id, ProviderLineRow.number > last)
+                .order_by(ProviderLineRow.number)
                 .limit(READ)
             )
             rows = read_rows(self.engine, query)
@@ -253,18 +260,20 @@ class OutgoingStore:
 
     def line(self, outgoing_id: str, number: int) -> OutLine | None:
         query = select(*_LINE).where(
-            OutgoingLine.outgoing_id == outgoing_id, OutgoingLine.number == number
+            ProviderLineRow.outgoing_id == outgoing_id, ProviderLineRow.number == number
         )
         row = read_row(self.engine, query)
         return None if row is None else _line_of(row)
 
-    def opened(self, attempts: Sequence[str]) -> dict[str, Opening]:
+    def opened(self, attempts: Sequence[str]) -> dict[str, AttemptOpening]:
         """What the books say of these attempts since they were opened."""
-        columns = [getattr(Attempt, name) for name in Opening.__dataclass_fields__]
-        query = select(Attempt.attempt_id, *columns).where(Attempt.attempt_id.in_(list(attempts)))
-        return {row[0]: Opening(*row[1:]) for row in read_rows(self.engine, query)}
+        columns = [getattr(AttemptRow, name) for name in AttemptOpening.__dataclass_fields__]
+        query = select(AttemptRow.attempt_id, *columns).where(
+            AttemptRow.attempt_id.in_(list(attempts))
+        )
+        return {row[0]: AttemptOpening(*row[1:]) for row in read_rows(self.engine, query)}
 
-    def book(self, record: OutgoingRecord, ended: Sequence[Ended], *, at_us: int) -> int:
+    def book(self, record: OutgoingRecord, ended: Sequence[LineEnd], *, at_us: int) -> int:
         """Settle attempts and answer their lines, all at once; how many lines were answered.
 
         What was booked before changes nothing, and a line that is in other hands by now is left.
@@ -274,16 +283,18 @@ class OutgoingStore:
             names = [one.line.attempt_id for one in new]
             before = held(connection, names)
             items = [
-                Item(AT_PROVIDERS, 0, place, b"", one.settled) for place, one in enumerate(new)
+                JournalItem(AT_PROVIDERS, 0, place, b"", one.settled)
+                for place, one in enumerate(new)
             ]
             applied = self._books.apply_within(connection, items, [_STANDING], at_us=at_us)
             spent = {
-                Account(budget, window): pusd for (_, budget, window), pusd in applied.spent.items()
+                BudgetAccount(budget, window): pusd
+                for (_, budget, window), pusd in applied.spent.items()
             }
             give_back(connection, before, spent)
             return sum(self._answer(connection, record.batch_id, one) for one in new)
 
-    def _answer(self, connection: Connection, batch_id: str, one: Ended) -> bool:
+    def _answer(self, connection: Connection, batch_id: str, one: LineEnd) -> bool:
         """Whether the line was answered: it must be out under this very try."""
         values: dict[str, Any] = {"state": WAITING, "owner": None, "next_us": one.next_us}
         if one.answer is not None:
@@ -292,45 +303,47 @@ class OutgoingStore:
             values["kept"] = one.kept
             values["failures"] = one.line.failures + one.failed
         change = (
-            update(BatchLine)
+            update(BatchLineRow)
             .where(
-                BatchLine.batch_id == batch_id,
-                BatchLine.number == one.line.number,
-                BatchLine.state == OUT,
-                BatchLine.sent == one.line.sent,
+                BatchLineRow.batch_id == batch_id,
+                BatchLineRow.number == one.line.number,
+                BatchLineRow.state == OUT,
+                BatchLineRow.sent == one.line.sent,
             )
             .values(**values)
         )
         if connection.execute(change).rowcount != 1 or one.answer is None:
             return False
-        counted = {"completed": Batch.completed + 1} if one.ok else {"failed": Batch.failed + 1}
-        connection.execute(update(Batch).where(Batch.id == batch_id).values(**counted))
+        counted = (
+            {"completed": BatchRow.completed + 1} if one.ok else {"failed": BatchRow.failed + 1}
+        )
+        connection.execute(update(BatchRow).where(BatchRow.id == batch_id).values(**counted))
         return True
 
     def _forget(self, connection: Connection, outgoing_id: str, line: OutLine) -> bool:
-        gone = delete(OutgoingLine).where(
-            OutgoingLine.outgoing_id == outgoing_id, OutgoingLine.number == line.number
+        gone = delete(ProviderLineRow).where(
+            ProviderLineRow.outgoing_id == outgoing_id, ProviderLineRow.number == line.number
         )
         return connection.execute(gone).rowcount == 1
 
-    def _moves_out(self, connection: Connection, claim: Claim) -> bool:
+    def _moves_out(self, connection: Connection, claim: LineClaim) -> bool:
         return self._line(connection, claim, RUNNING, state=OUT)
 
-    def _line(self, connection: Connection, claim: Claim, since: str, **values: Any) -> bool:
+    def _line(self, connection: Connection, claim: LineClaim, since: str, **values: Any) -> bool:
         change = (
-            update(BatchLine)
+            update(BatchLineRow)
             .where(
-                BatchLine.batch_id == claim.batch_id,
-                BatchLine.number == claim.number,
-                BatchLine.state == since,
-                BatchLine.owner == self.owner,
-                BatchLine.sent == claim.sent,
+                BatchLineRow.batch_id == claim.batch_id,
+                BatchLineRow.number == claim.number,
+                BatchLineRow.state == since,
+                BatchLineRow.owner == self.owner,
+                BatchLineRow.sent == claim.sent,
             )
             .values(**values)
         )
         return connection.execute(change).rowcount == 1
 
-    def _add(self, connection: Connection, outgoing_id: str, gone: Sequence[Leaving]) -> None:
+    def _add(self, connection: Connection, outgoing_id: str, gone: Sequence[LeavingLine]) -> None:
         rows = [
             {
                 "outgoing_id": outgoing_id, "number": one.claim.number,
@@ -340,15 +353,17 @@ class OutgoingStore:
             }
             for one in gone
         ]  # fmt: skip
-        connection.execute(insert(OutgoingLine), rows)
-        counted = update(Outgoing).where(Outgoing.id == outgoing_id)
+        connection.execute(insert(ProviderLineRow), rows)
+        counted = update(ProviderBatchRow).where(ProviderBatchRow.id == outgoing_id)
         size = sum(len(one.body) for one in gone)
         connection.execute(
-            counted.values(lines=Outgoing.lines + len(rows), bytes=Outgoing.bytes + size)
+            counted.values(
+                lines=ProviderBatchRow.lines + len(rows), bytes=ProviderBatchRow.bytes + size
+            )
         )
 
 
 def _line_of(row: Any) -> OutLine:
     number, attempt_id, custom_id, sent, failures, body, terms = row
-    frozen = msgspec.convert(terms, Terms)
+    frozen = msgspec.convert(terms, LineTerms)
     return OutLine(number, attempt_id, custom_id, sent, failures, body, frozen)

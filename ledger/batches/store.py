@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Engine, delete, func, insert, null, select, u
 
 from ledger.batches.files import drop_file, lock_team
 from ledger.database import read_rows, reading, write_alone
-from ledger.orm.batches import Batch, BatchLine, File, Outgoing
+from ledger.orm.batches import BatchLineRow, BatchRow, FileRow, ProviderBatchRow
 
 VALIDATING, IN_PROGRESS, FINALIZING = "validating", "in_progress", "finalizing"
 CANCELLING = "cancelling"
@@ -54,7 +54,7 @@ class BatchRecord:
     cancelled_us: int | None = None
 
 
-_COLUMNS = [getattr(Batch, name).label(name) for name in BatchRecord.__dataclass_fields__]
+_COLUMNS = [getattr(BatchRow, name).label(name) for name in BatchRecord.__dataclass_fields__]
 _LISTED = [null().label("errors") if one.name == "errors" else one for one in _COLUMNS]
 
 
@@ -66,8 +66,10 @@ class BatchStore:
 
     def create(self, record: BatchRecord, *, most: int | None = None) -> bool:
         """False: the team has `most` batches that are not finished. One that is there stays."""
-        there = select(Batch.id).where(Batch.id == record.id)
-        opened = select(func.count()).where(Batch.team_id == record.team_id, Batch.status.in_(OPEN))
+        there = select(BatchRow.id).where(BatchRow.id == record.id)
+        opened = select(func.count()).where(
+            BatchRow.team_id == record.team_id, BatchRow.status.in_(OPEN)
+        )
         with self._engine.begin() as connection:
             if most is not None:
                 lock_team(connection, record.team_id)
@@ -75,11 +77,11 @@ class BatchStore:
                     return True
                 if connection.execute(opened).scalar_one() >= most:
                     return False
-            connection.execute(insert(Batch).values(**asdict(record), lease_us=0))
+            connection.execute(insert(BatchRow).values(**asdict(record), lease_us=0))
             return True
 
     def find(self, batch_id: str, team_id: str) -> BatchRecord | None:
-        query = select(*_COLUMNS).where(Batch.id == batch_id, Batch.team_id == team_id)
+        query = select(*_COLUMNS).where(BatchRow.id == batch_id, BatchRow.team_id == team_id)
         with reading(self._engine) as connection:
             return _one(connection.execute(query).one_or_none())
 
@@ -88,17 +90,21 @@ class BatchStore:
 
         Without their `errors`: those are `find`'s.
         """
-        query = select(*_LISTED).where(Batch.team_id == team_id)
+        query = select(*_LISTED).where(BatchRow.team_id == team_id)
         if after is not None:
-            query = query.where(Batch.id < after)
-        query = query.order_by(Batch.id.desc()).limit(limit)
+            query = query.where(BatchRow.id < after)
+        query = query.order_by(BatchRow.id.desc()).limit(limit)
         return [BatchRecord(*row) for row in read_rows(self._engine, query)]
 
     def cancel(self, batch_id: str, team_id: str, now_us: int) -> bool:
         """False when it is not there or past cancelling; what runs is ended by the runners."""
         change = (
-            update(Batch)
-            .where(Batch.id == batch_id, Batch.team_id == team_id, Batch.status.in_(CANCELLABLE))
+            update(BatchRow)
+            .where(
+                BatchRow.id == batch_id,
+                BatchRow.team_id == team_id,
+                BatchRow.status.in_(CANCELLABLE),
+            )
             .values(status=CANCELLING, cancelling_us=now_us)
         )
         return write_alone(self._engine, change) == 1
@@ -109,8 +115,8 @@ class BatchStore:
         Once a batch has read its file, it has lines of its own.
         """
         about = (
-            select(Batch.id)
-            .where(Batch.input_file_id == file_id, Batch.status == VALIDATING)
+            select(BatchRow.id)
+            .where(BatchRow.input_file_id == file_id, BatchRow.status == VALIDATING)
             .limit(1)
         )
         with self._engine.begin() as connection:
@@ -122,15 +128,15 @@ class BatchStore:
 
     def unfinished(self) -> list[BatchRecord]:
         """Everything that a runner has to look at, the oldest first."""
-        query = select(*_COLUMNS).where(Batch.status.in_(OPEN)).order_by(Batch.id)
+        query = select(*_COLUMNS).where(BatchRow.status.in_(OPEN)).order_by(BatchRow.id)
         return [BatchRecord(*row) for row in read_rows(self._engine, query)]
 
     def any_due(self, now_us: int) -> bool:
         """Whether a runner has anything to do: open batches, some at providers, due files."""
         with reading(self._engine) as connection:
-            due = select(File.id).where(File.expires_us <= now_us).limit(1)
-            opened = select(Batch.id).where(Batch.status.in_(OPEN)).limit(1)
-            out = select(Outgoing.id).where(Outgoing.state != "done").limit(1)
+            due = select(FileRow.id).where(FileRow.expires_us <= now_us).limit(1)
+            opened = select(BatchRow.id).where(BatchRow.status.in_(OPEN)).limit(1)
+            out = select(ProviderBatchRow.id).where(ProviderBatchRow.state != "done").limit(1)
             return any(connection.execute(one).first() is not None for one in (opened, out, due))
 
     # -- for who holds the lease --------------------------------------------------------------
@@ -138,8 +144,10 @@ class BatchStore:
     def take(self, batch_id: str, owner: str, *, now_us: int, until_us: int) -> bool:
         """The lease on validating or writing it, or its renewal; False while another has it."""
         change = (
-            update(Batch)
-            .where(Batch.id == batch_id, (Batch.owner == owner) | (Batch.lease_us <= now_us))
+            update(BatchRow)
+            .where(
+                BatchRow.id == batch_id, (BatchRow.owner == owner) | (BatchRow.lease_us <= now_us)
+            )
             .values(owner=owner, lease_us=until_us)
         )
         return write_alone(self._engine, change) == 1
@@ -157,17 +165,17 @@ class BatchStore:
             if not _moved(connection, batch_id, owner, (FINALIZING,), values):
                 return False
             for file_id, size in files:
-                whole = update(File).where(File.id == file_id)
+                whole = update(FileRow).where(FileRow.id == file_id)
                 connection.execute(whole.values(bytes=size, status="processed"))
-            connection.execute(delete(BatchLine).where(BatchLine.batch_id == batch_id))
+            connection.execute(delete(BatchLineRow).where(BatchLineRow.batch_id == batch_id))
             return True
 
     def counts(self, batch_id: str) -> dict[bool | None, int]:
         """Lines by whether they went well (`None`: not done)."""
         query = (
-            select(BatchLine.ok, func.count())
-            .where(BatchLine.batch_id == batch_id)
-            .group_by(BatchLine.ok)
+            select(BatchLineRow.ok, func.count())
+            .where(BatchLineRow.batch_id == batch_id)
+            .group_by(BatchLineRow.ok)
         )
         return {row[0]: row[1] for row in read_rows(self._engine, query)}
 
@@ -176,8 +184,8 @@ def _moved(
     connection: Connection, batch_id: str, owner: str, since: Sequence[str], values: Any
 ) -> bool:
     change = (
-        update(Batch)
-        .where(Batch.id == batch_id, Batch.owner == owner, Batch.status.in_(since))
+        update(BatchRow)
+        .where(BatchRow.id == batch_id, BatchRow.owner == owner, BatchRow.status.in_(since))
         .values(**values)
     )
     return connection.execute(change).rowcount == 1

@@ -12,11 +12,11 @@ from typing import cast
 from sqlalchemy import Connection, Engine, Update, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from ledger.budgets.binding import BudgetLine, Budgets, is_default, pattern_of, scope_of
+from ledger.budgets.binding import BoundBudgets, BudgetLine, is_default, pattern_of, scope_of
 from ledger.budgets.windows import Period, window_at
 from ledger.database import reading, write_alone
 from ledger.money import PPM
-from ledger.orm.budgets import BudgetAlert, BudgetWindow
+from ledger.orm.budgets import BudgetAlertRow, BudgetWindowRow
 
 US_PER_S = 1_000_000
 LEASE_US = 30 * US_PER_S  # a teller's time, and the first wait after a failure
@@ -63,7 +63,7 @@ def note(
         }  # fmt: skip
         try:
             with engine.begin() as connection:
-                connection.execute(insert(BudgetAlert), [row])
+                connection.execute(insert(BudgetAlertRow), [row])
         except IntegrityError:
             continue  # another host was first
         noted.append(alert)
@@ -80,7 +80,7 @@ def take_due(engine: Engine, *, at_us: int) -> tuple[Alert, ...]:
         with engine.begin() as connection:
             claimed = connection.execute(
                 _one(alert)
-                .where(BudgetAlert.tries == alert.tries, BudgetAlert.told_us.is_(None))
+                .where(BudgetAlertRow.tries == alert.tries, BudgetAlertRow.told_us.is_(None))
                 .values(tries=alert.tries + 1, due_us=at_us + wait_us)
             )
         if claimed.rowcount:
@@ -96,7 +96,7 @@ def told(engine: Engine, alert: Alert, *, at_us: int) -> None:
 def _reached(
     connection: Connection, thresholds: Mapping[str, Sequence[int]], at_us: int
 ) -> list[Alert]:
-    budgets = Budgets(connection)
+    budgets = BoundBudgets(connection)
     return [
         alert
         for bound in budgets.in_force()
@@ -106,22 +106,26 @@ def _reached(
 
 
 def _reached_of(
-    connection: Connection, budgets: Budgets, bound: BudgetLine, steps: Sequence[int], at_us: int
+    connection: Connection,
+    budgets: BoundBudgets,
+    bound: BudgetLine,
+    steps: Sequence[int],
+    at_us: int,
 ) -> Iterator[Alert]:
     """Of a budget's account, or of every account that a default binds."""
-    table = BudgetWindow
+    table = BudgetWindowRow
     now = window_at(cast("Period", bound.period), bound.timezone, at_us // US_PER_S)
     past = window_at(cast("Period", bound.period), bound.timezone, now.start_s - 1)
     ends = {now.start_s: now.end_s, past.start_s: past.end_s}
     each, like = is_default(bound.scope), pattern_of(bound.id)
     mine = table.budget_id.like(like) if each else table.budget_id == bound.id
-    noted = BudgetAlert.budget_id.like(like) if each else BudgetAlert.budget_id == bound.id
+    noted = BudgetAlertRow.budget_id.like(like) if each else BudgetAlertRow.budget_id == bound.id
     query = select(table.budget_id, table.window, table.spent_pusd).where(
         mine, table.window.in_(list(ends))
     )
-    known = select(BudgetAlert.budget_id, BudgetAlert.window, BudgetAlert.threshold_ppm).where(
-        noted, BudgetAlert.window.in_(list(ends))
-    )
+    known = select(
+        BudgetAlertRow.budget_id, BudgetAlertRow.window, BudgetAlertRow.threshold_ppm
+    ).where(noted, BudgetAlertRow.window.in_(list(ends)))
     before = set(map(tuple, connection.execute(known).all()))
     for account, window, spent in connection.execute(query).all():
         if budgets.of(account) != bound:
@@ -135,7 +139,7 @@ def _reached_of(
 
 
 def _waiting(connection: Connection, at_us: int) -> list[Alert]:
-    table = BudgetAlert
+    table = BudgetAlertRow
     query = (
         select(
             table.budget_id, table.window, table.threshold_ppm, table.limit_pusd,
@@ -148,7 +152,7 @@ def _waiting(connection: Connection, at_us: int) -> list[Alert]:
         .order_by(table.reached_us, table.threshold_ppm)
     )  # fmt: skip
     rows = connection.execute(query).all()
-    budgets = Budgets(connection, {row[0] for row in rows})
+    budgets = BoundBudgets(connection, {row[0] for row in rows})
     found = []
     for account, start, ppm, limit, spent, reached_us, tries in rows:
         bound = budgets.of(account)
@@ -160,8 +164,8 @@ def _waiting(connection: Connection, at_us: int) -> list[Alert]:
 
 
 def _one(alert: Alert) -> Update:
-    return update(BudgetAlert).where(
-        BudgetAlert.budget_id == alert.budget_id,
-        BudgetAlert.window == alert.window,
-        BudgetAlert.threshold_ppm == alert.threshold_ppm,
+    return update(BudgetAlertRow).where(
+        BudgetAlertRow.budget_id == alert.budget_id,
+        BudgetAlertRow.window == alert.window,
+        BudgetAlertRow.threshold_ppm == alert.threshold_ppm,
     )

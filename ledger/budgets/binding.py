@@ -13,7 +13,7 @@ from sqlalchemy import Connection, select
 
 from ledger.budgets.escrow import budget_key
 from ledger.budgets.scopes import prefixes
-from ledger.orm.budgets import Budget
+from ledger.orm.budgets import BudgetRow
 
 EACH = "*"
 EACH_KINDS = prefixes(lambda kind: kind.for_each)
@@ -84,17 +84,17 @@ def binding(
                     yield budget_key(scope, line.period), line
 
 
-_LINES = select(*[getattr(Budget, name) for name in BudgetLine._fields])
+_LINES = select(*[getattr(BudgetRow, name) for name in BudgetLine._fields])
 
 
-class Budgets:
+class BoundBudgets:
     """What binds accounts, as the database has it; all budgets, or what binds some accounts."""
 
     def __init__(self, connection: Connection, accounts: Collection[str] | None = None) -> None:
         query = _LINES
         if accounts is not None:
             names = {*accounts, *filter(None, map(default_of, accounts))}
-            query = query.where(Budget.id.in_(names))
+            query = query.where(BudgetRow.id.in_(names))
         self._all = {row[0]: BudgetLine(*row) for row in connection.execute(query)}
 
     def of(self, account: str) -> BudgetLine | None:

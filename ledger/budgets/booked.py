@@ -32,16 +32,16 @@ from sqlalchemy.orm import InstrumentedAttribute
 from ledger.budgets.binding import BudgetLine, pattern_of
 from ledger.budgets.escrow import EscrowError
 from ledger.budgets.scopes import BY_PREFIX, AttemptRows, BudgetScope
-from ledger.budgets.windows import Window
-from ledger.orm.books import Attempt
-from ledger.orm.budgets import BOOKED, NO_HOST, BudgetWindow, Grant, HoldRow
+from ledger.budgets.windows import CalendarWindow
+from ledger.orm.books import AttemptRow
+from ledger.orm.budgets import BOOKED, NO_HOST, BudgetWindowRow, GrantRow, HoldRow
 from ledger.orm.types import exact_sum
 
 
 def book_each(
     connection: Connection,
     default: BudgetLine,
-    window: Window,
+    window: CalendarWindow,
     *,
     own: Collection[str],
     moved: bool,
@@ -56,9 +56,9 @@ def book_each(
     within = and_(
         column.is_not(None),
         account.not_in(own) if own else true(),
-        Attempt.opened_us >= window.start_s * 10**6,
-        Attempt.opened_us < window.end_s * 10**6,
-        Attempt.cost_pusd.is_not(None),
+        AttemptRow.opened_us >= window.start_s * 10**6,
+        AttemptRow.opened_us < window.end_s * 10**6,
+        AttemptRow.cost_pusd.is_not(None),
     )
     mine: ColumnElement[bool] = HoldRow.budget_id.like(pattern_of(default.id))
     if own:
@@ -79,7 +79,7 @@ def book(
     connection: Connection,
     scope: str,
     budget_id: str,
-    window: Window,
+    window: CalendarWindow,
     *,
     limit_pusd: int | None,
     moved: bool,
@@ -90,9 +90,9 @@ def book(
     """
     within = and_(
         _of_scope(connection, scope),
-        Attempt.opened_us >= window.start_s * 10**6,
-        Attempt.opened_us < window.end_s * 10**6,
-        Attempt.cost_pusd.is_not(None),
+        AttemptRow.opened_us >= window.start_s * 10**6,
+        AttemptRow.opened_us < window.end_s * 10**6,
+        AttemptRow.cost_pusd.is_not(None),
     )
     if moved:
         for moved_id, start in _move(connection, HoldRow.budget_id == budget_id, window, within):
@@ -104,17 +104,22 @@ def book(
 
 
 def _add_missed(
-    connection: Connection, account: ColumnElement[str], window: Window, within: ColumnElement[bool]
+    connection: Connection,
+    account: ColumnElement[str],
+    window: CalendarWindow,
+    within: ColumnElement[bool],
 ) -> None:
     """A booked hold for each attempt that has none on its account."""
-    known = exists().where(HoldRow.attempt_id == Attempt.attempt_id, HoldRow.budget_id == account)
+    known = exists().where(
+        HoldRow.attempt_id == AttemptRow.attempt_id, HoldRow.budget_id == account
+    )
     missed = select(
-        Attempt.attempt_id,
+        AttemptRow.attempt_id,
         account,
         literal(window.start_s, BigInteger),
-        Attempt.cost_pusd,
+        AttemptRow.cost_pusd,
         literal(BOOKED, String),
-        Attempt.cost_pusd,
+        AttemptRow.cost_pusd,
     ).where(within, ~known)
     columns = ["attempt_id", "budget_id", "window", "amount_pusd", "state", "actual_pusd"]
     connection.execute(insert(HoldRow).from_select(columns, missed))
@@ -130,7 +135,7 @@ def _of_scope(connection: Connection, scope: str) -> ColumnElement[bool]:
         case AttemptRows.ALL:
             return true()
         case AttemptRows.EXTERNAL:
-            return and_(Attempt.provider.is_not(None), Attempt.simulated.is_(False))
+            return and_(AttemptRow.provider.is_not(None), AttemptRow.simulated.is_(False))
         case AttemptRows.TAGGED:
             return _tagged(connection, name)
         case AttemptRows.COLUMN:
@@ -139,14 +144,14 @@ def _of_scope(connection: Connection, scope: str) -> ColumnElement[bool]:
 
 def _column(kind: BudgetScope) -> InstrumentedAttribute[Any]:
     assert kind.column is not None, f"attempts have no column for `{kind.prefix}:`"
-    column: InstrumentedAttribute[Any] = getattr(Attempt, kind.column)
+    column: InstrumentedAttribute[Any] = getattr(AttemptRow, kind.column)
     return column
 
 
 def _tagged(connection: Connection, name: str) -> ColumnElement[bool]:
     """Attempts with a tag of that name, or of that name and value: `app` or `app=web`."""
     pairs = func.json_each_text if connection.dialect.name == "postgresql" else func.json_each
-    tag = pairs(Attempt.tags).table_valued(column("key", String), column("value", String))
+    tag = pairs(AttemptRow.tags).table_valued(column("key", String), column("value", String))
     both = tag.c.key + "=" + tag.c.value
     return exists(select(literal(1)).select_from(tag).where(or_(tag.c.key == name, both == name)))
 
@@ -154,7 +159,7 @@ def _tagged(connection: Connection, name: str) -> ColumnElement[bool]:
 def _move(
     connection: Connection,
     mine: ColumnElement[bool],
-    window: Window,
+    window: CalendarWindow,
     within: ColumnElement[bool],
 ) -> list[tuple[str, int]]:
     """Ended holds of the window's attempts come to it; returns the windows that they left."""
@@ -162,7 +167,7 @@ def _move(
         mine,
         HoldRow.window != window.start_s,
         HoldRow.actual_pusd.is_not(None),
-        HoldRow.attempt_id.in_(select(Attempt.attempt_id).where(within)),
+        HoldRow.attempt_id.in_(select(AttemptRow.attempt_id).where(within)),
     )
     windows = select(HoldRow.budget_id, HoldRow.window).where(elsewhere).distinct()
     left = [(row[0], row[1]) for row in connection.execute(windows)]
@@ -178,14 +183,14 @@ def _total(connection: Connection, budget_id: str, start: int) -> int:
     """Lock the window (made if missing) and set what it spent to the sum of its holds."""
     add = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     row = {"budget_id": budget_id, "window": start, "spent_pusd": 0, "granted_pusd": 0}
-    connection.execute(add(BudgetWindow).on_conflict_do_nothing(), [row])
-    here = and_(BudgetWindow.budget_id == budget_id, BudgetWindow.window == start)
-    connection.execute(select(BudgetWindow.spent_pusd).where(here).with_for_update())
+    connection.execute(add(BudgetWindowRow).on_conflict_do_nothing(), [row])
+    here = and_(BudgetWindowRow.budget_id == budget_id, BudgetWindowRow.window == start)
+    connection.execute(select(BudgetWindowRow.spent_pusd).where(here).with_for_update())
     total = select(exact_sum(HoldRow.actual_pusd)).where(
         HoldRow.budget_id == budget_id, HoldRow.window == start
     )
     spent = int(connection.execute(total).scalar_one())
-    connection.execute(update(BudgetWindow).where(here).values(spent_pusd=spent))
+    connection.execute(update(BudgetWindowRow).where(here).values(spent_pusd=spent))
     return spent
 
 
@@ -194,9 +199,9 @@ def _grant(
 ) -> None:
     """What no host spent is granted to none; hosts keep what they spent, and what is in reach."""
     add = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    here = and_(Grant.budget_id == budget_id, Grant.window == start)
-    query = select(Grant.host, Grant.granted_pusd, Grant.spent_pusd).where(here)
-    hosts = {row[0]: (row[1], row[2]) for row in connection.execute(query.order_by(Grant.host))}
+    here = and_(GrantRow.budget_id == budget_id, GrantRow.window == start)
+    query = select(GrantRow.host, GrantRow.granted_pusd, GrantRow.spent_pusd).where(here)
+    hosts = {row[0]: (row[1], row[2]) for row in connection.execute(query.order_by(GrantRow.host))}
     hosts.pop(NO_HOST, None)
     booked = max(0, spent_pusd - sum(spent for _, spent in hosts.values()))
     left = max(0, limit_pusd - booked - sum(spent for _, spent in hosts.values()))
@@ -206,12 +211,12 @@ def _grant(
         left -= idle
         total += spent + idle
         connection.execute(
-            update(Grant).where(here, Grant.host == host).values(granted_pusd=spent + idle)
+            update(GrantRow).where(here, GrantRow.host == host).values(granted_pusd=spent + idle)
         )
     nobody = {"budget_id": budget_id, "window": start, "host": NO_HOST}
     amount = {"granted_pusd": booked, "spent_pusd": booked}
     if booked:
-        connection.execute(add(Grant).on_conflict_do_nothing(), [{**nobody, **amount}])
-    connection.execute(update(Grant).where(here, Grant.host == NO_HOST).values(**amount))
-    window = and_(BudgetWindow.budget_id == budget_id, BudgetWindow.window == start)
-    connection.execute(update(BudgetWindow).where(window).values(granted_pusd=total))
+        connection.execute(add(GrantRow).on_conflict_do_nothing(), [{**nobody, **amount}])
+    connection.execute(update(GrantRow).where(here, GrantRow.host == NO_HOST).values(**amount))
+    window = and_(BudgetWindowRow.budget_id == budget_id, BudgetWindowRow.window == start)
+    connection.execute(update(BudgetWindowRow).where(window).values(granted_pusd=total))

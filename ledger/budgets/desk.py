@@ -3,7 +3,8 @@
 `hold` takes an attempt's bound on every hard budget it falls under, or on none. While the slices
 suffice nothing is awaited and nobody is asked; otherwise the desk lends, or refuses after it has
 called idle money back. `release` ends the holds at their true cost. Soft budgets are counted at
-settle and hold nothing. If the desk is away, slices go on being used; beyond them `DeskAway`.
+settle and hold nothing. If the desk is away, slices go on being used; beyond them
+`BrokerUnavailable`.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ from pathlib import Path
 from ledger.budgets import desk_wire as wire
 from ledger.budgets.binding import binding, default_of, is_default
 from ledger.budgets.escrow import NOTHING, Slice, hold, scope_order, settle
-from ledger.budgets.windows import Window, window_at
+from ledger.budgets.windows import CalendarWindow, window_at
 from ledger.journals.records import Hold
 from ledger.unixsocket import short_path
 
@@ -27,12 +28,12 @@ SCOPES_LIMIT = 4096  # sets of scopes whose budgets are remembered
 _US_PER_S = 1_000_000
 
 
-class DeskAway(Exception):
+class BrokerUnavailable(Exception):
     """Whether there is room cannot be told at this time: answer 503, not 429."""
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class BudgetRefusal:
     """The budget that has no room, and its window."""
 
     scope: str
@@ -46,7 +47,7 @@ class Refusal:
 class _Budget:
     """One line with its account in the window of this moment, which ends at `ends_s`."""
 
-    line: wire.Line
+    line: wire.BudgetTerms
     hard: bool
     limit_pusd: int
     place: tuple[int, str]  # in the one order in which scopes are taken
@@ -63,14 +64,14 @@ class _Budget:
 
 
 @dataclass(slots=True)
-class _Asked:
+class _OpenLoan:
     """A loan under way; the reader holds the bound the instant it arrives."""
 
-    answer: asyncio.Future[wire.Lent | wire.Refused]
+    answer: asyncio.Future[wire.Loan | wire.LoanRefusal]
     bound_pusd: int
 
 
-class DeskClient:
+class BudgetClient:
     """One per worker; `journal` is its journal's name, under which the books know its spending."""
 
     def __init__(
@@ -85,7 +86,9 @@ class DeskClient:
         self._socket, self._worker, self._now_us = socket, worker, now_us
         self._budgets: dict[str, list[_Budget]] | None = None  # by scope
         self._of_scopes: dict[tuple[str, ...], tuple[_Budget, ...]] = {}
-        self._windows: dict[str, Window] = {}  # by budget, a default's for all whom it binds
+        self._windows: dict[
+            str, CalendarWindow
+        ] = {}  # by budget, a default's for all whom it binds
         self._defaults = False  # whether there are any
         self._windows_us = (0, 0)  # from and until when all of these hold
         self._edition = 0
@@ -93,7 +96,7 @@ class DeskClient:
         self._spent: dict[wire.AccountKey, int] = {}
         self._small: frozenset[wire.AccountKey] = frozenset()
         self._held: dict[str, tuple[Hold, ...]] = {}
-        self._asked: dict[int, _Asked] = {}
+        self._asked: dict[int, _OpenLoan] = {}
         self._number = 0
         self._writer: asyncio.StreamWriter | None = None
         self._told = asyncio.Event()
@@ -136,21 +139,21 @@ class DeskClient:
         tightest = self._tightest(scopes)
         return None if tightest is None else tightest[0]
 
-    def tightest(self, scopes: Sequence[str]) -> Refusal | None:
+    def tightest(self, scopes: Sequence[str]) -> BudgetRefusal | None:
         """The hard budget with the least left, as a refusal would name it."""
         found = self._tightest(scopes)
         if found is None:
             return None
         room_pusd, budget = found
         name, start_s = budget.account
-        window = Window(start_s, budget.ends_s)
+        window = CalendarWindow(start_s, budget.ends_s)
         return _refusal(name, budget.limit_pusd, room_pusd, window)
 
     async def hold(
         self, attempt_id: str, scopes: Sequence[str], bound_pusd: int
-    ) -> tuple[Hold, ...] | Refusal:
+    ) -> tuple[Hold, ...] | BudgetRefusal:
         if self._budgets is None:
-            raise DeskAway("the budgets are not known yet")
+            raise BrokerUnavailable("the budgets are not known yet")
         slices, holds = self._slices, []
         taken: list[wire.AccountKey] = []
         short: list[wire.AccountKey] = []
@@ -185,37 +188,37 @@ class DeskClient:
 
     async def _borrow(
         self, short: list[wire.AccountKey], taken: list[wire.AccountKey], bound_pusd: int
-    ) -> wire.Refused | None:
+    ) -> wire.LoanRefusal | None:
         """Ask for the whole bound on what is short, giving the crumbs there back."""
         if self._writer is None:
             self._undo(taken, bound_pusd)
-            raise DeskAway("the budget desk cannot be reached")
+            raise BrokerUnavailable("the budget desk cannot be reached")
         returns = self._freed(short)
         asks = tuple(
             wire.amount(key, bound_pusd + self._slices.get(key, NOTHING).overdrawn_pusd)
             for key in short
         )
         self._number += 1
-        asked = _Asked(asyncio.get_running_loop().create_future(), bound_pusd)
+        asked = _OpenLoan(asyncio.get_running_loop().create_future(), bound_pusd)
         self._asked[self._number] = asked
-        self._send(wire.Borrow(self._number, asks, bound_pusd, returns))
+        self._send(wire.LoanRequest(self._number, asks, bound_pusd, returns))
         try:
             async with asyncio.timeout(ANSWER_TIMEOUT_S):
                 answer = await asked.answer
         except TimeoutError as error:
             self._undo(taken, bound_pusd)
-            raise DeskAway("the budget desk does not answer") from error
+            raise BrokerUnavailable("the budget desk does not answer") from error
         except BaseException:
             # Cancelled: what was taken goes back; a loan that arrived meanwhile goes back too.
             self._undo(taken, bound_pusd)
             if asked.answer.done() and not asked.answer.cancelled():
                 self._undo_loan(asked)
             raise
-        if isinstance(answer, wire.Lent):
+        if isinstance(answer, wire.Loan):
             return None
         self._undo(taken, bound_pusd)
         if answer.away:
-            raise DeskAway("the ledger's database cannot be asked for room")
+            raise BrokerUnavailable("the ledger's database cannot be asked for room")
         return answer
 
     def _undo(self, keys: list[wire.AccountKey], bound_pusd: int) -> None:
@@ -223,9 +226,9 @@ class DeskClient:
             self._slices[key] = settle(self._slices[key], bound_pusd, 0)
         self._give_back([key for key in keys if key in self._small])
 
-    def _undo_loan(self, asked: _Asked) -> None:
+    def _undo_loan(self, asked: _OpenLoan) -> None:
         answer = asked.answer.result() if asked.answer.exception() is None else None
-        if isinstance(answer, wire.Lent):
+        if isinstance(answer, wire.Loan):
             self._undo([loan.key for loan in answer.loans], asked.bound_pusd)
 
     def _tightest(self, scopes: Sequence[str]) -> tuple[int, _Budget] | None:
@@ -275,7 +278,7 @@ class DeskClient:
         for key in [key for key in self._spent if self._ended(key)]:
             del self._spent[key]
 
-    def _window_of(self, budget_id: str) -> Window | None:
+    def _window_of(self, budget_id: str) -> CalendarWindow | None:
         found = self._windows.get(budget_id)
         return found or self._windows.get(default_of(budget_id) or "")
 
@@ -283,12 +286,12 @@ class DeskClient:
         current = self._window_of(key[0])
         return current is not None and key[1] < current.start_s
 
-    def _refusal(self, refused: wire.Refused) -> Refusal:
+    def _refusal(self, refused: wire.LoanRefusal) -> BudgetRefusal:
         name, now_s = refused.budget_id, self._now_us() // _US_PER_S
-        window = self._window_of(name) or Window(now_s, now_s)
+        window = self._window_of(name) or CalendarWindow(now_s, now_s)
         return _refusal(name, int(refused.limit_pusd), int(refused.room_pusd), window)
 
-    def _freed(self, keys: Sequence[wire.AccountKey]) -> tuple[wire.Amount, ...]:
+    def _freed(self, keys: Sequence[wire.AccountKey]) -> tuple[wire.AccountAmount, ...]:
         """Take the free money out of slices, to be sent back."""
         freed = []
         for key in keys:
@@ -305,7 +308,7 @@ class DeskClient:
             return
         freed = self._freed(keys)
         if freed or recall is not None:
-            self._send(wire.Return(freed, recall))
+            self._send(wire.LoanReturn(freed, recall))
 
     def _send(self, message: wire.Request) -> None:
         assert self._writer is not None
@@ -323,7 +326,7 @@ class DeskClient:
             granted = tuple(
                 wire.amount(key, piece.granted_pusd) for key, piece in self._slices.items()
             )
-            self._send(wire.Hello(self._worker, self.journal, granted))
+            self._send(wire.ClientHello(self._worker, self.journal, granted))
             try:
                 async for payload in wire.payloads(reader):
                     self._receive(wire.ANSWERS.decode(payload))
@@ -336,21 +339,21 @@ class DeskClient:
         asked, self._asked = self._asked, {}
         for one in asked.values():
             if not one.answer.done():
-                one.answer.set_exception(DeskAway("the budget desk went away"))
+                one.answer.set_exception(BrokerUnavailable("the budget desk went away"))
 
     def _receive(self, answer: wire.Answer) -> None:
-        if isinstance(answer, wire.News):
+        if isinstance(answer, wire.BudgetUpdate):
             self._learn(answer)
-        elif isinstance(answer, wire.Recall):
+        elif isinstance(answer, wire.LoanRecall):
             self._give_back(answer.accounts, answer.number)
         else:
             asked = self._asked.pop(answer.number, None)
-            if isinstance(answer, wire.Lent):
+            if isinstance(answer, wire.Loan):
                 self._accept(answer, asked)
             if asked is not None and not asked.answer.done():
                 asked.answer.set_result(answer)
 
-    def _accept(self, answer: wire.Lent, asked: _Asked | None) -> None:
+    def _accept(self, answer: wire.Loan, asked: _OpenLoan | None) -> None:
         waited_for = asked is not None and not asked.answer.done()
         for loan in answer.loans:
             piece = self._slices.get(loan.key, NOTHING)
@@ -363,7 +366,7 @@ class DeskClient:
         if not waited_for:
             self._give_back(list(keys))
 
-    def _learn(self, news: wire.News) -> None:
+    def _learn(self, news: wire.BudgetUpdate) -> None:
         if news.lines is not None:
             budgets: dict[str, list[_Budget]] = {}
             for line in news.lines:
@@ -379,9 +382,9 @@ class DeskClient:
             self._told.set()
 
 
-def _refusal(scope: str, limit_pusd: int, room_pusd: int, window: Window) -> Refusal:
+def _refusal(scope: str, limit_pusd: int, room_pusd: int, window: CalendarWindow) -> BudgetRefusal:
     since_us, until_us = window.start_s * _US_PER_S, window.end_s * _US_PER_S
-    return Refusal(scope, limit_pusd, room_pusd, since_us, until_us)
+    return BudgetRefusal(scope, limit_pusd, room_pusd, since_us, until_us)
 
 
 def _own(name: str, budget: _Budget) -> _Budget:

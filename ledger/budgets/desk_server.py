@@ -19,9 +19,9 @@ from sqlalchemy.exc import DBAPIError
 from ledger.budgets import desk_wire as wire
 from ledger.budgets.binding import BudgetLine
 from ledger.budgets.grants import (
-    Account,
-    Need,
-    Standing,
+    AccountBalance,
+    BudgetAccount,
+    GrantNeed,
     budgets,
     grow,
     shrink,
@@ -48,37 +48,37 @@ class _Worker:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asking:
+class _LoanQueue:
     """A worker that wants a loan: `asks` are of `borrow`, by account."""
 
     worker: _Worker
-    borrow: wire.Borrow
+    borrow: wire.LoanRequest
 
     @property
-    def asks(self) -> dict[Account, int]:
-        return {Account(*one.key): one.pusd for one in self.borrow.asks}
+    def asks(self) -> dict[BudgetAccount, int]:
+        return {BudgetAccount(*one.key): one.pusd for one in self.borrow.asks}
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class BudgetSnapshot:
     """The budgets as the database has them: lines, spending by window, this host's idle grants."""
 
-    lines: tuple[wire.Line, ...]
+    lines: tuple[wire.BudgetTerms, ...]
     spent: _Spent
-    standings: Mapping[Account, Standing]
+    standings: Mapping[BudgetAccount, AccountBalance]
 
 
-class BudgetDesk:
+class BudgetBroker:
     def __init__(self, engine: Engine, *, host: str, socket: Path) -> None:
         self._engine, self._host, self._socket = engine, host, socket
         self._book = LoanBook()
         self._workers: set[_Worker] = set()
         self._buried: set[str] = set()  # a name is one process's, and never comes back
         self._one_at_a_time = asyncio.Lock()
-        self._asking: list[_Asking] = []
+        self._asking: list[_LoanQueue] = []
         self._recalls: dict[int, tuple[set[_Worker], asyncio.Future[None]]] = {}
         self._recall_number = 0
-        self._lines: tuple[wire.Line, ...] | None = None  # not read yet: never told as none
+        self._lines: tuple[wire.BudgetTerms, ...] | None = None  # not read yet: never told as none
         self._news: _Spent = ()
         self._known: frozenset[tuple[str, int, str]] = frozenset()  # the same, to look up
         self._serving: set[asyncio.Task[None]] = set()
@@ -129,7 +129,7 @@ class BudgetDesk:
         for worker in [one for one in self._workers if one.journal == journal]:
             self._hang_up(worker)
 
-    def look(self, at_us: int | None = None) -> Seen:
+    def look(self, at_us: int | None = None) -> BudgetSnapshot:
         """Read what `refresh` and `share` need, a few times a second; blocks.
 
         `at_us`: of the windows of that moment; None: of all that ever were.
@@ -138,13 +138,13 @@ class BudgetDesk:
         calendars = {(one.period, one.timezone) for one in found}
         starts = None if at_us is None else starts_around(calendars, at_us // 10**6)
         spent = sorted(spent_of_windows(self._engine, starts).items())
-        return Seen(
+        return BudgetSnapshot(
             tuple(_line(budget) for budget in found),
             tuple((key.budget_id, key.window, str(pusd)) for key, pusd in spent),
             standings(self._engine, self._host, unspent=True, starts=starts),
         )
 
-    def refresh(self, seen: Seen) -> None:
+    def refresh(self, seen: BudgetSnapshot) -> None:
         """Tell workers what changed: budgets, limits and spending."""
         moved = tuple(one for one in seen.spent if one not in self._known)
         lines = seen.lines if seen.lines != self._lines else None
@@ -153,7 +153,7 @@ class BudgetDesk:
             for worker in self._workers:
                 self._tell(worker, moved, lines)
 
-    async def share(self, seen: Seen) -> None:
+    async def share(self, seen: BudgetSnapshot) -> None:
         """Leave other hosts what lies idle here, once that is more than is left for everyone.
 
         Below a limit that was lowered nothing lies idle, other hosts or not.
@@ -171,7 +171,7 @@ class BudgetDesk:
                     after = await asyncio.to_thread(shrink, self._engine, self._host, account, room)
                     self._book.granted(account, after)
 
-    def lent_pusd(self, account: Account) -> int:
+    def lent_pusd(self, account: BudgetAccount) -> int:
         """What this host's workers were lent beyond what the books say they spent."""
         return self._book.lent_pusd(account)
 
@@ -191,9 +191,9 @@ class BudgetDesk:
     def _receive(self, worker: _Worker, request: wire.Request) -> None:
         if worker not in self._workers:
             return  # buried, while this lay in the socket: its money is free already
-        if isinstance(request, wire.Hello):
+        if isinstance(request, wire.ClientHello):
             self._declare(worker, request)
-        elif isinstance(request, wire.Return):
+        elif isinstance(request, wire.LoanReturn):
             self._take_back(worker, request.returns)
             if request.recall is not None:
                 self._answered(request.recall, worker)
@@ -209,27 +209,29 @@ class BudgetDesk:
             self._answered(number, worker)
         worker.writer.close()
 
-    def _declare(self, worker: _Worker, hello: wire.Hello) -> None:
+    def _declare(self, worker: _Worker, hello: wire.ClientHello) -> None:
         if hello.journal in self._buried:
             self._hang_up(worker)
             return
         worker.journal = hello.journal
-        self._book.declare(hello.journal, {Account(*one.key): one.pusd for one in hello.granted})
+        self._book.declare(
+            hello.journal, {BudgetAccount(*one.key): one.pusd for one in hello.granted}
+        )
         self._tell(worker, self._news, self._lines)
 
-    def _take_back(self, worker: _Worker, returns: Iterable[wire.Amount]) -> None:
+    def _take_back(self, worker: _Worker, returns: Iterable[wire.AccountAmount]) -> None:
         for one in returns:
-            self._book.take_back(worker.journal, Account(*one.key), one.pusd)
+            self._book.take_back(worker.journal, BudgetAccount(*one.key), one.pusd)
 
-    async def _borrow(self, worker: _Worker, borrow: wire.Borrow) -> None:
+    async def _borrow(self, worker: _Worker, borrow: wire.LoanRequest) -> None:
         """Whoever finds the desk free answers for all who came while it was not."""
-        self._asking.append(_Asking(worker, borrow))
+        self._asking.append(_LoanQueue(worker, borrow))
         async with self._one_at_a_time:
             asking, self._asking = self._asking, []
             if asking:
                 await self._answer(asking)
 
-    async def _answer(self, asking: list[_Asking]) -> None:
+    async def _answer(self, asking: list[_LoanQueue]) -> None:
         waiting = asking
         try:
             waiting = await self._lend(asking)
@@ -245,10 +247,10 @@ class BudgetDesk:
         except (DBAPIError, OSError):
             for one in waiting:
                 first = one.borrow.asks[0].budget_id
-                answer = wire.Refused(one.borrow.number, first, "0", "0", away=True)
+                answer = wire.LoanRefusal(one.borrow.number, first, "0", "0", away=True)
                 self._send(one.worker, answer)
 
-    async def _lend(self, asking: Sequence[_Asking]) -> list[_Asking]:
+    async def _lend(self, asking: Sequence[_LoanQueue]) -> list[_LoanQueue]:
         """In the order in which they came; returns those for whom there is no room."""
         await self._make_room(asking)
         waiting = []
@@ -259,10 +261,10 @@ class BudgetDesk:
                 self._send(one.worker, self._lent(one))
         return waiting
 
-    def _lent(self, one: _Asking) -> wire.Answer:
+    def _lent(self, one: _LoanQueue) -> wire.Answer:
         worker, borrow = one.worker, one.borrow
         if worker not in self._workers:  # it said goodbye meanwhile: nobody would carry the loan
-            return wire.Refused(borrow.number, borrow.asks[0].budget_id, "0", "0", away=True)
+            return wire.LoanRefusal(borrow.number, borrow.asks[0].budget_id, "0", "0", away=True)
         loans, small = [], []
         for account, asked in one.asks.items():
             loan, little_left = self._book.lend(
@@ -276,14 +278,14 @@ class BudgetDesk:
             loans.append(wire.amount(key, loan))
             if little_left:
                 small.append(key)
-        return wire.Lent(borrow.number, tuple(loans), tuple(small))
+        return wire.Loan(borrow.number, tuple(loans), tuple(small))
 
-    def _short(self, one: _Asking) -> list[Account]:
+    def _short(self, one: _LoanQueue) -> list[BudgetAccount]:
         """What has no room for it at this moment."""
         room = self._book.room_pusd
         return [account for account, asked in one.asks.items() if asked > room(account)]
 
-    def _may_fit(self, one: _Asking) -> bool:
+    def _may_fit(self, one: _LoanQueue) -> bool:
         """Whether the limits, as the database has just told them, leave room for it alone."""
         for account in self._short(one):
             standing = self._book.standings.get(account)
@@ -292,10 +294,10 @@ class BudgetDesk:
                 return False
         return True
 
-    def _refused(self, borrow: wire.Borrow, account: Account) -> wire.Refused:
+    def _refused(self, borrow: wire.LoanRequest, account: BudgetAccount) -> wire.LoanRefusal:
         standing = self._book.standings[account]
         room = max(0, self._book.room_pusd(account)) + max(0, standing.room_pusd)
-        return wire.Refused(
+        return wire.LoanRefusal(
             borrow.number,
             account.budget_id,
             str(standing.limit_pusd),
@@ -303,9 +305,9 @@ class BudgetDesk:
             away=self._book.is_unaccounted(account),
         )
 
-    async def _make_room(self, asking: Sequence[_Asking]) -> None:
+    async def _make_room(self, asking: Sequence[_LoanQueue]) -> None:
         """Raise grants where the host is short of what is asked, all in one transaction."""
-        asked: dict[Account, list[tuple[int, int]]] = {}
+        asked: dict[BudgetAccount, list[tuple[int, int]]] = {}
         for one in asking:
             for account, pusd in one.asks.items():
                 asked.setdefault(account, []).append((pusd, one.borrow.hold_pusd))
@@ -315,7 +317,7 @@ class BudgetDesk:
             for account, standing in grown.items():
                 self._book.granted(account, standing)
 
-    def _needs(self, account: Account, asks: Sequence[tuple[int, int]]) -> list[Need]:
+    def _needs(self, account: BudgetAccount, asks: Sequence[tuple[int, int]]) -> list[GrantNeed]:
         """Together where all fit, as far as is known; else one by one, and of the rest the least.
 
         `asks`: (asked, hold) in their order. The database is the judge: what it has not told yet
@@ -330,29 +332,29 @@ class BudgetDesk:
         else:
             left = max(0, standing.room_pusd)
         if len(asks) > 1 and total - room <= left:
-            return [Need(account, total - room, max(hold for _, hold in asks))]
+            return [GrantNeed(account, total - room, max(hold for _, hold in asks))]
         needs, least = [], None
         for asked, hold in asks:
             missing = asked - room
             if missing <= 0:
                 room -= asked
             elif missing <= left:
-                needs.append(Need(account, missing, hold))
+                needs.append(GrantNeed(account, missing, hold))
                 room, left = 0, left - missing
             elif least is None or asked < least[0]:
                 least = asked, hold
         if least is not None:
-            needs.append(Need(account, least[0] - room, least[1]))
+            needs.append(GrantNeed(account, least[0] - room, least[1]))
         return needs
 
-    async def _recall(self, accounts: list[Account]) -> None:
+    async def _recall(self, accounts: list[BudgetAccount]) -> None:
         """Call idle money back from every worker and wait, at most `RECALL_S`."""
         if not self._workers:
             return
         self._recall_number += 1
         number, done = self._recall_number, asyncio.get_running_loop().create_future()
         self._recalls[number] = (set(self._workers), done)
-        message = wire.Recall(number, tuple((one.budget_id, one.window) for one in accounts))
+        message = wire.LoanRecall(number, tuple((one.budget_id, one.window) for one in accounts))
         for worker in self._workers:
             self._send(worker, message)
         try:
@@ -370,20 +372,22 @@ class BudgetDesk:
             if not waiting[0] and not waiting[1].done():
                 waiting[1].set_result(None)
 
-    def _tell(self, worker: _Worker, spent: _Spent, lines: tuple[wire.Line, ...] | None) -> None:
+    def _tell(
+        self, worker: _Worker, spent: _Spent, lines: tuple[wire.BudgetTerms, ...] | None
+    ) -> None:
         """The spending before the budgets: whoever knows these knows what is left of them."""
         whole = len(spent) - len(spent) % TOLD_AT_ONCE
         for start in range(0, whole, TOLD_AT_ONCE):
-            self._send(worker, wire.News(spent[start : start + TOLD_AT_ONCE]))
-        self._send(worker, wire.News(spent[whole:], lines))
+            self._send(worker, wire.BudgetUpdate(spent[start : start + TOLD_AT_ONCE]))
+        self._send(worker, wire.BudgetUpdate(spent[whole:], lines))
 
     def _send(self, worker: _Worker, message: wire.Answer) -> None:
         if not worker.writer.is_closing():
             worker.writer.write(wire.frame(message))
 
 
-def _line(budget: BudgetLine) -> wire.Line:
-    return wire.Line(
+def _line(budget: BudgetLine) -> wire.BudgetTerms:
+    return wire.BudgetTerms(
         budget.id,
         budget.scope,
         budget.period,

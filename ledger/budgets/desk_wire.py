@@ -1,8 +1,11 @@
 """What workers and the budget desk say to each other over a Unix socket.
 
-Frames are a length and msgpack. A worker asks (`Borrow`), returns (`Return`) and, after every
-connection, states its slices (`Hello`), so that a desk that restarted knows what is lent. The desk
-answers (`Lent` or `Refused`), calls money back (`Recall`) and tells budgets and spending (`News`).
+Frames are a length and msgpack. A worker asks (`LoanRequest`), returns (`LoanReturn`) and, after
+every
+connection, states its slices (`ClientHello`), so that a desk that restarted knows what is lent.
+The desk
+answers (`Loan` or `LoanRefusal`), calls money back (`LoanRecall`) and tells budgets and spending
+(`BudgetUpdate`).
 """
 
 import asyncio
@@ -17,7 +20,7 @@ _LENGTH = struct.Struct("<I")
 AccountKey = tuple[str, int]  # budget id, window start
 
 
-class Line(msgspec.Struct, frozen=True, array_like=True):
+class BudgetTerms(msgspec.Struct, frozen=True, array_like=True):
     """A budget in force."""
 
     id: str
@@ -28,7 +31,7 @@ class Line(msgspec.Struct, frozen=True, array_like=True):
     limit_pusd: str  # decimal text: limits may exceed 64 bits
 
 
-class Amount(msgspec.Struct, frozen=True, array_like=True):
+class AccountAmount(msgspec.Struct, frozen=True, array_like=True):
     """Money on one account; decimal text, because sums may exceed 64 bits."""
 
     budget_id: str
@@ -44,43 +47,43 @@ class Amount(msgspec.Struct, frozen=True, array_like=True):
         return int(self.text)
 
 
-def amount(key: AccountKey, pusd: int) -> Amount:
-    return Amount(*key, str(pusd))
+def amount(key: AccountKey, pusd: int) -> AccountAmount:
+    return AccountAmount(*key, str(pusd))
 
 
-class Hello(msgspec.Struct, frozen=True, tag="hello"):
+class ClientHello(msgspec.Struct, frozen=True, tag="hello"):
     """Who connects, and what it was lent in all, spent money included."""
 
     worker: str
     journal: str
-    granted: tuple[Amount, ...] = ()
+    granted: tuple[AccountAmount, ...] = ()
 
 
-class Borrow(msgspec.Struct, frozen=True, tag="borrow"):
+class LoanRequest(msgspec.Struct, frozen=True, tag="borrow"):
     """All of `asks` or none; `returns` is free money given back in the same breath."""
 
     number: int
-    asks: tuple[Amount, ...]
+    asks: tuple[AccountAmount, ...]
     hold_pusd: int  # one attempt's, so 64 bits are enough
-    returns: tuple[Amount, ...] = ()
+    returns: tuple[AccountAmount, ...] = ()
 
 
-class Return(msgspec.Struct, frozen=True, tag="return"):
+class LoanReturn(msgspec.Struct, frozen=True, tag="return"):
     """Free money given back; `recall` is the number of the call it answers, if any."""
 
-    returns: tuple[Amount, ...]
+    returns: tuple[AccountAmount, ...]
     recall: int | None = None
 
 
-class Lent(msgspec.Struct, frozen=True, tag="lent"):
+class Loan(msgspec.Struct, frozen=True, tag="lent"):
     """`small`: give the rest back at once when a hold ends, others may need it."""
 
     number: int
-    loans: tuple[Amount, ...]
+    loans: tuple[AccountAmount, ...]
     small: tuple[AccountKey, ...] = ()
 
 
-class Refused(msgspec.Struct, frozen=True, tag="refused"):
+class LoanRefusal(msgspec.Struct, frozen=True, tag="refused"):
     """Not lent. `away`: it could not be told whether there is room."""
 
     number: int
@@ -90,20 +93,20 @@ class Refused(msgspec.Struct, frozen=True, tag="refused"):
     away: bool = False
 
 
-class Recall(msgspec.Struct, frozen=True, tag="recall"):
+class LoanRecall(msgspec.Struct, frozen=True, tag="recall"):
     number: int
     accounts: tuple[AccountKey, ...]
 
 
-class News(msgspec.Struct, frozen=True, tag="news"):
+class BudgetUpdate(msgspec.Struct, frozen=True, tag="news"):
     """`spent` is by account of this moment's windows; `lines` only when budgets changed."""
 
     spent: tuple[tuple[str, int, str], ...] = ()
-    lines: tuple[Line, ...] | None = None
+    lines: tuple[BudgetTerms, ...] | None = None
 
 
-Request = Hello | Borrow | Return
-Answer = Lent | Refused | Recall | News
+Request = ClientHello | LoanRequest | LoanReturn
+Answer = Loan | LoanRefusal | LoanRecall | BudgetUpdate
 _ENCODER = msgspec.msgpack.Encoder()
 REQUESTS: msgspec.msgpack.Decoder[Request] = msgspec.msgpack.Decoder(Request)
 ANSWERS: msgspec.msgpack.Decoder[Answer] = msgspec.msgpack.Decoder(Answer)

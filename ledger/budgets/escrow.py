@@ -1,6 +1,6 @@
 """Hard budgets without a shared counter: limits are cut into grants, grants into holds.
 
-A granter (the ledger for a host, a host for its workers) owns a `Pot` per scope and window; a
+A granter (the ledger for a host, a host for its workers) owns a `GrantPool` per scope and window; a
 holder owns a `Slice` of it. Always `sum of grants <= limit` and, per slice,
 `granted = spent + held + free`, so nobody can overspend however the holders interleave.
 A scope whose remainder is small is not cut: its owner lends exactly one hold at a time, or
@@ -47,7 +47,7 @@ _new = tuple.__new__  # a named tuple built without its keyword layer: half the 
 
 
 @dataclass(frozen=True, slots=True)
-class Pot:
+class GrantPool:
     """One scope's limit in one window and what each holder was granted of it."""
 
     limit_pusd: int
@@ -64,7 +64,7 @@ class Pot:
 
 
 @dataclass(frozen=True, slots=True)
-class Shortfall:
+class SliceShortfall:
     """Why nothing was taken: the first scope, in the fixed order, that lacks money."""
 
     scope: str
@@ -86,7 +86,7 @@ def budget_key(scope: str, period: str) -> str:
 
 def take(
     slices: Mapping[str, Slice], scopes: Iterable[str], amount_pusd: int
-) -> dict[str, Slice] | Shortfall:
+) -> dict[str, Slice] | SliceShortfall:
     """Hold the amount on every scope or on none; returns the changed slices only."""
     _not_negative(amount_pusd)
     taken: dict[str, Slice] = {}
@@ -94,7 +94,7 @@ def take(
         held = hold(slices.get(scope, NOTHING), amount_pusd)
         if held is None:
             missing = amount_pusd - slices.get(scope, NOTHING).free_pusd
-            return Shortfall(scope, missing)
+            return SliceShortfall(scope, missing)
         taken[scope] = held
     return taken
 
@@ -140,7 +140,7 @@ def loan_pusd(room: int, missing_pusd: int, hold_pusd: int, holders: int) -> int
     return max(missing_pusd, room // (LOAN_DIVISOR * holders))
 
 
-def grant(pot: Pot, holder: str, amount_pusd: int) -> Pot | None:
+def grant(pot: GrantPool, holder: str, amount_pusd: int) -> GrantPool | None:
     """Raise a holder's grant; `None` when the pot has no room for it."""
     _not_negative(amount_pusd)
     if amount_pusd > pot.room_pusd:
@@ -149,8 +149,8 @@ def grant(pot: Pot, holder: str, amount_pusd: int) -> Pot | None:
 
 
 def borrow(
-    pot: Pot, holder: str, piece: Slice, amount_pusd: int, *, holders: int
-) -> tuple[Pot, Slice] | None:
+    pot: GrantPool, holder: str, piece: Slice, amount_pusd: int, *, holders: int
+) -> tuple[GrantPool, Slice] | None:
     """Lend what `holder` misses for one hold; `None` when even a full recall is needed first."""
     missing = amount_pusd - piece.free_pusd
     if missing <= 0:
@@ -163,8 +163,8 @@ def borrow(
 
 
 def give_back(
-    pot: Pot, holder: str, piece: Slice, amount_pusd: int | None = None
-) -> tuple[Pot, Slice]:
+    pot: GrantPool, holder: str, piece: Slice, amount_pusd: int | None = None
+) -> tuple[GrantPool, Slice]:
     """Return free money (all of it, or at most `amount_pusd`) from a slice to its pot."""
     free = max(0, piece.free_pusd)
     amount = free if amount_pusd is None else min(free, amount_pusd)
@@ -176,7 +176,7 @@ def give_back(
     return back, piece._replace(granted_pusd=piece.granted_pusd - amount)
 
 
-def _granted(pot: Pot, holder: str, amount_pusd: int) -> Pot:
+def _granted(pot: GrantPool, holder: str, amount_pusd: int) -> GrantPool:
     return replace(pot, granted={**pot.granted, holder: amount_pusd})
 
 

@@ -23,18 +23,18 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import aliased
 
-from ledger.budgets.binding import BudgetLine, Budgets
+from ledger.budgets.binding import BoundBudgets, BudgetLine
 from ledger.budgets.escrow import loan_pusd, scope_order
 from ledger.database import reading
-from ledger.orm.books import Attempt
-from ledger.orm.budgets import BOOKED, NO_HOST, BudgetWindow, Grant, HoldRow
+from ledger.orm.books import AttemptRow
+from ledger.orm.budgets import BOOKED, NO_HOST, BudgetWindowRow, GrantRow, HoldRow
 from ledger.orm.types import exact_sum
 
 LEFT_AT_ONCE = 100  # accounts: whoever wants one of them waits for the others
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Account:
+class BudgetAccount:
     """One window of one budget."""
 
     budget_id: str
@@ -42,16 +42,16 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class GrantNeed:
     """What a host misses for one hold of `hold_pusd` that one of its workers wants."""
 
-    account: Account
+    account: BudgetAccount
     missing_pusd: int
     hold_pusd: int
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class AccountBalance:
     """An account in the database: this host's grant, and what the limit still has for anyone."""
 
     limit_pusd: int
@@ -69,17 +69,19 @@ class Standing:
 def budgets(engine: Engine) -> list[BudgetLine]:
     """The budgets in force, as workers are told of them."""
     with reading(engine) as connection:
-        return sorted(Budgets(connection).in_force())
+        return sorted(BoundBudgets(connection).in_force())
 
 
-def grow(engine: Engine, host: str, needs: Iterable[Need]) -> dict[Account, Standing]:
+def grow(
+    engine: Engine, host: str, needs: Iterable[GrantNeed]
+) -> dict[BudgetAccount, AccountBalance]:
     """Raise this host's grants by what is missing, or by a loan while much is left."""
     with engine.begin() as connection:
         ordered = sorted(needs, key=lambda need: scope_order(need.account.budget_id))
         return {need.account: _grow_one(connection, host, need) for need in ordered}
 
 
-def shrink(engine: Engine, host: str, account: Account, amount_pusd: int) -> Standing:
+def shrink(engine: Engine, host: str, account: BudgetAccount, amount_pusd: int) -> AccountBalance:
     """Give free money back, so that other hosts find it; never below what was spent."""
     with engine.begin() as connection:
         found = _locked(connection, host, account)
@@ -87,7 +89,7 @@ def shrink(engine: Engine, host: str, account: Account, amount_pusd: int) -> Sta
         return _raise(connection, host, account, found, -back)
 
 
-def leave(engine: Engine, host: str, accounts: Iterable[Account]) -> None:
+def leave(engine: Engine, host: str, accounts: Iterable[BudgetAccount]) -> None:
     """Give back all that was not spent, for a host that lent nothing of it and lends no more."""
     ordered = sorted(accounts, key=lambda one: (scope_order(one.budget_id), one.window))
     for start in range(0, len(ordered), LEFT_AT_ONCE):
@@ -98,21 +100,21 @@ def leave(engine: Engine, host: str, accounts: Iterable[Account]) -> None:
                 _raise(connection, host, account, found, -idle)
 
 
-def standing(connection: Connection, host: str, account: Account) -> Standing:
+def standing(connection: Connection, host: str, account: BudgetAccount) -> AccountBalance:
     """Where an account stands, locked until the transaction ends; made if missing."""
     return _locked(connection, host, account)
 
 
 def regrant(
-    connection: Connection, host: str, account: Account, before: Standing, by_pusd: int
-) -> Standing:
+    connection: Connection, host: str, account: BudgetAccount, before: AccountBalance, by_pusd: int
+) -> AccountBalance:
     """Raise or lower a host's grant on an account that `standing` has locked."""
     return _raise(connection, host, account, before, by_pusd)
 
 
 def standings(
     engine: Engine, host: str, *, unspent: bool = False, starts: Collection[int] | None = None
-) -> dict[Account, Standing]:
+) -> dict[BudgetAccount, AccountBalance]:
     """Accounts of this host (`unspent`: with money left), read without holding anyone up.
 
     `starts`: of the windows that begin then alone; None: of all that ever were.
@@ -124,56 +126,60 @@ def standings(
         given |= {"starts": list(starts)}
     with reading(engine) as connection:
         rows = connection.execute(query, given).all()
-        budgets = Budgets(connection) if rows else None
+        budgets = BoundBudgets(connection) if rows else None
     found = {}
     for budget_id, window, *sums in rows:
         bound = budgets.of(budget_id) if budgets is not None else None
         if bound is not None:
-            found[Account(budget_id, window)] = Standing(bound.limit_pusd, *sums)
+            found[BudgetAccount(budget_id, window)] = AccountBalance(bound.limit_pusd, *sums)
     return found
 
 
-def spent_of_windows(engine: Engine, starts: Collection[int] | None = None) -> dict[Account, int]:
+def spent_of_windows(
+    engine: Engine, starts: Collection[int] | None = None
+) -> dict[BudgetAccount, int]:
     """By account; `starts` as above."""
     with reading(engine) as connection:
         if starts is None:
             rows = connection.execute(_SPENT)
         else:
             rows = connection.execute(_SPENT_FROM, {"starts": list(starts)})
-        return {Account(*row[:2]): row[2] for row in rows}
+        return {BudgetAccount(*row[:2]): row[2] for row in rows}
 
 
-def spent_by_journal(engine: Engine, journals: Iterable[str]) -> dict[tuple[str, Account], int]:
+def spent_by_journal(
+    engine: Engine, journals: Iterable[str]
+) -> dict[tuple[str, BudgetAccount], int]:
     """What the attempts of some journals have spent of their host's grant, by account."""
     query = (
         select(
-            Attempt.journal,
+            AttemptRow.journal,
             HoldRow.budget_id,
             HoldRow.window,
             exact_sum(HoldRow.actual_pusd),
         )
-        .join(HoldRow, HoldRow.attempt_id == Attempt.attempt_id)
+        .join(HoldRow, HoldRow.attempt_id == AttemptRow.attempt_id)
         .where(
-            Attempt.journal.in_(list(journals)),
+            AttemptRow.journal.in_(list(journals)),
             HoldRow.actual_pusd.is_not(None),
             HoldRow.state != BOOKED,
         )
-        .group_by(Attempt.journal, HoldRow.budget_id, HoldRow.window)
+        .group_by(AttemptRow.journal, HoldRow.budget_id, HoldRow.window)
     )
     with reading(engine) as connection:
         rows = connection.execute(query)
-        return {(row[0], Account(row[1], row[2])): row[3] for row in rows}
+        return {(row[0], BudgetAccount(row[1], row[2])): row[3] for row in rows}
 
 
-def _grow_one(connection: Connection, host: str, need: Need) -> Standing:
+def _grow_one(connection: Connection, host: str, need: GrantNeed) -> AccountBalance:
     found = _locked(connection, host, need.account)
     loan = loan_pusd(found.room_pusd, need.missing_pusd, need.hold_pusd, 1 + found.others)
     return _raise(connection, host, need.account, found, loan) if loan > 0 else found
 
 
 def _raise(
-    connection: Connection, host: str, account: Account, before: Standing, by_pusd: int
-) -> Standing:
+    connection: Connection, host: str, account: BudgetAccount, before: AccountBalance, by_pusd: int
+) -> AccountBalance:
     after = replace(
         before,
         granted_pusd=before.granted_pusd + by_pusd,
@@ -181,61 +187,61 @@ def _raise(
     )
     window = {"granted_pusd": after.granted_pusd}
     if by_pusd > 0:
-        highest = select(BudgetWindow.limit_pusd).where(_is_window(account))
+        highest = select(BudgetWindowRow.limit_pusd).where(_is_window(account))
         known = connection.execute(highest).scalar_one()
         window["limit_pusd"] = max(known or 0, before.limit_pusd)
-    connection.execute(update(BudgetWindow).where(_is_window(account)).values(**window))
+    connection.execute(update(BudgetWindowRow).where(_is_window(account)).values(**window))
     connection.execute(
-        update(Grant)
-        .where(_is_window(account, Grant), Grant.host == host)
+        update(GrantRow)
+        .where(_is_window(account, GrantRow), GrantRow.host == host)
         .values(granted_pusd=after.mine_pusd)
     )
     return after
 
 
-def _locked(connection: Connection, host: str, account: Account) -> Standing:
+def _locked(connection: Connection, host: str, account: BudgetAccount) -> AccountBalance:
     """Lock the account's window (made if missing) and read where it stands."""
     insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     key = {"budget_id": account.budget_id, "window": account.window}
     zeros = {"spent_pusd": 0, "granted_pusd": 0}
-    connection.execute(insert(BudgetWindow).on_conflict_do_nothing(), [{**key, **zeros}])
+    connection.execute(insert(BudgetWindowRow).on_conflict_do_nothing(), [{**key, **zeros}])
     window = connection.execute(
-        select(BudgetWindow.granted_pusd, BudgetWindow.spent_pusd)
+        select(BudgetWindowRow.granted_pusd, BudgetWindowRow.spent_pusd)
         .where(_is_window(account))
         .with_for_update()
     ).one()
-    connection.execute(insert(Grant).on_conflict_do_nothing(), [{**key, "host": host, **zeros}])
+    connection.execute(insert(GrantRow).on_conflict_do_nothing(), [{**key, "host": host, **zeros}])
     mine = connection.execute(
-        select(Grant.granted_pusd, Grant.spent_pusd).where(
-            _is_window(account, Grant), Grant.host == host
+        select(GrantRow.granted_pusd, GrantRow.spent_pusd).where(
+            _is_window(account, GrantRow), GrantRow.host == host
         )
     ).one()
-    bound = Budgets(connection, [account.budget_id]).of(account.budget_id)
+    bound = BoundBudgets(connection, [account.budget_id]).of(account.budget_id)
     others = _others(connection, account, host)
     limit = 0 if bound is None else bound.limit_pusd
-    return Standing(limit, window[0], window[1], mine[0], mine[1], others)
+    return AccountBalance(limit, window[0], window[1], mine[0], mine[1], others)
 
 
-def _others(connection: Connection, account: Account, host: str) -> int:
+def _others(connection: Connection, account: BudgetAccount, host: str) -> int:
     others = select(func.count()).where(
-        _is_window(account, Grant), Grant.host.not_in([host, NO_HOST])
+        _is_window(account, GrantRow), GrantRow.host.not_in([host, NO_HOST])
     )
     return int(connection.execute(others).scalar_one())
 
 
 def _is_window(
-    account: Account, table: type[BudgetWindow] | type[Grant] = BudgetWindow
+    account: BudgetAccount, table: type[BudgetWindowRow] | type[GrantRow] = BudgetWindowRow
 ) -> ColumnElement[bool]:
     return and_(table.budget_id == account.budget_id, table.window == account.window)
 
 
 def _standings() -> Select[Any]:
-    other = aliased(Grant)
+    other = aliased(GrantRow)
     others = (
         select(func.count())
         .where(
-            other.budget_id == Grant.budget_id,
-            other.window == Grant.window,
+            other.budget_id == GrantRow.budget_id,
+            other.window == GrantRow.window,
             other.host != bindparam("own_host"),
             other.host != NO_HOST,
         )
@@ -243,26 +249,29 @@ def _standings() -> Select[Any]:
     )
     return (
         select(
-            Grant.budget_id,
-            Grant.window,
-            BudgetWindow.granted_pusd,
-            BudgetWindow.spent_pusd,
-            Grant.granted_pusd,
-            Grant.spent_pusd,
+            GrantRow.budget_id,
+            GrantRow.window,
+            BudgetWindowRow.granted_pusd,
+            BudgetWindowRow.spent_pusd,
+            GrantRow.granted_pusd,
+            GrantRow.spent_pusd,
             others,
         )
         .join(
-            BudgetWindow,
-            and_(BudgetWindow.budget_id == Grant.budget_id, BudgetWindow.window == Grant.window),
+            BudgetWindowRow,
+            and_(
+                BudgetWindowRow.budget_id == GrantRow.budget_id,
+                BudgetWindowRow.window == GrantRow.window,
+            ),
         )
-        .where(Grant.host == bindparam("own_host"))
+        .where(GrantRow.host == bindparam("own_host"))
     )
 
 
 # Asked some times a second: built anew each time, they were a fifth of what an idle writer did.
 _STANDINGS = _standings()
-_UNSPENT = _STANDINGS.where(Grant.granted_pusd != Grant.spent_pusd)
-_BEGUN = Grant.window.in_(bindparam("starts", expanding=True))
+_UNSPENT = _STANDINGS.where(GrantRow.granted_pusd != GrantRow.spent_pusd)
+_BEGUN = GrantRow.window.in_(bindparam("starts", expanding=True))
 _STANDINGS_FROM, _UNSPENT_FROM = _STANDINGS.where(_BEGUN), _UNSPENT.where(_BEGUN)
-_SPENT = select(BudgetWindow.budget_id, BudgetWindow.window, BudgetWindow.spent_pusd)
-_SPENT_FROM = _SPENT.where(BudgetWindow.window.in_(bindparam("starts", expanding=True)))
+_SPENT = select(BudgetWindowRow.budget_id, BudgetWindowRow.window, BudgetWindowRow.spent_pusd)
+_SPENT_FROM = _SPENT.where(BudgetWindowRow.window.in_(bindparam("starts", expanding=True)))

@@ -9,8 +9,8 @@ what it was lent, or is buried. So no order of crashes lends the same money twic
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from ledger.budgets.escrow import Pot, is_sliced, loan_pusd
-from ledger.budgets.grants import Account, Standing
+from ledger.budgets.escrow import GrantPool, is_sliced, loan_pusd
+from ledger.budgets.grants import AccountBalance, BudgetAccount
 
 # Holders beside the journals, whose names contain neither.
 GONE = ""  # what ended workers spent
@@ -21,16 +21,16 @@ class LoanBook:
     """One host's; `standings` are the accounts as the database last told them."""
 
     def __init__(self) -> None:
-        self._pots: dict[Account, Pot] = {}
-        self._spent: dict[tuple[str, Account], int] = {}
+        self._pots: dict[BudgetAccount, GrantPool] = {}
+        self._spent: dict[tuple[str, BudgetAccount], int] = {}
         self._undeclared: set[str] = set()
-        self.standings: dict[Account, Standing] = {}
+        self.standings: dict[BudgetAccount, AccountBalance] = {}
 
     def restore(
         self,
         journals: Iterable[str],
-        standings: Mapping[Account, Standing],
-        spent: Mapping[tuple[str, Account], int],
+        standings: Mapping[BudgetAccount, AccountBalance],
+        spent: Mapping[tuple[str, BudgetAccount], int],
     ) -> None:
         """Begin from the database: `journals` may all have been lent something."""
         self._undeclared = set(journals)
@@ -40,14 +40,14 @@ class LoanBook:
             alive = sum(spent.get((journal, account), 0) for journal in self._undeclared)
             gone = standing.mine_spent_pusd - alive
             granted = {GONE: gone, UNKNOWN: standing.mine_pusd - gone}
-            self._pots[account] = Pot(standing.mine_pusd, granted)
+            self._pots[account] = GrantPool(standing.mine_pusd, granted)
         self._all_declared()
 
-    def room_pusd(self, account: Account) -> int:
+    def room_pusd(self, account: BudgetAccount) -> int:
         """What this host can lend without asking the database."""
         return self._pot(account).room_pusd
 
-    def lent_pusd(self, account: Account) -> int:
+    def lent_pusd(self, account: BudgetAccount) -> int:
         """What workers were lent beyond what the books say they spent."""
         return sum(
             pusd - self._spent.get((journal, account), 0)
@@ -55,17 +55,17 @@ class LoanBook:
             if journal not in (GONE, UNKNOWN)
         )
 
-    def is_unaccounted(self, account: Account) -> bool:
+    def is_unaccounted(self, account: BudgetAccount) -> bool:
         """Whether money may be there that a worker has yet to account for."""
         return self._pot(account).granted.get(UNKNOWN, 0) > 0
 
-    def granted(self, account: Account, standing: Standing) -> None:
+    def granted(self, account: BudgetAccount, standing: AccountBalance) -> None:
         """The database changed or confirmed this host's grant."""
         self._pots[account] = replace(self._pot(account), limit_pusd=standing.mine_pusd)
         self.standings[account] = standing
 
     def lend(
-        self, journal: str, account: Account, *, asked_pusd: int, hold_pusd: int, holders: int
+        self, journal: str, account: BudgetAccount, *, asked_pusd: int, hold_pusd: int, holders: int
     ) -> tuple[int, bool]:
         """Lend at least what is asked (there is room); returns the loan, and if little is left."""
         room = self.room_pusd(account)
@@ -76,12 +76,12 @@ class LoanBook:
         self._hold(account, journal, self._pot(account).granted.get(journal, 0) + loan)
         return loan, not is_sliced(total - loan, hold_pusd, holders)
 
-    def take_back(self, journal: str, account: Account, pusd: int) -> None:
+    def take_back(self, journal: str, account: BudgetAccount, pusd: int) -> None:
         pot = self._pots.get(account)
         if pot is not None:
             self._hold(account, journal, pot.granted.get(journal, 0) - pusd)
 
-    def declare(self, journal: str, granted: Mapping[Account, int]) -> None:
+    def declare(self, journal: str, granted: Mapping[BudgetAccount, int]) -> None:
         """A worker says what it was lent in all, spent money included: that is the truth."""
         for account in {*self._pots, *granted}:
             pot, lent = self._pot(account), granted.get(account, 0)
@@ -96,7 +96,7 @@ class LoanBook:
     def applied(self, spent: Mapping[tuple[str, str, int], int]) -> None:
         """What the books counted, by journal: called after each applied batch."""
         for (journal, budget_id, window), pusd in spent.items():
-            account = Account(budget_id, window)
+            account = BudgetAccount(budget_id, window)
             pot = self._pots.get(account)
             if pot is None:
                 continue
@@ -128,9 +128,9 @@ class LoanBook:
                 rest = {name: pusd for name, pusd in pot.granted.items() if name != UNKNOWN}
                 self._pots[account] = replace(pot, granted=rest)
 
-    def _pot(self, account: Account) -> Pot:
-        return self._pots.get(account, Pot(0))
+    def _pot(self, account: BudgetAccount) -> GrantPool:
+        return self._pots.get(account, GrantPool(0))
 
-    def _hold(self, account: Account, holder: str, pusd: int) -> None:
+    def _hold(self, account: BudgetAccount, holder: str, pusd: int) -> None:
         pot = self._pot(account)
         self._pots[account] = replace(pot, granted={**pot.granted, holder: pusd})

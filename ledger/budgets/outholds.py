@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection, select
 
 from ledger.budgets.binding import BudgetLine, binding
-from ledger.budgets.grants import Account, Standing, regrant, standing
+from ledger.budgets.grants import AccountBalance, BudgetAccount, regrant, standing
 from ledger.budgets.windows import window_at
 from ledger.journals.records import Hold, HoldState
 from ledger.orm.budgets import HoldRow
@@ -22,14 +22,14 @@ IDS_PER_QUERY = 500
 
 
 @dataclass(slots=True)
-class Purse:
+class BatchEscrow:
     """What is left of the budgets that a few attempts fall under, locked while they are opened."""
 
     connection: Connection
     budgets: Sequence[BudgetLine]
     at_us: int
-    _stand: dict[Account, Standing] = field(default_factory=dict)
-    _held: dict[Account, int] = field(default_factory=dict)
+    _stand: dict[BudgetAccount, AccountBalance] = field(default_factory=dict)
+    _held: dict[BudgetAccount, int] = field(default_factory=dict)
 
     def lock(self, scopes: Iterable[str]) -> None:
         """Look at every hard budget on these scopes, in the order in which books are written."""
@@ -48,7 +48,7 @@ class Purse:
                 return None
             holds.append(Hold(account.budget_id, account.window, amount))
         for one in holds:
-            account = Account(one.scope, one.window)
+            account = BudgetAccount(one.scope, one.window)
             self._held[account] = self._held.get(account, 0) + one.amount_pusd
         return tuple(holds)
 
@@ -58,7 +58,7 @@ class Purse:
             if pusd:
                 regrant(self.connection, AT_PROVIDERS, account, self._stand[account], pusd)
 
-    def _left(self, account: Account) -> int:
+    def _left(self, account: BudgetAccount) -> int:
         return self._stand[account].room_pusd - self._held.get(account, 0)
 
     def _bind(self, scopes: Iterable[str]) -> Iterator[tuple[str, BudgetLine]]:
@@ -67,14 +67,14 @@ class Purse:
             by_scope.setdefault(line.scope, []).append(line)
         return binding(by_scope, scopes)
 
-    def _account(self, budget_id: str, line: BudgetLine) -> Account:
+    def _account(self, budget_id: str, line: BudgetLine) -> BudgetAccount:
         window = window_at(line.period, line.timezone, self.at_us // 1_000_000)  # type: ignore[arg-type]  # checked where budgets are made
-        return Account(budget_id, window.start_s)
+        return BudgetAccount(budget_id, window.start_s)
 
 
-def held(connection: Connection, attempts: Sequence[str]) -> dict[Account, int]:
+def held(connection: Connection, attempts: Sequence[str]) -> dict[BudgetAccount, int]:
     """What these attempts still hold of hard budgets; asked before they are settled."""
-    found: dict[Account, int] = {}
+    found: dict[BudgetAccount, int] = {}
     for start in range(0, len(attempts), IDS_PER_QUERY):
         some = attempts[start : start + IDS_PER_QUERY]
         query = select(HoldRow.budget_id, HoldRow.window, HoldRow.amount_pusd).where(
@@ -82,13 +82,15 @@ def held(connection: Connection, attempts: Sequence[str]) -> dict[Account, int]:
         )
         for budget_id, window, amount in connection.execute(query):
             if amount:
-                account = Account(budget_id, window)
+                account = BudgetAccount(budget_id, window)
                 found[account] = found.get(account, 0) + amount
     return found
 
 
 def give_back(
-    connection: Connection, held_pusd: Mapping[Account, int], spent_pusd: Mapping[Account, int]
+    connection: Connection,
+    held_pusd: Mapping[BudgetAccount, int],
+    spent_pusd: Mapping[BudgetAccount, int],
 ) -> None:
     """After the settles are written: the grants cover what was spent, and no hold that ended."""
     for account, amount in sorted(held_pusd.items()):

@@ -28,7 +28,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import aliased
 
-from ledger.orm.rates import RateAccount, RateHost, RatePart
+from ledger.orm.rates import RateAccountRow, RateHostRow, RatePartRow
 
 LEASE_S = 5
 FORGOTTEN_S = 61  # all that was let in before it counts no more
@@ -41,11 +41,11 @@ Pair = tuple[int, int]  # requests, tokens
 Limits = tuple[int | None, int | None]
 
 
-class Lapsed(Exception):
+class LeaseLapsed(Exception):
     """The host has no lease: what it believes of its parts may be out of date."""
 
 
-class Held(NamedTuple):
+class RateShare(NamedTuple):
     """One host's part of one limit."""
 
     limits: Limits
@@ -53,7 +53,7 @@ class Held(NamedTuple):
     kept: Pair
 
 
-class Need(NamedTuple):
+class RateShareNeed(NamedTuple):
     """`target`: what the host must be allowed in all for what it wants to let in."""
 
     name: str
@@ -79,7 +79,7 @@ def database_us(connection: Connection) -> int:
     return int(connection.execute(_CLOCK[connection.dialect.name]).scalar_one())
 
 
-class RateParts:
+class RateShares:
     """One host's; every method is one short transaction."""
 
     def __init__(
@@ -99,20 +99,22 @@ class RateParts:
             lapsed = found is None or now_us - found > LEASE_S * _US
             if found is None:
                 row = {"holder": self._holder, "host": self._host, "renewed_us": now_us}
-                connection.execute(insert(RateHost), [row])
+                connection.execute(insert(RateHostRow), [row])
             else:
-                mine = RateHost.holder == self._holder
-                connection.execute(update(RateHost).where(mine).values(renewed_us=now_us))
+                mine = RateHostRow.holder == self._holder
+                connection.execute(update(RateHostRow).where(mine).values(renewed_us=now_us))
             return _alive(connection, now_us), lapsed
 
-    def own(self) -> dict[str, Held]:
+    def own(self) -> dict[str, RateShare]:
         with self._engine.begin() as connection:
-            query = select(RatePart.name, *_LIMITS, *_HELD, *_KEPT).where(
-                RatePart.holder == self._holder
+            query = select(RatePartRow.name, *_LIMITS, *_HELD, *_KEPT).where(
+                RatePartRow.holder == self._holder
             )
-            return {row[0]: Held(row[1:3], row[3:5], row[5:7]) for row in connection.execute(query)}
+            return {
+                row[0]: RateShare(row[1:3], row[3:5], row[5:7]) for row in connection.execute(query)
+            }
 
-    def grow(self, needs: Iterable[Need]) -> tuple[int, dict[str, Held]]:
+    def grow(self, needs: Iterable[RateShareNeed]) -> tuple[int, dict[str, RateShare]]:
         """How many hosts are alive, and what this one has after asking.
 
         What is missing is noted, for others to give.
@@ -126,52 +128,52 @@ class RateParts:
 
     def wanted(self) -> dict[str, Pair]:
         """What others miss of limits that this host has a part of."""
-        mine = aliased(RatePart)
+        mine = aliased(RatePartRow)
         query = (
             select(
-                RatePart.name,
-                func.sum(RatePart.wanted_requests),
-                func.sum(RatePart.wanted_tokens),
+                RatePartRow.name,
+                func.sum(RatePartRow.wanted_requests),
+                func.sum(RatePartRow.wanted_tokens),
             )
-            .join(mine, and_(mine.name == RatePart.name, mine.holder == self._holder))
+            .join(mine, and_(mine.name == RatePartRow.name, mine.holder == self._holder))
             .where(
-                RatePart.wanted_us.is_not(None),
-                RatePart.holder != self._holder,
+                RatePartRow.wanted_us.is_not(None),
+                RatePartRow.holder != self._holder,
                 or_(mine.requests > 0, mine.tokens > 0),
             )
-            .group_by(RatePart.name)
+            .group_by(RatePartRow.name)
         )
         with self._engine.begin() as connection:
             since_us = self._clock_us(connection) - WANTED_S * _US
-            rows = connection.execute(query.where(RatePart.wanted_us > since_us))
+            rows = connection.execute(query.where(RatePartRow.wanted_us > since_us))
             return {name: (int(requests), int(tokens)) for name, requests, tokens in rows}
 
-    def state(self, parts: Mapping[str, Held]) -> None:
+    def state(self, parts: Mapping[str, RateShare]) -> None:
         """Write parts as they are on this host by now: never more than they were here."""
         with self._engine.begin() as connection:
             self._leased(connection)
             for name, part in sorted(parts.items()):
                 _locked(connection, name)
-                connection.execute(update(RatePart).where(self._is(name)).values(_columns(part)))
+                connection.execute(update(RatePartRow).where(self._is(name)).values(_columns(part)))
 
-    def give(self, parts: Mapping[str, Held]) -> None:
+    def give(self, parts: Mapping[str, RateShare]) -> None:
         """As `state`; whoever wanted it asks again, and says what is missing still."""
         with self._engine.begin() as connection:
             self._leased(connection)
             for name, part in sorted(parts.items()):
                 _locked(connection, name)
-                connection.execute(update(RatePart).where(self._is(name)).values(_columns(part)))
+                connection.execute(update(RatePartRow).where(self._is(name)).values(_columns(part)))
                 others = and_(
-                    RatePart.name == name,
-                    RatePart.holder != self._holder,
-                    RatePart.wanted_us.is_not(None),
+                    RatePartRow.name == name,
+                    RatePartRow.holder != self._holder,
+                    RatePartRow.wanted_us.is_not(None),
                 )
-                connection.execute(update(RatePart).where(others).values(wanted_us=None))
+                connection.execute(update(RatePartRow).where(others).values(wanted_us=None))
 
     def leave(self) -> None:
         """Keep nothing: when all that was let in is forgotten, it is others'."""
         with self._engine.begin() as connection:
-            mine = update(RatePart).where(RatePart.holder == self._holder)
+            mine = update(RatePartRow).where(RatePartRow.holder == self._holder)
             connection.execute(mine.values(kept_requests=0, kept_tokens=0, wanted_us=None))
 
     def take_over(self) -> int:
@@ -179,36 +181,41 @@ class RateParts:
         with self._engine.begin() as connection:
             now_us = self._clock_us(connection)
             query = (
-                select(RateHost.holder, RateHost.renewed_us)
-                .where(RateHost.renewed_us < now_us - TAKEN_OVER_S * _US)
-                .order_by(RateHost.holder)
+                select(RateHostRow.holder, RateHostRow.renewed_us)
+                .where(RateHostRow.renewed_us < now_us - TAKEN_OVER_S * _US)
+                .order_by(RateHostRow.holder)
                 .with_for_update(skip_locked=True)
             )
             gone = connection.execute(query).all()
             over_us = now_us - (KEPT_S + TAKEN_OVER_S) * _US
             for holder, renewed_us in gone:
-                theirs = RatePart.holder == holder
+                theirs = RatePartRow.holder == holder
                 if renewed_us < over_us:
-                    connection.execute(delete(RatePart).where(theirs))
-                    connection.execute(delete(RateHost).where(RateHost.holder == holder))
+                    connection.execute(delete(RatePartRow).where(theirs))
+                    connection.execute(delete(RateHostRow).where(RateHostRow.holder == holder))
                 else:
-                    kept = {"requests": RatePart.kept_requests, "tokens": RatePart.kept_tokens}
+                    kept = {
+                        "requests": RatePartRow.kept_requests,
+                        "tokens": RatePartRow.kept_tokens,
+                    }
                     more = or_(
-                        RatePart.requests > RatePart.kept_requests,
-                        RatePart.tokens > RatePart.kept_tokens,
+                        RatePartRow.requests > RatePartRow.kept_requests,
+                        RatePartRow.tokens > RatePartRow.kept_tokens,
                     )
-                    statement = update(RatePart).where(theirs, more)
+                    statement = update(RatePartRow).where(theirs, more)
                     connection.execute(statement.values({**kept, "wanted_us": None}))
             return len(gone)
 
-    def _grow(self, connection: Connection, need: Need, hosts: int, now_us: int) -> Held:
+    def _grow(
+        self, connection: Connection, need: RateShareNeed, hosts: int, now_us: int
+    ) -> RateShare:
         _locked(connection, need.name)
-        mine = RatePart.holder == self._holder
+        mine = RatePartRow.holder == self._holder
         query = select(
             *(func.sum(case((mine, cell), else_=0)) for cell in _HELD),
             *(func.sum(case((mine, 0), else_=cell)) for cell in _HELD),
             func.count().filter(mine),
-        ).where(RatePart.name == need.name)
+        ).where(RatePartRow.name == need.name)
         *sums, known = connection.execute(query).one()
         held, kept, wanted = [], [], []
         for kind, limit in enumerate(need.limits):
@@ -217,7 +224,7 @@ class RateParts:
             held.append(after)
             kept.append(0 if limit is None else min(after, limit // hosts))
             wanted.append(0 if limit is None else max(0, need.target[kind] - after))
-        part = Held(need.limits, (held[0], held[1]), (kept[0], kept[1]))
+        part = RateShare(need.limits, (held[0], held[1]), (kept[0], kept[1]))
         values = {
             **_columns(part),
             "wanted_requests": wanted[0],
@@ -225,49 +232,49 @@ class RateParts:
             "wanted_us": now_us if any(wanted) else None,
         }
         if known:
-            connection.execute(update(RatePart).where(self._is(need.name)).values(values))
+            connection.execute(update(RatePartRow).where(self._is(need.name)).values(values))
         else:
             key = {"name": need.name, "holder": self._holder}
-            connection.execute(insert(RatePart), [{**key, **values}])
+            connection.execute(insert(RatePartRow), [{**key, **values}])
         return part
 
     def _own_row(self, connection: Connection) -> int | None:
         """When this host renewed last, its row locked: nobody takes its parts over meanwhile."""
-        query = select(RateHost.renewed_us).where(RateHost.holder == self._holder)
+        query = select(RateHostRow.renewed_us).where(RateHostRow.holder == self._holder)
         return connection.execute(query.with_for_update()).scalar_one_or_none()
 
     def _leased(self, connection: Connection) -> int:
         found, now_us = self._own_row(connection), self._clock_us(connection)
         if found is None or now_us - found > LEASE_S * _US:
-            raise Lapsed
+            raise LeaseLapsed
         return now_us
 
     def _is(self, name: str) -> ColumnElement[bool]:
-        return and_(RatePart.name == name, RatePart.holder == self._holder)
+        return and_(RatePartRow.name == name, RatePartRow.holder == self._holder)
 
 
 def _alive(connection: Connection, now_us: int) -> int:
-    query = select(func.count()).where(RateHost.renewed_us >= now_us - LEASE_S * _US)
+    query = select(func.count()).where(RateHostRow.renewed_us >= now_us - LEASE_S * _US)
     return max(1, int(connection.execute(query).scalar_one()))
 
 
 def _locked(connection: Connection, name: str) -> None:
     """Parts of this limit change by nobody else until the transaction ends."""
     add = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    connection.execute(add(RateAccount).on_conflict_do_nothing(), [{"name": name}])
-    query = select(RateAccount.name).where(RateAccount.name == name)
+    connection.execute(add(RateAccountRow).on_conflict_do_nothing(), [{"name": name}])
+    query = select(RateAccountRow.name).where(RateAccountRow.name == name)
     connection.execute(query.with_for_update()).one()
 
 
-def _columns(part: Held) -> dict[str, int | None]:
+def _columns(part: RateShare) -> dict[str, int | None]:
     cells = (*part.limits, *part.held, *part.kept)
     columns = (*_LIMITS, *_HELD, *_KEPT)
     return {column.key: cell for column, cell in zip(columns, cells, strict=True)}
 
 
-_LIMITS = (RatePart.limit_requests, RatePart.limit_tokens)
-_HELD = (RatePart.requests, RatePart.tokens)
-_KEPT = (RatePart.kept_requests, RatePart.kept_tokens)
+_LIMITS = (RatePartRow.limit_requests, RatePartRow.limit_tokens)
+_HELD = (RatePartRow.requests, RatePartRow.tokens)
+_KEPT = (RatePartRow.kept_requests, RatePartRow.kept_tokens)
 _CLOCK = {
     "postgresql": text("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)"),
     "sqlite": text("SELECT CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)"),

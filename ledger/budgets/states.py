@@ -9,11 +9,18 @@ from typing import cast
 
 from sqlalchemy import Connection, select
 
-from ledger.budgets.binding import BudgetLine, Budgets, each_of, is_default, pattern_of, scope_of
+from ledger.budgets.binding import (
+    BoundBudgets,
+    BudgetLine,
+    each_of,
+    is_default,
+    pattern_of,
+    scope_of,
+)
 from ledger.budgets.escrow import budget_key
-from ledger.budgets.windows import Period, Window, window_at
+from ledger.budgets.windows import CalendarWindow, Period, window_at
 from ledger.journals.records import HoldState
-from ledger.orm.budgets import BudgetAlert, BudgetWindow, HoldRow
+from ledger.orm.budgets import BudgetAlertRow, BudgetWindowRow, HoldRow
 from ledger.orm.types import exact_sum
 
 US = 10**6
@@ -30,7 +37,7 @@ class BudgetState:
 
     account: str
     line: BudgetLine
-    window: Window
+    window: CalendarWindow
     spent_pusd: int
     held_pusd: int = 0
     alerts: tuple[int, ...] = ()
@@ -67,7 +74,7 @@ def budget_states(
     connection: Connection, at_us: int, also: Collection[str] = ()
 ) -> list[BudgetState]:
     """Those in force, by their names. `also`: scopes told of before they spent anything."""
-    budgets = Budgets(connection)
+    budgets = BoundBudgets(connection)
     return [
         state
         for bound in sorted(budgets.in_force())
@@ -76,17 +83,21 @@ def budget_states(
 
 
 def _of(
-    connection: Connection, budgets: Budgets, bound: BudgetLine, at_us: int, also: Collection[str]
+    connection: Connection,
+    budgets: BoundBudgets,
+    bound: BudgetLine,
+    at_us: int,
+    also: Collection[str],
 ) -> list[BudgetState]:
     window = window_at(cast("Period", bound.period), bound.timezone, at_us // US)
-    mine = BudgetWindow.budget_id == bound.id
-    held_by, told_of = HoldRow.budget_id == bound.id, BudgetAlert.budget_id == bound.id
+    mine = BudgetWindowRow.budget_id == bound.id
+    held_by, told_of = HoldRow.budget_id == bound.id, BudgetAlertRow.budget_id == bound.id
     if is_default(bound.scope):
         like = pattern_of(bound.id)
-        mine, held_by = BudgetWindow.budget_id.like(like), HoldRow.budget_id.like(like)
-        told_of = BudgetAlert.budget_id.like(like)
-    query = select(BudgetWindow.budget_id, BudgetWindow.spent_pusd).where(
-        mine, BudgetWindow.window == window.start_s
+        mine, held_by = BudgetWindowRow.budget_id.like(like), HoldRow.budget_id.like(like)
+        told_of = BudgetAlertRow.budget_id.like(like)
+    query = select(BudgetWindowRow.budget_id, BudgetWindowRow.spent_pusd).where(
+        mine, BudgetWindowRow.window == window.start_s
     )
     spent = {bound.id: 0} | {row[0]: row[1] for row in connection.execute(query)}
     for scope in also:
@@ -99,10 +110,10 @@ def _of(
     )
     held = {row[0]: row[1] for row in connection.execute(holds)}
     reached: dict[str, list[int]] = {}
-    alerts = select(BudgetAlert.budget_id, BudgetAlert.threshold_ppm).where(
-        told_of, BudgetAlert.window == window.start_s
+    alerts = select(BudgetAlertRow.budget_id, BudgetAlertRow.threshold_ppm).where(
+        told_of, BudgetAlertRow.window == window.start_s
     )
-    for account, ppm in connection.execute(alerts.order_by(BudgetAlert.threshold_ppm)):
+    for account, ppm in connection.execute(alerts.order_by(BudgetAlertRow.threshold_ppm)):
         reached.setdefault(account, []).append(ppm)
     return [
         BudgetState(

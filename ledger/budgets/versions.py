@@ -9,11 +9,11 @@ from collections.abc import Generator
 
 from sqlalchemy import Connection, func, insert, select
 
-from ledger.orm.budgets import Budget, BudgetVersion
+from ledger.orm.budgets import BudgetRow, BudgetVersionRow
 
 SAID = ("scope", "period", "limit_pusd", "hard", "timezone", "retired_us")
-_FIRST = select(BudgetVersion.budget_id, func.min(BudgetVersion.recorded_us)).group_by(
-    BudgetVersion.budget_id
+_FIRST = select(BudgetVersionRow.budget_id, func.min(BudgetVersionRow.recorded_us)).group_by(
+    BudgetVersionRow.budget_id
 )
 _Said = dict[str, tuple[object, ...]]
 
@@ -27,7 +27,7 @@ def say_budgets(connection: Connection, at_us: int) -> int:
         if newest.get(budget_id) != said
     ]
     if rows:
-        connection.execute(insert(BudgetVersion), rows)
+        connection.execute(insert(BudgetVersionRow), rows)
     return len(rows)
 
 
@@ -38,7 +38,7 @@ def budgets_are_as_said(connection: Connection) -> Generator[tuple[str, str], No
     """
     budgets = _budgets(connection)
     first = {row[0]: int(row[1]) for row in connection.execute(_FIRST)}
-    for budget_id, created_us in connection.execute(select(Budget.id, Budget.created_us)):
+    for budget_id, created_us in connection.execute(select(BudgetRow.id, BudgetRow.created_us)):
         if first and created_us > first.get(budget_id, min(first.values()) - 1):
             yield f"budgets {budget_id}", "it was made after it was declared, or never was declared"
     for budget_id, said in sorted(_newest(connection).items()):
@@ -51,12 +51,12 @@ def budgets_are_as_said(connection: Connection) -> Generator[tuple[str, str], No
 
 
 def _budgets(connection: Connection) -> _Said:
-    query = select(Budget.id, *(getattr(Budget, name) for name in SAID))
+    query = select(BudgetRow.id, *(getattr(BudgetRow, name) for name in SAID))
     return {row[0]: tuple(row[1:]) for row in connection.execute(query)}
 
 
 def _newest(connection: Connection) -> _Said:
-    newest = select(func.max(BudgetVersion.seq)).group_by(BudgetVersion.budget_id)
-    columns = (getattr(BudgetVersion, name) for name in SAID)
-    query = select(BudgetVersion.budget_id, *columns).where(BudgetVersion.seq.in_(newest))
+    newest = select(func.max(BudgetVersionRow.seq)).group_by(BudgetVersionRow.budget_id)
+    columns = (getattr(BudgetVersionRow, name) for name in SAID)
+    query = select(BudgetVersionRow.budget_id, *columns).where(BudgetVersionRow.seq.in_(newest))
     return {row[0]: tuple(row[1:]) for row in connection.execute(query)}

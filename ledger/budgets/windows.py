@@ -20,14 +20,14 @@ class WindowError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class CalendarWindow:
     """`start_s <= t < end_s`, epoch seconds; `start_s` is the window's name in the books."""
 
     start_s: int
     end_s: int
 
 
-def window_at(period: Period, timezone: str, at_s: int) -> Window:
+def window_at(period: Period, timezone: str, at_s: int) -> CalendarWindow:
     """The window of the budget's calendar that holds the instant `at_s`."""
     zone = zone_named(timezone)
     today = datetime.fromtimestamp(at_s, tz=zone).date()
@@ -38,7 +38,7 @@ def window_at(period: Period, timezone: str, at_s: int) -> Window:
         following = (first + timedelta(days=31)).replace(day=1)
     else:
         raise WindowError(f"`{period}` is no budget period: day, month")
-    return Window(_midnight_s(first, zone), _midnight_s(following, zone))
+    return CalendarWindow(_midnight_s(first, zone), _midnight_s(following, zone))
 
 
 def starts_around(calendars: Iterable[tuple[str, str]], at_s: int) -> set[int]:

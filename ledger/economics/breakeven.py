@@ -14,7 +14,7 @@ from ledger.economics.cost import Exact, FixedCost, UnitPrice, Volume, gpu_cost,
 
 
 @dataclass(frozen=True, slots=True)
-class Configuration:
+class FleetConfiguration:
     """Own engines of one kind over one period.
 
     `capacity_each` is what one GPU serves inside the SLO in the period. `spares` are paid for and
@@ -40,7 +40,7 @@ class Configuration:
         return Volume(self.gpus * self.capacity_each.tokens, self.capacity_each.basis)
 
 
-class Lever(StrEnum):
+class CostDriver(StrEnum):
     """What could make a configuration break even."""
 
     GPU_RATE = "gpu_rate"  # pay at most this per GPU-hour, pico-USD
@@ -51,10 +51,10 @@ class Lever(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Cure:
+class BreakEvenFix:
     """The value of one input at which V* = C; `None`: no value of this input alone suffices."""
 
-    lever: Lever
+    lever: CostDriver
     needed: Exact | None
 
 
@@ -64,7 +64,7 @@ class BreakEven:
 
     volume: Volume | None
     capacity: Volume
-    cures: tuple[Cure, ...]
+    cures: tuple[BreakEvenFix, ...]
 
     @property
     def feasible(self) -> bool:
@@ -72,7 +72,7 @@ class BreakEven:
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class BreakEvenPosition:
     """Where a period stands: `ratio` is volume over V*, `result_pusd` what it made (< 0: lost)."""
 
     volume: Volume
@@ -91,7 +91,7 @@ def break_even_volume(
 
 
 def assess(
-    configuration: Configuration, avoided: UnitPrice, variable: UnitPrice | None = None
+    configuration: FleetConfiguration, avoided: UnitPrice, variable: UnitPrice | None = None
 ) -> BreakEven:
     """V* beside the capacity, and, when V* is out of reach, what would bring it within reach."""
     capacity = configuration.capacity
@@ -106,17 +106,17 @@ def assess(
 
 def position(
     *, volume: Volume, fixed_pusd: Exact, avoided: UnitPrice, variable: UnitPrice | None = None
-) -> Position:
+) -> BreakEvenPosition:
     """Money made or lost at a volume, and the volume as a share of V*."""
     same_basis(volume, avoided)
     saved = _saved_per_token(avoided, variable)
     needed = break_even_volume(fixed_pusd=fixed_pusd, avoided=avoided, variable=variable)
     ratio = None if needed is None or not needed.tokens else volume.tokens / Fraction(needed.tokens)
-    return Position(volume, ratio, volume.tokens * saved - fixed_pusd)
+    return BreakEvenPosition(volume, ratio, volume.tokens * saved - fixed_pusd)
 
 
 def gpus_to_break_even(
-    configuration: Configuration, avoided: UnitPrice, variable: UnitPrice | None = None
+    configuration: FleetConfiguration, avoided: UnitPrice, variable: UnitPrice | None = None
 ) -> int | None:
     """The least N with V*(N) <= C(N); `None` when no number of GPUs suffices.
 
@@ -141,7 +141,9 @@ def _saved_per_token(avoided: UnitPrice, variable: UnitPrice | None) -> Fraction
     return Fraction(avoided.pusd_per_token) - Fraction(variable.pusd_per_token)
 
 
-def _cures(configuration: Configuration, avoided: UnitPrice, saved: Fraction) -> tuple[Cure, ...]:
+def _cures(
+    configuration: FleetConfiguration, avoided: UnitPrice, saved: Fraction
+) -> tuple[BreakEvenFix, ...]:
     fixed = configuration.fixed
     capacity = Fraction(configuration.capacity.tokens)
     earned = capacity * saved  # the most that the period can earn
@@ -154,9 +156,13 @@ def _cures(configuration: Configuration, avoided: UnitPrice, saved: Fraction) ->
     )
     net = UnitPrice(saved, avoided.basis)
     return (
-        Cure(Lever.GPU_RATE, gpu_room / paid_hours if gpu_room > 0 and paid_hours else None),
-        Cure(Lever.OPS, ops_room if ops_room >= 0 else None),
-        Cure(Lever.API_PRICE, variable + fixed.total_pusd / capacity if capacity else None),
-        Cure(Lever.CAPACITY, needed_each),
-        Cure(Lever.GPUS, gpus_to_break_even(configuration, net)),
+        BreakEvenFix(
+            CostDriver.GPU_RATE, gpu_room / paid_hours if gpu_room > 0 and paid_hours else None
+        ),
+        BreakEvenFix(CostDriver.OPS, ops_room if ops_room >= 0 else None),
+        BreakEvenFix(
+            CostDriver.API_PRICE, variable + fixed.total_pusd / capacity if capacity else None
+        ),
+        BreakEvenFix(CostDriver.CAPACITY, needed_each),
+        BreakEvenFix(CostDriver.GPUS, gpus_to_break_even(configuration, net)),
     )

@@ -24,7 +24,7 @@ Inputs = Mapping[str, Decimal]
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class PublishedClaim:
     """One published figure. `inputs` and `recomputed` may be ranges, `low..high`."""
 
     id: str
@@ -47,19 +47,19 @@ class Claim:
         return self.claimed != "not stated"
 
 
-def claims() -> tuple[Claim, ...]:
+def claims() -> tuple[PublishedClaim, ...]:
     """The table, in its order."""
     with DATA.open(encoding="utf-8", newline="") as file:
-        return tuple(Claim(**row) for row in csv.DictReader(file))
+        return tuple(PublishedClaim(**row) for row in csv.DictReader(file))
 
 
-def inputs_of(claim: Claim, end: int = 0) -> dict[str, Decimal]:
+def inputs_of(claim: PublishedClaim, end: int = 0) -> dict[str, Decimal]:
     """The inputs by name; of a range the one at `end` (0 or 1)."""
     pairs = (pair.split("=") for pair in claim.inputs.split(";"))
     return {name: Decimal(value.split("..")[end % len(value.split(".."))]) for name, value in pairs}
 
 
-def compute(claim: Claim) -> tuple[Fraction, ...]:
+def compute(claim: PublishedClaim) -> tuple[Fraction, ...]:
     """What the claim's own inputs give: one figure, or both ends of a range."""
     ends = len(claim.recomputed.split(".."))
     return tuple(compute_with(claim.formula, inputs_of(claim, end)) for end in range(ends))
@@ -70,7 +70,7 @@ def compute_with(formula: str, inputs: Inputs) -> Fraction:
     return Fraction(FORMULAS[formula](inputs))
 
 
-def agrees(claim: Claim) -> bool:
+def agrees(claim: PublishedClaim) -> bool:
     """Whether what is computed is what the table says, to the places that it says."""
     for told, found in zip(claim.recomputed.split(".."), compute(claim), strict=True):
         if round(found, len(told.partition(".")[2])) != Fraction(told):
@@ -78,7 +78,7 @@ def agrees(claim: Claim) -> bool:
     return True
 
 
-def within_reach(claim: Claim, basis: TokenBasis) -> bool | None:
+def within_reach(claim: PublishedClaim, basis: TokenBasis) -> bool | None:
     """Whether a break-even volume can be served at the article's own measured speed.
 
     On the basis that the speed is counted in; `None` for claims of another kind.
@@ -95,7 +95,7 @@ def within_reach(claim: Claim, basis: TokenBasis) -> bool | None:
     if basis is BOTH:
         mix = Fraction(i["input_per_output"])
         capacity = economics.on_all_tokens(capacity, input_per_output=mix)
-    whole = breakeven.Configuration(1, _fixed(i), 1, capacity)
+    whole = breakeven.FleetConfiguration(1, _fixed(i), 1, capacity)
     avoided = UnitPrice(_price(i, "api_usd_per_1m").pusd_per_token, basis)
     return breakeven.assess(whole, avoided).feasible
 

@@ -23,7 +23,7 @@ from fractions import Fraction
 from itertools import accumulate
 
 from ledger.economics.cost import Exact, UnitPrice, Volume
-from ledger.economics.staircase import LoadCurve, Staircase
+from ledger.economics.staircase import LoadCurve, StepCost
 
 HOURS_OF_A_MONTH = Fraction(8760, 12)
 MONTHS_OF_A_YEAR = 12
@@ -31,7 +31,7 @@ MOST_GPUS = 512
 _WIDE = Context(prec=50, rounding=ROUND_HALF_EVEN)
 
 
-class Way(StrEnum):
+class PurchaseKind(StrEnum):
     STAY = "stay with the API"
     RENT = "rent by the hour"
     RESERVE = "reserve"
@@ -39,7 +39,7 @@ class Way(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
+class DemandProfile:
     """Traffic of some hours as it really came, and what the API charges a token of it on average.
 
     `growth` is a share a month.
@@ -57,7 +57,7 @@ class Demand:
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class EngineOffer:
     """One GPU: its hourly rate by the hour, and tokens a minute inside the SLO (duty in it).
 
     `ops_pusd` is a month's ops and overhead, which does not grow with the number of GPUs.
@@ -98,10 +98,10 @@ class Purchase:
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class PurchaseOption:
     """One way. `flows` are what is paid in months 0, 1, ..., costs positive; `gpus` by month."""
 
-    way: Way
+    way: PurchaseKind
     name: str
     gpus: tuple[int, ...]
     flows: tuple[Fraction, ...]
@@ -127,7 +127,7 @@ def npv_pusd(flows: Sequence[Exact], discount_per_year: Fraction) -> int:
     return int(total.to_integral_value(rounding=ROUND_HALF_EVEN, context=_WIDE))
 
 
-def payback_month(option: Option, stay: Option) -> int | None:
+def payback_month(option: PurchaseOption, stay: PurchaseOption) -> int | None:
     """`None`: not within the horizon."""
     ahead = [own <= api for own, api in zip(option.cumulative(), stay.cumulative(), strict=True)]
     if not ahead[-1]:
@@ -136,67 +136,75 @@ def payback_month(option: Option, stay: Option) -> int | None:
     return max(1, behind[-1] + 1 if behind else 1)
 
 
-def stay(demand: Demand, *, months: int) -> Option:
+def stay(demand: DemandProfile, *, months: int) -> PurchaseOption:
     price = Fraction(demand.api.pusd_per_token)
     flows = tuple(demand.month(number) * price for number in range(1, months + 1))
-    return Option(Way.STAY, str(Way.STAY), (0,) * months, (Fraction(0), *flows))
+    return PurchaseOption(
+        PurchaseKind.STAY, str(PurchaseKind.STAY), (0,) * months, (Fraction(0), *flows)
+    )
 
 
-def rent(demand: Demand, engine: Engine, *, months: int) -> Option:
+def rent(demand: DemandProfile, engine: EngineOffer, *, months: int) -> PurchaseOption:
     """The number of GPUs follows the traffic; a month without any buys all from the API."""
     costs = _Costs(demand, engine)
     found = [costs.cheapest(number) for number in range(1, months + 1)]
     flows = (Fraction(0), *(cost for _, cost in found))
-    return Option(Way.RENT, str(Way.RENT), tuple(gpus for gpus, _ in found), flows)
+    return PurchaseOption(
+        PurchaseKind.RENT, str(PurchaseKind.RENT), tuple(gpus for gpus, _ in found), flows
+    )
 
 
 def reserve(
-    demand: Demand,
-    engine: Engine,
+    demand: DemandProfile,
+    engine: EngineOffer,
     term: Commitment,
     *,
     months: int,
     discount_per_year: Fraction,
     gpus: int | None = None,
-) -> Option:
+) -> PurchaseOption:
     """`gpus` `None`: the number whose NPV is least."""
     rate = Fraction(engine.pusd_per_hour) * (1 - term.discount)
     costs = _Costs(demand, replace(engine, pusd_per_hour=rate))
     owed_months = -(-months // term.months) * term.months - months
 
-    def option(count: int) -> Option:
+    def option(count: int) -> PurchaseOption:
         flows = [Fraction(0), *(costs.of(count, number) for number in range(1, months + 1))]
         flows[-1] += owed_months * costs.gpu_month_pusd(count)
-        name = f"{Way.RESERVE}, {term.months} months"
-        return Option(Way.RESERVE, name, (count,) * months, tuple(flows))
+        name = f"{PurchaseKind.RESERVE}, {term.months} months"
+        return PurchaseOption(PurchaseKind.RESERVE, name, (count,) * months, tuple(flows))
 
     return _best(option, gpus, discount_per_year)
 
 
 def buy(
-    demand: Demand,
-    engine: Engine,
+    demand: DemandProfile,
+    engine: EngineOffer,
     purchase: Purchase,
     *,
     months: int,
     discount_per_year: Fraction,
     gpus: int | None = None,
-) -> Option:
+) -> PurchaseOption:
     """The engine's hourly rate is not paid: what was bought costs its price and its power."""
     costs = _Costs(demand, replace(engine, pusd_per_hour=purchase.power_pusd_per_hour))
 
-    def option(count: int) -> Option:
+    def option(count: int) -> PurchaseOption:
         owned = count + engine.spares
         back = owned * purchase.book_value_pusd(months)
         flows = [Fraction(owned * purchase.price_pusd)]
         flows += [costs.of(count, number) for number in range(1, months + 1)]
         flows[-1] -= back
-        return Option(Way.BUY, str(Way.BUY), (count,) * months, tuple(flows), back)
+        return PurchaseOption(
+            PurchaseKind.BUY, str(PurchaseKind.BUY), (count,) * months, tuple(flows), back
+        )
 
     return _best(option, gpus, discount_per_year)
 
 
-def _best(option: Callable[[int], Option], gpus: int | None, discount: Fraction) -> Option:
+def _best(
+    option: Callable[[int], PurchaseOption], gpus: int | None, discount: Fraction
+) -> PurchaseOption:
     """Each GPU more takes over less than the one before: the cost has one lowest point."""
     if gpus is not None:
         return option(gpus)
@@ -213,10 +221,10 @@ def _best(option: Callable[[int], Option], gpus: int | None, discount: Fraction)
 class _Costs:
     """What months cost with some GPUs, overflow included."""
 
-    def __init__(self, demand: Demand, engine: Engine) -> None:
+    def __init__(self, demand: DemandProfile, engine: EngineOffer) -> None:
         self._demand = demand
         self._share = HOURS_OF_A_MONTH / Fraction(demand.hours)
-        self._stairs = Staircase(
+        self._stairs = StepCost(
             gpu_pusd=Fraction(engine.pusd_per_hour) * Fraction(demand.hours),
             other_pusd=Fraction(engine.ops_pusd) / self._share,
             spares=engine.spares,

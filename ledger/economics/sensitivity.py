@@ -1,6 +1,7 @@
 """Which input moves the answer most: the break-even volume and the result, one input at a time.
 
-A `Case` is what a person can question: GPU rate, API prices, mix, cache hits, duty, ops hours.
+A `BreakEvenCase` is what a person can question: GPU rate, API prices, mix, cache hits, duty, ops
+hours.
 Each bar of the tornado swings one input by the same share in both directions and recomputes; no
 input is derived from another, so the bars can be compared.
 """
@@ -9,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from ledger.economics.breakeven import Configuration, assess, position
+from ledger.economics.breakeven import FleetConfiguration, assess, position
 from ledger.economics.cost import (
     Exact,
     Mix,
@@ -24,7 +25,7 @@ from ledger.economics.cost import (
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class BreakEvenCase:
     """Every input of break-even, in units a person knows. Prices are pico-USD per token."""
 
     gpus: int
@@ -53,7 +54,7 @@ class Case:
         )
 
     @property
-    def configuration(self) -> Configuration:
+    def configuration(self) -> FleetConfiguration:
         each = capacity(
             tokens_per_s=self.tokens_per_s,
             hours=self.hours,
@@ -65,7 +66,7 @@ class Case:
             pusd_per_hour=self.ops_pusd_per_hour,
             weeks=weeks_of(self.hours),
         )
-        return Configuration(
+        return FleetConfiguration(
             self.gpus,
             self.gpu_pusd_per_hour,
             self.hours,
@@ -77,7 +78,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class BreakEvenResult:
     """`volume_tokens` is `None` when nothing is saved per token."""
 
     volume_tokens: Exact | None
@@ -86,13 +87,13 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class SensitivityBar:
     """One input, swung down and up by `share`."""
 
     name: str
     share: Fraction
-    low: Outcome
-    high: Outcome
+    low: BreakEvenResult
+    high: BreakEvenResult
 
     @property
     def reach_pusd(self) -> Exact:
@@ -112,7 +113,7 @@ INPUTS: Mapping[str, tuple[str, ...]] = {
 SHARES = frozenset({"duty", "input_share", "cached_share"})  # stay within 0 and 1
 
 
-def outcome(case: Case) -> Outcome:
+def outcome(case: BreakEvenCase) -> BreakEvenResult:
     """The case's break-even volume, whether it is within reach, and what the period earns.
 
     Tokens beyond the capacity are not served, so they earn nothing.
@@ -126,13 +127,15 @@ def outcome(case: Case) -> Outcome:
         avoided=avoided,
     )
     volume = None if answer.volume is None else answer.volume.tokens
-    return Outcome(volume, answer.feasible, stands.result_pusd)
+    return BreakEvenResult(volume, answer.feasible, stands.result_pusd)
 
 
-def tornado(case: Case, *, share: Fraction, names: Sequence[str] = tuple(INPUTS)) -> list[Bar]:
+def tornado(
+    case: BreakEvenCase, *, share: Fraction, names: Sequence[str] = tuple(INPUTS)
+) -> list[SensitivityBar]:
     """The bars, the one that moves the result most first."""
     bars = [
-        Bar(
+        SensitivityBar(
             name,
             share,
             outcome(_swung(case, name, 1 - share)),
@@ -143,7 +146,7 @@ def tornado(case: Case, *, share: Fraction, names: Sequence[str] = tuple(INPUTS)
     return sorted(bars, key=lambda bar: -bar.reach_pusd)
 
 
-def _swung(case: Case, name: str, factor: Fraction) -> Case:
+def _swung(case: BreakEvenCase, name: str, factor: Fraction) -> BreakEvenCase:
     changes: dict[str, Exact] = {}
     for field in INPUTS[name]:
         value = Fraction(getattr(case, field)) * factor

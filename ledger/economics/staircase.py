@@ -48,7 +48,7 @@ class LoadCurve:
 
 
 @dataclass(frozen=True, slots=True)
-class Staircase:
+class StepCost:
     """Cost of a period at N GPUs. `other_pusd` (ops, overhead) is paid once there is any GPU."""
 
     gpu_pusd: Exact  # one GPU for the period
@@ -69,7 +69,7 @@ class Staircase:
 
 
 @dataclass(frozen=True, slots=True)
-class Band:
+class GpuCountBand:
     """`gpus` is the cheapest number from `start` up to below `end` tokens (`None`: no end)."""
 
     gpus: int
@@ -78,12 +78,12 @@ class Band:
 
 
 @dataclass(frozen=True, slots=True)
-class Advice:
+class SizingAdvice:
     """The best number of GPUs at a volume, its cost, and where the next step is."""
 
     gpus: int
     total_pusd: Exact
-    band: Band
+    band: GpuCountBand
 
 
 def load_curve(tokens_per_minute: Iterable[int]) -> LoadCurve:
@@ -157,15 +157,15 @@ def fitted_window(
     return min(WINDOWS_MINUTES, key=lambda minutes: (miss(minutes), minutes))
 
 
-def best(staircase: Staircase, volume: Tokens, *, most_gpus: int) -> Advice:
+def best(staircase: StepCost, volume: Tokens, *, most_gpus: int) -> SizingAdvice:
     """The cheapest N at a volume; on a tie the smaller."""
     gpus = min(range(most_gpus + 1), key=lambda n: (staircase.total_pusd(n, volume), n))
     ladder = bands(staircase, most_gpus=most_gpus)
     at = max((band for band in ladder if band.start <= volume.tokens), key=lambda b: b.start)
-    return Advice(gpus, staircase.total_pusd(gpus, volume), at)
+    return SizingAdvice(gpus, staircase.total_pusd(gpus, volume), at)
 
 
-def break_even(staircase: Staircase, gpus: int, api: UnitPrice) -> Fraction | None:
+def break_even(staircase: StepCost, gpus: int, api: UnitPrice) -> Fraction | None:
     """The least volume at which `gpus` cost no more than buying all of it; `None`: there is none.
 
     Own cost less API cost is convex in the volume, in straight pieces between the volumes at which
@@ -202,9 +202,9 @@ def break_even(staircase: Staircase, gpus: int, api: UnitPrice) -> Fraction | No
     return begin + behind(begin) / -slope(piece - 1)
 
 
-def bands(staircase: Staircase, *, most_gpus: int) -> tuple[Band, ...]:
+def bands(staircase: StepCost, *, most_gpus: int) -> tuple[GpuCountBand, ...]:
     """For which volumes each N is cheapest: the lower envelope of the N totals, to the token."""
-    found: list[Band] = []
+    found: list[GpuCountBand] = []
     gpus, start = 0, 0
     while True:
         steps = [
@@ -213,14 +213,14 @@ def bands(staircase: Staircase, *, most_gpus: int) -> tuple[Band, ...]:
             if (crossing := _crossing(staircase, gpus, more, start)) is not None
         ]
         if not steps:
-            found.append(Band(gpus, start, None))
+            found.append(GpuCountBand(gpus, start, None))
             return tuple(found)
         crossing, _, step = min(steps)
-        found.append(Band(gpus, start, crossing))
+        found.append(GpuCountBand(gpus, start, crossing))
         gpus, start = step, crossing
 
 
-def _crossing(staircase: Staircase, fewer: int, more: int, start: int) -> int | None:
+def _crossing(staircase: StepCost, fewer: int, more: int, start: int) -> int | None:
     """The least volume from `start` on at which `more` GPUs are cheaper than `fewer`."""
     basis = staircase.api.basis
 

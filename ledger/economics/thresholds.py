@@ -11,10 +11,10 @@ from enum import StrEnum
 from fractions import Fraction
 
 from ledger.economics.cost import Exact, weeks_of
-from ledger.economics.sensitivity import Case, outcome
+from ledger.economics.sensitivity import BreakEvenCase, outcome
 
 
-class Input(StrEnum):
+class ThresholdInput(StrEnum):
     GPU_RATE = "GPU rate"
     API_PRICE = "API price"
     VOLUME = "volume"
@@ -30,59 +30,61 @@ class Threshold:
     `at_most`: at this value or below it the case pays; else at it or above.
     """
 
-    name: Input
+    name: ThresholdInput
     now: Exact
     needed: Fraction | None
     at_most: bool
 
 
-def thresholds(case: Case) -> list[Threshold]:
+def thresholds(case: BreakEvenCase) -> list[Threshold]:
     """Every input alone, the others as they are."""
     return [
-        Threshold(Input.GPU_RATE, case.gpu_pusd_per_hour, _rate(case), at_most=True),
-        Threshold(Input.API_PRICE, 1, _price(case), at_most=False),
-        Threshold(Input.VOLUME, case.served_tokens, _volume(case), at_most=False),
-        _share(case, Input.INPUT_SHARE, "input_share", lambda one: one.input_share),
-        _share(case, Input.CACHED_SHARE, "cached_share", lambda one: one.cached_share),
-        Threshold(Input.OPS_HOURS, case.ops_hours_per_week, _ops(case), at_most=True),
+        Threshold(ThresholdInput.GPU_RATE, case.gpu_pusd_per_hour, _rate(case), at_most=True),
+        Threshold(ThresholdInput.API_PRICE, 1, _price(case), at_most=False),
+        Threshold(ThresholdInput.VOLUME, case.served_tokens, _volume(case), at_most=False),
+        _share(case, ThresholdInput.INPUT_SHARE, "input_share", lambda one: one.input_share),
+        _share(case, ThresholdInput.CACHED_SHARE, "cached_share", lambda one: one.cached_share),
+        Threshold(ThresholdInput.OPS_HOURS, case.ops_hours_per_week, _ops(case), at_most=True),
     ]
 
 
-def _served(case: Case) -> Fraction:
+def _served(case: BreakEvenCase) -> Fraction:
     return min(Fraction(case.served_tokens), Fraction(case.configuration.capacity.tokens))
 
 
-def _avoided(case: Case) -> Fraction:
+def _avoided(case: BreakEvenCase) -> Fraction:
     return _served(case) * Fraction(case.avoided.pusd_per_token)
 
 
-def _rate(case: Case) -> Fraction | None:
+def _rate(case: BreakEvenCase) -> Fraction | None:
     fixed = case.configuration.fixed
     hours = (case.gpus + Fraction(case.spares)) * Fraction(case.hours)
     room = _avoided(case) - Fraction(fixed.ops_pusd) - Fraction(fixed.overhead_pusd)
     return room / hours if hours and room >= 0 else None
 
 
-def _price(case: Case) -> Fraction | None:
+def _price(case: BreakEvenCase) -> Fraction | None:
     avoided = _avoided(case)
     return Fraction(case.configuration.fixed.total_pusd) / avoided if avoided else None
 
 
-def _volume(case: Case) -> Fraction | None:
+def _volume(case: BreakEvenCase) -> Fraction | None:
     found = outcome(case)
     return (
         None if found.volume_tokens is None or not found.feasible else Fraction(found.volume_tokens)
     )
 
 
-def _ops(case: Case) -> Fraction | None:
+def _ops(case: BreakEvenCase) -> Fraction | None:
     fixed = case.configuration.fixed
     week = Fraction(case.ops_pusd_per_hour) * weeks_of(case.hours)
     room = _avoided(case) - Fraction(fixed.gpu_pusd) - Fraction(fixed.overhead_pusd)
     return room / week if week and room >= 0 else None
 
 
-def _share(case: Case, name: Input, field: str, now: Callable[[Case], Fraction]) -> Threshold:
+def _share(
+    case: BreakEvenCase, name: ThresholdInput, field: str, now: Callable[[BreakEvenCase], Fraction]
+) -> Threshold:
     """The result is linear in a share: its ends say where it is zero."""
     low, high = (
         Fraction(outcome(_with(case, field, end)).result_pusd) for end in (Fraction(0), Fraction(1))
@@ -94,5 +96,5 @@ def _share(case: Case, name: Input, field: str, now: Callable[[Case], Fraction])
     return Threshold(name, now(case), low / (low - high), at_most)
 
 
-def _with(case: Case, field: str, value: Fraction) -> Case:
+def _with(case: BreakEvenCase, field: str, value: Fraction) -> BreakEvenCase:
     return replace(case, **{field: value})  # type: ignore[arg-type]  # both fields are shares

@@ -16,7 +16,7 @@ LEAST_DAYS = 14
 HORIZON_DAYS = 730
 
 
-class Outlook(StrEnum):
+class TrendResult(StrEnum):
     """What the trend says; only `CROSSES` comes with a date."""
 
     ABOVE = "above"  # the fitted line is at or above V* on the last day
@@ -26,10 +26,10 @@ class Outlook(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Crossing:
+class BreakEvenCrossing:
     """`latest` is `None` when the slow end of the interval lies beyond the horizon, or never."""
 
-    outlook: Outlook
+    outlook: TrendResult
     day: date | None = None
     earliest: date | None = None
     latest: date | None = None
@@ -59,22 +59,22 @@ def crossing(
     last_day: date,
     needed_per_day: float,
     confidence: float = 0.8,
-) -> Crossing:
+) -> BreakEvenCrossing:
     """The day on which the trend of whole days ending at `last_day` meets `needed_per_day`."""
     if len(tokens) < LEAST_DAYS:
-        return Crossing(Outlook.TOO_LITTLE_DATA)
+        return BreakEvenCrossing(TrendResult.TOO_LITTLE_DATA)
     line = _fit(tokens, confidence)
     last = line.days - 1
     found = {side: _first_day(line, side, needed_per_day) for side in (1, 0, -1)}
     if found[0] == last:
-        return Crossing(Outlook.ABOVE)
+        return BreakEvenCrossing(TrendResult.ABOVE)
     if found[0] is None:
-        return Crossing(Outlook.NOT_IN_SIGHT)
+        return BreakEvenCrossing(TrendResult.NOT_IN_SIGHT)
     days = {
         side: None if day is None else last_day + timedelta(days=day - last)
         for side, day in found.items()
     }
-    return Crossing(Outlook.CROSSES, days[0], days[1], days[-1])
+    return BreakEvenCrossing(TrendResult.CROSSES, days[0], days[1], days[-1])
 
 
 def _fit(tokens: Sequence[float], confidence: float) -> _Line:

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from ledger.economics.used import Used, count
-from ledger.journals.records import Tokens
+from ledger.economics.used import UsageBucket, count
+from ledger.journals.records import TokenCounts
 from ledger.prices.book import tier_of
 
 DAY = "usage_date_utc"
@@ -19,7 +19,7 @@ DAY_US = 86_400 * 10**6
 MOST_US = 400 * DAY_US
 
 
-def of_row(row: Mapping[str, Any], where: str, faults: list[str]) -> Used | None:
+def of_row(row: Mapping[str, Any], where: str, faults: list[str]) -> UsageBucket | None:
     """A line of the console's table: a day, a model, a key."""
     start_us = _instant_us(row.get(DAY), where, faults)
     if start_us is None:
@@ -36,7 +36,7 @@ def of_row(row: Mapping[str, Any], where: str, faults: list[str]) -> Used | None
     return _used(told, (start_us, start_us + DAY_US), counts, where, faults)
 
 
-def of_result(row: Mapping[str, Any], where: str, faults: list[str]) -> Used | None:
+def of_result(row: Mapping[str, Any], where: str, faults: list[str]) -> UsageBucket | None:
     """A result of a bucket of the usage report, with its bucket's times."""
     span = [_instant_us(row.get(name), where, faults) for name in ("starting_at", "ending_at")]
     start_us, end_us = span
@@ -64,7 +64,7 @@ def _used(
     counts: dict[str, int],
     where: str,
     faults: list[str],
-) -> Used | None:
+) -> UsageBucket | None:
     """Nothing where nothing was used."""
     if not any(counts.values()):
         return None
@@ -73,12 +73,12 @@ def _used(
         faults.append(f"{where}: tokens without a model: export grouped by model")
         return None
     long = told["context"].get("context_window") == LONG
-    return Used(
+    return UsageBucket(
         *span,
         model if "/" in model else f"anthropic/{model}",
         tier_of(str(told["tier"] or "")),
         0,
-        Tokens(**counts),
+        TokenCounts(**counts),
         prompt=LONG_TOKENS if long else 0,
     )
 

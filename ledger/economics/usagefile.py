@@ -22,8 +22,8 @@ from msgspec.structs import replace as with_terms
 from ledger.csvtable import CsvTableError, read_table
 from ledger.economics import usageanthropic as anthropic
 from ledger.economics.cost import TokenBasis
-from ledger.economics.used import Used, count
-from ledger.journals.token_kinds import PER_TOKEN, TOKENS_LIMIT, Tokens
+from ledger.economics.used import UsageBucket, count
+from ledger.journals.token_kinds import PER_TOKEN, TOKENS_LIMIT, TokenCounts
 from ledger.money import usd_to_pusd_rounded
 from ledger.prices.book import PriceBook, prompt_tokens, tier_of
 from ledger.prices.rates import (
@@ -34,7 +34,7 @@ from ledger.prices.rates import (
     rates_for,
 )
 
-_Row = Callable[[Mapping[str, Any], str, list[str]], Used | None]
+_Row = Callable[[Mapping[str, Any], str, list[str]], UsageBucket | None]
 FAULTS_SHOWN = 10
 ROWS_LIMIT = 500_000
 MINUTE_US = 60 * 10**6
@@ -51,7 +51,7 @@ class UsageFile:
     """`finest_us`: the width of the narrowest bucket."""
 
     shape: str
-    used: tuple[Used, ...]
+    used: tuple[UsageBucket, ...]
     start_us: int
     end_us: int
     finest_us: int
@@ -70,7 +70,7 @@ class UsageFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Priced:
+class PricedUsage:
     """The whole export at a price book: by name, what it cost; and the names without a price."""
 
     pusd: Mapping[str, int]
@@ -111,7 +111,7 @@ def parse_usage(data: bytes, name: str) -> UsageFile:
     return UsageFile(shape, tuple(used), start_us, end_us, finest)
 
 
-def priced(file: UsageFile, book: PriceBook) -> Priced:
+def priced(file: UsageFile, book: PriceBook) -> PricedUsage:
     """Each bucket at the price in force when it began.
 
     A bucket adds up many requests: which rates a long prompt pays is told by the mean prompt.
@@ -130,14 +130,14 @@ def priced(file: UsageFile, book: PriceBook) -> Priced:
             if not listed:
                 other.add(one.name)
         sums[one.name] = sums.get(one.name, 0) + pusd
-    return Priced(
+    return PricedUsage(
         {name: pusd for name, pusd in sums.items() if name not in missing},
         tuple(sorted(missing)),
         tuple(sorted(other)),
     )
 
 
-def _cost(one: Used, price: Price) -> tuple[int, bool]:
+def _cost(one: UsageBucket, price: Price) -> tuple[int, bool]:
     requests = max(1, one.requests)
     mean = prompt_tokens(one.tokens) // requests if one.prompt is None else one.prompt
     listed = True
@@ -170,7 +170,7 @@ def _shape(columns: tuple[str, ...]) -> tuple[str, _Row]:
     return shape, row
 
 
-def _bucket(row: Mapping[str, Any], where: str, faults: list[str]) -> Used | None:
+def _bucket(row: Mapping[str, Any], where: str, faults: list[str]) -> UsageBucket | None:
     """One result of OpenAI's; a bucket without use has no model."""
     if not row.get("model"):
         if count(row, "input_tokens", where, faults) or count(row, "output_tokens", where, faults):
@@ -189,13 +189,13 @@ def _bucket(row: Mapping[str, Any], where: str, faults: list[str]) -> Used | Non
         return None
     batch = str(row.get("batch", "")).lower() in ("true", "1")
     name = str(row["model"])
-    return Used(
+    return UsageBucket(
         start * _US,
         end * _US,
         name if "/" in name else f"openai/{name}",
         "batch" if batch else tier_of(str(row.get("service_tier") or "")),
         count(row, "num_model_requests", where, faults),
-        Tokens(
+        TokenCounts(
             input=whole - cached - written,
             cached=cached,
             cache_write=written,
@@ -204,7 +204,7 @@ def _bucket(row: Mapping[str, Any], where: str, faults: list[str]) -> Used | Non
     )
 
 
-def _ours(row: Mapping[str, Any], where: str, faults: list[str]) -> Used | None:
+def _ours(row: Mapping[str, Any], where: str, faults: list[str]) -> UsageBucket | None:
     """One attempt: an API's at what it was charged, an own engine's at its comparator."""
     if not row.get("output_tokens") and not row.get("input_tokens"):
         return None
@@ -228,7 +228,9 @@ def _ours(row: Mapping[str, Any], where: str, faults: list[str]) -> Used | None:
         return None
     start = at_us - at_us % MINUTE_US
     billed = _billed(row.get("compared_usd" if own else "cost_usd"), where, faults)
-    return Used(start, start + MINUTE_US, str(name), STANDARD, 1, Tokens(**counts), billed)
+    return UsageBucket(
+        start, start + MINUTE_US, str(name), STANDARD, 1, TokenCounts(**counts), billed
+    )
 
 
 def _billed(text: Any, where: str, faults: list[str]) -> int | None:
@@ -241,7 +243,7 @@ def _billed(text: Any, where: str, faults: list[str]) -> int | None:
         return None
 
 
-def _of_json(data: bytes, faults: list[str]) -> tuple[str, list[Used]]:
+def _of_json(data: bytes, faults: list[str]) -> tuple[str, list[UsageBucket]]:
     """Answers of an API: one page, or a list of them. Whose they are, and what was used."""
     try:
         said = json.loads(data)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ledger.economics.cost import TokenBasis
-from ledger.journals.records import Tokens
+from ledger.journals.records import TokenCounts
 from ledger.prices.book import prompt_tokens
 
 COUNT_LIMIT = 10**15  # tokens of one bucket: beyond it somebody wrote another figure there
@@ -13,7 +13,7 @@ SHOWN = 40  # characters of a cell in a fault
 
 
 @dataclass(frozen=True, slots=True)
-class Used:
+class UsageBucket:
     """What one bucket used of one model. `name` is the price book's; `tier` a service tier.
 
     `billed_pusd`: what our own export says it cost. `prompt`: how long a prompt was, in tokens,
@@ -25,7 +25,7 @@ class Used:
     name: str
     tier: str
     requests: int
-    tokens: Tokens
+    tokens: TokenCounts
     billed_pusd: int | None = None
     prompt: int | None = None
 

@@ -10,28 +10,28 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from ledger.exports.table import Column, Kind, Reached, Row, slices
+from ledger.exports.table import ColumnKind, ExportColumn, Reached, Row, slices
 from ledger.journals.token_kinds import TOKEN_COLUMNS
-from ledger.orm.tables import Attempt
+from ledger.orm.tables import AttemptRow
 from ledger.spans import HOUR_US, Scope
 
 ROWS_AT_ONCE = 2_000
 
 _KINDS = {
-    "attempt_no": Kind.INTEGER,
-    "opened_us": Kind.INSTANT,
-    "settled_us": Kind.INSTANT,
-    "stream": Kind.FLAG,
-    "simulated": Kind.FLAG,
-    "slo_met": Kind.FLAG,
-    "price_version": Kind.INTEGER,
-    "http_status": Kind.INTEGER,
-    **dict.fromkeys(TOKEN_COLUMNS.values(), Kind.INTEGER),
-    "cost_pusd": Kind.USD,
-    "compared_pusd": Kind.USD,
-    "ttft_us": Kind.INTEGER,
-    "duration_us": Kind.INTEGER,
-    "engine_us": Kind.INTEGER,
+    "attempt_no": ColumnKind.INTEGER,
+    "opened_us": ColumnKind.INSTANT,
+    "settled_us": ColumnKind.INSTANT,
+    "stream": ColumnKind.FLAG,
+    "simulated": ColumnKind.FLAG,
+    "slo_met": ColumnKind.FLAG,
+    "price_version": ColumnKind.INTEGER,
+    "http_status": ColumnKind.INTEGER,
+    **dict.fromkeys(TOKEN_COLUMNS.values(), ColumnKind.INTEGER),
+    "cost_pusd": ColumnKind.USD,
+    "compared_pusd": ColumnKind.USD,
+    "ttft_us": ColumnKind.INTEGER,
+    "duration_us": ColumnKind.INTEGER,
+    "engine_us": ColumnKind.INTEGER,
 }
 _NAMES = (
     "attempt_id", "request_id", "attempt_no", "opened_us", "settled_us", "org_id", "team_id",
@@ -46,21 +46,21 @@ _NAMES = (
 def _written(name: str) -> str:
     """Names say the unit that is written: dollars, and times that are no numbers."""
     kind = _KINDS.get(name)
-    if kind is Kind.USD:
+    if kind is ColumnKind.USD:
         return name.replace("_pusd", "_usd")
-    return name.replace("_us", "_at") if kind is Kind.INSTANT else name
+    return name.replace("_us", "_at") if kind is ColumnKind.INSTANT else name
 
 
-COLUMNS = tuple(Column(_written(name), _KINDS.get(name, Kind.TEXT)) for name in _NAMES)
+COLUMNS = tuple(ExportColumn(_written(name), _KINDS.get(name, ColumnKind.TEXT)) for name in _NAMES)
 
 
 def attempt_rows(
     connection: Connection, scope: Scope, reached: Reached, *, slice_us: int = HOUR_US
 ) -> Iterator[Row]:
     """Every attempt that was opened in the scope; `reached` is told the end of each slice."""
-    columns: list[Any] = [getattr(Attempt, name) for name in _NAMES]
+    columns: list[Any] = [getattr(AttemptRow, name) for name in _NAMES]
     for part in slices(scope, slice_us):
-        statement = part.narrow(select(*columns)).order_by(Attempt.opened_us, Attempt.seq)
+        statement = part.narrow(select(*columns)).order_by(AttemptRow.opened_us, AttemptRow.seq)
         options = {"yield_per": ROWS_AT_ONCE}
         for row in connection.execute(statement, execution_options=options):
             yield tuple(row)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
-from ledger.exports.table import Column, Kind, Row, moment
+from ledger.exports.table import ColumnKind, ExportColumn, Row, moment
 from ledger.money import divide_half_even, usd_exact
 
 RISKY = frozenset("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20'")
@@ -19,7 +19,7 @@ QUANTITY_PLACES = 12
 _PUSD_PLACES = 12
 
 
-def csv_lines(columns: Sequence[Column], rows: Iterable[Row]) -> Iterator[str]:
+def csv_lines(columns: Sequence[ExportColumn], rows: Iterable[Row]) -> Iterator[str]:
     """The header and every row, each with its line end."""
     yield ",".join(text_cell(column.name) for column in columns) + "\r\n"
     cells = [CELLS[column.kind] for column in columns]
@@ -58,13 +58,13 @@ def _price(pusd: Fraction) -> str:
     return decimal_text(Fraction(pusd) / 10**_PUSD_PLACES, PRICE_PLACES)
 
 
-CELLS: dict[Kind, Callable[[Any], str]] = {
-    Kind.TEXT: text_cell,
-    Kind.INTEGER: str,
-    Kind.FLAG: lambda value: "true" if value else "false",
-    Kind.INSTANT: moment,
-    Kind.SECOND: lambda at_us: moment(at_us, digits=False),
-    Kind.USD: usd_exact,
-    Kind.PRICE: _price,
-    Kind.QUANTITY: lambda value: decimal_text(value, QUANTITY_PLACES),
+CELLS: dict[ColumnKind, Callable[[Any], str]] = {
+    ColumnKind.TEXT: text_cell,
+    ColumnKind.INTEGER: str,
+    ColumnKind.FLAG: lambda value: "true" if value else "false",
+    ColumnKind.INSTANT: moment,
+    ColumnKind.SECOND: lambda at_us: moment(at_us, digits=False),
+    ColumnKind.USD: usd_exact,
+    ColumnKind.PRICE: _price,
+    ColumnKind.QUANTITY: lambda value: decimal_text(value, QUANTITY_PLACES),
 }

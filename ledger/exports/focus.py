@@ -20,15 +20,15 @@ from ledger.exports.table import Reached, Row, Value, slices
 from ledger.fleet.hourshares import hour_contracts, hour_shares
 from ledger.invoices.adjusted import Adjustment, adjusted
 from ledger.journals.token_kinds import TOKEN_KINDS
-from ledger.orm.tables import Attempt
+from ledger.orm.tables import AttemptRow
 from ledger.prices.book import Price, PriceBook
 from ledger.prices.stored import every_price
 from ledger.reports.charges import (
     REQUESTS,
     UNEXPLAINED,
     UNSETTLED,
-    Charge,
-    Group,
+    ChargeLine,
+    PriceGroup,
     charges,
     cuts_of,
     groups,
@@ -42,9 +42,14 @@ _METERS = {
     UNEXPLAINED: "Requests at their booked cost",
 }
 _BY = (
-    Attempt.org_id, Attempt.team_id, Attempt.provider, Attempt.target, Attempt.upstream_model,
-    Attempt.model, Attempt.simulated,
-)  # fmt: skip
+    AttemptRow.org_id,
+    AttemptRow.team_id,
+    AttemptRow.provider,
+    AttemptRow.target,
+    AttemptRow.upstream_model,
+    AttemptRow.model,
+    AttemptRow.simulated,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +93,7 @@ def focus_rows(
         reached(part.end_us)
 
 
-def _api(group: Group, charge: Charge, price: Price | None) -> dict[str, Value]:
+def _api(group: PriceGroup, charge: ChargeLine, price: Price | None) -> dict[str, Value]:
     org, team, provider, target, upstream, model, simulated = group.key
     owner = provider or target
     name = price.name if price else f"{owner}/{upstream}"

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from ledger.exports.table import Column, Kind, Row, Value
+from ledger.exports.table import ColumnKind, ExportColumn, Row, Value
 
 _TEXT, _USD, _PRICE, _QUANTITY, _SECOND = (
-    Kind.TEXT, Kind.USD, Kind.PRICE, Kind.QUANTITY, Kind.SECOND,
+    ColumnKind.TEXT, ColumnKind.USD, ColumnKind.PRICE, ColumnKind.QUANTITY, ColumnKind.SECOND,
 )  # fmt: skip
-_KINDS: dict[str, Kind] = {
+_KINDS: dict[str, ColumnKind] = {
     "BilledCost": _USD, "BillingAccountId": _TEXT, "BillingAccountName": _TEXT,
     "BillingAccountType": _TEXT, "BillingCurrency": _TEXT, "BillingPeriodEnd": _SECOND,
     "BillingPeriodStart": _SECOND, "ChargeCategory": _TEXT, "ChargeClass": _TEXT,
@@ -33,10 +33,10 @@ _KINDS: dict[str, Kind] = {
     "SkuMeter": _TEXT, "SkuPriceDetails": _TEXT, "SkuPriceId": _TEXT,
     "SubAccountId": _TEXT, "SubAccountName": _TEXT, "SubAccountType": _TEXT,
     "x_Backend": _TEXT, "x_Bearer": _TEXT, "x_Model": _TEXT,
-    "x_OrganisationId": _TEXT, "x_Pool": _TEXT, "x_PriceVersion": Kind.INTEGER,
-    "x_ServiceTier": _TEXT, "x_Simulated": Kind.FLAG, "x_TokenKind": _TEXT,
+    "x_OrganisationId": _TEXT, "x_Pool": _TEXT, "x_PriceVersion": ColumnKind.INTEGER,
+    "x_ServiceTier": _TEXT, "x_Simulated": ColumnKind.FLAG, "x_TokenKind": _TEXT,
 }  # fmt: skip
-COLUMNS = tuple(Column(name, kind) for name, kind in _KINDS.items())
+COLUMNS = tuple(ExportColumn(name, kind) for name, kind in _KINDS.items())
 _SAME: dict[str, Value] = {
     "BillingCurrency": "USD", "PricingCurrency": "USD",
     "ServiceCategory": "AI and Machine Learning", "ServiceSubcategory": "Generative AI",

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, BinaryIO
 
-from ledger.exports.table import Column, ExportError, Kind, Row
+from ledger.exports.table import ColumnKind, ExportColumn, ExportError, Row
 from ledger.money import pusd_to_usd
 
 ROWS_PER_GROUP = 20_000
@@ -16,7 +16,7 @@ ROWS_PER_GROUP = 20_000
 
 def write_parquet(
     file: BinaryIO,
-    columns: Sequence[Column],
+    columns: Sequence[ExportColumn],
     rows: Iterable[Row],
     *,
     rows_per_group: int = ROWS_PER_GROUP,
@@ -41,19 +41,19 @@ def write_parquet(
             writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
 
 
-def _types(arrow: Any) -> dict[Kind, Any]:
+def _types(arrow: Any) -> dict[ColumnKind, Any]:
     """Attempts have no prices or quantities: FOCUS files are CSV."""
     return {
-        Kind.TEXT: arrow.string(),
-        Kind.INTEGER: arrow.int64(),
-        Kind.FLAG: arrow.bool_(),
-        Kind.INSTANT: arrow.timestamp("us", tz="UTC"),
-        Kind.USD: arrow.decimal128(38, 12),
+        ColumnKind.TEXT: arrow.string(),
+        ColumnKind.INTEGER: arrow.int64(),
+        ColumnKind.FLAG: arrow.bool_(),
+        ColumnKind.INSTANT: arrow.timestamp("us", tz="UTC"),
+        ColumnKind.USD: arrow.decimal128(38, 12),
     }
 
 
-def _values(kind: Kind, values: Sequence[Any]) -> Sequence[Any]:
-    if kind is Kind.USD:
+def _values(kind: ColumnKind, values: Sequence[Any]) -> Sequence[Any]:
+    if kind is ColumnKind.USD:
         return [None if value is None else pusd_to_usd(value) for value in values]
     return values
 

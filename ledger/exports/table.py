@@ -22,7 +22,7 @@ Reached = Callable[[int], None]  # told how far in time an export has come, in m
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Kind(Enum):
+class ColumnKind(Enum):
     """How a column's values are to be read; every kind may be `None`."""
 
     TEXT = auto()
@@ -40,9 +40,9 @@ class ExportError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ExportColumn:
     name: str
-    kind: Kind = Kind.TEXT
+    kind: ColumnKind = ColumnKind.TEXT
 
 
 def moment(at_us: int, *, digits: bool = True) -> str:

@@ -13,18 +13,18 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 
 from ledger.accounts import HourClose, close_hour
-from ledger.fleet.use import Use
+from ledger.fleet.use import PoolUse
 from ledger.gpu_contracts import GpuContract as Terms
 from ledger.gpu_contracts import gpu_bill_pusd
-from ledger.orm.books import Attempt
-from ledger.orm.fleet import HOUR_US, EngineSample, GpuContract, GpuHour
+from ledger.orm.books import AttemptRow
+from ledger.orm.fleet import HOUR_US, EngineSampleRow, GpuContractRow, GpuHourRow
 
 DAY_S = 86_400
 Version = Mapping[str, Any]  # a row of `gpu_contracts`
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class HourSplit:
     """One piece of an hour: `close` says who bears its bill, the times are engine time."""
 
     close: HourClose
@@ -32,7 +32,7 @@ class Split:
     unavailable_us: int
 
 
-def split(pool: str, contract: Version, span: tuple[int, int], use: Use) -> Split:
+def split(pool: str, contract: Version, span: tuple[int, int], use: PoolUse) -> HourSplit:
     """Divide the bill of `span`, which lies within one hour, by what was seen in it."""
     paid_us = paid_engine_us(contract["billing"], contract["replicas"], span, use)
     down_us = unavailable(use.busy_us, use.down_us, paid_us)
@@ -44,10 +44,10 @@ def split(pool: str, contract: Version, span: tuple[int, int], use: Use) -> Spli
         provisional_pusd=use.charged_pusd,
         hour_us=paid_us,
     )
-    return Split(close, paid_us, down_us)
+    return HourSplit(close, paid_us, down_us)
 
 
-def paid_engine_us(billing: str, replicas: int, span: tuple[int, int], use: Use) -> int:
+def paid_engine_us(billing: str, replicas: int, span: tuple[int, int], use: PoolUse) -> int:
     """The engine time that a bill is for: on demand none while an engine was stopped on purpose."""
     whole_us = replicas * (span[1] - span[0])
     return max(0, whole_us - use.off_us) if billing == "on_demand" else whole_us
@@ -58,7 +58,7 @@ def unavailable(busy_us: Mapping[str, int], down_us: int, paid_us: int) -> int:
     return min(down_us, max(0, paid_us - sum(busy_us.values())))
 
 
-def bill_pusd(contract: Version, span: tuple[int, int], use: Use) -> int:
+def bill_pusd(contract: Version, span: tuple[int, int], use: PoolUse) -> int:
     """What the contract charges for the span; `use` says when machines on demand ran."""
     terms = Terms(
         billing=contract["billing"],
@@ -74,9 +74,9 @@ def bill_pusd(contract: Version, span: tuple[int, int], use: Use) -> int:
 def rated_versions(connection: Connection, pool: str, *, lock: bool = False) -> list[Version]:
     """The pool's contracts with a rate, oldest first. `lock`: two closers would post twice."""
     query = (
-        select(*GpuContract.__table__.columns)
-        .where(GpuContract.pool == pool, GpuContract.pusd_per_hour.is_not(None))
-        .order_by(GpuContract.recorded_us, GpuContract.id)
+        select(*GpuContractRow.__table__.columns)
+        .where(GpuContractRow.pool == pool, GpuContractRow.pusd_per_hour.is_not(None))
+        .order_by(GpuContractRow.recorded_us, GpuContractRow.id)
     )
     found = connection.execute(query.with_for_update() if lock else query)
     return [dict(row) for row in found.mappings()]
@@ -90,7 +90,7 @@ def in_force(versions: Sequence[Version], hour_us: int) -> Version:
 
 def last_closed_us(connection: Connection, pool: str) -> int | None:
     """The start of the pool's last closed hour."""
-    query = select(func.max(GpuHour.hour_us)).where(GpuHour.pool == pool)
+    query = select(func.max(GpuHourRow.hour_us)).where(GpuHourRow.pool == pool)
     return connection.execute(query).scalar_one()
 
 
@@ -102,11 +102,11 @@ def begins_us(connection: Connection, pool: str, *, since: date | None, recorded
     seen = [
         connection.execute(query).scalar_one_or_none()
         for query in (
-            select(func.min(EngineSample.at_us)).where(EngineSample.pool == pool),
+            select(func.min(EngineSampleRow.at_us)).where(EngineSampleRow.pool == pool),
             # In the order of an index: ends at the first row of this pool.
-            select(Attempt.opened_us)
-            .where(Attempt.pool == pool)
-            .order_by(Attempt.opened_us)
+            select(AttemptRow.opened_us)
+            .where(AttemptRow.pool == pool)
+            .order_by(AttemptRow.opened_us)
             .limit(1),
         )
     ]

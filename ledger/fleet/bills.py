@@ -12,7 +12,7 @@ from fractions import Fraction
 from ledger.economics.cost import ops_cost, weeks_of
 from ledger.fleet.accrual import midnight_us
 from ledger.fleet.pool_records import ContractVersion, HourCell
-from ledger.fleet.running import Running
+from ledger.fleet.running import OpenHours
 from ledger.spans import HOUR_US, Scope
 
 PPM = 1_000_000
@@ -51,7 +51,7 @@ class PoolBill:
 
 
 def pool_bill(
-    contract: ContractVersion, closed: Sequence[HourCell], scope: Scope, rest: Running
+    contract: ContractVersion, closed: Sequence[HourCell], scope: Scope, rest: OpenHours
 ) -> PoolBill:
     """Closed hours of the span plus the open rest up to the span's end."""
     mine = [cell for cell in closed if cell.pool == contract.pool]

@@ -22,7 +22,7 @@ from ledger.economics.staircase import (
     windowed,
 )
 from ledger.fleet.bills import PoolBill
-from ledger.fleet.capacity import Traffic, rate_of
+from ledger.fleet.capacity import TrafficSums, rate_of
 from ledger.fleet.pool_records import CapacityRow, PoolLoad
 from ledger.spans import HOUR_US, MINUTE_US
 
@@ -35,7 +35,7 @@ SECONDS_PER_MINUTE = 60
 MINUTES_PER_HOUR = 60
 
 
-class Known(StrEnum):
+class CapabilitySource(StrEnum):
     """The best first."""
 
     MEASURED = "measured"  # step times, at the traffic asked
@@ -45,11 +45,11 @@ class Known(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Capability:
+class FleetCapability:
     """Tokens that could have been served inside the SLO in the span."""
 
     volume: Volume
-    known: Known
+    known: CapabilitySource
     spilled_requests: int = 0  # for lack of capacity, in the span
 
 
@@ -62,7 +62,7 @@ class PoolCapability:
     of its traffic: volumes of different kinds are not interchangeable.
     """
 
-    capability: Capability
+    capability: FleetCapability
     per_minute: Fraction
     window_minutes: int
     measured_per_minute: Fraction | None
@@ -70,14 +70,14 @@ class PoolCapability:
     spills_tell: bool = False  # enough spilled, and often enough
 
     @property
-    def known(self) -> Known:
+    def known(self) -> CapabilitySource:
         return self.capability.known
 
 
 def pool_capability(
     bill: PoolBill,
     rows: Sequence[CapacityRow],
-    traffic: Traffic,
+    traffic: TrafficSums,
     asked: PoolLoad,
     *,
     span_end_us: int,
@@ -90,14 +90,14 @@ def pool_capability(
     measured = _measured(bill, rows, traffic, basis)
     rate = floor(asked) if measured is None else measured
     overflowed = sum(asked.spilled)
-    known = Known.FLOOR if measured is None else Known.MEASURED
+    known = CapabilitySource.FLOOR if measured is None else CapabilitySource.MEASURED
     window = WINDOWS_MINUTES[0]
     shortest, longest = (overflow(load, rate, width) for width in _ends())
     enough = telling(asked)
     if overflowed > shortest and enough:
-        known, rate = Known.SPILLS, explaining(load, overflowed)
+        known, rate = CapabilitySource.SPILLS, explaining(load, overflowed)
     elif overflowed < longest and (enough or measured is not None):
-        known = Known.SPILLS if measured is None else Known.SERVED
+        known = CapabilitySource.SPILLS if measured is None else CapabilitySource.SERVED
         window = WINDOWS_MINUTES[-1]
         rate = explaining(windowed(load, window), overflowed) / window
     else:
@@ -106,7 +106,7 @@ def pool_capability(
         return None
     tokens = rate * MINUTES_PER_HOUR * bill.hours * bill.available_share
     requests = sum(asked.spilled_requests)
-    able = Capability(Volume(tokens, basis), known, requests)
+    able = FleetCapability(Volume(tokens, basis), known, requests)
     return PoolCapability(able, rate, window, measured, traffic.decodes, enough)
 
 
@@ -116,7 +116,7 @@ def together(
     basis: TokenBasis,
     *,
     kinds: Mapping[str, frozenset[str] | None] | None = None,
-) -> Capability | None:
+) -> FleetCapability | None:
     """The pools as one, at the mix of their traffic.
 
     Pools that decode can take one another's requests, so their volumes add up, and so do those of
@@ -140,10 +140,10 @@ def together(
             scales.append(capacity / volume)
     if not scales:
         return None
-    order = list(Known)
+    order = list(CapabilitySource)
     known = max((one.known for one in found), key=order.index)
     requests = sum(one.capability.spilled_requests for one in found)
-    return Capability(Volume(whole * min(scales), basis), known, requests)
+    return FleetCapability(Volume(whole * min(scales), basis), known, requests)
 
 
 def _group(pool: PoolCapability, kinds: frozenset[str] | None) -> str:
@@ -178,7 +178,7 @@ def _output(basis: TokenBasis) -> bool:
 
 
 def _measured(
-    bill: PoolBill, rows: Sequence[CapacityRow], traffic: Traffic, basis: TokenBasis
+    bill: PoolBill, rows: Sequence[CapacityRow], traffic: TrafficSums, basis: TokenBasis
 ) -> Fraction | None:
     """Tokens a minute by step times: the mean of the pool's engines, for each of its replicas."""
     engines = [row.measured for row in rows if row.pool == bill.pool]

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
+class TrafficSums:
     """Sums over requests: enough to weight their means right, whatever their mix."""
 
     requests: int
@@ -47,7 +47,7 @@ class Traffic:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class EngineLimits:
     """An engine's step-time model and limits; without a batch limit time and cache decide."""
 
     a_s: float
@@ -61,7 +61,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
+class ThroughputRate:
     """`sequences` run at once; input counts cached tokens, too."""
 
     sequences: int
@@ -69,7 +69,7 @@ class Rate:
     output_tokens_per_s: float
 
 
-def rate_of(engine: Measured, traffic: Traffic) -> Rate | None:
+def rate_of(engine: EngineLimits, traffic: TrafficSums) -> ThroughputRate | None:
     """The most that keeps the promises; `None` when even one sequence does not, or no request.
 
     Also where the step-time model says nothing of a sequence.
@@ -89,10 +89,12 @@ def rate_of(engine: Measured, traffic: Traffic) -> Rate | None:
     if n < 1:
         return None
     output_rate = n / (engine.a_s + n * each_s)
-    return Rate(n, output_rate * traffic.prompt_tokens / traffic.output_tokens, output_rate)
+    return ThroughputRate(
+        n, output_rate * traffic.prompt_tokens / traffic.output_tokens, output_rate
+    )
 
 
-def _embedding_rate(engine: Measured, traffic: Traffic) -> Rate | None:
+def _embedding_rate(engine: EngineLimits, traffic: TrafficSums) -> ThroughputRate | None:
     """One request after the other."""
     seconds = traffic.requests * engine.t0_s + engine.d_s * traffic.prompt_tokens
-    return Rate(1, traffic.prompt_tokens / seconds, 0.0) if seconds > 0 else None
+    return ThroughputRate(1, traffic.prompt_tokens / seconds, 0.0) if seconds > 0 else None

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Engine, insert, select
 from ledger.accounts import close_hour, correction_postings
 from ledger.database import reading
 from ledger.fleet.accrual import (
-    Split,
+    HourSplit,
     Version,
     begins_us,
     hours_of,
@@ -26,9 +26,9 @@ from ledger.fleet.accrual import (
     split,
     unavailable,
 )
-from ledger.fleet.use import Use, uses
-from ledger.orm.books import Posting
-from ledger.orm.fleet import HOUR_US, GpuContract, GpuHour, GpuHourTeam
+from ledger.fleet.use import PoolUse, uses
+from ledger.orm.books import PostingRow
+from ledger.orm.fleet import HOUR_US, GpuContractRow, GpuHourRow, GpuHourTeamRow
 from ledger.posting_rows import DatabaseRow, posting_rows
 
 GRACE_US = 120_000_000  # settles of an hour may reach the books a little later
@@ -37,16 +37,16 @@ _GPU_ENTRY = re.compile(r"gpu:(.+?):(\d+)(?::(\d+))?$")
 
 
 @dataclass(slots=True)
-class _Closed:
+class _ClosedHours:
     hours: list[DatabaseRow] = field(default_factory=list)
     teams: list[DatabaseRow] = field(default_factory=list)
     postings: list[DatabaseRow] = field(default_factory=list)
 
     def write(self, connection: Connection) -> None:
         for table, rows in (
-            (GpuHour, self.hours),
-            (GpuHourTeam, self.teams),
-            (Posting, self.postings),
+            (GpuHourRow, self.hours),
+            (GpuHourTeamRow, self.teams),
+            (PostingRow, self.postings),
         ):
             if rows:
                 connection.execute(insert(table), rows)
@@ -56,7 +56,7 @@ def close_hours(engine: Engine, *, at_us: int) -> int:
     """Close the hours that are over, oldest first; returns how many (call again until 0)."""
     until_us = (at_us - GRACE_US) // HOUR_US * HOUR_US
     with reading(engine) as connection:
-        pools = sorted(connection.execute(select(GpuContract.pool).distinct()).scalars())
+        pools = sorted(connection.execute(select(GpuContractRow.pool).distinct()).scalars())
     closed = 0
     for pool in pools:
         with engine.begin() as connection:
@@ -101,10 +101,10 @@ def _close_pool(connection: Connection, pool: str, until_us: int, at_us: int) ->
     if start_us >= until_us:
         return 0
     found = uses(connection, pool, start_us, until_us)
-    closed = _Closed()
+    closed = _ClosedHours()
     for span in hours_of(start_us, until_us):
         hour_us = span[0] // HOUR_US * HOUR_US
-        contract, use = in_force(versions, hour_us), found.get(hour_us) or Use()
+        contract, use = in_force(versions, hour_us), found.get(hour_us) or PoolUse()
         result = split(pool, contract, span, use)
         closed.hours.append(_hour_row(pool, span, contract, result, use) | {"closed_us": at_us})
         closed.teams += _team_rows(pool, hour_us, result, use)
@@ -123,7 +123,7 @@ def _open_since(connection: Connection, pool: str, first: Version) -> int:
 
 
 def _hour_row(
-    pool: str, span: tuple[int, int], contract: Version, result: Split, use: Use
+    pool: str, span: tuple[int, int], contract: Version, result: HourSplit, use: PoolUse
 ) -> DatabaseRow:
     close = result.close
     return {
@@ -141,7 +141,7 @@ def _hour_row(
     }
 
 
-def _team_rows(pool: str, hour_us: int, result: Split, use: Use) -> list[DatabaseRow]:
+def _team_rows(pool: str, hour_us: int, result: HourSplit, use: PoolUse) -> list[DatabaseRow]:
     return [
         {
             "pool": pool,
@@ -163,16 +163,16 @@ _TEAM_SUMS = ("used_pusd", "provisional_pusd", "engine_us")
 
 def _correct(connection: Connection, pool: str, hour_us: int, at_us: int) -> None:
     """Split the hour's bill again, by all that settled in it, and add what differs."""
-    here = (GpuHour.pool == pool) & (GpuHour.hour_us == hour_us)
-    query = select(*GpuHour.__table__.columns).where(here).order_by(GpuHour.correction)
+    here = (GpuHourRow.pool == pool) & (GpuHourRow.hour_us == hour_us)
+    query = select(*GpuHourRow.__table__.columns).where(here).order_by(GpuHourRow.correction)
     rows = [dict(row) for row in connection.execute(query).mappings()]
     if not rows:
         return  # before the pool's first bill
     stored = {name: sum(row[name] for row in rows) for name in _HOUR_SUMS}
     teams = _stored_teams(connection, pool, hour_us)
-    use = uses(connection, pool, hour_us, hour_us + HOUR_US).get(hour_us) or Use()
+    use = uses(connection, pool, hour_us, hour_us + HOUR_US).get(hour_us) or PoolUse()
     billing = connection.execute(
-        select(GpuContract.billing).where(GpuContract.id == rows[0]["contract_id"])
+        select(GpuContractRow.billing).where(GpuContractRow.id == rows[0]["contract_id"])
     ).scalar_one()
     piece = (hour_us, hour_us + rows[0]["span_us"])
     paid_us = paid_engine_us(billing, rows[0]["replicas"], piece, use)
@@ -185,7 +185,7 @@ def _correct(connection: Connection, pool: str, hour_us: int, at_us: int) -> Non
         provisional_pusd=use.charged_pusd,
         hour_us=paid_us,
     )
-    result = Split(close, paid_us, down_us)
+    result = HourSplit(close, paid_us, down_us)
     changed = [
         row | {name: row[name] - teams.get(row["team_id"], {}).get(name, 0) for name in _TEAM_SUMS}
         for row in _team_rows(pool, hour_us, result, use)
@@ -205,7 +205,7 @@ def _correct(connection: Connection, pool: str, hour_us: int, at_us: int) -> Non
         unavailable_pusd=hour["unavailable_pusd"],
         provisional_pusd=sum(row["provisional_pusd"] for row in changed),
     )
-    _Closed(
+    _ClosedHours(
         [hour | mark | {"span_us": 0, "closed_us": at_us}],
         [row | mark for row in changed],
         posting_rows(gpu_entry(pool, hour_us, number), at_us, postings),
@@ -213,7 +213,7 @@ def _correct(connection: Connection, pool: str, hour_us: int, at_us: int) -> Non
 
 
 def _stored_teams(connection: Connection, pool: str, hour_us: int) -> dict[str, dict[str, int]]:
-    table = GpuHourTeam
+    table = GpuHourTeamRow
     query = select(table.team_id, *(getattr(table, name) for name in _TEAM_SUMS)).where(
         table.pool == pool, table.hour_us == hour_us
     )

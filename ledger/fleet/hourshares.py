@@ -11,7 +11,7 @@ from typing import Literal
 from sqlalchemy import Connection, and_, func, select
 from sqlalchemy.orm import aliased
 
-from ledger.orm.tables import GpuContract, GpuHour, GpuHourTeam, exact_sum
+from ledger.orm.tables import GpuContractRow, GpuHourRow, GpuHourTeamRow, exact_sum
 from ledger.spans import HOUR_US, Scope, rows
 
 Bearer = Literal["used", "idle", "unavailable"]
@@ -49,7 +49,7 @@ class HourShare:
 
 def hour_contracts(connection: Connection) -> dict[int, HourContract]:
     """Every version with a rate, by its id."""
-    table = GpuContract
+    table = GpuContractRow
     statement = select(
         table.id, table.pool, table.gpu_type, table.gpus_per_replica, table.billing,
         table.pusd_per_hour, table.source, table.simulated,
@@ -70,19 +70,19 @@ def hour_shares(connection: Connection, scope: Scope, *, bucket_us: int) -> Iter
 
 def closed_until_us(connection: Connection) -> dict[str, int | None]:
     """By pool: the end of its last closed hour; `None` where no hour was closed yet."""
-    table = GpuHour
+    table = GpuHourRow
     statement = (
-        select(GpuContract.pool, func.max(table.hour_us))
-        .outerjoin(table, table.pool == GpuContract.pool)
-        .group_by(GpuContract.pool)
-        .order_by(GpuContract.pool)
+        select(GpuContractRow.pool, func.max(table.hour_us))
+        .outerjoin(table, table.pool == GpuContractRow.pool)
+        .group_by(GpuContractRow.pool)
+        .order_by(GpuContractRow.pool)
     )
     found = rows(connection, statement)
     return {pool: None if last is None else last + HOUR_US for pool, last in found}
 
 
 def _used(connection: Connection, scope: Scope, width: int) -> Iterator[HourShare]:
-    table, closed = GpuHourTeam, aliased(GpuHour)
+    table, closed = GpuHourTeamRow, aliased(GpuHourRow)
     start = (table.hour_us - table.hour_us % width).label("start_us")
     same = and_(closed.pool == table.pool, closed.hour_us == table.hour_us, closed.correction == 0)
     statement = (
@@ -102,7 +102,7 @@ def _used(connection: Connection, scope: Scope, width: int) -> Iterator[HourShar
 
 
 def _unused(connection: Connection, scope: Scope, width: int) -> Iterator[HourShare]:
-    table = GpuHour
+    table = GpuHourRow
     start = (table.hour_us - table.hour_us % width).label("start_us")
     statement = (
         select(

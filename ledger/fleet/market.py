@@ -13,14 +13,14 @@ from fractions import Fraction
 from sqlalchemy import Connection, Engine, delete, insert, select
 
 from ledger.economics.cost import TokenBasis, Volume, on_all_tokens
-from ledger.orm.market import GpuType
+from ledger.orm.market import GpuTypeRow
 
 ROOM = Fraction(9, 10)  # of a GPU's memory, for weights and cache
 CACHE = Fraction(5, 4)  # weights and the least cache that makes batches worth it
 
 
 @dataclass(frozen=True, slots=True)
-class Serving:
+class MeasuredThroughput:
     """A measured load inside a promise: tokens per second of `gpus` GPUs together."""
 
     model: str
@@ -34,7 +34,7 @@ class Serving:
 
 
 @dataclass(frozen=True, slots=True)
-class Hardware:
+class GpuOffer:
     """One kind of GPU. Rates are of one per hour; `None` where no public price was seen."""
 
     name: str
@@ -45,16 +45,16 @@ class Hardware:
     high_pusd_per_hour: int | None
     price_source: str | None
     price_seen: date | None
-    serving: tuple[Serving, ...]
+    serving: tuple[MeasuredThroughput, ...]
     source: str
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class ThroughputEstimate:
     """What one GPU serves, output tokens per second, and the measurement that says so."""
 
     output_tokens_per_s: Fraction
-    measured: Serving
+    measured: MeasuredThroughput
     on: str  # the GPU that was measured
     scaled: Fraction  # 1: that is this one
 
@@ -67,43 +67,43 @@ class Estimate:
         return Fraction(on_all_tokens(output, input_per_output=mix).tokens)
 
 
-def record_market(engine: Engine, found: Iterable[Hardware], *, at_us: int) -> bool:
+def record_market(engine: Engine, found: Iterable[GpuOffer], *, at_us: int) -> bool:
     """Bring the books to this catalogue; returns whether anything changed."""
     wanted = tuple(found)
     with engine.begin() as connection:
         if market(connection) == wanted:
             return False
-        connection.execute(delete(GpuType))
+        connection.execute(delete(GpuTypeRow))
         rows = [{**asdict(one), "place": place, "recorded_us": at_us}
                 for place, one in enumerate(wanted)]  # fmt: skip
         if rows:
-            connection.execute(insert(GpuType), rows)
+            connection.execute(insert(GpuTypeRow), rows)
     return True
 
 
-def market(connection: Connection) -> tuple[Hardware, ...]:
+def market(connection: Connection) -> tuple[GpuOffer, ...]:
     """The catalogue in its order; empty before a gateway of this version has started."""
-    names = [field.name for field in fields(Hardware)]
-    query = select(*(getattr(GpuType, name) for name in names)).order_by(GpuType.place)
+    names = [field.name for field in fields(GpuOffer)]
+    query = select(*(getattr(GpuTypeRow, name) for name in names)).order_by(GpuTypeRow.place)
     found = []
     for row in connection.execute(query):
         values = dict(zip(names, row, strict=True))
-        values["serving"] = tuple(Serving(**one) for one in values["serving"])
-        found.append(Hardware(**values))
+        values["serving"] = tuple(MeasuredThroughput(**one) for one in values["serving"])
+        found.append(GpuOffer(**values))
     return tuple(found)
 
 
-def models(known: Iterable[Hardware]) -> list[str]:
+def models(known: Iterable[GpuOffer]) -> list[str]:
     """Every model that was measured on some GPU."""
     return sorted({one.model for gpu in known for one in gpu.serving})
 
 
-def estimate(known: Sequence[Hardware], gpu: Hardware, model: str) -> Estimate | None:
+def estimate(known: Sequence[GpuOffer], gpu: GpuOffer, model: str) -> ThroughputEstimate | None:
     """What one such GPU serves of a model; `None` where it does not fit or nothing is known."""
     own = [one for one in gpu.serving if one.model == model]
     if own:
         best = max(own, key=lambda one: one.output_tokens_per_s / one.gpus)
-        return Estimate(_each(best), best, gpu.name, Fraction(1))
+        return ThroughputEstimate(_each(best), best, gpu.name, Fraction(1))
     others = [(other, one) for other in known for one in other.serving if one.model == model]
     if not others:
         return None
@@ -111,12 +111,12 @@ def estimate(known: Sequence[Hardware], gpu: Hardware, model: str) -> Estimate |
     if Fraction(str(one.weights_gib)) * CACHE > gpu.memory_gib * ROOM:
         return None
     scale = _ratio(gpu, other)
-    return Estimate(_each(one) * scale, one, other.name, scale)
+    return ThroughputEstimate(_each(one) * scale, one, other.name, scale)
 
 
-def _ratio(gpu: Hardware, other: Hardware) -> Fraction:
+def _ratio(gpu: GpuOffer, other: GpuOffer) -> Fraction:
     return Fraction(gpu.bandwidth_bytes_s, other.bandwidth_bytes_s)
 
 
-def _each(one: Serving) -> Fraction:
+def _each(one: MeasuredThroughput) -> Fraction:
     return Fraction(str(one.output_tokens_per_s)) / one.gpus

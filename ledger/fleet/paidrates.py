@@ -13,13 +13,13 @@ import msgspec
 from sqlalchemy import Connection, Engine, func, insert, select
 
 from ledger.database import reading
-from ledger.entered import RATE, Entered, entries, in_force
-from ledger.orm.fleet import GpuContract
+from ledger.entered import RATE, ManualEntry, entries, in_force
+from ledger.orm.fleet import GpuContractRow
 
 NEWEST_CONTRACT_FILE = "contracts.newest"  # in the run directory: the newest version's number
 
 
-class Rate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class GpuRate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`pusd_per_hour`: of one GPU; a pool's part where it shares a machine. None: not known yet."""
 
     pusd_per_hour: int | None
@@ -28,24 +28,24 @@ class Rate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ops_pusd_per_hour: int
 
 
-def rate_of(one: Entered) -> Rate | None:
+def rate_of(one: ManualEntry) -> GpuRate | None:
     """None where the entry hands the word back to the configuration."""
-    return None if one.says is None else msgspec.convert(one.says, Rate)
+    return None if one.says is None else msgspec.convert(one.says, GpuRate)
 
 
-def carried(contract: Mapping[str, Any], one: Entered | None) -> dict[str, Any]:
+def carried(contract: Mapping[str, Any], one: ManualEntry | None) -> dict[str, Any]:
     """The contract's columns with what stands entered."""
     rate = None if one is None else rate_of(one)
     return {**contract} if rate is None else {**contract, **msgspec.structs.asdict(rate)}
 
 
-def standing_rates(connection: Connection, at_us: int) -> dict[str, Entered]:
+def standing_rates(connection: Connection, at_us: int) -> dict[str, ManualEntry]:
     """By pool."""
     return in_force(entries(connection, RATE), at_us)
 
 
 def carry_rates(
-    connection: Connection, at_us: int, configured: Mapping[str, Rate] | None = None
+    connection: Connection, at_us: int, configured: Mapping[str, GpuRate] | None = None
 ) -> int:
     """Make versions of the contracts that differ from what stands entered; returns how many.
 
@@ -64,7 +64,7 @@ def carry_rates(
             continue
         wanted["recorded_us"] = max(one.from_us, contract["recorded_us"])
         del wanted["id"]
-        connection.execute(insert(GpuContract), [wanted])
+        connection.execute(insert(GpuContractRow), [wanted])
         made += 1
     return made
 
@@ -76,6 +76,6 @@ def read_rates(engine: Engine) -> dict[str, int | None]:
 
 
 def _latest(connection: Connection) -> dict[str, dict[str, Any]]:
-    newest = select(func.max(GpuContract.id)).group_by(GpuContract.pool)
-    query = select(*GpuContract.__table__.columns).where(GpuContract.id.in_(newest))
+    newest = select(func.max(GpuContractRow.id)).group_by(GpuContractRow.pool)
+    query = select(*GpuContractRow.__table__.columns).where(GpuContractRow.id.in_(newest))
     return {row["pool"]: dict(row) for row in connection.execute(query).mappings()}

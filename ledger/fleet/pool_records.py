@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from ledger.fleet.capacity import Measured
+from ledger.fleet.capacity import EngineLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +70,13 @@ class CapacityRow:
     max_num_seqs: int | None = None
 
     @property
-    def measured(self) -> Measured | None:
+    def measured(self) -> EngineLimits | None:
         """`None` where the step-time model or its promise is not known."""
         a, b, c = self.step_a_s, self.step_b_s, self.step_c_s
         d, t0, tpot = self.step_d_s, self.step_t0_s, self.slo_tpot_ms
         if a is None or b is None or c is None or d is None or t0 is None or tpot is None:
             return None
-        return Measured(a, b, c, d, t0, tpot / 1e3, self.kv_capacity_tokens, self.max_num_seqs)
+        return EngineLimits(a, b, c, d, t0, tpot / 1e3, self.kv_capacity_tokens, self.max_num_seqs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,33 +14,33 @@ from fractions import Fraction
 
 from ledger.economics.cost import HOURS_OF_A_MONTH, Exact
 from ledger.economics.staircase import LoadCurve
-from ledger.fleet.market import Hardware
+from ledger.fleet.market import GpuOffer
 
 MOST_ENGINES = 4096  # beyond it nothing carries the load
 
 
 @dataclass(frozen=True, slots=True)
-class Fleet:
+class GpuOption:
     """Engines of one kind. `per_engine`: tokens a window inside the SLO, as the load's windows."""
 
-    gpu: Hardware
+    gpu: GpuOffer
     gpus_per_engine: Exact
     engines: int
     per_engine: Exact
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class GpuOptionCost:
     """`scaled`: an engine's speed beside that of one today; `pusd_per_month` at the low rate."""
 
-    gpu: Hardware
+    gpu: GpuOffer
     engines: int
     gpus: int
     scaled: Fraction
     pusd_per_month: int | None
 
 
-def sizes(today: Fleet, load: LoadCurve, known: Iterable[Hardware]) -> list[Size]:
+def sizes(today: GpuOption, load: LoadCurve, known: Iterable[GpuOffer]) -> list[GpuOptionCost]:
     """Of every other kind that could carry it, the cheapest first, those without a rate last."""
     spilled = load.overflow(today.engines * today.per_engine, volume=load.total)
     found = [
@@ -51,7 +51,9 @@ def sizes(today: Fleet, load: LoadCurve, known: Iterable[Hardware]) -> list[Size
     return sorted(found, key=lambda one: (one.pusd_per_month is None, one.pusd_per_month or 0))
 
 
-def _size(today: Fleet, load: LoadCurve, gpu: Hardware, spilled: Fraction) -> Size | None:
+def _size(
+    today: GpuOption, load: LoadCurve, gpu: GpuOffer, spilled: Fraction
+) -> GpuOptionCost | None:
     each = -(-today.gpus_per_engine * today.gpu.memory_gib // gpu.memory_gib)
     bandwidth = Fraction(today.gpus_per_engine) * today.gpu.bandwidth_bytes_s
     scaled = each * gpu.bandwidth_bytes_s / bandwidth
@@ -60,7 +62,7 @@ def _size(today: Fleet, load: LoadCurve, gpu: Hardware, spilled: Fraction) -> Si
         return None
     gpus, rate = int(engines * each), gpu.low_pusd_per_hour
     month = None if rate is None else gpus * rate * HOURS_OF_A_MONTH
-    return Size(gpu, engines, gpus, scaled, month)
+    return GpuOptionCost(gpu, engines, gpus, scaled, month)
 
 
 def least(load: LoadCurve, per_engine: Fraction, spilled: Fraction) -> int | None:

@@ -13,7 +13,7 @@ from itertools import pairwise
 from sqlalchemy import Connection
 
 from ledger.fleet.accrual import (
-    Split,
+    HourSplit,
     Version,
     begins_us,
     bill_pusd,
@@ -24,12 +24,12 @@ from ledger.fleet.accrual import (
     split,
 )
 from ledger.fleet.pool_records import ContractVersion, HourCell
-from ledger.fleet.use import Use, uses
+from ledger.fleet.use import PoolUse, uses
 from ledger.spans import HOUR_US, Scope
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class OpenHoursPart:
     """A piece of the open rest that lies in one bucket: used + idle + unavailable = bill."""
 
     start_us: int
@@ -40,7 +40,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class OpenHours:
     """The open rest of one pool; `used_pusd` is by team. A pool without a rate has no bill."""
 
     pool: str
@@ -50,7 +50,7 @@ class Running:
     unavailable_pusd: int
     paid_us: int
     unavailable_us: int
-    parts: tuple[Part, ...]
+    parts: tuple[OpenHoursPart, ...]
 
     @property
     def bill_pusd(self) -> int:
@@ -58,15 +58,15 @@ class Running:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _SampleSpan:
     """What was seen in buckets of `width_us`, by their starts."""
 
     width_us: int
-    uses: Mapping[int, Use]
+    uses: Mapping[int, PoolUse]
 
     def shares(self, replicas: int, piece: tuple[int, int]) -> tuple[Fraction, Fraction]:
         """Of a piece's engine time, the busy and the unavailable share."""
-        use = self.uses.get(piece[0] // self.width_us * self.width_us) or Use()
+        use = self.uses.get(piece[0] // self.width_us * self.width_us) or PoolUse()
         paid_us = replicas * (piece[1] - piece[0]) or 1
         return Fraction(sum(use.busy_us.values()), paid_us), Fraction(use.down_us, paid_us)
 
@@ -78,30 +78,30 @@ def running(
     scope: Scope,
     *,
     bucket_us: int = HOUR_US,
-) -> Running:
+) -> OpenHours:
     """From the last closed hour, or from where the bill begins, to the scope's end."""
     pool, width_us = contract.pool, min(bucket_us, HOUR_US)
     from_us = open_from(connection, contract, closed, scope)
     versions = rated_versions(connection, pool)
     if contract.pusd_per_hour is None or not versions or from_us >= scope.end_us:
-        return Running(pool, from_us, {}, 0, 0, 0, 0, ())
+        return OpenHours(pool, from_us, {}, 0, 0, 0, 0, ())
     whole = uses(connection, pool, from_us, scope.end_us)
     fine = whole
     if width_us < HOUR_US:
         fine = uses(connection, pool, from_us, scope.end_us, width_us=width_us)
-    seen = _Seen(width_us, fine)
-    splits: list[Split] = []
-    parts: list[Part] = []
+    seen = _SampleSpan(width_us, fine)
+    splits: list[HourSplit] = []
+    parts: list[OpenHoursPart] = []
     for span in hours_of(from_us, scope.end_us):
         hour_us = span[0] // HOUR_US * HOUR_US
-        version, use = in_force(versions, hour_us), whole.get(hour_us) or Use()
+        version, use = in_force(versions, hour_us), whole.get(hour_us) or PoolUse()
         splits.append(split(pool, version, span, use))
         parts += _spread(splits[-1], version, span, use, seen)
     used: dict[str, int] = {}
     for one in splits:
         for team, pusd in one.close.used_pusd.items():
             used[team] = used.get(team, 0) + pusd
-    return Running(
+    return OpenHours(
         pool,
         from_us,
         used,
@@ -161,8 +161,8 @@ def fit(wanted: Sequence[int], rooms: Sequence[int], total: int) -> list[int]:
 
 
 def _spread(
-    whole: Split, contract: Version, span: tuple[int, int], use: Use, seen: _Seen
-) -> list[Part]:
+    whole: HourSplit, contract: Version, span: tuple[int, int], use: PoolUse, seen: _SampleSpan
+) -> list[OpenHoursPart]:
     """One hour's split over its pieces. Bills are cumulative, so the pieces' add up to it."""
     pieces = pieces_of(span, seen.width_us)
     bills = [bill_pusd(contract, piece, use) for piece in pieces]
@@ -178,6 +178,6 @@ def _spread(
         sum(whole.close.used_pusd.values()),
     )
     return [
-        Part(start, bill, share, bill - share - gone, gone)
+        OpenHoursPart(start, bill, share, bill - share - gone, gone)
         for (start, _), bill, share, gone in zip(pieces, bills, used, lost, strict=True)
     ]

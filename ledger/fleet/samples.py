@@ -17,7 +17,7 @@ PPM = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class FleetSample:
     """One engine at one time; ratios in parts per million, `None` is not known."""
 
     at_us: int
@@ -45,21 +45,21 @@ def add_round_trips(engine: Engine, at_us: int, rtt_us: Mapping[str, int]) -> No
     if rtt_us:
         rows = [{"engine": name, "at_us": at_us, "rtt_us": one} for name, one in rtt_us.items()]
         with engine.begin() as connection:
-            connection.execute(insert(orm.RoundTrip), rows)
+            connection.execute(insert(orm.RoundTripRow), rows)
 
 
-def add_samples(engine: Engine, samples: Sequence[Sample]) -> None:
+def add_samples(engine: Engine, samples: Sequence[FleetSample]) -> None:
     """Append; one transaction."""
     if samples:
         with engine.begin() as connection:
-            connection.execute(insert(orm.EngineSample), [asdict(sample) for sample in samples])
+            connection.execute(insert(orm.EngineSampleRow), [asdict(sample) for sample in samples])
 
 
 def readings(
     engine: Engine, name: str, from_us: int, until_us: int
 ) -> list[tuple[int, int, int, int]]:
     """(time, running, prompt tokens, output tokens) of an engine, as far as all are known."""
-    table = orm.EngineSample
+    table = orm.EngineSampleRow
     columns = (table.at_us, table.running, table.prompt_tokens_total, table.output_tokens_total)
     query = (
         select(*columns)
@@ -76,12 +76,12 @@ def readings(
 
 def add_capacity(engine: Engine, row: Mapping[str, Any]) -> bool:
     """Record an engine's capacity unless the latest row says the same; True when it was added."""
-    return _add_version(engine, orm.Capacity, row)
+    return _add_version(engine, orm.EngineCapacityRow, row)
 
 
 def add_catalog(engine: Engine, row: Mapping[str, Any]) -> bool:
     """Record what an engine runs unless the latest row says the same; True when it was added."""
-    return _add_version(engine, orm.CatalogEntry, row)
+    return _add_version(engine, orm.CatalogEntryRow, row)
 
 
 def _add_version(engine: Engine, table: Any, row: Mapping[str, Any]) -> bool:

@@ -14,7 +14,7 @@ NOTES_FILE = "upkeep.json"
 ACTOR = "upkeep"  # of overrides
 
 
-class Note(msgspec.Struct, frozen=True):
+class UpkeepNote(msgspec.Struct, frozen=True):
     """Of one engine. `waits`: why a restart that is due was not begun; `pace`: of its first hours.
 
     Times are microseconds by the epoch. `done`: how its last restart by upkeep ended.
@@ -30,10 +30,10 @@ class Note(msgspec.Struct, frozen=True):
     done_us: int | None = None
 
 
-def write_notes(run_dir: Path, notes: list[Note]) -> None:
+def write_notes(run_dir: Path, notes: list[UpkeepNote]) -> None:
     leave(run_dir / NOTES_FILE, notes)
 
 
-def read_notes(run_dir: Path) -> dict[str, Note]:
+def read_notes(run_dir: Path) -> dict[str, UpkeepNote]:
     """By engine; empty where no upkeep ever ran."""
-    return {note.engine: note for note in find(run_dir / NOTES_FILE, list[Note]) or ()}
+    return {note.engine: note for note in find(run_dir / NOTES_FILE, list[UpkeepNote]) or ()}

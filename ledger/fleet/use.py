@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, literal_column, select
 
-from ledger.orm.books import Attempt
-from ledger.orm.fleet import HOUR_US, EngineSample
-from ledger.orm.seals import RetiredUse
+from ledger.orm.books import AttemptRow
+from ledger.orm.fleet import HOUR_US, EngineSampleRow
+from ledger.orm.seals import RetiredUseRow
 from ledger.orm.types import exact_sum
 
 # A sample stands for the time since its engine's last one, but never for longer than this.
@@ -24,7 +24,7 @@ _NOTHING = (0, 0, "")
 
 
 @dataclass(slots=True)
-class Use:
+class PoolUse:
     """What one piece of time saw; `up` are spans in which the pool's machines ran."""
 
     busy_us: dict[str, int] = field(default_factory=dict)
@@ -36,17 +36,17 @@ class Use:
 
 def uses(
     connection: Connection, pool: str, start_us: int, until_us: int, *, width_us: int = HOUR_US
-) -> dict[int, Use]:
+) -> dict[int, PoolUse]:
     """By the start of each piece; pieces lie between the multiples of `width_us`."""
-    found: dict[int, Use] = {}
+    found: dict[int, PoolUse] = {}
     for start, team, engine_us, cost in _work(connection, pool, (start_us, until_us), width_us):
-        use = found.setdefault(start, Use())
+        use = found.setdefault(start, PoolUse())
         use.busy_us[team], use.charged_pusd[team] = engine_us, cost
     if width_us == HOUR_US:
         _add_retired(connection, pool, (start_us, until_us), found)
     for begin_us, end_us, health in _spans(connection, pool, start_us, until_us):
         for start, (first, last) in _cut(begin_us, end_us, width_us):
-            use = found.setdefault(start, Use())
+            use = found.setdefault(start, PoolUse())
             if health in DOWN:
                 use.down_us += last - first
             if health == OFF:
@@ -59,31 +59,43 @@ def uses(
 def _work(
     connection: Connection, pool: str, span: tuple[int, int], width_us: int
 ) -> Iterator[tuple[int, str, int, int]]:
-    number = Attempt.settled_us.op("/")(literal_column(str(width_us)))  # whole pieces on both
+    number = AttemptRow.settled_us.op("/")(literal_column(str(width_us)))  # whole pieces on both
     query = (
-        select(number, Attempt.team_id, exact_sum(Attempt.engine_us), exact_sum(Attempt.cost_pusd))
-        .where(
-            Attempt.backend == "own",
-            Attempt.pool == pool,
-            Attempt.settled_us >= span[0],
-            Attempt.settled_us < span[1],
-            Attempt.status != "lost",  # its bound is no bill: nothing was posted for it
+        select(
+            number,
+            AttemptRow.team_id,
+            exact_sum(AttemptRow.engine_us),
+            exact_sum(AttemptRow.cost_pusd),
         )
-        .group_by(number, Attempt.team_id)
+        .where(
+            AttemptRow.backend == "own",
+            AttemptRow.pool == pool,
+            AttemptRow.settled_us >= span[0],
+            AttemptRow.settled_us < span[1],
+            AttemptRow.status != "lost",  # its bound is no bill: nothing was posted for it
+        )
+        .group_by(number, AttemptRow.team_id)
     )
     for which, team, engine_us, cost in connection.execute(query):
         yield int(which) * width_us, team, engine_us, cost
 
 
 def _add_retired(
-    connection: Connection, pool: str, span: tuple[int, int], found: dict[int, Use]
+    connection: Connection, pool: str, span: tuple[int, int], found: dict[int, PoolUse]
 ) -> None:
     """What attempts used that are gone: an hour that is corrected late still had them."""
     query = select(
-        RetiredUse.hour_us, RetiredUse.team_id, RetiredUse.engine_us, RetiredUse.charged_pusd
-    ).where(RetiredUse.pool == pool, RetiredUse.hour_us >= span[0], RetiredUse.hour_us < span[1])
+        RetiredUseRow.hour_us,
+        RetiredUseRow.team_id,
+        RetiredUseRow.engine_us,
+        RetiredUseRow.charged_pusd,
+    ).where(
+        RetiredUseRow.pool == pool,
+        RetiredUseRow.hour_us >= span[0],
+        RetiredUseRow.hour_us < span[1],
+    )
     for hour_us, team, engine_us, cost in connection.execute(query).all():
-        use = found.setdefault(hour_us, Use())
+        use = found.setdefault(hour_us, PoolUse())
         use.busy_us[team] = use.busy_us.get(team, 0) + engine_us
         use.charged_pusd[team] = use.charged_pusd.get(team, 0) + cost
 
@@ -96,13 +108,13 @@ def _spans(
     An engine that is first seen while it loads was not ready before, and nobody saw it run.
     """
     query = (
-        select(EngineSample.engine, EngineSample.at_us, EngineSample.health)
+        select(EngineSampleRow.engine, EngineSampleRow.at_us, EngineSampleRow.health)
         .where(
-            EngineSample.pool == pool,
-            EngineSample.at_us >= start_us - SAMPLE_REACH_US,
-            EngineSample.at_us < until_us + SAMPLE_REACH_US,
+            EngineSampleRow.pool == pool,
+            EngineSampleRow.at_us >= start_us - SAMPLE_REACH_US,
+            EngineSampleRow.at_us < until_us + SAMPLE_REACH_US,
         )
-        .order_by(EngineSample.engine, EngineSample.at_us)
+        .order_by(EngineSampleRow.engine, EngineSampleRow.at_us)
     )
     last, last_us = "", 0
     held = _NOTHING  # what goes on as it was is one span: samples are many, changes few

@@ -18,19 +18,32 @@ from ledger.identity.keys import (
     create_key,
     revoke_key,
 )
-from ledger.orm.identity import Key, KeyChange
+from ledger.orm.identity import KeyChangeRow, KeyRow
 
 MADE, ROTATED, REVOKED = "made", "rotated", "revoked"
 
 
-_ENDS = select(func.min(KeyChange.ends_us)).where(KeyChange.key_id == Key.id).scalar_subquery()
+_ENDS = (
+    select(func.min(KeyChangeRow.ends_us)).where(KeyChangeRow.key_id == KeyRow.id).scalar_subquery()
+)
 _SELECT = select(
-    Key.id, Key.name, Key.org_id, Key.team_id, Key.user_id, Key.scopes, Key.models,
-    Key.residency, Key.tags, Key.created_us, Key.expires_us, Key.revoked_us, _ENDS,
-)  # fmt: skip
+    KeyRow.id,
+    KeyRow.name,
+    KeyRow.org_id,
+    KeyRow.team_id,
+    KeyRow.user_id,
+    KeyRow.scopes,
+    KeyRow.models,
+    KeyRow.residency,
+    KeyRow.tags,
+    KeyRow.created_us,
+    KeyRow.expires_us,
+    KeyRow.revoked_us,
+    _ENDS,
+)
 
 
-class Author(NamedTuple):
+class ChangeAuthor(NamedTuple):
     by: str
     note: str | None
     at_us: int
@@ -69,16 +82,16 @@ class KnownKey(NamedTuple):
         )
 
 
-def make(session: Session, spec: KeySpec, author: Author, *, pepper: bytes) -> CreatedKey:
+def make(session: Session, spec: KeySpec, author: ChangeAuthor, *, pepper: bytes) -> CreatedKey:
     """As `create_key`, said who."""
     made = create_key(session, spec, pepper=pepper, now_us=author.at_us)
     _say(session, made.key_id, MADE, author)
     return made
 
 
-def revoke(session: Session, key_id: str, author: Author) -> None:
+def revoke(session: Session, key_id: str, author: ChangeAuthor) -> None:
     """As `revoke_key`, said who; a second revocation is no change."""
-    known = session.get(Key, key_id)
+    known = session.get(KeyRow, key_id)
     before = None if known is None else known.revoked_us
     revoke_key(session, key_id, now_us=author.at_us)
     if before is None:
@@ -88,7 +101,7 @@ def revoke(session: Session, key_id: str, author: Author) -> None:
 def rotate(
     session: Session,
     key_id: str,
-    author: Author,
+    author: ChangeAuthor,
     *,
     pepper: bytes,
     ends_us: int,
@@ -122,7 +135,7 @@ def rotate(
 
 def find(connection: Connection, key_id: str) -> KnownKey:
     """Raises `IdentityError` where there is none."""
-    row = connection.execute(_SELECT.where(Key.id == key_id)).one_or_none()
+    row = connection.execute(_SELECT.where(KeyRow.id == key_id)).one_or_none()
     if row is None:
         raise IdentityError(f"no key has the id `{key_id}`")
     return KnownKey._make(row)
@@ -136,31 +149,31 @@ def known_keys(
     most: int | None = None,
 ) -> list[KnownKey]:
     """In the order in which they were made. `team`: its alone; `most`: so many after `after`."""
-    query = _SELECT.order_by(Key.created_us, Key.id).limit(most)
+    query = _SELECT.order_by(KeyRow.created_us, KeyRow.id).limit(most)
     if team is not None:
-        query = query.where(Key.team_id == team)
+        query = query.where(KeyRow.team_id == team)
     if after is not None:
-        here = tuple_(Key.created_us, Key.id)
+        here = tuple_(KeyRow.created_us, KeyRow.id)
         query = query.where(here > tuple_(literal(after.created_us), literal(after.id)))
     return [KnownKey._make(row) for row in connection.execute(query)]
 
 
 def teams_of(connection: Connection, user: str) -> set[str]:
     """Of all keys that were ever made for this user."""
-    return set(connection.execute(select(Key.team_id).where(Key.user_id == user)).scalars())
+    return set(connection.execute(select(KeyRow.team_id).where(KeyRow.user_id == user)).scalars())
 
 
 def _say(
     session: Session,
     key_id: str,
     event: str,
-    author: Author,
+    author: ChangeAuthor,
     *,
     ends_us: int | None = None,
     successor: str | None = None,
 ) -> None:
     session.execute(
-        insert(KeyChange).values(
+        insert(KeyChangeRow).values(
             key_id=key_id, event=event, ends_us=ends_us, successor=successor,
             actor=author.by, note=author.note, recorded_us=author.at_us,
         )

@@ -3,7 +3,7 @@
 Each lookup compares the generation that the ledger writer publishes in shared memory with the one
 its caches were filled under; any change empties them. What a lookup read is cached only if the
 generation has not moved meanwhile, so no request under way can bring a revoked key back. With
-the database away a cached key goes on; a key that would have to be read raises `LedgerAway`.
+the database away a cached key goes on; a key that would have to be read raises `LedgerUnavailable`.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from sqlalchemy import Engine, func, select
 from sqlalchemy.exc import DBAPIError
 
 from ledger.identity.tokens import GENERATION_FILE, PEPPER_FILE, TokenParts, matches, split_token
-from ledger.orm.identity import Key, KeyChange, Team
+from ledger.orm.identity import KeyChangeRow, KeyRow, TeamRow
 
 CACHED_KEYS = 10_000
 CACHED_UNKNOWN = 10_000
@@ -32,7 +32,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class LedgerAway(Exception):
+class LedgerUnavailable(Exception):
     """The key is not cached and the database cannot be asked: answer 503, not 401."""
 
 
@@ -58,7 +58,7 @@ class _Entry:
     expires_us: int | None
 
 
-class Generation:
+class KeyGeneration:
     """A published counter: written by the ledger writer, read by every worker, in place."""
 
     def __init__(self, run_dir: Path, name: str = GENERATION_FILE) -> None:
@@ -88,7 +88,7 @@ class KeyRing:
         self._engine = engine
         self._pepper_path = state_dir / PEPPER_FILE
         self._pepper: bytes | None = None
-        self._generation = Generation(run_dir)
+        self._generation = KeyGeneration(run_dir)
         self._seen = self._generation.read()
         self._known: OrderedDict[str, _Entry] = OrderedDict()
         self._unknown: OrderedDict[str, None] = OrderedDict()
@@ -159,7 +159,7 @@ class KeyRing:
                 async with asyncio.timeout(LOOKUP_TIMEOUT_S):
                     entry = await asyncio.to_thread(self._fetch, key_id)
             except (DBAPIError, OSError, TimeoutError) as error:
-                raise LedgerAway("the key cannot be read from the ledger") from error
+                raise LedgerUnavailable("the key cannot be read from the ledger") from error
         if began == self._generation.read() == self._seen:
             if entry is None:
                 _remember(self._unknown, key_id, None, CACHED_UNKNOWN)
@@ -170,16 +170,16 @@ class KeyRing:
     def _fetch(self, key_id: str) -> _Entry | None:
         if self._pepper is None and self._pepper_path.exists():
             self._pepper = self._pepper_path.read_bytes()
-        ends = select(func.min(KeyChange.ends_us)).where(KeyChange.key_id == key_id)
+        ends = select(func.min(KeyChangeRow.ends_us)).where(KeyChangeRow.key_id == key_id)
         query = (
             select(
-                *Key.__table__.columns,
-                Team.residency.label("team_residency"),
-                Team.isolation,
+                *KeyRow.__table__.columns,
+                TeamRow.residency.label("team_residency"),
+                TeamRow.isolation,
                 ends.scalar_subquery().label("ends_us"),
             )
-            .join(Team, Team.id == Key.team_id)
-            .where(Key.id == key_id, Key.revoked_us.is_(None))
+            .join(TeamRow, TeamRow.id == KeyRow.team_id)
+            .where(KeyRow.id == key_id, KeyRow.revoked_us.is_(None))
         )
         with self._engine.connect() as connection:
             row = connection.execute(query).mappings().one_or_none()

@@ -14,10 +14,10 @@ from pathlib import Path
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from ledger.identity.keyring import Identity, KeyRing, LedgerAway
+from ledger.identity.keyring import Identity, KeyRing, LedgerUnavailable
 from ledger.identity.secretfile import kept_secret
 from ledger.identity.tokens import GENERATION, PEPPER_FILE, SECRET_BYTES, secret_hash, token_text
-from ledger.orm.identity import Key, Meta, Organisation, Team, User
+from ledger.orm.identity import KeyRow, MetaRow, OrganisationRow, TeamRow, UserRow
 
 __all__ = [
     "CreatedKey",
@@ -25,7 +25,7 @@ __all__ = [
     "IdentityError",
     "KeyRing",
     "KeySpec",
-    "LedgerAway",
+    "LedgerUnavailable",
     "bump_generation",
     "create_key",
     "load_pepper",
@@ -77,18 +77,18 @@ def create_key(
 ) -> CreatedKey:
     """Add the key to the session's transaction; it works once that is committed."""
     _refuse_faults(spec, now_us)
-    _ensure(session, Organisation(id=spec.org, name=spec.org, created_us=now_us))
-    _ensure(session, Team(id=spec.team, org_id=spec.org, name=spec.team, created_us=now_us))
+    _ensure(session, OrganisationRow(id=spec.org, name=spec.org, created_us=now_us))
+    _ensure(session, TeamRow(id=spec.team, org_id=spec.org, name=spec.team, created_us=now_us))
     if spec.user is not None:
-        _ensure(session, User(id=spec.user, org_id=spec.org, name=spec.user, created_us=now_us))
-        if (of := session.get_one(User, spec.user).org_id) != spec.org:
+        _ensure(session, UserRow(id=spec.user, org_id=spec.org, name=spec.user, created_us=now_us))
+        if (of := session.get_one(UserRow, spec.user).org_id) != spec.org:
             raise IdentityError(f"user `{spec.user}` belongs to `{of}`, not `{spec.org}`")
-    team = session.get_one(Team, spec.team)
+    team = session.get_one(TeamRow, spec.team)
     if team.org_id != spec.org:
         raise IdentityError(f"team `{spec.team}` belongs to `{team.org_id}`, not `{spec.org}`")
     key_id, secret = new_bytes(PUBLIC_BYTES).hex(), new_bytes(SECRET_BYTES).hex()
     session.add(
-        Key(
+        KeyRow(
             id=key_id,
             secret_hash=secret_hash(pepper, key_id, secret),
             name=spec.name,
@@ -110,7 +110,7 @@ def create_key(
 
 def revoke_key(session: Session, key_id: str, *, now_us: int) -> None:
     """Final: a second revocation changes nothing, and nothing brings the key back."""
-    key = session.get(Key, key_id)
+    key = session.get(KeyRow, key_id)
     if key is None:
         raise IdentityError(f"no key has the id `{key_id}`")
     if key.revoked_us is None:
@@ -122,10 +122,10 @@ def revoke_key(session: Session, key_id: str, *, now_us: int) -> None:
 def bump_generation(session: Session) -> None:
     """Call after any change to keys, teams or users that workers must notice."""
     row = session.execute(
-        select(Meta).where(Meta.name == GENERATION).with_for_update()
+        select(MetaRow).where(MetaRow.name == GENERATION).with_for_update()
     ).scalar_one_or_none()
     if row is None:
-        session.add(Meta(name=GENERATION, value=1))
+        session.add(MetaRow(name=GENERATION, value=1))
     else:
         row.value += 1
 
@@ -135,7 +135,7 @@ def load_pepper(state_dir: Path, new_bytes: Callable[[int], bytes] = secrets.tok
     return kept_secret(state_dir / PEPPER_FILE, new_bytes)
 
 
-def _ensure(session: Session, row: Organisation | Team | User) -> None:
+def _ensure(session: Session, row: OrganisationRow | TeamRow | UserRow) -> None:
     if session.get(type(row), row.id) is None:
         session.add(row)
         session.flush()

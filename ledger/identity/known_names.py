@@ -2,7 +2,7 @@
 
 from sqlalchemy import Engine, select
 
-from ledger.orm.identity import Key, Organisation, Team, User
+from ledger.orm.identity import KeyRow, OrganisationRow, TeamRow, UserRow
 
 
 def known_names(engine: Engine) -> dict[str, frozenset[str]]:
@@ -14,13 +14,13 @@ def known_names(engine: Engine) -> dict[str, frozenset[str]]:
         found = {
             kind: set(connection.scalars(select(column)))
             for kind, column in (
-                ("org", Organisation.id),
-                ("team", Team.id),
-                ("user", User.id),
-                ("key", Key.id),
+                ("org", OrganisationRow.id),
+                ("team", TeamRow.id),
+                ("user", UserRow.id),
+                ("key", KeyRow.id),
             )
         }
-        tags = [row or {} for row in connection.scalars(select(Key.tags))]
+        tags = [row or {} for row in connection.scalars(select(KeyRow.tags))]
     found["tag"] = {form for each in tags for name, value in each.items()
                     for form in (name, f"{name}={value}")}  # fmt: skip
     return {kind: frozenset(names) for kind, names in found.items() if names}

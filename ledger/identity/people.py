@@ -29,7 +29,7 @@ _HOUR_S = 3600
 _LAST_S = 1 << 53  # beyond it a float is no second
 
 
-class Role(StrEnum):
+class DashboardRole(StrEnum):
     """`finance` also sees bills and changes; `admin` is for whoever runs it."""
 
     VIEWER = "viewer"
@@ -42,7 +42,7 @@ class Person:
     """`teams`: whose rows are seen; None: everybody's, and the house's own figures."""
 
     name: str
-    role: Role
+    role: DashboardRole
     teams: tuple[str, ...] | None = None
 
 
@@ -50,26 +50,26 @@ class AccessFileError(Exception):
     """The file is not there or says what it must not; the text names each fault."""
 
 
-class NotNamed(Exception):
+class UnnamedPerson(Exception):
     """A sign-in that names nobody; the text says what it lacks."""
 
 
-class Entry(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class AccessEntry(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """`disabled`: let in nowhere, whatever pattern the name has."""
 
-    role: Role
+    role: DashboardRole
     teams: tuple[str, ...] | None = None
     disabled: bool = False
 
 
-class Oidc(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class OidcAccess(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """`claim`: which one is the name in `people`. `hours`: after them a person signs in again."""
 
     claim: str = "email"
     hours: float = 12.0
 
 
-class Proxy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class ProxyAccess(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """A proxy that signs people in and says so in headers. `secret_file`: beside this file."""
 
     secret_file: str
@@ -77,11 +77,11 @@ class Proxy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     secret_header: str = "X-Breakeven-Proxy"  # noqa: S105 - a header's name
 
 
-class Access(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    people: dict[str, Entry]
+class AccessDocument(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    people: dict[str, AccessEntry]
     auth: dict[str, Any] | None = None  # Streamlit's own section
-    oidc: Oidc = Oidc()
-    proxy: Proxy | None = None
+    oidc: OidcAccess = OidcAccess()
+    proxy: ProxyAccess | None = None
 
     def find(self, name: str) -> Person | None:
         """By the whole name, else by `*@domain`; None as well for who is disabled."""
@@ -100,15 +100,17 @@ class Access(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
         return Person(said, entry.role, entry.teams)
 
     def named(self, claims: Mapping[str, Any]) -> tuple[str, float]:
-        """Whom a sign-in vouches for, and since when (seconds). Raises `NotNamed`."""
+        """Whom a sign-in vouches for, and since when (seconds). Raises `UnnamedPerson`."""
         claim = self.oidc.claim
         name, since_s = claims.get(claim), claims.get("iat")
         if not isinstance(name, str) or not name:
-            raise NotNamed(f"The sign-in does not say `{claim}`.")
+            raise UnnamedPerson(f"The sign-in does not say `{claim}`.")
         if claim == "email" and claims.get("email_verified") is not True:
-            raise NotNamed(f"The sign-in does not vouch for {name}: `email_verified` is not true.")
+            raise UnnamedPerson(
+                f"The sign-in does not vouch for {name}: `email_verified` is not true."
+            )
         if not isinstance(since_s, (int, float)) or not 0 <= since_s <= _LAST_S:
-            raise NotNamed("The sign-in does not say since when it holds (`iat`).")
+            raise UnnamedPerson("The sign-in does not say since when it holds (`iat`).")
         return name, float(since_s)
 
     def lasts(self, since_s: float, now_s: float) -> bool:
@@ -121,9 +123,9 @@ class AccessFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._seen: tuple[tuple[int, ...], Access] | None = None
+        self._seen: tuple[tuple[int, ...], AccessDocument] | None = None
 
-    def read(self) -> Access:
+    def read(self) -> AccessDocument:
         """Raises `AccessFileError`."""
         try:
             now = self.path.stat()
@@ -146,10 +148,10 @@ class AccessFile:
         return found
 
 
-def parse(text: str) -> Access:
+def parse(text: str) -> AccessDocument:
     """Raises `AccessFileError`, which says all that is wrong."""
     try:
-        found = msgspec.convert(tomllib.loads(text), Access)
+        found = msgspec.convert(tomllib.loads(text), AccessDocument)
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise AccessFileError(f"the access file: {error}") from error
     faults = list(_faults(found))
@@ -158,7 +160,7 @@ def parse(text: str) -> Access:
     return found
 
 
-def _faults(found: Access) -> list[str]:
+def _faults(found: AccessDocument) -> list[str]:
     faults = []
     if (found.auth is None) == (found.proxy is None):
         faults.append("it has either [auth], for a sign-in, or [proxy], for a proxy's")
@@ -171,7 +173,7 @@ def _faults(found: Access) -> list[str]:
     for name, entry in found.people.items():
         if "*" in name and (not name.startswith("*@") or "*" in name[2:] or len(name) == 2):
             faults.append(f"people: `{name}`: a pattern is `*@domain`")
-        if entry.teams is not None and entry.role is not Role.VIEWER:
+        if entry.teams is not None and entry.role is not DashboardRole.VIEWER:
             faults.append(f"people: `{name}`: a {entry.role} sees every team: leave `teams` out")
         if entry.teams == ():
             faults.append(f"people: `{name}`: `teams` names at least one")

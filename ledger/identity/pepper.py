@@ -15,22 +15,22 @@ from sqlalchemy.dialects import postgresql, sqlite
 from ledger.budgets.rateparts import database_us
 from ledger.identity.keys import IdentityError, load_pepper
 from ledger.identity.tokens import PEPPER_FILE
-from ledger.orm.identity import Key, Meta
+from ledger.orm.identity import KeyRow, MetaRow
 
 FINGERPRINT = "pepper_fingerprint"
 
 
-class OtherPepper(IdentityError):
+class PepperMismatch(IdentityError):
     """The keys of this ledger are not hashed with what lies in this state directory."""
 
 
 def agreed_pepper(connection: Connection, state_dir: Path) -> bytes:
-    """The installation's pepper; made where the ledger has no keys. Raises `OtherPepper`."""
+    """The installation's pepper; made where the ledger has no keys. Raises `PepperMismatch`."""
     path = state_dir / PEPPER_FILE
     known = _known(connection)
     begins = (path.exists() and known is None) or not _keys_in_force(connection)
     if not path.exists() and not begins:
-        raise OtherPepper(
+        raise PepperMismatch(
             f"{path} is missing, and the ledger has keys: copy the file from the state directory "
             f"of a host that made them{_OR_BEGIN}"
         )
@@ -39,7 +39,7 @@ def agreed_pepper(connection: Connection, state_dir: Path) -> bytes:
     if begins and known != mine:
         known = _store(connection, known, mine)
     if known != mine:
-        raise OtherPepper(
+        raise PepperMismatch(
             f"{path} is not what the keys in the ledger are hashed with, and each of them would "
             f"get 401: copy the file from the state directory of a host that made them{_OR_BEGIN}"
         )
@@ -53,13 +53,13 @@ def fingerprint(pepper: bytes) -> int:
 
 
 def _known(connection: Connection) -> int | None:
-    query = select(Meta.value).where(Meta.name == FINGERPRINT)
+    query = select(MetaRow.value).where(MetaRow.name == FINGERPRINT)
     return connection.execute(query).scalar_one_or_none()
 
 
 def _keys_in_force(connection: Connection) -> bool:
-    lasting = or_(Key.expires_us.is_(None), Key.expires_us > database_us(connection))
-    query = select(Key.id).where(Key.revoked_us.is_(None), lasting).limit(1)
+    lasting = or_(KeyRow.expires_us.is_(None), KeyRow.expires_us > database_us(connection))
+    query = select(KeyRow.id).where(KeyRow.revoked_us.is_(None), lasting).limit(1)
     return connection.execute(query).first() is not None
 
 
@@ -67,9 +67,9 @@ def _store(connection: Connection, known: int | None, mine: int) -> int | None:
     """The first wins, of those that begin at once; returns whose it is."""
     add = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     row = {"name": FINGERPRINT, "value": mine}
-    connection.execute(add(Meta).on_conflict_do_nothing(), [row])
-    same = Meta.value == known
-    connection.execute(update(Meta).where(Meta.name == FINGERPRINT, same).values(value=mine))
+    connection.execute(add(MetaRow).on_conflict_do_nothing(), [row])
+    same = MetaRow.value == known
+    connection.execute(update(MetaRow).where(MetaRow.name == FINGERPRINT, same).values(value=mine))
     return _known(connection)
 
 

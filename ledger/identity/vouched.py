@@ -23,12 +23,12 @@ AHEAD_US = 30_000_000  # another host's clock may be so far ahead of ours
 _FORM, _LONGEST = "v1", 2_048  # characters
 
 
-class NotVouched(Exception):
+class InvalidVoucher(Exception):
     """Nobody who has the key said so of this request now; the text says what does not hold."""
 
 
 @dataclass(frozen=True, slots=True)
-class Vouched:
+class VouchedUser:
     """`name`: None at an open dashboard. `body`: the SHA-256 that its body must have, in hex."""
 
     name: str | None
@@ -36,38 +36,38 @@ class Vouched:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class VouchedRequest:
     """`target`: the path with its query, as it is sent."""
 
     method: str
     target: str
 
 
-def vouch(key: bytes, name: str | None, asked: Asked, body: bytes, now_us: int) -> str:
+def vouch(key: bytes, name: str | None, asked: VouchedRequest, body: bytes, now_us: int) -> str:
     """The header's value."""
     said = base64.urlsafe_b64encode((name or "").encode()).decode().rstrip("=")
     parts = (said, str(now_us + LASTS_US), digest(body))
     return ".".join((_FORM, *parts, _mac(key, asked, *parts)))
 
 
-def heard(key: bytes, value: str, asked: Asked, now_us: int) -> Vouched:
-    """Who is vouched for. Raises `NotVouched`; the body is still to be compared."""
+def heard(key: bytes, value: str, asked: VouchedRequest, now_us: int) -> VouchedUser:
+    """Who is vouched for. Raises `InvalidVoucher`; the body is still to be compared."""
     parts = value.split(".") if value.isascii() and len(value) <= _LONGEST else []
     if len(parts) != 5 or parts[0] != _FORM:
-        raise NotVouched("it is not of the form that this gateway reads")
+        raise InvalidVoucher("it is not of the form that this gateway reads")
     _, said, until, body, mac = parts
     if not hmac.compare_digest(_mac(key, asked, said, until, body), mac):
-        raise NotVouched("it was not made for this request with this gateway's key")
+        raise InvalidVoucher("it was not made for this request with this gateway's key")
     if not now_us <= int(until) <= now_us + LASTS_US + AHEAD_US:
-        raise NotVouched("it is over, or the clocks of both hosts differ")
-    return Vouched(_name(said), body)
+        raise InvalidVoucher("it is over, or the clocks of both hosts differ")
+    return VouchedUser(_name(said), body)
 
 
 def digest(body: bytes) -> str:
     return hashlib.sha256(body).hexdigest()
 
 
-def _mac(key: bytes, asked: Asked, *parts: str) -> str:
+def _mac(key: bytes, asked: VouchedRequest, *parts: str) -> str:
     """No part holds a line's end: each begins where the one before it has ended."""
     text = "\n".join(("breakeven person", _FORM, asked.method, asked.target, *parts))
     return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
@@ -77,4 +77,4 @@ def _name(said: str) -> str | None:
     try:
         return base64.urlsafe_b64decode(said + "=" * (-len(said) % 4)).decode() or None
     except (binascii.Error, UnicodeDecodeError) as error:  # who has the key does not write so
-        raise NotVouched("its name cannot be read") from error
+        raise InvalidVoucher("its name cannot be read") from error

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, select
 
 from ledger.accounts import adjustments
-from ledger.orm.tables import Posting, exact_sum
+from ledger.orm.tables import PostingRow, exact_sum
 from ledger.spans import Scope, rows
 
 _PREFIX = adjustments("")
@@ -29,16 +29,16 @@ def adjusted(connection: Connection, scope: Scope, *, bucket_us: int) -> Iterato
     """What was posted for the scope's time, by bucket."""
     if scope.team is not None:
         return
-    start = (Posting.at_us - Posting.at_us % bucket_us).label("start_us")
+    start = (PostingRow.at_us - PostingRow.at_us % bucket_us).label("start_us")
     statement = (
-        select(start, Posting.account, exact_sum(Posting.amount_pusd))
+        select(start, PostingRow.account, exact_sum(PostingRow.amount_pusd))
         .where(
-            Posting.account.startswith(_PREFIX),
-            Posting.at_us >= scope.start_us,
-            Posting.at_us < scope.end_us,
+            PostingRow.account.startswith(_PREFIX),
+            PostingRow.at_us >= scope.start_us,
+            PostingRow.at_us < scope.end_us,
         )
-        .group_by("start_us", Posting.account)
-        .order_by("start_us", Posting.account)
+        .group_by("start_us", PostingRow.account)
+        .order_by("start_us", PostingRow.account)
     )
     for start_us, account, pusd in rows(connection, statement):
         name = account.removeprefix(_PREFIX)

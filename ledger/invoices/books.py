@@ -18,10 +18,10 @@ from sqlalchemy import Connection, Engine, case, func, insert, literal_column, s
 from ledger.accounts import adjustments, gpu_payable, postings_for_invoice, provider_payable
 from ledger.fleet.hours import GRACE_US
 from ledger.invoices.files import InvoiceFile, InvoiceLine
-from ledger.invoices.reconcile import ADJUSTED, Booked
-from ledger.orm.books import Attempt, Posting
-from ledger.orm.fleet import GpuHour
-from ledger.orm.invoices import Invoice, InvoiceItem
+from ledger.invoices.reconcile import ADJUSTED, BookedCost
+from ledger.orm.books import AttemptRow, PostingRow
+from ledger.orm.fleet import GpuHourRow
+from ledger.orm.invoices import InvoiceItemRow, InvoiceRow
 from ledger.orm.types import exact_sum
 from ledger.posting_rows import posting_rows
 from ledger.spans import DAY_US
@@ -38,7 +38,7 @@ class InvoiceStateError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class ImportedInvoice:
     """An imported invoice without its lines."""
 
     id: int
@@ -60,7 +60,7 @@ def store(engine: Engine, found: InvoiceFile, *, party: str, name: str, by: str,
     digest = f"{party} {found.digest}"
     days = [line.day for line in found.lines]
     with engine.begin() as connection:
-        known = select(Invoice.id).where(Invoice.digest == digest)
+        known = select(InvoiceRow.id).where(InvoiceRow.digest == digest)
         before = connection.execute(known).scalar_one_or_none()
         if before is not None:
             raise InvoiceStateError(f"this file was imported already, as invoice {before}")
@@ -69,26 +69,26 @@ def store(engine: Engine, found: InvoiceFile, *, party: str, name: str, by: str,
             "places": found.places, "first_day": min(days), "last_day": max(days),
             "total_pusd": found.total_pusd, "imported_us": at_us, "imported_by": by,
         }  # fmt: skip
-        made = connection.execute(insert(Invoice).returning(Invoice.id), row)
+        made = connection.execute(insert(InvoiceRow).returning(InvoiceRow.id), row)
         number = int(made.scalar_one())
-        connection.execute(insert(InvoiceItem), [_item(number, line) for line in found.lines])
+        connection.execute(insert(InvoiceItemRow), [_item(number, line) for line in found.lines])
     return number
 
 
-def stored(connection: Connection) -> list[Stored]:
+def stored(connection: Connection) -> list[ImportedInvoice]:
     """Every imported invoice, the latest first."""
-    return [_stored(row) for row in connection.execute(_SELECT.order_by(Invoice.id.desc()))]
+    return [_stored(row) for row in connection.execute(_SELECT.order_by(InvoiceRow.id.desc()))]
 
 
-def find(connection: Connection, number: int) -> Stored:
-    row = connection.execute(_SELECT.where(Invoice.id == number)).one_or_none()
+def find(connection: Connection, number: int) -> ImportedInvoice:
+    row = connection.execute(_SELECT.where(InvoiceRow.id == number)).one_or_none()
     if row is None:
         raise InvoiceStateError(f"there is no invoice {number}; `breakeven invoices list`")
     return _stored(row)
 
 
 def lines_of(connection: Connection, number: int) -> list[InvoiceLine]:
-    table = InvoiceItem
+    table = InvoiceItemRow
     query = (
         select(table.day, table.item, table.amount_pusd, table.project, table.quantity, table.unit)
         .where(table.invoice_id == number)
@@ -100,7 +100,7 @@ def lines_of(connection: Connection, number: int) -> list[InvoiceLine]:
     ]
 
 
-def booked(connection: Connection, party: str, first: date, last: date) -> list[Booked]:
+def booked(connection: Connection, party: str, first: date, last: date) -> list[BookedCost]:
     """What the books have of a party from the first day to the last, both included."""
     span = _us(first), _us(last + timedelta(days=1))
     if party.startswith(GPU):
@@ -110,7 +110,7 @@ def booked(connection: Connection, party: str, first: date, last: date) -> list[
     return found + _adjusted(connection, party, span)
 
 
-class Manner(StrEnum):
+class PostingMode(StrEnum):
     """How an invoice stands to what the books have of its days."""
 
     WHOLE = "whole"  # it says all that is owed for them
@@ -118,9 +118,9 @@ class Manner(StrEnum):
     ADDS = "adds"  # it is owed beside what the books have: a part, a credit note
 
 
-def overlapping(connection: Connection, invoice: Stored) -> list[int]:
+def overlapping(connection: Connection, invoice: ImportedInvoice) -> list[int]:
     """Invoices of the same party that were posted for some of the same days."""
-    table = Invoice
+    table = InvoiceRow
     query = select(table.id).where(
         table.party == invoice.party,
         table.id != invoice.id,
@@ -131,10 +131,12 @@ def overlapping(connection: Connection, invoice: Stored) -> list[int]:
     return list(connection.execute(query.order_by(table.id)).scalars())
 
 
-def differences(connection: Connection, invoice: Stored, manner: Manner) -> dict[date, int]:
+def differences(
+    connection: Connection, invoice: ImportedInvoice, manner: PostingMode
+) -> dict[date, int]:
     """What posting it adds to what is owed, by day. Refuses to guess between two invoices."""
     others = overlapping(connection, invoice)
-    if others and manner is Manner.WHOLE:
+    if others and manner is PostingMode.WHOLE:
         raise InvoiceStateError(
             f"invoice {others[0]} was posted for some of the same days: say --adds if both are "
             "owed (a part, a credit note), or --replaces if this one corrects it"
@@ -142,14 +144,14 @@ def differences(connection: Connection, invoice: Stored, manner: Manner) -> dict
     found: dict[date, int] = {}
     for line in lines_of(connection, invoice.id):
         found[line.day] = found.get(line.day, 0) + line.amount_pusd
-    if manner is not Manner.ADDS:
+    if manner is not PostingMode.ADDS:
         for one in booked(connection, invoice.party, invoice.first_day, invoice.last_day):
             found[one.day] = found.get(one.day, 0) - one.booked_pusd
     return {day: pusd for day, pusd in found.items() if pusd}
 
 
 def post(
-    engine: Engine, number: int, *, by: str, at_us: int, manner: Manner = Manner.WHOLE
+    engine: Engine, number: int, *, by: str, at_us: int, manner: PostingMode = PostingMode.WHOLE
 ) -> dict[date, int]:
     """Bring the books to the invoice; returns what was posted by day.
 
@@ -158,8 +160,8 @@ def post(
     """
     with engine.begin() as connection:
         taken = connection.execute(
-            update(Invoice)
-            .where(Invoice.id == number, Invoice.posted_us.is_(None))
+            update(InvoiceRow)
+            .where(InvoiceRow.id == number, InvoiceRow.posted_us.is_(None))
             .values(posted_us=at_us, posted_by=by)
         )
         invoice = find(connection, number)
@@ -179,16 +181,16 @@ def post(
             )
         ]
         if rows:
-            connection.execute(insert(Posting), rows)
+            connection.execute(insert(PostingRow), rows)
     return posted
 
 
-def postable_us(invoice: Stored) -> int:
+def postable_us(invoice: ImportedInvoice) -> int:
     """From when on it can be posted: its days are over, and what settled late is in the books."""
     return _us(invoice.last_day) + DAY_US + 2 * GRACE_US
 
 
-def too_early(invoice: Stored) -> str:
+def too_early(invoice: ImportedInvoice) -> str:
     return (
         f"invoice {invoice.id} goes to {invoice.last_day}, a day (UTC) that is not over: what "
         "the books get until then would be owed twice. Post it the day after, or import "
@@ -218,60 +220,64 @@ def _account(party: str) -> str:
     return party.removeprefix(PROVIDER)
 
 
-def _provider_booked(connection: Connection, provider: str, span: tuple[int, int]) -> list[Booked]:
-    day = Attempt.settled_us.op("/")(literal_column(str(DAY_US)))
-    lost, sure = Attempt.status == LOST, Attempt.status != LOST
-    uncertain = sure & Attempt.basis.in_(_UNCERTAIN)
-    failed = sure & (Attempt.status == "upstream_error") & (Attempt.cost_pusd == 0)
+def _provider_booked(
+    connection: Connection, provider: str, span: tuple[int, int]
+) -> list[BookedCost]:
+    day = AttemptRow.settled_us.op("/")(literal_column(str(DAY_US)))
+    lost, sure = AttemptRow.status == LOST, AttemptRow.status != LOST
+    uncertain = sure & AttemptRow.basis.in_(_UNCERTAIN)
+    failed = sure & (AttemptRow.status == "upstream_error") & (AttemptRow.cost_pusd == 0)
     query = (
         select(
-            day, Attempt.upstream_model, Attempt.team_id,
-            exact_sum(func.coalesce(Attempt.cost_pusd, 0)), func.count(),
-            exact_sum(case((uncertain, func.coalesce(Attempt.cost_pusd, 0)), else_=0)),
+            day, AttemptRow.upstream_model, AttemptRow.team_id,
+            exact_sum(func.coalesce(AttemptRow.cost_pusd, 0)), func.count(),
+            exact_sum(case((uncertain, func.coalesce(AttemptRow.cost_pusd, 0)), else_=0)),
             func.sum(case((uncertain, 1), else_=0)),
-            exact_sum(case((lost, func.coalesce(Attempt.cost_pusd, 0)), else_=0)),
+            exact_sum(case((lost, func.coalesce(AttemptRow.cost_pusd, 0)), else_=0)),
             func.sum(case((lost, 1), else_=0)),
             func.sum(case((failed, 1), else_=0)),
-            func.sum(case((sure & Attempt.cost_pusd.is_(None), 1), else_=0)),
+            func.sum(case((sure & AttemptRow.cost_pusd.is_(None), 1), else_=0)),
         )
         .where(
-            Attempt.provider == provider,
-            Attempt.settled_us >= span[0],
-            Attempt.settled_us < span[1],
+            AttemptRow.provider == provider,
+            AttemptRow.settled_us >= span[0],
+            AttemptRow.settled_us < span[1],
         )
-        .group_by(day, Attempt.upstream_model, Attempt.team_id)
+        .group_by(day, AttemptRow.upstream_model, AttemptRow.team_id)
     )  # fmt: skip
     return [
-        Booked(_day(at), model, team, cost, *map(int, counts))
+        BookedCost(_day(at), model, team, cost, *map(int, counts))
         for at, model, team, cost, *counts in connection.execute(query)
     ]
 
 
-def _gpu_booked(connection: Connection, pool: str, span: tuple[int, int]) -> list[Booked]:
-    day = GpuHour.hour_us.op("/")(literal_column(str(DAY_US)))
+def _gpu_booked(connection: Connection, pool: str, span: tuple[int, int]) -> list[BookedCost]:
+    day = GpuHourRow.hour_us.op("/")(literal_column(str(DAY_US)))
     query = (
-        select(day, exact_sum(GpuHour.bill_pusd), func.count())
-        .where(GpuHour.pool == pool, GpuHour.hour_us >= span[0], GpuHour.hour_us < span[1])
+        select(day, exact_sum(GpuHourRow.bill_pusd), func.count())
+        .where(GpuHourRow.pool == pool, GpuHourRow.hour_us >= span[0], GpuHourRow.hour_us < span[1])
         .group_by(day)
     )
     return [
-        Booked(_day(at), pool, pool, bill, int(hours))
+        BookedCost(_day(at), pool, pool, bill, int(hours))
         for at, bill, hours in connection.execute(query)
     ]
 
 
-def _adjusted(connection: Connection, party: str, span: tuple[int, int]) -> list[Booked]:
-    day = Posting.at_us.op("/")(literal_column(str(DAY_US)))
+def _adjusted(connection: Connection, party: str, span: tuple[int, int]) -> list[BookedCost]:
+    day = PostingRow.at_us.op("/")(literal_column(str(DAY_US)))
     query = (
-        select(day, exact_sum(Posting.amount_pusd))
+        select(day, exact_sum(PostingRow.amount_pusd))
         .where(
-            Posting.account == adjustments(_account(party)),
-            Posting.at_us >= span[0],
-            Posting.at_us < span[1],
+            PostingRow.account == adjustments(_account(party)),
+            PostingRow.at_us >= span[0],
+            PostingRow.at_us < span[1],
         )
         .group_by(day)
     )
-    return [Booked(_day(at), ADJUSTED, ADJUSTED, pusd) for at, pusd in connection.execute(query)]
+    return [
+        BookedCost(_day(at), ADJUSTED, ADJUSTED, pusd) for at, pusd in connection.execute(query)
+    ]
 
 
 def _item(number: int, line: InvoiceLine) -> dict[str, Any]:
@@ -294,9 +300,9 @@ def _day(number: int) -> date:
     return _EPOCH + timedelta(days=int(number))
 
 
-_FIELDS: Sequence[str] = tuple(Stored.__dataclass_fields__)
-_SELECT = select(*(getattr(Invoice, name) for name in _FIELDS))
+_FIELDS: Sequence[str] = tuple(ImportedInvoice.__dataclass_fields__)
+_SELECT = select(*(getattr(InvoiceRow, name) for name in _FIELDS))
 
 
-def _stored(row: Any) -> Stored:
-    return Stored(*row)
+def _stored(row: Any) -> ImportedInvoice:
+    return ImportedInvoice(*row)

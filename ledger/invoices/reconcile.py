@@ -19,7 +19,7 @@ ADJUSTED = "adjusted before"  # in a model's place: what was posted for a day
 _SNAPSHOT = re.compile(r"(-\d{4}-\d{2}-\d{2}|-\d{8}|-latest)$")
 
 
-class Cause(StrEnum):
+class DifferenceCause(StrEnum):
     """Why an invoice and the books may differ."""
 
     ROUNDING = "rounding"  # the invoice's amounts have fewer places
@@ -35,7 +35,7 @@ class Cause(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Booked:
+class BookedCost:
     """What the books have of one day and model. `uncertain_pusd`: estimated or at a bound."""
 
     day: date
@@ -52,14 +52,14 @@ class Booked:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ReconciliationLine:
     """One key (day, model or project) on both sides."""
 
     key: str
     invoiced_pusd: int
     booked_pusd: int
     attempts: int
-    causes: tuple[Cause, ...] = ()
+    causes: tuple[DifferenceCause, ...] = ()
 
     @property
     def difference_pusd(self) -> int:
@@ -69,7 +69,7 @@ class Row:
 @dataclass(slots=True)
 class _Pair:
     lines: list[InvoiceLine] = field(default_factory=list)
-    booked: list[Booked] = field(default_factory=list)
+    booked: list[BookedCost] = field(default_factory=list)
 
     @property
     def invoiced_pusd(self) -> int:
@@ -94,8 +94,8 @@ def model_of(item: str) -> str:
 
 
 def by_day_and_model(
-    lines: Iterable[InvoiceLine], booked: Iterable[Booked], *, places: int
-) -> dict[date, list[Row]]:
+    lines: Iterable[InvoiceLine], booked: Iterable[BookedCost], *, places: int
+) -> dict[date, list[ReconciliationLine]]:
     """Every day with its rows by model, each with its causes; rows without any money are left out.
 
     `places`: the decimal places of the invoice's amounts.
@@ -105,7 +105,7 @@ def by_day_and_model(
         pairs.setdefault((line.day, model_of(line.item)), _Pair()).lines.append(line)
     for one in booked:
         pairs.setdefault((one.day, model_of(one.model)), _Pair()).booked.append(one)
-    found: dict[date, list[Row]] = {}
+    found: dict[date, list[ReconciliationLine]] = {}
     for (day, model), pair in sorted(pairs.items()):
         neighbours = [
             other.difference_pusd
@@ -120,9 +120,9 @@ def by_day_and_model(
 
 def by_key(
     lines: Sequence[InvoiceLine],
-    booked: Sequence[Booked],
-    keys: tuple[Callable[[InvoiceLine], str], Callable[[Booked], str]],
-) -> list[Row]:
+    booked: Sequence[BookedCost],
+    keys: tuple[Callable[[InvoiceLine], str], Callable[[BookedCost], str]],
+) -> list[ReconciliationLine]:
     """Sums on both sides by any key; what differs most comes first."""
     pairs: dict[str, _Pair] = {}
     for line in lines:
@@ -144,11 +144,13 @@ def rounding_pusd(places: int, lines: int) -> int:
     return lines * (last_place + 1) // 2
 
 
-def _row(key: str, pair: _Pair, causes: tuple[Cause, ...]) -> Row:
-    return Row(key, pair.invoiced_pusd, pair.booked_pusd, pair.total("attempts"), causes)
+def _row(key: str, pair: _Pair, causes: tuple[DifferenceCause, ...]) -> ReconciliationLine:
+    return ReconciliationLine(
+        key, pair.invoiced_pusd, pair.booked_pusd, pair.total("attempts"), causes
+    )
 
 
-def _settled(rows: list[Row]) -> list[Row]:
+def _settled(rows: list[ReconciliationLine]) -> list[ReconciliationLine]:
     """Where a day's adjustments bring its sum to the invoice's, no difference is left to explain.
 
     An adjustment is of a day and not of a model: it stands in a row of its own.
@@ -157,48 +159,50 @@ def _settled(rows: list[Row]) -> list[Row]:
     left_pusd = sum(row.difference_pusd for row in rows)
     if left_pusd or not posted:
         return rows
-    guesses = {Cause.UNEXPLAINED, Cause.NOT_INVOICED}
+    guesses = {DifferenceCause.UNEXPLAINED, DifferenceCause.NOT_INVOICED}
     return [
-        replace(row, causes=(*(one for one in row.causes if one not in guesses), Cause.POSTED))
+        replace(
+            row, causes=(*(one for one in row.causes if one not in guesses), DifferenceCause.POSTED)
+        )
         if row.difference_pusd
         else row
         for row in rows
     ]
 
 
-def _causes(pair: _Pair, neighbours: Sequence[int], rounding: int) -> tuple[Cause, ...]:
+def _causes(pair: _Pair, neighbours: Sequence[int], rounding: int) -> tuple[DifferenceCause, ...]:
     difference = pair.difference_pusd
     if not difference:
         return ()
     if abs(difference) <= rounding:
-        return (Cause.ROUNDING,)
-    found: list[Cause] = []
+        return (DifferenceCause.ROUNDING,)
+    found: list[DifferenceCause] = []
     if any(abs(difference + other) <= 2 * rounding for other in neighbours):
-        found.append(Cause.DAY)
+        found.append(DifferenceCause.DAY)
     found += _of_more(pair) if difference > 0 else _of_less(pair, -difference)
-    return tuple(found) or (Cause.UNEXPLAINED,)
+    return tuple(found) or (DifferenceCause.UNEXPLAINED,)
 
 
-def _of_more(pair: _Pair) -> list[Cause]:
+def _of_more(pair: _Pair) -> list[DifferenceCause]:
     """More was invoiced than booked."""
     if not pair.total("attempts"):
-        return [Cause.NOT_IN_BOOKS]
+        return [DifferenceCause.NOT_IN_BOOKS]
     found = []
     if pair.total("unpriced"):
-        found.append(Cause.UNPRICED)
+        found.append(DifferenceCause.UNPRICED)
     if pair.total("failed"):
-        found.append(Cause.RETRIES)
+        found.append(DifferenceCause.RETRIES)
     return found
 
 
-def _of_less(pair: _Pair, missing_pusd: int) -> list[Cause]:
+def _of_less(pair: _Pair, missing_pusd: int) -> list[DifferenceCause]:
     """Less was invoiced than booked: only what is uncertain explains it, up to its amount."""
     found = []
     uncertain, lost = pair.total("uncertain_pusd"), pair.total("lost_pusd")
     if uncertain and uncertain + lost >= missing_pusd:
-        found.append(Cause.CANCELLED)
+        found.append(DifferenceCause.CANCELLED)
     if lost and uncertain + lost >= missing_pusd:
-        found.append(Cause.LOST)
+        found.append(DifferenceCause.LOST)
     if not pair.lines and not found:
-        found.append(Cause.NOT_INVOICED)
+        found.append(DifferenceCause.NOT_INVOICED)
     return found

@@ -20,7 +20,7 @@ from pathlib import Path
 from ledger.journals.flusher import Flusher, best, sync
 from ledger.journals.frames import encode
 from ledger.journals.records import AttemptOpened, Record
-from ledger.journals.reserve import Reserve
+from ledger.journals.reserve import DiskReserve
 
 SEGMENT_SUFFIX = ".journal"
 OWNER_FILE = "owner"
@@ -71,7 +71,7 @@ class JournalWriter:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
         self._broken: OSError | None = None
-        self._reserve = Reserve(self._home / RESERVE_FILE)
+        self._reserve = DiskReserve(self._home / RESERVE_FILE)
         self._unended = 0  # attempts whose end is to come: room is kept for it
         self._full = False
         self._open_segment()

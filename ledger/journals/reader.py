@@ -17,7 +17,7 @@ READ_BYTES = 4 * 1024 * 1024  # at most this much of a journal is in memory at o
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Position:
+class JournalOffset:
     """Everything before `offset` of `segment` is applied."""
 
     segment: int = 0
@@ -25,7 +25,7 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True)
-class Journal:
+class JournalSource:
     """`name` identifies the journal in the books: the worker's name and an id per process."""
 
     name: str
@@ -34,7 +34,7 @@ class Journal:
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class JournalChunk:
     """What can be read from a position on: frames of `after`'s segment.
 
     `after` may be ahead of the last frame. `more`: as much as was asked for, or a later segment
@@ -42,7 +42,7 @@ class Chunk:
     """
 
     frames: tuple[Frame, ...]
-    after: Position
+    after: JournalOffset
     more: bool = False
 
 
@@ -52,18 +52,18 @@ class JournalReader:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
-    def journals(self) -> list[Journal]:
+    def journals(self) -> list[JournalSource]:
         homes = sorted(owner.parent for owner in self._directory.glob(f"[!.]*/{OWNER_FILE}"))
-        return [Journal(home.name, home.name.rpartition("-")[0], home) for home in homes]
+        return [JournalSource(home.name, home.name.rpartition("-")[0], home) for home in homes]
 
     def read(
         self,
-        journal: Journal,
-        since: Position,
+        journal: JournalSource,
+        since: JournalOffset,
         *,
         limit_bytes: int = READ_BYTES,
         most: int | None = None,
-    ) -> Chunk:
+    ) -> JournalChunk:
         """Whole frames after `since`, from at most one segment; `most`: so many.
 
         One frame is read even where it is larger than `limit_bytes`.
@@ -82,12 +82,12 @@ class JournalReader:
                 frames = tuple(islice(decode(data, offset, sealed=sealed), 1))
             last = place + 1 == len(files)
             if frames or last:
-                after = Position(number, frames[-1].end if frames else offset)
-                return Chunk(frames, after, not last or full or len(frames) == most)
+                after = JournalOffset(number, frames[-1].end if frames else offset)
+                return JournalChunk(frames, after, not last or full or len(frames) == most)
             # Nothing whole is left here and a later segment exists: the rest is a torn tail.
-        return Chunk((), since)
+        return JournalChunk((), since)
 
-    def backlog_bytes(self, journal: Journal, since: Position) -> int:
+    def backlog_bytes(self, journal: JournalSource, since: JournalOffset) -> int:
         """Bytes written and not applied."""
         total = 0
         for path in segments(journal.home):
@@ -96,19 +96,19 @@ class JournalReader:
                 total -= since.offset if number_of(path) == since.segment else 0
         return total
 
-    def remove_applied(self, journal: Journal, position: Position) -> int:
+    def remove_applied(self, journal: JournalSource, position: JournalOffset) -> int:
         """Delete segments wholly before the position, never the newest; returns how many."""
         old = [path for path in segments(journal.home)[:-1] if number_of(path) < position.segment]
         for path in old:
             path.unlink()
         return len(old)
 
-    def remove(self, journal: Journal) -> None:
+    def remove(self, journal: JournalSource) -> None:
         """Forget a journal that is applied to its end and has no owner."""
         shutil.rmtree(journal.home)
 
 
-def has_owner(journal: Journal) -> bool:
+def has_owner(journal: JournalSource) -> bool:
     """Whether a live process holds the journal; the lock falls when that process dies."""
     return is_locked(journal.home / OWNER_FILE)
 

@@ -11,19 +11,19 @@ from typing import Literal
 
 import msgspec
 
-from ledger.journals.token_kinds import TOKEN_COLUMNS, Tokens
+from ledger.journals.token_kinds import TOKEN_COLUMNS, TokenCounts
 
 __all__ = [
     "TOKEN_COLUMNS",
     "AttemptOpened",
     "AttemptSettled",
     "Basis",
-    "Compared",
+    "ComparedCost",
     "Hold",
     "Record",
     "RequestRefused",
     "Status",
-    "Tokens",
+    "TokenCounts",
 ]
 
 Basis = Literal["reported", "continuous", "estimated", "bound"]
@@ -53,7 +53,7 @@ class HoldState(StrEnum):
     SUSPENSE = "suspense"  # its attempt is lost: it counts in full, for it may have been billed
 
 
-class Compared(msgspec.Struct, frozen=True, array_like=True):
+class ComparedCost(msgspec.Struct, frozen=True, array_like=True):
     """What a comparator would have charged: its price version and the token ratio applied.
 
     `ratio_ppm` scales tokens between tokenizers, in parts per million (1_000_000: unscaled).
@@ -121,7 +121,7 @@ class AttemptSettled(msgspec.Struct, frozen=True, tag="settle", omit_defaults=Tr
     settled_us: int
     status: Status
     http_status: int
-    tokens: Tokens
+    tokens: TokenCounts
     basis: Basis
     cost_pusd: int | None
     ttft_us: int | None
@@ -130,7 +130,7 @@ class AttemptSettled(msgspec.Struct, frozen=True, tag="settle", omit_defaults=Tr
     finish_reason: str | None = None
     error: str | None = None
     slo_met: bool | None = None
-    compared: tuple[Compared, ...] = ()
+    compared: tuple[ComparedCost, ...] = ()
     tier: str | None = None
     unknown_tier: bool = False
     disputed: bool = False

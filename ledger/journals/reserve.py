@@ -14,7 +14,7 @@ BYTES_PER_END = 1024  # an end with a handful of comparators is about half of it
 PROBE_BYTES = 64 * 1024
 
 
-class Reserve:
+class DiskReserve:
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         self.kept_bytes = 0

@@ -1,8 +1,9 @@
 """The token kinds: everything that an attempt counts and a price charges for, one entry each.
 
 `TOKEN_KINDS` is the only list of them. Records, columns of attempts, rates, price maps, charges,
-exports and checks follow from it. A new kind is one entry here, one field of `Tokens`, and one of
-`Rates` (a price per token, by default `UNLISTED`) or `UnitPrices` (a price per anything else). A
+exports and checks follow from it. A new kind is one entry here, one field of `TokenCounts`, and
+one of `TokenRates` (a price per token, by default `UNLISTED`) or `UnitPrices` (a price per anything
+else). A
 migration adds its column, and `ledger.usage` reads its count. Journals and books keep members by
 place: a new kind comes last, and none is ever moved.
 """
@@ -32,8 +33,8 @@ class Side(Enum):
 class PriceUnit:
     """What one price of a kind is for.
 
-    `counts` is how much `Tokens` counts for one unit. `page_name` and `per_page` are the unit of
-    the usage pages, and how many units are one of those. `mistaken` are larger units, each with
+    `counts` is how much `TokenCounts` counts for one unit. `page_name` and `per_page` are the unit
+    of the usage pages, and how many units are one of those. `mistaken` are larger units, each with
     its factor, that a price which is too high is often stated per.
     """
 
@@ -56,7 +57,7 @@ SEARCH = PriceUnit("Searches", "search", None, ((1_000, "1K searches"),))
 class TokenKind:
     """One kind.
 
-    `field` names its count in `Tokens`, `price` its amount in `Rates` or `UnitPrices`.
+    `field` names its count in `TokenCounts`, `price` its amount in `TokenRates` or `UnitPrices`.
     `part_of` is the kind whose count includes this one. `price_as` is the kind whose rate counts
     where a price lists none of its own. `unless` is the kind that is charged instead where it is
     both counted and priced. `map_terms` and `genai_terms` are the names of its price in LiteLLM's
@@ -80,7 +81,7 @@ class TokenKind:
     is_sound: bool = False  # no request without sound has any
 
 
-class Tokens(msgspec.Struct, frozen=True, array_like=True):
+class TokenCounts(msgspec.Struct, frozen=True, array_like=True):
     """Tokens by kind. `output` includes `reasoning` and `audio_output`.
 
     `input` is what the prompt has beside cached, cache writes and audio. Last, what some kinds of
@@ -115,7 +116,7 @@ class Tokens(msgspec.Struct, frozen=True, array_like=True):
         return self.output - self.reasoning - self.audio_output
 
 
-class Rates(msgspec.Struct, frozen=True):
+class TokenRates(msgspec.Struct, frozen=True):
     """Pico-USD per token by kind; every kind has a number (`rates_from` fills the unlisted).
 
     Prices of the books outlive their program: the field of a kind that is added later has the

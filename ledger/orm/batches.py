@@ -10,10 +10,10 @@ from typing import Any
 from sqlalchemy import BigInteger, ForeignKey, Index, LargeBinary, false, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from ledger.orm.types import Base, Json
+from ledger.orm.types import Json, LedgerBase
 
 
-class File(Base):
+class FileRow(LedgerBase):
     """Whole once `status` is `processed`; before, a client is sending it or a runner writes it."""
 
     __tablename__ = "files"
@@ -30,7 +30,7 @@ class File(Base):
     expires_us: Mapped[int] = mapped_column(BigInteger, index=True)
 
 
-class FileChunk(Base):
+class FileChunkRow(LedgerBase):
     __tablename__ = "file_chunks"
 
     file_id: Mapped[str] = mapped_column(
@@ -40,7 +40,7 @@ class FileChunk(Base):
     data: Mapped[bytes] = mapped_column(LargeBinary)
 
 
-class Batch(Base):
+class BatchRow(LedgerBase):
     """`owner` has validating or writing it in hand until `lease_us`."""
 
     __tablename__ = "batches"
@@ -74,7 +74,7 @@ class Batch(Base):
     lease_us: Mapped[int] = mapped_column(BigInteger, default=0)
 
 
-class BatchLine(Base):
+class BatchLineRow(LedgerBase):
     """One request of a batch. `sent` counts its tries: each has a request id of its own."""
 
     __tablename__ = "batch_lines"
@@ -107,7 +107,7 @@ class BatchLine(Base):
     answer: Mapped[bytes | None] = mapped_column(LargeBinary)  # its line of an output file
 
 
-class Outgoing(Base):
+class ProviderBatchRow(LedgerBase):
     """Lines of one batch that are given to one provider, as a batch of its own.
 
     `state` is `outgoing.State`; `owner` takes its next step until `lease_us`. `marked_us`: when
@@ -138,7 +138,7 @@ class Outgoing(Base):
     lease_us: Mapped[int] = mapped_column(BigInteger, default=0)
 
 
-class OutgoingLine(Base):
+class ProviderLineRow(LedgerBase):
     """A line as the provider gets it, until its attempt is settled. `terms`: `outgoing.Terms`."""
 
     __tablename__ = "outgoing_lines"

@@ -22,7 +22,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import InstrumentedAttribute, Mapped, mapped_column
 
 from ledger.journals.token_kinds import TOKEN_COLUMNS, TOKEN_KINDS, TokenKind
-from ledger.orm.types import Base, Json, Serial
+from ledger.orm.types import Json, LedgerBase, Serial
 
 
 def _partial(name: str, then: str) -> Index:
@@ -33,7 +33,7 @@ def _partial(name: str, then: str) -> Index:
     )
 
 
-class Attempt(Base):
+class AttemptRow(LedgerBase):
     """`records.AttemptOpened` and, after settling, `records.AttemptSettled`, as columns."""
 
     __tablename__ = "attempts"
@@ -106,12 +106,12 @@ _WIDE = 10**9
 # The columns of the token kinds come last, in the order of their table.
 for _kind in TOKEN_KINDS:
     _type = BigInteger() if _kind.limit > _WIDE else Integer()
-    setattr(Attempt, _kind.column, mapped_column(_type, nullable=True))
+    setattr(AttemptRow, _kind.column, mapped_column(_type, nullable=True))
 
 
 def token_column(field: str) -> InstrumentedAttribute[int | None]:
     """Return the column of attempts that keeps a field of `Tokens`."""
-    column: InstrumentedAttribute[int | None] = getattr(Attempt, TOKEN_COLUMNS[field])
+    column: InstrumentedAttribute[int | None] = getattr(AttemptRow, TOKEN_COLUMNS[field])
     return column
 
 
@@ -123,7 +123,7 @@ def token_sum(kinds: Iterable[TokenKind]) -> ColumnElement[int]:
     return reduce(add, counts)
 
 
-class AttemptDecision(Base):
+class AttemptDecisionRow(LedgerBase):
     """Frozen inputs and verdicts of a decision (msgpack); kept apart, with its own retention."""
 
     __tablename__ = "decisions"
@@ -140,7 +140,7 @@ class AttemptDecision(Base):
     line_us: Mapped[int | None] = mapped_column(BigInteger)  # in the gateway's line for a place
 
 
-class ComparedCost(Base):
+class ComparedCostRow(LedgerBase):
     """What each comparator would have charged for an attempt, at its own rules."""
 
     __tablename__ = "compared"
@@ -154,7 +154,7 @@ class ComparedCost(Base):
     cost_pusd: Mapped[int] = mapped_column(BigInteger)
 
 
-class Refusal(Base):
+class RefusalRow(LedgerBase):
     __tablename__ = "refusals"
 
     seq: Mapped[int] = mapped_column(Serial, primary_key=True, autoincrement=True)
@@ -176,7 +176,7 @@ class Refusal(Base):
     until_us: Mapped[int | None] = mapped_column(BigInteger)
 
 
-class Posting(Base):
+class PostingRow(LedgerBase):
     """One line of a balanced entry: positive is debit, negative is credit."""
 
     __tablename__ = "postings"
@@ -190,7 +190,7 @@ class Posting(Base):
     amount_pusd: Mapped[int] = mapped_column(BigInteger)
 
 
-class JournalPosition(Base):
+class JournalPositionRow(LedgerBase):
     """How far each journal is applied; moved in the same transaction as what it covers."""
 
     __tablename__ = "journal_positions"
@@ -203,7 +203,7 @@ class JournalPosition(Base):
     applied_us: Mapped[int] = mapped_column(BigInteger)
 
 
-class HostName(Base):
+class HostNameRow(LedgerBase):
     """What a state directory, by its id, is called as a host; who writes for it, and since when.
 
     `place`: the directory on its kernel that wrote last; null: a file's ledger, or not yet.
@@ -217,7 +217,7 @@ class HostName(Base):
     said_us: Mapped[int] = mapped_column(BigInteger)  # by the database's clock
 
 
-class Quarantined(Base):
+class QuarantinedRecordRow(LedgerBase):
     """A record that could not be applied, alone, with its reason: for a person to decide."""
 
     __tablename__ = "quarantine"
@@ -232,7 +232,7 @@ class Quarantined(Base):
     record: Mapped[bytes] = mapped_column(LargeBinary)
 
 
-class PriceVersion(Base):
+class PriceVersionRow(LedgerBase):
     """One price of one name from `since_us` on; never edited, only followed by the next."""
 
     __tablename__ = "price_versions"
@@ -248,7 +248,7 @@ class PriceVersion(Base):
     import_seq: Mapped[int | None] = mapped_column(BigInteger)  # `PriceImport.seq`
 
 
-class PriceImport(Base):
+class PriceImportRow(LedgerBase):
     """Who stored versions of a book, when, and from what; also a reading that changed nothing."""
 
     __tablename__ = "price_imports"
@@ -263,7 +263,7 @@ class PriceImport(Base):
     stored: Mapped[int]  # versions
 
 
-class ConfigVersion(Base):
+class ConfigVersionRow(LedgerBase):
     __tablename__ = "config_versions"
 
     hash: Mapped[str] = mapped_column(primary_key=True)

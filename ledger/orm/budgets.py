@@ -8,13 +8,13 @@ what was spent out of it. Soft budgets have no grants: only `spent_pusd` moves.
 from sqlalchemy import BigInteger, Index, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from ledger.orm.types import Base, Serial, Total
+from ledger.orm.types import LedgerBase, Serial, WideInteger
 
 BOOKED = "booked"  # state of a hold that was made after the fact, out of no host's grant
 NO_HOST = ""  # holder of the grant that covers booked spending
 
 
-class Budget(Base):
+class BudgetRow(LedgerBase):
     """`id` is `escrow.budget_key(scope, period)`, which is what `records.Hold.scope` carries."""
 
     __tablename__ = "budgets"
@@ -22,14 +22,14 @@ class Budget(Base):
     id: Mapped[str] = mapped_column(primary_key=True)
     scope: Mapped[str]  # team:search, org:acme, provider:openai, global, ...
     period: Mapped[str]  # day | month
-    limit_pusd: Mapped[int] = mapped_column(Total)
+    limit_pusd: Mapped[int] = mapped_column(WideInteger)
     hard: Mapped[bool]
     timezone: Mapped[str] = mapped_column(default="UTC")
     created_us: Mapped[int] = mapped_column(BigInteger)
     retired_us: Mapped[int | None] = mapped_column(BigInteger)
 
 
-class BudgetVersion(Base):
+class BudgetVersionRow(LedgerBase):
     """What was said of a budget, and when; the newest of its id is what the budget's row says."""
 
     __tablename__ = "budget_versions"
@@ -39,14 +39,14 @@ class BudgetVersion(Base):
     budget_id: Mapped[str]
     scope: Mapped[str]
     period: Mapped[str]
-    limit_pusd: Mapped[int] = mapped_column(Total)
+    limit_pusd: Mapped[int] = mapped_column(WideInteger)
     hard: Mapped[bool]
     timezone: Mapped[str]
     retired_us: Mapped[int | None] = mapped_column(BigInteger)
     recorded_us: Mapped[int] = mapped_column(BigInteger)
 
 
-class BudgetWindow(Base):
+class BudgetWindowRow(LedgerBase):
     """`granted_pusd` is the sum of the window's grants, kept under the same row lock.
 
     `limit_pusd` is the highest limit that a host's grant was raised under.
@@ -56,12 +56,12 @@ class BudgetWindow(Base):
 
     budget_id: Mapped[str] = mapped_column(primary_key=True)
     window: Mapped[int] = mapped_column(BigInteger, primary_key=True)  # start, epoch seconds
-    spent_pusd: Mapped[int] = mapped_column(Total, default=0)
-    granted_pusd: Mapped[int] = mapped_column(Total, default=0)
-    limit_pusd: Mapped[int | None] = mapped_column(Total)
+    spent_pusd: Mapped[int] = mapped_column(WideInteger, default=0)
+    granted_pusd: Mapped[int] = mapped_column(WideInteger, default=0)
+    limit_pusd: Mapped[int | None] = mapped_column(WideInteger)
 
 
-class Grant(Base):
+class GrantRow(LedgerBase):
     """What one host may spend in a window, and what its attempts have spent of it."""
 
     __tablename__ = "grants"
@@ -69,11 +69,11 @@ class Grant(Base):
     budget_id: Mapped[str] = mapped_column(primary_key=True)
     window: Mapped[int] = mapped_column(BigInteger, primary_key=True)
     host: Mapped[str] = mapped_column(primary_key=True)
-    granted_pusd: Mapped[int] = mapped_column(Total, default=0)
-    spent_pusd: Mapped[int] = mapped_column(Total, default=0)
+    granted_pusd: Mapped[int] = mapped_column(WideInteger, default=0)
+    spent_pusd: Mapped[int] = mapped_column(WideInteger, default=0)
 
 
-class HoldRow(Base):
+class HoldRow(LedgerBase):
     """`state` is a `records.HoldState` or `BOOKED`."""
 
     __tablename__ = "holds"
@@ -96,7 +96,7 @@ class HoldRow(Base):
     actual_pusd: Mapped[int | None] = mapped_column(BigInteger)
 
 
-class BudgetAlert(Base):
+class BudgetAlertRow(LedgerBase):
     """A threshold that a budget's window reached: noted once, told until somebody hears it."""
 
     __tablename__ = "budget_alerts"
@@ -104,8 +104,8 @@ class BudgetAlert(Base):
     budget_id: Mapped[str] = mapped_column(primary_key=True)
     window: Mapped[int] = mapped_column(BigInteger, primary_key=True)
     threshold_ppm: Mapped[int] = mapped_column(primary_key=True)  # of the limit
-    spent_pusd: Mapped[int] = mapped_column(Total)
-    limit_pusd: Mapped[int] = mapped_column(Total)
+    spent_pusd: Mapped[int] = mapped_column(WideInteger)
+    limit_pusd: Mapped[int] = mapped_column(WideInteger)
     reached_us: Mapped[int] = mapped_column(BigInteger)
     due_us: Mapped[int] = mapped_column(BigInteger)  # nobody tells it before
     tries: Mapped[int]

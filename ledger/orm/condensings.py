@@ -6,10 +6,10 @@ Written by `retire` and `condense`; read by `condensed` and by the checks of `ve
 from sqlalchemy import BigInteger, Index, LargeBinary
 from sqlalchemy.orm import Mapped, mapped_column
 
-from ledger.orm.types import Base, Total
+from ledger.orm.types import LedgerBase, WideInteger
 
 
-class RetiredHolds(Base):
+class RetiredHoldsRow(LedgerBase):
     """What holds of retired attempts came to, by budget and window: they go with their attempts."""
 
     __tablename__ = "retired_holds"
@@ -17,10 +17,10 @@ class RetiredHolds(Base):
     budget_id: Mapped[str] = mapped_column(primary_key=True)
     window: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
     holds: Mapped[int] = mapped_column(BigInteger)
-    actual_pusd: Mapped[int] = mapped_column(Total)
+    actual_pusd: Mapped[int] = mapped_column(WideInteger)
 
 
-class Condensing(Base):
+class PostingCompactionRow(LedgerBase):
     """What stands for postings and refusals that went from under links: see `condensed`."""
 
     __tablename__ = "condensings"
@@ -38,7 +38,7 @@ class Condensing(Base):
     chain: Mapped[bytes] = mapped_column(LargeBinary)
 
 
-class CondensedPosting(Base):
+class CondensedPostingRow(LedgerBase):
     """A balance: what the postings of a condensing came to on an account, by day (UTC)."""
 
     __tablename__ = "condensed_postings"
@@ -49,10 +49,10 @@ class CondensedPosting(Base):
     account: Mapped[str]
     day_us: Mapped[int] = mapped_column(BigInteger)
     lines: Mapped[int] = mapped_column(BigInteger)
-    amount_pusd: Mapped[int] = mapped_column(Total)
+    amount_pusd: Mapped[int] = mapped_column(WideInteger)
 
 
-class CondensedRefusal(Base):
+class CondensedRefusalRow(LedgerBase):
     """How many requests of an hour were refused alike."""
 
     __tablename__ = "condensed_refusals"

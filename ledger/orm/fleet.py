@@ -9,12 +9,12 @@ from datetime import date
 from sqlalchemy import BigInteger, Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from ledger.orm.types import Base, Json, Serial
+from ledger.orm.types import Json, LedgerBase, Serial
 
 HOUR_US = 3_600_000_000
 
 
-class GpuContract(Base):
+class GpuContractRow(LedgerBase):
     """What a pool's hardware costs. `pusd_per_hour` is for one GPU; `None` is unknown, never 0.
 
     Pools on one `machine` share its rate: each contract holds its own exact part of it, and the
@@ -42,7 +42,7 @@ class GpuContract(Base):
     share_ppm: Mapped[int] = mapped_column(default=1_000_000)  # of the machine
 
 
-class GpuHour(Base):
+class GpuHourRow(LedgerBase):
     """A closed hour of a pool: used + idle + unavailable = bill. Per team: see the postings.
 
     Rows are never edited. A settle that comes after the close adds a row of differences, numbered
@@ -66,7 +66,7 @@ class GpuHour(Base):
     closed_us: Mapped[int] = mapped_column(BigInteger)
 
 
-class GpuHourTeam(Base):
+class GpuHourTeamRow(LedgerBase):
     """One team's share of a closed hour: provisional charges plus the adjustment posted."""
 
     __tablename__ = "gpu_hour_teams"
@@ -80,7 +80,7 @@ class GpuHourTeam(Base):
     engine_us: Mapped[int] = mapped_column(BigInteger)
 
 
-class EngineSample(Base):
+class EngineSampleRow(LedgerBase):
     """One engine's state every ten seconds; totals are the engine's own counters."""
 
     __tablename__ = "engine_samples"
@@ -107,7 +107,7 @@ class EngineSample(Base):
     simulated: Mapped[bool] = mapped_column(default=False)
 
 
-class RoundTrip(Base):
+class RoundTripRow(LedgerBase):
     """The round trip to an engine, from then on: a row where it changed."""
 
     __tablename__ = "round_trips"
@@ -117,7 +117,7 @@ class RoundTrip(Base):
     rtt_us: Mapped[int] = mapped_column(BigInteger)
 
 
-class EngineSampleHour(Base):
+class EngineSampleHourRow(LedgerBase):
     """Of one engine's samples in an hour that is over: the last, and the highest KV usage."""
 
     __tablename__ = "engine_sample_hours"
@@ -128,7 +128,7 @@ class EngineSampleHour(Base):
     kv_usage_ppm: Mapped[int | None]
 
 
-class Capacity(Base):
+class EngineCapacityRow(LedgerBase):
     """What was measured of an engine, and the promises it serves under; `source` says how."""
 
     __tablename__ = "capacity"
@@ -149,7 +149,7 @@ class Capacity(Base):
     source: Mapped[str]
 
 
-class CatalogEntry(Base):
+class CatalogEntryRow(LedgerBase):
     """What runs: engine kind, version, model, flags and limits, as probed."""
 
     __tablename__ = "catalog"

@@ -7,10 +7,10 @@ only an HMAC of the secret part is kept. Times are microseconds since the Unix e
 from sqlalchemy import BigInteger, ForeignKey, Index, LargeBinary
 from sqlalchemy.orm import Mapped, mapped_column
 
-from ledger.orm.types import Base, Json, Serial
+from ledger.orm.types import Json, LedgerBase, Serial
 
 
-class Organisation(Base):
+class OrganisationRow(LedgerBase):
     __tablename__ = "organisations"
 
     id: Mapped[str] = mapped_column(primary_key=True)
@@ -18,7 +18,7 @@ class Organisation(Base):
     created_us: Mapped[int] = mapped_column(BigInteger)
 
 
-class Team(Base):
+class TeamRow(LedgerBase):
     """`residency` and `isolation` bind every key of the team; keys may only tighten them."""
 
     __tablename__ = "teams"
@@ -31,7 +31,7 @@ class Team(Base):
     created_us: Mapped[int] = mapped_column(BigInteger)
 
 
-class User(Base):
+class UserRow(LedgerBase):
     __tablename__ = "users"
 
     id: Mapped[str] = mapped_column(primary_key=True)
@@ -40,7 +40,7 @@ class User(Base):
     created_us: Mapped[int] = mapped_column(BigInteger)
 
 
-class Key(Base):
+class KeyRow(LedgerBase):
     __tablename__ = "keys"
 
     id: Mapped[str] = mapped_column(primary_key=True)  # public part of the token
@@ -58,7 +58,7 @@ class Key(Base):
     revoked_us: Mapped[int | None] = mapped_column(BigInteger)
 
 
-class KeyChange(Base):
+class KeyChangeRow(LedgerBase):
     """What was done with a key, by whom; `ends_us`: when it gives way to its `successor`."""
 
     __tablename__ = "key_changes"
@@ -74,7 +74,7 @@ class KeyChange(Base):
     recorded_us: Mapped[int] = mapped_column(BigInteger)
 
 
-class Meta(Base):
+class MetaRow(LedgerBase):
     """Named numbers: `key_generation` rises with every change to keys, teams or users.
 
     `pepper_fingerprint` tells whose pepper the keys are hashed with.
@@ -86,7 +86,7 @@ class Meta(Base):
     value: Mapped[int] = mapped_column(BigInteger)
 
 
-class Submission(Base):
+class SubmissionRow(LedgerBase):
     """An `Idempotency-Key` of a key, and the request that it stands for until it expires."""
 
     __tablename__ = "submissions"
@@ -98,7 +98,7 @@ class Submission(Base):
     expires_us: Mapped[int] = mapped_column(BigInteger, index=True)
 
 
-class KeptAnswer(Base):
+class KeptAnswerRow(LedgerBase):
     """What the request of a submission was answered, sealed by the gateway's secret."""
 
     __tablename__ = "kept_answers"

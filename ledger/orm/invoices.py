@@ -5,10 +5,10 @@ from datetime import date
 from sqlalchemy import BigInteger, Index
 from sqlalchemy.orm import Mapped, mapped_column
 
-from ledger.orm.types import Base, Serial, Total
+from ledger.orm.types import LedgerBase, Serial, WideInteger
 
 
-class Invoice(Base):
+class InvoiceRow(LedgerBase):
     """One imported file. `party` is whom it is from: `provider:NAME`, or `gpu:POOL`."""
 
     __tablename__ = "invoices"
@@ -21,14 +21,14 @@ class Invoice(Base):
     places: Mapped[int]  # decimal places of its amounts
     first_day: Mapped[date]
     last_day: Mapped[date]
-    total_pusd: Mapped[int] = mapped_column(Total)
+    total_pusd: Mapped[int] = mapped_column(WideInteger)
     imported_us: Mapped[int] = mapped_column(BigInteger)
     imported_by: Mapped[str]
     posted_us: Mapped[int | None] = mapped_column(BigInteger)
     posted_by: Mapped[str | None]
 
 
-class InvoiceItem(Base):
+class InvoiceItemRow(LedgerBase):
     """One line of an invoice: a day of an item."""
 
     __tablename__ = "invoice_items"

@@ -5,10 +5,10 @@ from datetime import date
 from sqlalchemy import BigInteger
 from sqlalchemy.orm import Mapped, mapped_column
 
-from ledger.orm.types import Base, Json
+from ledger.orm.types import Json, LedgerBase
 
 
-class GpuType(Base):
+class GpuTypeRow(LedgerBase):
     """One kind of GPU; public prices are per hour, `None` where none was seen: never 0.
 
     `serving`: what was measured on it (`market.Serving`), one document each.

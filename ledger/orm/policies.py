@@ -3,10 +3,10 @@
 from sqlalchemy import BigInteger, Index, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from ledger.orm.types import Base, Json, Serial
+from ledger.orm.types import Json, LedgerBase, Serial
 
 
-class PolicySet(Base):
+class PolicySetRow(LedgerBase):
     """`document`: the policies as YAML; None: from then on those of the configuration file."""
 
     __tablename__ = "policy_sets"
@@ -18,7 +18,7 @@ class PolicySet(Base):
     note: Mapped[str | None]
 
 
-class Override(Base):
+class OverrideRow(LedgerBase):
     """`until_us`: when it is over by itself; None: when another entry of its subject says so."""
 
     __tablename__ = "overrides"
@@ -32,7 +32,7 @@ class Override(Base):
     note: Mapped[str | None]
 
 
-class Entered(Base):
+class ManualEntryRow(LedgerBase):
     """What a person entered; `from_us`: from when it counts. `says` None takes it back."""
 
     __tablename__ = "entered"

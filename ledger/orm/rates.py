@@ -7,10 +7,10 @@ up to more than it; what was let in stands in each host's own file, not here.
 from sqlalchemy import BigInteger, Index, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from ledger.orm.types import Base
+from ledger.orm.types import LedgerBase
 
 
-class RateHost(Base):
+class RateHostRow(LedgerBase):
     """`holder` is the host's file of rates, by its id; the stamp is the database's clock."""
 
     __tablename__ = "rate_hosts"
@@ -20,7 +20,7 @@ class RateHost(Base):
     renewed_us: Mapped[int] = mapped_column(BigInteger)
 
 
-class RateAccount(Base):
+class RateAccountRow(LedgerBase):
     """One row a limit that anybody has a part of: it is locked while parts of it change."""
 
     __tablename__ = "rate_accounts"
@@ -28,7 +28,7 @@ class RateAccount(Base):
     name: Mapped[str] = mapped_column(primary_key=True)
 
 
-class RatePart(Base):
+class RatePartRow(LedgerBase):
     """Requests and tokens of any 60 s that a host may let in, under limits as it knows them.
 
     `kept_...`: of that, what it goes on with when it cannot renew its lease. `wanted_...`: what it

@@ -7,10 +7,10 @@ once, some seconds after its commit, and so is the revocation. See `registers`.
 from sqlalchemy import BigInteger, LargeBinary, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from ledger.orm.types import Base, Json
+from ledger.orm.types import Json, LedgerBase
 
 
-class RegisterEntry(Base):
+class RegisterEntryRow(LedgerBase):
     """`said`: the row without secrets; `leaf`: the hash of all of it; `chain`: of all until here.
 
     `before` is the entry that this one follows for the same subject (a pool's contract before).

@@ -10,10 +10,10 @@ Coarser sums (quarters of a day, weeks, days of minutes) are of days that are ov
 from sqlalchemy import BigInteger, LargeBinary
 from sqlalchemy.orm import Mapped, mapped_column
 
-from ledger.orm.types import Base, Serial
+from ledger.orm.types import LedgerBase, Serial
 
 
-class RollupPosition(Base):
+class RollupPositionRow(LedgerBase):
     """One row. `version` changes with every commit of the sums."""
 
     __tablename__ = "rollup_position"
@@ -23,7 +23,7 @@ class RollupPosition(Base):
     version: Mapped[int] = mapped_column(BigInteger)
 
 
-class RollupWaiting(Base):
+class RollupWaitingRow(LedgerBase):
     """An attempt that the sums passed by: under way, or lost without evidence."""
 
     __tablename__ = "rollup_waiting"
@@ -32,7 +32,7 @@ class RollupWaiting(Base):
     opened_us: Mapped[int] = mapped_column(BigInteger, index=True)
 
 
-class RollupCell(Base):
+class RollupCellRow(LedgerBase):
     """What attempts agree in; `key` is all of it as text, for some of it is null."""
 
     __tablename__ = "rollup_cells"
@@ -67,27 +67,27 @@ class _Sums:
     output_square: Mapped[int] = mapped_column(BigInteger)
 
 
-class RollupHour(_Sums, Base):
+class RollupHourRow(_Sums, LedgerBase):
     __tablename__ = "rollup_hours"
 
 
-class RollupDay(_Sums, Base):
+class RollupDayRow(_Sums, LedgerBase):
     __tablename__ = "rollup_days"
 
 
-class RollupQuarter(_Sums, Base):
+class RollupQuarterRow(_Sums, LedgerBase):
     """Six hours, from midnight UTC on."""
 
     __tablename__ = "rollup_quarters"
 
 
-class RollupWeek(_Sums, Base):
+class RollupWeekRow(_Sums, LedgerBase):
     """Seven days, aligned to the epoch."""
 
     __tablename__ = "rollup_weeks"
 
 
-class RollupComparison(Base):
+class RollupComparisonRow(LedgerBase):
     """What attempts agree in whose cost elsewhere is known, and where that is."""
 
     __tablename__ = "rollup_comparisons"
@@ -116,23 +116,23 @@ class _ComparedSums:
     cost_low: Mapped[int] = mapped_column(BigInteger)
 
 
-class RollupComparedHour(_ComparedSums, Base):
+class RollupComparedHourRow(_ComparedSums, LedgerBase):
     __tablename__ = "rollup_compared_hours"
 
 
-class RollupComparedDay(_ComparedSums, Base):
+class RollupComparedDayRow(_ComparedSums, LedgerBase):
     __tablename__ = "rollup_compared_days"
 
 
-class RollupComparedQuarter(_ComparedSums, Base):
+class RollupComparedQuarterRow(_ComparedSums, LedgerBase):
     __tablename__ = "rollup_compared_quarters"
 
 
-class RollupComparedWeek(_ComparedSums, Base):
+class RollupComparedWeekRow(_ComparedSums, LedgerBase):
     __tablename__ = "rollup_compared_weeks"
 
 
-class RollupLoad(Base):
+class RollupLoadRow(LedgerBase):
     """Whose answers a load is made of. `pool` answered them; `model` spilled for lack of room."""
 
     __tablename__ = "rollup_loads"
@@ -145,7 +145,7 @@ class RollupLoad(Base):
     kind: Mapped[str]
 
 
-class RollupLoadHour(Base):
+class RollupLoadHourRow(LedgerBase):
     """An hour of a load, minute by minute: see `rollup.pack`."""
 
     __tablename__ = "rollup_load_hours"
@@ -155,7 +155,7 @@ class RollupLoadHour(Base):
     minutes: Mapped[bytes] = mapped_column(LargeBinary)
 
 
-class RollupLoadDay(Base):
+class RollupLoadDayRow(LedgerBase):
     """A day of a load, minute by minute, a column for each figure: see `minutes.pack_day`."""
 
     __tablename__ = "rollup_load_days"
@@ -170,7 +170,7 @@ class RollupLoadDay(Base):
     requests: Mapped[bytes] = mapped_column(LargeBinary)
 
 
-class RollupPacking(Base):
+class RollupPackingRow(LedgerBase):
     """One row. Coarser sums hold all days before `until_us` while `version` is the position's."""
 
     __tablename__ = "rollup_packing"
@@ -181,7 +181,7 @@ class RollupPacking(Base):
     calm: Mapped[int]  # commits of the sums in a row that kept these, too
 
 
-class RollupTag(Base):
+class RollupTagRow(LedgerBase):
     """A team's attempts that carry the same tags, or none: `tags` is their column as text."""
 
     __tablename__ = "rollup_tags"
@@ -202,15 +202,15 @@ class _TagSums:
     cost_low: Mapped[int] = mapped_column(BigInteger)
 
 
-class RollupTagHour(_TagSums, Base):
+class RollupTagHourRow(_TagSums, LedgerBase):
     __tablename__ = "rollup_tag_hours"
 
 
-class RollupTagDay(_TagSums, Base):
+class RollupTagDayRow(_TagSums, LedgerBase):
     __tablename__ = "rollup_tag_days"
 
 
-class RollupKey(Base):
+class RollupKeyRow(LedgerBase):
     """A team's attempts by one of its keys, on own engines or at APIs."""
 
     __tablename__ = "rollup_keys"
@@ -226,15 +226,15 @@ class _KeySums(_TagSums):
     unpriced: Mapped[int] = mapped_column(BigInteger)
 
 
-class RollupKeyHour(_KeySums, Base):
+class RollupKeyHourRow(_KeySums, LedgerBase):
     __tablename__ = "rollup_key_hours"
 
 
-class RollupKeyDay(_KeySums, Base):
+class RollupKeyDayRow(_KeySums, LedgerBase):
     __tablename__ = "rollup_key_days"
 
 
-class RollupTagging(Base):
+class RollupTaggingRow(LedgerBase):
     """Of use while `version` is the position's: from where on sums by tag and key were kept.
 
     They hold what the other sums do of attempts numbered above `since_seq`; of `from_us` or later

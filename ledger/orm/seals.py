@@ -6,10 +6,10 @@ Written by `sealer` after the commit of what they cover, never with it; read by 
 from sqlalchemy import BigInteger, Index, LargeBinary, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from ledger.orm.types import Base, Json, Serial, Total
+from ledger.orm.types import Json, LedgerBase, Serial, WideInteger
 
 
-class Seal(Base):
+class SealRow(LedgerBase):
     """One link. The `*_to` are the last `seq` of each table that this link looked at."""
 
     __tablename__ = "seals"
@@ -25,7 +25,7 @@ class Seal(Base):
     chain: Mapped[bytes] = mapped_column(LargeBinary)  # of this link and all before it
 
 
-class SealMark(Base):
+class SealMarkRow(LedgerBase):
     """An attempt that a link could not seal for good: it was open, or lost without evidence.
 
     `digest` is None for an open one, else what was sealed of the lost one; `sealed_in` the link
@@ -49,7 +49,7 @@ class SealMark(Base):
     sealed_in: Mapped[int | None] = mapped_column(BigInteger)
 
 
-class Retirement(Base):
+class RetirementRow(LedgerBase):
     """What stands for attempts of a link that were retired: how many, their sums, their hash.
 
     A link's attempts go in parts; the last part has `ends`. `gone` is the digest of the leaves of
@@ -68,14 +68,14 @@ class Retirement(Base):
     input_tokens: Mapped[int] = mapped_column(BigInteger)
     output_tokens: Mapped[int] = mapped_column(BigInteger)
     engine_us: Mapped[int] = mapped_column(BigInteger)
-    cost_pusd: Mapped[int] = mapped_column(Total)
+    cost_pusd: Mapped[int] = mapped_column(WideInteger)
     gone: Mapped[bytes] = mapped_column(LargeBinary)
     left_rows: Mapped[int] = mapped_column(BigInteger)
     left: Mapped[bytes] = mapped_column(LargeBinary)
     chain: Mapped[bytes] = mapped_column(LargeBinary)  # of this part, its link, all parts before
 
 
-class RetiredUse(Base):
+class RetiredUseRow(LedgerBase):
     """What retired attempts of own engines used and were charged, by the hour they settled in."""
 
     __tablename__ = "retired_use"
@@ -87,7 +87,7 @@ class RetiredUse(Base):
     charged_pusd: Mapped[int] = mapped_column(BigInteger)
 
 
-class Verification(Base):
+class VerificationRow(LedgerBase):
     """What one run of `ledger verify` found; of many findings the first ones, `found` counts."""
 
     __tablename__ = "verifications"

@@ -1,7 +1,8 @@
 """Column types and the declarative base that every table of the ledger shares.
 
 Money in a row is BIGINT pico-USD (one row ends at 9.2 million USD). What adds rows up is wider:
-`Total` is NUMERIC(38) on PostgreSQL and decimal text on SQLite, a Python `int` on both; SQLite's
+`WideInteger` is NUMERIC(38) on PostgreSQL and decimal text on SQLite, a Python `int` on both;
+SQLite's
 own arithmetic must not touch it, so totals are read, added in Python and written under a lock.
 `exact_sum(column)` sums BIGINT money to a Python `int` on both databases; SQLite's `SUM` would
 overflow, so it adds two limbs there. Never order by an `exact_sum` on SQLite: it is text.
@@ -24,7 +25,7 @@ Serial = BigInteger().with_variant(Integer(), "sqlite")  # SQLite numbers INTEGE
 _LIMB = 10**12
 
 
-class Base(DeclarativeBase):
+class LedgerBase(DeclarativeBase):
     metadata = MetaData(
         naming_convention={
             "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -36,7 +37,7 @@ class Base(DeclarativeBase):
     )
 
 
-class Total(TypeDecorator[int]):
+class WideInteger(TypeDecorator[int]):
     """An integer of up to 38 digits: totals, balances and limits."""
 
     impl = Numeric

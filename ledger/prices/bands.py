@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from ledger.journals.token_kinds import PER_UNIT, TOKEN, Rates
+from ledger.journals.token_kinds import PER_UNIT, TOKEN, TokenRates
 from ledger.money import pusd_to_usd
 from ledger.prices.book import Price, PriceBook
-from ledger.prices.rates import KINDS, STANDARD, Terms, unlisted
+from ledger.prices.rates import KINDS, STANDARD, PriceTerms, unlisted
 
 SAME_NAME_TIMES = 10
 OTHER_HOST_TIMES = 30
@@ -34,7 +34,7 @@ Stated = dict[Place, int]
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _KnownPrices:
     """What others state: from `low` to `high`, as `who` says, and how many times off is doubted."""
 
     low: int
@@ -43,7 +43,7 @@ class _Known:
     times: int
 
 
-class Bands:
+class PriceBands:
     """What is known of prices at an instant, to hold others against."""
 
     def __init__(self, book: PriceBook, at_us: int) -> None:
@@ -74,7 +74,7 @@ class Bands:
         ]
         return "; ".join(lines) or None
 
-    def _known(self, price: Price, place: Place) -> Iterator[_Known]:
+    def _known(self, price: Price, place: Place) -> Iterator[_KnownPrices]:
         """What there is to hold one kind against, the best first."""
         books = self._book.books_of(price.name)
         others = [
@@ -87,10 +87,10 @@ class Bands:
         yield from _range(hosts, place, OTHER_HOST_TIMES)
         if place[2] in USUAL:
             low, high = USUAL[place[2]]
-            yield _Known(low, high, "what any model costs", 1)
+            yield _KnownPrices(low, high, "what any model costs", 1)
 
 
-def _range(prices: Sequence[Price], place: Place, times: int) -> Iterator[_Known]:
+def _range(prices: Sequence[Price], place: Place, times: int) -> Iterator[_KnownPrices]:
     """What these state of a kind, where any of them charges for it."""
     if times == OTHER_HOST_TIMES:  # a cached read that one host discounts is full price elsewhere
         prices = [one for one in prices if not _follows(one.terms, place)]
@@ -104,7 +104,7 @@ def _range(prices: Sequence[Price], place: Place, times: int) -> Iterator[_Known
         who = "other hosts of the model" if len(found) > 1 else f"the model costs as {one.name}"
     elif len(found) > 1:
         who = "other books"
-    yield _Known(low, high, who, times)
+    yield _KnownPrices(low, high, who, times)
 
 
 def _before(books: Iterable[Sequence[Price]], price: Price) -> list[Price]:
@@ -123,7 +123,7 @@ def _before(books: Iterable[Sequence[Price]], price: Price) -> list[Price]:
     return [other[-1]]
 
 
-def _off(place: Place, value: int, known: _Known) -> tuple[str, str] | None:
+def _off(place: Place, value: int, known: _KnownPrices) -> tuple[str, str] | None:
     """How far off and which unit that looks like, and the figures; None: it is near enough."""
     if known.low <= value * known.times and value <= known.high * known.times:
         return None
@@ -152,7 +152,7 @@ def _unit(place: Place, ratio: Fraction, *, exact: bool) -> str | None:
     return None
 
 
-def _stated(terms: Terms) -> Stated:
+def _stated(terms: PriceTerms) -> Stated:
     """Every amount that a price states, but its surcharge."""
     found = {(STANDARD, 0, kind): getattr(terms.rates, kind) for kind in KINDS}
     for one in terms.schedules:
@@ -163,13 +163,13 @@ def _stated(terms: Terms) -> Stated:
     return found
 
 
-def _value(terms: Terms, place: Place) -> int:
+def _value(terms: PriceTerms, place: Place) -> int:
     """Of a tier or step that a price does not list, its standard rate."""
     kind = place[2]
     return int(getattr(_rates(terms, place) if kind in KINDS else terms, kind))
 
 
-def _follows(terms: Terms, place: Place) -> bool:
+def _follows(terms: PriceTerms, place: Place) -> bool:
     """Kinds that cost what another does, and free ones but for input and output."""
     kind = place[2]
     if kind not in KINDS:
@@ -178,7 +178,7 @@ def _follows(terms: Terms, place: Place) -> bool:
     return unlisted(rates, kind) or (kind not in USUAL and not getattr(rates, kind))
 
 
-def _rates(terms: Terms, place: Place) -> Rates:
+def _rates(terms: PriceTerms, place: Place) -> TokenRates:
     for one in terms.schedules:
         if (one.tier, one.above_tokens) == place[:2]:
             return one.rates

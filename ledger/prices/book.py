@@ -11,15 +11,15 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ledger.journals.token_kinds import PER_UNIT, TOKENS_LIMIT, Rates, Tokens
+from ledger.journals.token_kinds import PER_UNIT, TOKENS_LIMIT, TokenCounts, TokenRates
 from ledger.prices.rates import (
     BIGINT_LIMIT,
     KINDS,
     STANDARD,
     Price,
     PriceError,
-    Schedule,
-    Terms,
+    PriceTerms,
+    TierRates,
     UnpricedTierError,
     beside_bound_pusd,
     bound_pusd,
@@ -34,9 +34,9 @@ __all__ = [
     "Price",
     "PriceBook",
     "PriceError",
-    "Rates",
-    "Schedule",
-    "Terms",
+    "PriceTerms",
+    "TierRates",
+    "TokenRates",
     "UnpricedTierError",
     "beside_bound_pusd",
     "bound_pusd",
@@ -154,7 +154,7 @@ def tier_of(service_tier: str | None) -> str:
     return STANDARD if word in _STANDARD_WORDS else _SAME_TIER.get(word, word)
 
 
-def tier_cost_pusd(tokens: Tokens, price: Price, service_tier: str | None) -> tuple[int, bool]:
+def tier_cost_pusd(tokens: TokenCounts, price: Price, service_tier: str | None) -> tuple[int, bool]:
     """The cost in the tier that an answer names, and whether the price lists that tier.
 
     A tier without rates is booked at the standard ones: money was owed, and the row is flagged.

@@ -19,19 +19,19 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from ledger.money import PPM
-from ledger.prices.drafts import Change, Changes, PriceDraft, diff
+from ledger.prices.drafts import DraftChange, DraftChanges, PriceDraft, diff
 from ledger.prices.files import PriceFile, load_price_file, parse_price_file
 from ledger.prices.mapterms import RERANK, TRANSCRIPTION, other_charges, terms_of
-from ledger.prices.rates import PriceError, Terms
+from ledger.prices.rates import PriceError, PriceTerms
 
 __all__ = [
     "BOOK",
-    "Change",
-    "Changes",
+    "DraftChange",
+    "DraftChanges",
     "PriceDraft",
     "PriceFile",
-    "Remark",
-    "Seed",
+    "PriceRemark",
+    "PriceSeed",
     "bundled_seed",
     "diff",
     "load_price_file",
@@ -62,7 +62,7 @@ Row = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
-class Remark:
+class PriceRemark:
     """Something about a row of the map that a person may want to know."""
 
     name: str
@@ -70,20 +70,20 @@ class Remark:
 
 
 @dataclass(frozen=True, slots=True)
-class Seed:
+class PriceSeed:
     """`refused` have no price; `rounded` were float noise; `unmodelled` may cost more than tokens.
 
     `conflicting` rows state another price for a name that already has one: the first counts.
     """
 
     drafts: tuple[PriceDraft, ...]
-    refused: tuple[Remark, ...]
-    rounded: tuple[Remark, ...]
-    conflicting: tuple[Remark, ...]
-    unmodelled: tuple[Remark, ...]
+    refused: tuple[PriceRemark, ...]
+    rounded: tuple[PriceRemark, ...]
+    conflicting: tuple[PriceRemark, ...]
+    unmodelled: tuple[PriceRemark, ...]
 
 
-def bundled_seed() -> Seed:
+def bundled_seed() -> PriceSeed:
     """The seed of the installed map."""
     spec = find_spec("litellm")  # finds a top-level package without importing it
     if spec is None or not spec.submodule_search_locations:
@@ -92,12 +92,12 @@ def bundled_seed() -> Seed:
     return seed_from_map(text, source_date=RELEASE_DATES.get(version("litellm")))
 
 
-def seed_from_map(text: str, *, source_date: str | None) -> Seed:
+def seed_from_map(text: str, *, source_date: str | None) -> PriceSeed:
     """Drafts of every row that is priced per token, and what was left out and why."""
-    refused: list[Remark] = []
-    rounded: list[Remark] = []
-    conflicting: list[Remark] = []
-    unmodelled: list[Remark] = []
+    refused: list[PriceRemark] = []
+    rounded: list[PriceRemark] = []
+    conflicting: list[PriceRemark] = []
+    unmodelled: list[PriceRemark] = []
     drafts: dict[str, PriceDraft] = {}
     for key, row in _rows(json.loads(text, parse_float=Decimal)):
         name = normalised(key, str(row["litellm_provider"]))
@@ -105,15 +105,15 @@ def seed_from_map(text: str, *, source_date: str | None) -> Seed:
         try:
             terms = terms_of(row, noise)
         except PriceError as error:
-            refused.append(Remark(name, str(error)))
+            refused.append(PriceRemark(name, str(error)))
             continue
-        rounded += [Remark(name, field) for field in noise]
-        unmodelled += [Remark(name, field) for field in other_charges(row)]
+        rounded += [PriceRemark(name, field) for field in noise]
+        unmodelled += [PriceRemark(name, field) for field in other_charges(row)]
         for draft in _drafts(name, row, terms, source_date):
             first = drafts.setdefault(draft.name, draft)
             if first.terms != draft.terms:
-                conflicting.append(Remark(draft.name, f"`{key}` states another price"))
-    return Seed(
+                conflicting.append(PriceRemark(draft.name, f"`{key}` states another price"))
+    return PriceSeed(
         tuple(drafts.values()),
         tuple(refused),
         tuple(rounded),
@@ -139,7 +139,9 @@ def _rows(document: Mapping[str, Row]) -> Iterator[tuple[str, Row]]:
     yield from sorted(rows, key=lambda item: "/" not in item[0])
 
 
-def _drafts(name: str, row: Row, terms: Terms, source_date: str | None) -> Iterator[PriceDraft]:
+def _drafts(
+    name: str, row: Row, terms: PriceTerms, source_date: str | None
+) -> Iterator[PriceDraft]:
     source = row.get("source")
     draft = PriceDraft(
         name=name,

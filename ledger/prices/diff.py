@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ledger.prices.bands import Bands
+from ledger.prices.bands import PriceBands
 from ledger.prices.book import Price, PriceBook
-from ledger.prices.drafts import Changes, PriceDraft, diff
-from ledger.prices.rates import KINDS, STANDARD, PriceError, Terms, unlisted
+from ledger.prices.drafts import DraftChanges, PriceDraft, diff
+from ledger.prices.rates import KINDS, STANDARD, PriceError, PriceTerms, unlisted
 
 PER_TOKEN, PER_UNIT, SHARE = "usd_per_million", "usd", "percent"  # how an amount is read
 Place = tuple[str, int, str]  # tier, above tokens, kind
 
 
-class Status(StrEnum):
+class PriceStatus(StrEnum):
     """What a row does to the price in force, or that the source no longer has a name.
 
     `RESTATED`: the same amounts from elsewhere; `SHADOWED`: another book's price stays in force;
@@ -34,7 +34,7 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Amount:
+class PriceAmount:
     """One price of one kind: `old` and `new` in pico-USD per token, pico-USD, or millionths."""
 
     tier: str
@@ -53,20 +53,20 @@ class Amount:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class PriceChange:
     """One name: its price in force before and after, from when, and what differs."""
 
     name: str
-    status: Status
+    status: PriceStatus
     since_us: int
     until_us: int | None
     before: Price | None
     after: Price | None
-    amounts: tuple[Amount, ...] = ()
+    amounts: tuple[PriceAmount, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PriceImportPlan:
     """`changes.rows` are what approval stores; entries also tell what the source has dropped.
 
     `doubts` are rows that cannot well be right, by name and why; they are stored if approved.
@@ -74,11 +74,11 @@ class Plan:
 
     book: str
     at_us: int
-    changes: Changes
-    entries: tuple[Entry, ...]
+    changes: DraftChanges
+    entries: tuple[PriceChange, ...]
     doubts: tuple[tuple[str, str], ...] = ()
 
-    def count(self, status: Status) -> int:
+    def count(self, status: PriceStatus) -> int:
         return sum(entry.status is status for entry in self.entries)
 
 
@@ -89,7 +89,7 @@ def planned(
     book: str,
     only: Callable[[str], bool],
     at_us: int,
-) -> Plan:
+) -> PriceImportPlan:
     """Importing these drafts as `book`, for the names that `only` accepts, at this instant.
 
     Raises `PriceError` for drafts that cannot be used or have ended.
@@ -105,15 +105,16 @@ def planned(
     made = changes.prices(now.newest + 1)
     entries = [*_entries(now, now.extended(made), made, at_us)]
     entries += [
-        Entry(price.name, Status.DROPPED, at_us, None, price, price) for price in changes.gone
+        PriceChange(price.name, PriceStatus.DROPPED, at_us, None, price, price)
+        for price in changes.gone
     ]
     entries.sort(key=lambda one: (one.name, one.since_us))
-    bands = Bands(now, at_us)
+    bands = PriceBands(now, at_us)
     doubts = [(one.name, words) for one in made if (words := bands.doubt(one))]
-    return Plan(book, at_us, changes, tuple(entries), tuple(dict.fromkeys(doubts)))
+    return PriceImportPlan(book, at_us, changes, tuple(entries), tuple(dict.fromkeys(doubts)))
 
 
-def approved(plan: Plan) -> tuple[tuple[PriceDraft, bool, int | None], ...]:
+def approved(plan: PriceImportPlan) -> tuple[tuple[PriceDraft, bool, int | None], ...]:
     """What a person says yes to: the same whenever it is planned, unless something changed."""
     return tuple(
         (row.draft, row.withdrawn, None if since == plan.at_us else since)
@@ -122,23 +123,25 @@ def approved(plan: Plan) -> tuple[tuple[PriceDraft, bool, int | None], ...]:
     )
 
 
-def _entries(now: PriceBook, then: PriceBook, made: Iterable[Price], at_us: int) -> Iterator[Entry]:
+def _entries(
+    now: PriceBook, then: PriceBook, made: Iterable[Price], at_us: int
+) -> Iterator[PriceChange]:
     for row in made:
         moment = max(row.effective_from_us, at_us)
         before, after = now.find(row.name, moment), then.find(row.name, moment)
         if row.withdrawn:
-            status = Status.REMOVED if before != after else Status.SHADOWED
+            status = PriceStatus.REMOVED if before != after else PriceStatus.SHADOWED
         elif after != row:
-            status = Status.SHADOWED
+            status = PriceStatus.SHADOWED
         elif before is None:
-            status = Status.ADDED
+            status = PriceStatus.ADDED
         else:
-            status = Status.CHANGED if before.terms != after.terms else Status.RESTATED
+            status = PriceStatus.CHANGED if before.terms != after.terms else PriceStatus.RESTATED
         end = None if row.withdrawn else row.effective_until_us
-        yield Entry(row.name, status, moment, end, before, after, differences(before, after))
+        yield PriceChange(row.name, status, moment, end, before, after, differences(before, after))
 
 
-def differences(before: Price | None, after: Price | None) -> tuple[Amount, ...]:
+def differences(before: Price | None, after: Price | None) -> tuple[PriceAmount, ...]:
     """Every amount that differs, standard tier first, thresholds ascending, in the kinds' order.
 
     A kind that only follows the one it falls back on is left out.
@@ -146,16 +149,16 @@ def differences(before: Price | None, after: Price | None) -> tuple[Amount, ...]
     old, new = _amounts(before), _amounts(after)
     own = (old.keys() - _unlisted(before)) | (new.keys() - _unlisted(after))
     return tuple(
-        Amount(*place, _unit(place[2]), old.get(place), new.get(place))
+        PriceAmount(*place, _unit(place[2]), old.get(place), new.get(place))
         for place in sorted(own, key=_order)
         if old.get(place) != new.get(place)
     )
 
 
-def amounts(price: Price) -> tuple[Amount, ...]:
+def amounts(price: Price) -> tuple[PriceAmount, ...]:
     """Everything that a price lists, with `old` and `new` alike."""
     return tuple(
-        Amount(*place, _unit(place[2]), value, value)
+        PriceAmount(*place, _unit(place[2]), value, value)
         for place, value in sorted(_amounts(price).items(), key=lambda item: _order(item[0]))
         if place not in _unlisted(price)
     )
@@ -176,7 +179,7 @@ def _amounts(price: Price | None) -> dict[Place, int]:
 
 def _beside() -> list[str]:
     """The fields that are charged beside tokens: `request_pusd` and its like, `uplift_ppm`."""
-    return [one for one in Terms.__struct_fields__ if one.endswith(("_pusd", "_ppm"))]
+    return [one for one in PriceTerms.__struct_fields__ if one.endswith(("_pusd", "_ppm"))]
 
 
 def _unlisted(price: Price | None) -> set[Place]:

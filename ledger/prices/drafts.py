@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import msgspec
 
-from ledger.prices.book import Price, PriceError, Terms, check, is_open
+from ledger.prices.book import Price, PriceError, PriceTerms, check, is_open
 
 BUNDLED_RANK = 0  # price lists of the market; files that are configured count from 1
 APPROVED_RANK = 1_000_000  # negotiated prices that a person imported: over all that is configured
@@ -26,7 +26,7 @@ class PriceDraft(msgspec.Struct, frozen=True):
 
     name: str
     book: str
-    terms: Terms
+    terms: PriceTerms
     rank: int = BUNDLED_RANK
     source: str | None = None
     source_date: str | None = None
@@ -37,7 +37,7 @@ class PriceDraft(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class DraftChange:
     """One row to store."""
 
     draft: PriceDraft
@@ -63,10 +63,10 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class DraftChanges:
     """What an import does: `rows` are stored in this order, each as the next version."""
 
-    rows: tuple[Change, ...]
+    rows: tuple[DraftChange, ...]
     unchanged: int
     gone: tuple[Price, ...]  # bundled prices that the map has dropped: kept, for a person to see
     waiting: int = 0  # names for which the map has another price, until a person approves it
@@ -81,7 +81,7 @@ def diff(
     *,
     at_us: int,
     priced: Container[str] = (),
-) -> Changes:
+) -> DraftChanges:
     """The rows that bring the stored versions to what the drafts say, from `at_us` on.
 
     A name's first prices also cover the past, when nothing else is known of it: `priced` are names
@@ -95,7 +95,7 @@ def diff(
     stated: dict[Key, list[PriceDraft]] = {}
     for draft in sorted(drafts, key=lambda one: one.effective_from_us or 0):
         stated.setdefault((draft.book, draft.name), []).append(draft)
-    rows: list[Change] = []
+    rows: list[DraftChange] = []
     gone: list[Price] = []
     for key in sorted({*stored, *stated}):
         versions, wanted = stored.get(key, []), stated.get(key, [])
@@ -105,14 +105,14 @@ def diff(
             start_us = at_us if versions or key[1] in priced else 0
             rows += _missing(versions, wanted, start_us)
     changed = {(row.draft.book, row.draft.name) for row in rows}
-    return Changes(tuple(rows), len({*stated} - changed), tuple(gone))
+    return DraftChanges(tuple(rows), len({*stated} - changed), tuple(gone))
 
 
-def _missing(versions: list[Price], drafts: list[PriceDraft], start: int) -> list[Change]:
+def _missing(versions: list[Price], drafts: list[PriceDraft], start: int) -> list[DraftChange]:
     """One name of one book: rows wherever, from `start` on, stored and stated differ."""
     since = {draft.effective_from_us or 0 for draft in drafts}
     since |= {price.effective_from_us for price in versions}
-    rows: list[Change] = []
+    rows: list[DraftChange] = []
     for moment in sorted({start, *(one for one in since if one > start)}):
         standing = _last([one for one in versions if one.effective_from_us <= moment])
         wanted = _last([one for one in drafts if (one.effective_from_us or 0) <= moment])
@@ -121,9 +121,9 @@ def _missing(versions: list[Price], drafts: list[PriceDraft], start: int) -> lis
         if wanted is not None and (wanted.effective_until_us or moment + 1) <= moment:
             wanted = None  # it is over: a row that ends before it begins is none
         if wanted is not None and (standing is None or not _same(standing, wanted)):
-            row = Change(wanted, moment)
+            row = DraftChange(wanted, moment)
         elif wanted is None and standing is not None:
-            row = Change(_draft_of(standing), moment, withdrawn=True)
+            row = DraftChange(_draft_of(standing), moment, withdrawn=True)
         else:
             continue
         rows.append(row)
@@ -167,7 +167,7 @@ def _refuse_faults(drafts: Sequence[PriceDraft]) -> None:
     faults: list[str] = []
     seen: set[tuple[str, str, int | None]] = set()
     for draft in drafts:
-        trial = Change(draft, draft.effective_from_us or 0).price(0)
+        trial = DraftChange(draft, draft.effective_from_us or 0).price(0)
         faults += [f"{draft.book}: {draft.name}: {fault}" for fault in check(trial)]
         key = (draft.book, draft.name, draft.effective_from_us)
         if key in seen:

@@ -24,10 +24,10 @@ from pathlib import Path
 
 import yaml
 
-from ledger.journals.token_kinds import PER_UNIT, Rates
+from ledger.journals.token_kinds import PER_UNIT, TokenRates
 from ledger.money import MoneyError, usd_per_million_to_pusd, usd_to_pusd
 from ledger.prices.drafts import PriceDraft
-from ledger.prices.rates import STANDARD, PriceError, Schedule, Terms, overlaid, rates_from
+from ledger.prices.rates import STANDARD, PriceError, PriceTerms, TierRates, overlaid, rates_from
 from ledger.yamltext import BoundedLoader
 
 _US_PER_S = 1_000_000
@@ -112,14 +112,14 @@ def _draft(
     )
 
 
-def _terms(row: Mapping[str, object]) -> Terms:
+def _terms(row: Mapping[str, object]) -> PriceTerms:
     beside = any(row.get(name) is not None for name in _PER_UNIT.values())
     base = _kinds(row.get("usd_per_million", {} if beside else None))
     if beside:
         base.setdefault("input", base.get("audio_input", 0))
         base.setdefault("output", 0)
     schedules = [
-        Schedule(tier, 0, _over(base, kinds))
+        TierRates(tier, 0, _over(base, kinds))
         for tier, kinds in _mapping(row.get("tiers") or {}, "tiers").items()
     ]
     above = row.get("above") or []
@@ -128,13 +128,13 @@ def _terms(row: Mapping[str, object]) -> Terms:
     for step in above:
         stated = _mapping(step, "above", frozenset({"tokens", "tier", "usd_per_million"}))
         schedules.append(
-            Schedule(
+            TierRates(
                 str(stated.get("tier", STANDARD)),
                 _count(stated, "tokens"),
                 _over(base, stated.get("usd_per_million")),
             )
         )
-    return Terms(
+    return PriceTerms(
         rates_from(base),
         tuple(sorted(schedules, key=lambda one: (one.tier, one.above_tokens))),
         request_pusd=_amount(row, "usd_per_request"),
@@ -144,7 +144,7 @@ def _terms(row: Mapping[str, object]) -> Terms:
     )
 
 
-def _over(base: Mapping[str, int], stated: object) -> Rates:
+def _over(base: Mapping[str, int], stated: object) -> TokenRates:
     """A schedule's rates: what it leaves open is as in the standard rates."""
     return rates_from(overlaid(base, _kinds(stated)))
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from enum import StrEnum
 
-from ledger.prices.bands import Bands
+from ledger.prices.bands import PriceBands
 from ledger.prices.book import Price, PriceBook, is_open, last_at
 
 STALE_AFTER_DAYS = 90
@@ -18,7 +18,7 @@ _US_PER_S = 1_000_000
 _NO_DATES: Mapping[str, str] = {}
 
 
-class Flag(StrEnum):
+class PriceDoubt(StrEnum):
     """What there is to doubt.
 
     `STALE`: the source was last read long ago, or nobody wrote when. `PENDING`: the bundled map
@@ -41,7 +41,7 @@ class PriceFlag:
 
     name: str
     version: int | None
-    flag: Flag
+    flag: PriceDoubt
     detail: str
 
 
@@ -55,37 +55,39 @@ def flags(
 ) -> list[PriceFlag]:
     """The doubts about these names' prices. `read_on`: ISO day, per book, of its last reading."""
     today = _day(at_us)
-    bands = Bands(book, at_us)
+    bands = PriceBands(book, at_us)
     found: list[PriceFlag] = []
     for name in names:
         price = book.find(name, at_us)
         if price is None:
-            found.append(PriceFlag(name, None, Flag.MISSING, "no price is in force for this name"))
+            found.append(
+                PriceFlag(name, None, PriceDoubt.MISSING, "no price is in force for this name")
+            )
         else:
             doubts = _doubts(price, read_on.get(price.book), today, stale_after_days)
             found += [PriceFlag(name, price.version, flag, words) for flag, words in doubts]
             if words := bands.doubt(price):
-                found.append(PriceFlag(name, price.version, Flag.IMPLAUSIBLE, words))
+                found.append(PriceFlag(name, price.version, PriceDoubt.IMPLAUSIBLE, words))
         found += _ended(book, name, price, at_us)
     return found
 
 
 def _doubts(
     price: Price, read_on: str | None, today: date, stale_after_days: int
-) -> Iterator[tuple[Flag, str]]:
+) -> Iterator[tuple[PriceDoubt, str]]:
     if price.source is None:
-        yield Flag.NO_SOURCE, f"{price.book} gives no source"
+        yield PriceDoubt.NO_SOURCE, f"{price.book} gives no source"
     read = max(price.source_date or "", read_on or "")
     if not read:
-        yield Flag.STALE, "nobody wrote when the source was read"
+        yield PriceDoubt.STALE, "nobody wrote when the source was read"
     elif (today - date.fromisoformat(read)).days > stale_after_days:
-        yield Flag.STALE, f"the source was read on {read}"
+        yield PriceDoubt.STALE, f"the source was read on {read}"
     if price.retired_on is not None and date.fromisoformat(price.retired_on) <= today:
-        yield Flag.RETIRED, f"the provider retires it on {price.retired_on}"
+        yield PriceDoubt.RETIRED, f"the provider retires it on {price.retired_on}"
     if price.effective_until_us is not None:
         last = _last_day(price.effective_until_us)
         if (last - today).days <= ENDS_WITHIN_DAYS:
-            yield Flag.ENDS_SOON, f"the price of {price.book} ends after {last}"
+            yield PriceDoubt.ENDS_SOON, f"the price of {price.book} ends after {last}"
 
 
 def _ended(book: PriceBook, name: str, now: Price | None, at_us: int) -> Iterator[PriceFlag]:
@@ -100,7 +102,7 @@ def _ended(book: PriceBook, name: str, now: Price | None, at_us: int) -> Iterato
         assert until_us is not None  # or it would be open
         instead = "and nothing prices it since" if now is None else f"since then {now.book} counts"
         words = f"the price of {last.book} ended after {_last_day(until_us)}, {instead}"
-        yield PriceFlag(name, last.version, Flag.EXPIRED, words)
+        yield PriceFlag(name, last.version, PriceDoubt.EXPIRED, words)
 
 
 def _last_day(until_us: int) -> date:

@@ -15,17 +15,17 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ledger.journals.token_kinds import PER_TOKEN, Rates
+from ledger.journals.token_kinds import PER_TOKEN, TokenRates
 from ledger.money import MoneyError, usd_per_million_to_pusd, usd_to_pusd
-from ledger.prices.bundled import Remark
+from ledger.prices.bundled import PriceRemark
 from ledger.prices.drafts import PriceDraft
 from ledger.prices.rates import (
     KINDS,
     STANDARD,
     Price,
     PriceError,
-    Schedule,
-    Terms,
+    PriceTerms,
+    TierRates,
     overlaid,
     rates_from,
     unlisted,
@@ -59,8 +59,8 @@ class GenaiSeed:
     """`unmodelled`: charges that usage does not report, as in the bundled map's seed."""
 
     drafts: tuple[PriceDraft, ...]
-    refused: tuple[Remark, ...]
-    unmodelled: tuple[Remark, ...]
+    refused: tuple[PriceRemark, ...]
+    unmodelled: tuple[PriceRemark, ...]
 
 
 def stated_on(providers: Iterable[Any], at_us: int) -> str | None:
@@ -75,8 +75,8 @@ def seed_from_genai(
     providers: Iterable[Any], known: Mapping[str, Price], *, at_us: int, read_on: str | None
 ) -> GenaiSeed:
     """Drafts in force at an instant. `providers`: the package's own; `known`: prices in force."""
-    refused: list[Remark] = []
-    unmodelled: list[Remark] = []
+    refused: list[PriceRemark] = []
+    unmodelled: list[PriceRemark] = []
     drafts: dict[str, PriceDraft] = {}
     cased = {name.lower(): name for name in known}
     for provider in providers:
@@ -86,14 +86,16 @@ def seed_from_genai(
                 try:
                     terms, more = _terms(model, known.get(name), at_us)
                 except (PriceError, MoneyError) as error:
-                    refused.append(Remark(name, str(error)))
+                    refused.append(PriceRemark(name, str(error)))
                     continue
-                unmodelled += [Remark(name, key) for key in more]
+                unmodelled += [PriceRemark(name, key) for key in more]
                 drafts.setdefault(name, _draft(name, terms, provider, model, read_on))
     return GenaiSeed(tuple(drafts.values()), tuple(refused), tuple(unmodelled))
 
 
-def _draft(name: str, terms: Terms, provider: Any, model: Any, read_on: str | None) -> PriceDraft:
+def _draft(
+    name: str, terms: PriceTerms, provider: Any, model: Any, read_on: str | None
+) -> PriceDraft:
     verified = _DATE.findall(model.price_comments or "")
     urls = provider.pricing_urls or [None]
     return PriceDraft(
@@ -119,7 +121,7 @@ def _equals(clause: Any) -> Iterator[str]:
             yield one.equals
 
 
-def _terms(model: Any, known: Price | None, at_us: int) -> tuple[Terms, list[str]]:
+def _terms(model: Any, known: Price | None, at_us: int) -> tuple[PriceTerms, list[str]]:
     """The terms and the keys of the data that are charged for something else."""
     today = datetime.fromtimestamp(at_us / 1e6, tz=UTC).date()
     stated = _in_force(model, today)
@@ -145,9 +147,9 @@ def _terms(model: Any, known: Price | None, at_us: int) -> tuple[Terms, list[str
         schedules |= {(s.tier, s.above_tokens): s.rates for s in before.schedules
                       if s.tier not in said}  # fmt: skip
     fee = stated.get(_REQUESTS)
-    made = Terms(
+    made = PriceTerms(
         rates_from(full),
-        tuple(Schedule(*place, rates) for place, rates in sorted(schedules.items())),
+        tuple(TierRates(*place, rates) for place, rates in sorted(schedules.items())),
         inclusive=inclusive,
     )
     if before is not None:
@@ -158,9 +160,9 @@ def _terms(model: Any, known: Price | None, at_us: int) -> tuple[Terms, list[str
 
 
 def _tier(
-    tier: str, variant: Mapping[str, Any], full: Kinds, steps: Steps, before: Terms | None,
+    tier: str, variant: Mapping[str, Any], full: Kinds, steps: Steps, before: PriceTerms | None,
     *, inclusive: bool,
-) -> Iterator[tuple[tuple[str, int], Rates]]:  # fmt: skip
+) -> Iterator[tuple[tuple[str, int], TokenRates]]:  # fmt: skip
     """A tier's schedules: what it states, else as its own price had it, else as the standard."""
     own = _steps(variant)
     stated = own.pop(0)
@@ -175,7 +177,7 @@ def _tier(
         yield (tier, above + inclusive), rates_from(low)
 
 
-def _filled(stated: Kinds, before: Rates | None) -> Kinds:
+def _filled(stated: Kinds, before: TokenRates | None) -> Kinds:
     """What is stated, over the kinds that the price so far lists on its own account."""
     if before is None:
         return stated
@@ -183,7 +185,7 @@ def _filled(stated: Kinds, before: Rates | None) -> Kinds:
     return listed | stated if listed["output"] == stated["output"] else overlaid(listed, stated)
 
 
-def _inclusive(steps: Steps, before: Terms) -> bool:
+def _inclusive(steps: Steps, before: PriceTerms) -> bool:
     """Whether `above 199999` is how this data says `from 200000 on`."""
     places = {one.above_tokens for one in before.schedules}
     return before.inclusive and bool(steps) and all(above + 1 in places for above in steps)

@@ -1,4 +1,4 @@
-"""One row of LiteLLM's price map as `Terms`, exact or refused.
+"""One row of LiteLLM's price map as `PriceTerms`, exact or refused.
 
 Amounts are USD per token and must be whole pico-USD. Binary-float noise of the map's own making
 (1.6000000000000000001e-06) is rounded half-even and listed; anything else that is not exact,
@@ -19,7 +19,7 @@ from decimal import Decimal
 
 from ledger.journals.token_kinds import PER_TOKEN, PER_UNIT
 from ledger.money import PUSD_PER_USD, MoneyError, usd_to_pusd, usd_to_pusd_rounded
-from ledger.prices.rates import STANDARD, PriceError, Schedule, Terms, overlaid, rates_from
+from ledger.prices.rates import STANDARD, PriceError, PriceTerms, TierRates, overlaid, rates_from
 
 # xAI charges the higher rates from the threshold on, the others above it
 # (litellm 1.106.2, llm_cost_calc/utils.py, read 2026-11-20).
@@ -53,7 +53,7 @@ Kinds = dict[str, int]  # kind -> pico-USD
 Listed = dict[tuple[str, int], Kinds]  # (tier, above tokens) -> what the row states
 
 
-def terms_of(row: Mapping[str, object], noise: list[str]) -> Terms:
+def terms_of(row: Mapping[str, object], noise: list[str]) -> PriceTerms:
     """The row's terms; `noise` receives the fields that were rounded. Raises `PriceError`."""
     listed = _ranges(row, noise) or _listed(row, noise)
     base = listed.pop((STANDARD, 0), {})
@@ -67,7 +67,7 @@ def terms_of(row: Mapping[str, object], noise: list[str]) -> Terms:
             raise PriceError("the output has no price")
     elif not base.get("output"):
         raise PriceError("the output has no price")
-    return Terms(
+    return PriceTerms(
         rates_from(base),
         tuple(_schedules(listed, base)),
         request_pusd=_request_pusd(row, noise),
@@ -140,7 +140,7 @@ def _ranges(row: Mapping[str, object], noise: list[str]) -> Listed:
     return listed
 
 
-def _schedules(listed: Listed, base: Kinds) -> Iterator[Schedule]:
+def _schedules(listed: Listed, base: Kinds) -> Iterator[TierRates]:
     thresholds = sorted({above for _, above in listed if above})
     tiers = {tier for tier, _ in listed} | ({STANDARD} if thresholds else set())
     for tier in sorted(tiers):
@@ -148,12 +148,12 @@ def _schedules(listed: Listed, base: Kinds) -> Iterator[Schedule]:
         own |= _in_proportion(base, own, "cache_write_1h", to="cache_write")
         below = overlaid(base, own)
         if tier != STANDARD:
-            yield Schedule(tier, 0, rates_from(below))
+            yield TierRates(tier, 0, rates_from(below))
         for above in thresholds:
             standard = listed.get((STANDARD, above), {})
             stated = _as_much_cheaper(base, own, standard) | listed.get((tier, above), {})
             below = overlaid(below, stated)
-            yield Schedule(tier, above, rates_from(below))
+            yield TierRates(tier, above, rates_from(below))
 
 
 def _as_much_cheaper(base: Kinds, own: Kinds, standard: Kinds) -> Kinds:

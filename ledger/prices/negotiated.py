@@ -27,18 +27,26 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from ledger.csvtable import CsvTable, CsvTableError, Line, read_table
+from ledger.csvtable import CsvLine, CsvTable, CsvTableError, read_table
 from ledger.money import PPM, MoneyError, usd_per_million_to_pusd, usd_to_pusd
 from ledger.prices.book import check
-from ledger.prices.drafts import APPROVED_RANK, Change, PriceDraft
-from ledger.prices.rates import KINDS, STANDARD, PriceError, Schedule, Terms, overlaid, rates_from
+from ledger.prices.drafts import APPROVED_RANK, DraftChange, PriceDraft
+from ledger.prices.rates import (
+    KINDS,
+    STANDARD,
+    PriceError,
+    PriceTerms,
+    TierRates,
+    overlaid,
+    rates_from,
+)
 
 _UNITS = {"million": 1, "thousand": 1_000, "token": 1_000_000}  # to USD per million
 _AMOUNT = re.compile(rf"^({'|'.join(KINDS)})_usd_per_({'|'.join(_UNITS)})$")
 # What is charged beside tokens: every such field of the terms is a column of the same name.
 _BESIDE = {
     f"usd_per_{field.removesuffix('_pusd')}": field
-    for field in Terms.__struct_fields__
+    for field in PriceTerms.__struct_fields__
     if field.endswith("_pusd")
 }
 _WORDS = ("name", "tier", "above_tokens", "from", "until", "source", "source_date")
@@ -54,7 +62,7 @@ T = TypeVar("T")
 class _Row:
     """One line, read: what it states in numbers and words, and where it stands."""
 
-    line: Line
+    line: CsvLine
     kinds: dict[str, int]
     beside: dict[str, int]
     words: dict[str, str]
@@ -115,7 +123,7 @@ def _check_columns(table: CsvTable, book: str, faults: list[str]) -> None:
 class _Cells:
     """One line's cells; what cannot be read goes to `faults` with its place."""
 
-    line: Line
+    line: CsvLine
     book: str
     faults: list[str]
 
@@ -131,7 +139,7 @@ class _Cells:
             return None
 
 
-def _row(line: Line, book: str, faults: list[str]) -> _Row:
+def _row(line: CsvLine, book: str, faults: list[str]) -> _Row:
     read = _Cells(line, book, faults).read
     kinds: dict[str, int] = {}
     for column in line.cells:
@@ -184,7 +192,7 @@ def _drafts(rows: list[_Row], book: str, faults: list[str]) -> Iterator[PriceDra
     except PriceError as error:
         faults.append(f"{where}: {error}")
         return
-    trial = Change(draft, draft.effective_from_us or 0).price(0)
+    trial = DraftChange(draft, draft.effective_from_us or 0).price(0)
     wrong = check(trial)
     faults += [f"{where}: {words}" for words in wrong]
     if not wrong:
@@ -200,13 +208,13 @@ def _draft(base: _Row, others: Sequence[_Row], book: str) -> PriceDraft:
             "nothing is above zero: a free model cannot be told from a forgotten price"
         )
     schedules = [
-        Schedule(*_place(row), rates_from(overlaid(kinds, row.kinds)))
+        TierRates(*_place(row), rates_from(overlaid(kinds, row.kinds)))
         for row in sorted(others, key=_place)
     ]
     return PriceDraft(
         name=base.words["name"],
         book=book,
-        terms=replace(Terms(rates_from(kinds), tuple(schedules)), **base.beside),
+        terms=replace(PriceTerms(rates_from(kinds), tuple(schedules)), **base.beside),
         rank=APPROVED_RANK,
         source=base.words["source"] or None,
         source_date=base.source_date,

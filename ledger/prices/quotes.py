@@ -4,11 +4,11 @@ The same amounts as `cost_pusd` and `bound_pusd`, asked again and again: where o
 holds for every prompt (no schedule, no uplift), which is the usual price, they are found once.
 """
 
-from ledger.journals.records import Tokens
+from ledger.journals.records import TokenCounts
 from ledger.prices.rates import Price, bound_pusd, cost_pusd, dearest_input, dearest_output
 
 
-class Quote:
+class PriceQuote:
     """One price, ready to multiply."""
 
     __slots__ = (
@@ -25,11 +25,11 @@ class Quote:
         self._dearest_input = dearest_input(rates, audio=False)
         self._dearest_output = dearest_output(rates, audio=False)
 
-    def cost_pusd(self, tokens: Tokens) -> int:
+    def cost_pusd(self, tokens: TokenCounts) -> int:
         """What input and output tokens cost; the other kinds are not looked at."""
         if self._any_prompt:
             return tokens.input * self._input + tokens.output * self._output + self._request
-        return cost_pusd(Tokens(input=tokens.input, output=tokens.output), self.price)
+        return cost_pusd(TokenCounts(input=tokens.input, output=tokens.output), self.price)
 
     def bound_pusd(self, prompt_tokens: int, output_tokens: int) -> int:
         """The most that so many tokens can cost, whatever of them is cached, written or thought.

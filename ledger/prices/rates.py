@@ -20,8 +20,8 @@ from ledger.journals.token_kinds import (
     PROMPT_KINDS,
     TOKEN,
     TOKEN_KINDS,
-    Rates,
-    Tokens,
+    TokenCounts,
+    TokenRates,
     UnitPrices,
 )
 from ledger.money import PPM, divide_half_even
@@ -33,7 +33,7 @@ _FALLBACK = {kind.field: kind.price_as for kind in PER_TOKEN if kind.price_as is
 # Most requests have no others: these are looked at one by one.
 _USUAL = frozenset({"input", "cached", "output", "reasoning"})
 _SELDOM = tuple(kind for kind in TOKEN_KINDS if kind.field not in _USUAL)
-_Values = Callable[[Tokens | Rates], tuple[int, ...]]
+_Values = Callable[[TokenCounts | TokenRates], tuple[int, ...]]
 _of_prompt: _Values = attrgetter(*(kind.field for kind in PROMPT_KINDS))
 _of_output: _Values = attrgetter(*(kind.field for kind in OUTPUT_KINDS))
 _of_text_prompt: _Values = attrgetter(*(kind.field for kind in PROMPT_KINDS if not kind.is_sound))
@@ -49,23 +49,23 @@ class UnpricedTierError(PriceError):
     """The request ran in a service tier that this price does not list."""
 
 
-class Schedule(msgspec.Struct, frozen=True):
+class TierRates(msgspec.Struct, frozen=True):
     """The rates of one service tier for prompts above `above_tokens` (0: every prompt)."""
 
     tier: str
     above_tokens: int
-    rates: Rates
+    rates: TokenRates
 
 
-class Terms(UnitPrices, frozen=True, omit_defaults=True):
+class PriceTerms(UnitPrices, frozen=True, omit_defaults=True):
     """All that decides a cost. `schedules` hold what differs from the standard `rates`.
 
     `inclusive`: a prompt of exactly `above_tokens` already pays the higher rates.
     `uplift_ppm` is a regional surcharge on the whole request, rounded half-even once.
     """
 
-    rates: Rates
-    schedules: tuple[Schedule, ...] = ()
+    rates: TokenRates
+    schedules: tuple[TierRates, ...] = ()
     request_pusd: int = 0
     uplift_ppm: int = 0
     inclusive: bool = False
@@ -81,7 +81,7 @@ class Price(msgspec.Struct, frozen=True, omit_defaults=True):
     name: str  # provider/model
     book: str  # where it was read: "litellm", or a price file's name
     effective_from_us: int
-    terms: Terms
+    terms: PriceTerms
     effective_until_us: int | None = None
     rank: int = 0  # 0: bundled; files override it in the order they are configured
     source: str | None = None  # address or contract behind the number
@@ -91,7 +91,7 @@ class Price(msgspec.Struct, frozen=True, omit_defaults=True):
     withdrawn: bool = False
 
 
-def rates_from(listed: Mapping[str, int]) -> Rates:
+def rates_from(listed: Mapping[str, int]) -> TokenRates:
     """Complete rates from those a provider lists; `input` and `output` must be among them."""
     unknown = set(listed) - set(KINDS)
     if unknown:
@@ -101,7 +101,7 @@ def rates_from(listed: Mapping[str, int]) -> Rates:
     full = dict(listed)
     for kind, instead in _FALLBACK.items():
         full.setdefault(kind, full[instead])
-    return Rates(**full)
+    return TokenRates(**full)
 
 
 def overlaid(below: Mapping[str, int], stated: Mapping[str, int]) -> dict[str, int]:
@@ -112,13 +112,13 @@ def overlaid(below: Mapping[str, int], stated: Mapping[str, int]) -> dict[str, i
     return full
 
 
-def unlisted(rates: Rates, kind: str) -> bool:
+def unlisted(rates: TokenRates, kind: str) -> bool:
     """Whether a kind costs just what the one it falls back on costs."""
     instead = _FALLBACK.get(kind)
     return instead is not None and getattr(rates, kind) == getattr(rates, instead)
 
 
-def cost_pusd(tokens: Tokens, price: Price, *, tier: str = STANDARD) -> int:
+def cost_pusd(tokens: TokenCounts, price: Price, *, tier: str = STANDARD) -> int:
     """What the attempt costs, exact. Raises `UnpricedTierError` for a tier without rates."""
     terms = price.terms
     rates = terms.rates
@@ -173,17 +173,17 @@ def bound_pusd(
 def beside_bound_pusd(price: Price, **counts: int) -> int:
     """An upper bound of what `cost_pusd` charges by the unit, the request's fee in it.
 
-    `counts` are fields of `Tokens`. For sound the bound stands instead of the bound on tokens,
+    `counts` are fields of `TokenCounts`. For sound the bound stands instead of the bound on tokens,
     whichever is more; for searches beside it.
     """
-    terms, most = price.terms, Tokens(**counts)
+    terms, most = price.terms, TokenCounts(**counts)
     pusd = terms.request_pusd
     for kind in PER_UNIT:
         pusd -= -getattr(most, kind.field) * getattr(terms, kind.price) // kind.unit.counts
     return -(-pusd * (PPM + terms.uplift_ppm) // PPM)
 
 
-def rates_for(price: Price, tier: str, prompt: int) -> Rates:
+def rates_for(price: Price, tier: str, prompt: int) -> TokenRates:
     """The rates that all tokens of a request with this prompt pay in this tier."""
     terms = price.terms
     found = terms.rates if tier == STANDARD else None
@@ -199,22 +199,22 @@ def rates_for(price: Price, tier: str, prompt: int) -> Rates:
     return found
 
 
-def prompt_tokens(tokens: Tokens) -> int:
+def prompt_tokens(tokens: TokenCounts) -> int:
     """The whole prompt, as context limits and thresholds count it."""
     return tokens.whole_prompt
 
 
-def dearest_input(rates: Rates, *, audio: bool) -> int:
+def dearest_input(rates: TokenRates, *, audio: bool) -> int:
     """The most that a token of the prompt can cost; without `audio`, a token of its text."""
     return max(_of_prompt(rates) if audio else _of_text_prompt(rates))
 
 
-def dearest_output(rates: Rates, *, audio: bool) -> int:
+def dearest_output(rates: TokenRates, *, audio: bool) -> int:
     """The most that a token of the output can cost; without `audio`, a token of its text."""
     return max(_of_output(rates) if audio else _of_text_output(rates))
 
 
-def _seldom_pusd(tokens: Tokens, terms: Terms, rates: Rates) -> int:
+def _seldom_pusd(tokens: TokenCounts, terms: PriceTerms, rates: TokenRates) -> int:
     """What the kinds cost that few requests have."""
     pusd = 0
     for kind in _SELDOM:
@@ -229,7 +229,7 @@ def _seldom_pusd(tokens: Tokens, terms: Terms, rates: Rates) -> int:
     return pusd
 
 
-def is_charged(field: str | None, tokens: Tokens, rates: Rates) -> bool:
+def is_charged(field: str | None, tokens: TokenCounts, rates: TokenRates) -> bool:
     """Whether a kind is both counted and priced by the token."""
     return field is not None and bool(getattr(tokens, field) and getattr(rates, field))
 

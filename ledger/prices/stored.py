@@ -1,6 +1,6 @@
 """The price book in the database: versions are added, never edited, and read back whole.
 
-What stores versions also stores who did it, when, and from what (`PriceImport`), in the same
+What stores versions also stores who did it, when, and from what (`PriceImportRow`), in the same
 transaction. Whoever stores waits for whoever does: version numbers are seen in their order.
 """
 
@@ -12,10 +12,17 @@ import msgspec
 from sqlalchemy import Connection, Engine, func, insert, select, text
 
 from ledger.database import read_rows, reading
-from ledger.orm.books import PriceImport, PriceVersion
+from ledger.orm.books import PriceImportRow, PriceVersionRow
 from ledger.prices.book import Price, PriceBook
-from ledger.prices.diff import Plan, approved
-from ledger.prices.drafts import APPROVED_RANK, BUNDLED_RANK, Change, Changes, PriceDraft, diff
+from ledger.prices.diff import PriceImportPlan, approved
+from ledger.prices.drafts import (
+    APPROVED_RANK,
+    BUNDLED_RANK,
+    DraftChange,
+    DraftChanges,
+    PriceDraft,
+    diff,
+)
 
 UNSOURCED = ""
 NEWEST_PRICE_FILE = "prices.newest"  # in the run directory: the newest version, as key generations
@@ -27,7 +34,7 @@ class BookMovedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Stamp:
+class ImportStamp:
     """Who stores, and what was read: `digest` of its bytes, `read_on` the day that speaks for it.
 
     `read_on` is None where only a part of the source was looked at.
@@ -40,7 +47,7 @@ class Stamp:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class PriceRecord:
     """One stored version with its circumstances; `actor` is None for those of older programs."""
 
     price: Price
@@ -74,37 +81,39 @@ def newer_prices(engine: Engine, version: int) -> list[Price]:
 
 def prices_of(engine: Engine, versions: Iterable[int]) -> dict[int, Price]:
     """These versions, by their numbers."""
-    query = select(PriceVersion.version, PriceVersion.price).where(
-        PriceVersion.version.in_(sorted(set(versions)))
+    query = select(PriceVersionRow.version, PriceVersionRow.price).where(
+        PriceVersionRow.version.in_(sorted(set(versions)))
     )
     return {number: _price(number, document) for number, document in read_rows(engine, query)}
 
 
 def newest_version(connection: Connection) -> int:
     """The number of the version that was stored last; 0 in an empty book."""
-    return connection.execute(select(func.max(PriceVersion.version))).scalar_one() or 0
+    return connection.execute(select(func.max(PriceVersionRow.version))).scalar_one() or 0
 
 
 def read_days(engine: Engine) -> dict[str, str]:
     """The ISO day, per book, on which its source was last read as a whole."""
-    query = select(PriceImport.book, func.max(PriceImport.read_on)).group_by(PriceImport.book)
+    query = select(PriceImportRow.book, func.max(PriceImportRow.read_on)).group_by(
+        PriceImportRow.book
+    )
     return {book: day for book, day in read_rows(engine, query) if day is not None}
 
 
-def records_of(engine: Engine, name: str) -> list[Record]:
+def records_of(engine: Engine, name: str) -> list[PriceRecord]:
     """Every version of exactly this name, in the order of storing."""
     query = (
         select(
-            PriceVersion.version, PriceVersion.price, PriceVersion.recorded_us,
-            PriceVersion.recorded_by, PriceImport.origin,
+            PriceVersionRow.version, PriceVersionRow.price, PriceVersionRow.recorded_us,
+            PriceVersionRow.recorded_by, PriceImportRow.origin,
         )
-        .outerjoin(PriceImport, PriceImport.seq == PriceVersion.import_seq)
-        .where(PriceVersion.name == name)
-        .order_by(PriceVersion.version)
+        .outerjoin(PriceImportRow, PriceImportRow.seq == PriceVersionRow.import_seq)
+        .where(PriceVersionRow.name == name)
+        .order_by(PriceVersionRow.version)
     )  # fmt: skip
     with reading(engine) as connection:
         return [
-            Record(_price(version, document), at_us, actor, origin)
+            PriceRecord(_price(version, document), at_us, actor, origin)
             for version, document, at_us, actor, origin in connection.execute(query)
         ]
 
@@ -115,8 +124,8 @@ def import_drafts(
     *,
     at_us: int,
     keep_market: bool = False,
-    stamp: Stamp | None = None,
-) -> Changes:
+    stamp: ImportStamp | None = None,
+) -> DraftChanges:
     """Store what the drafts of all configured books change; repeating stores nothing.
 
     A price file that is no longer among them is withdrawn, all its names at once; what a person
@@ -140,12 +149,12 @@ def import_drafts(
 
 def import_approved(
     engine: Engine,
-    plan: Callable[[Sequence[Price], int], Plan],
-    seen: Plan,
+    plan: Callable[[Sequence[Price], int], PriceImportPlan],
+    seen: PriceImportPlan,
     *,
-    stamp: Stamp,
+    stamp: ImportStamp,
     at_us: int,
-) -> Plan:
+) -> PriceImportPlan:
     """Store what a person saw and approved, all or nothing, in force from `at_us` on.
 
     `plan` makes it again of what is stored by now. Raises `BookMovedError` if that differs.
@@ -174,12 +183,12 @@ def _one_at_a_time(connection: Connection) -> None:
 
 def _store(
     connection: Connection,
-    rows: Iterable[Change],
-    stamp: Stamp | None,
+    rows: Iterable[DraftChange],
+    stamp: ImportStamp | None,
     at_us: int,
     book: str | None = None,
 ) -> None:
-    by_book: dict[str, list[Change]] = {} if book is None else {book: []}
+    by_book: dict[str, list[DraftChange]] = {} if book is None else {book: []}
     for row in rows:
         by_book.setdefault(row.draft.book, []).append(row)
     for name, own in by_book.items():
@@ -197,23 +206,23 @@ def _store(
             for row in own
         ]
         if values:
-            connection.execute(insert(PriceVersion), values)
+            connection.execute(insert(PriceVersionRow), values)
 
 
-def _noted(connection: Connection, book: str, stamp: Stamp, at_us: int, stored: int) -> int:
+def _noted(connection: Connection, book: str, stamp: ImportStamp, at_us: int, stored: int) -> int:
     values = {
         "at_us": at_us, "actor": stamp.actor, "origin": stamp.origin, "book": book,
         "digest": stamp.digest, "read_on": stamp.read_on, "stored": stored,
     }  # fmt: skip
-    seq = connection.execute(insert(PriceImport).values(values).returning(PriceImport.seq))
+    seq = connection.execute(insert(PriceImportRow).values(values).returning(PriceImportRow.seq))
     return seq.scalar_one()
 
 
 def _stored(connection: Connection, above: int = 0) -> list[Price]:
     query = (
-        select(PriceVersion.version, PriceVersion.price)
-        .where(PriceVersion.version > above)
-        .order_by(PriceVersion.version)
+        select(PriceVersionRow.version, PriceVersionRow.price)
+        .where(PriceVersionRow.version > above)
+        .order_by(PriceVersionRow.version)
     )
     alike: dict[object, Any] = {}  # thousands of names have some hundred terms and sources
     return [_shared(_price(version, one), alike) for version, one in connection.execute(query)]

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from ledger.queries.rollups import Ask, sums
+from ledger.queries.rollups import SumQuery, sums
 from ledger.spans import Scope
 from ledger.sums.rollup import ANSWERED, ATTEMPTS, LIMB
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class AttemptCell:
     """Attempts of one bucket that agree in everything that a page may group by."""
 
     start_us: int
@@ -51,7 +51,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ComparatorCost:
     """What one comparator would have charged for what own engines served of a model."""
 
     model: str
@@ -66,7 +66,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Overflowed:
+class OverflowCost:
     """What spilled of a model for lack of capacity, and its price: paid, or at a comparator."""
 
     model: str
@@ -78,7 +78,7 @@ class Overflowed:
 
 
 @dataclass(frozen=True, slots=True)
-class Flagged:
+class FlaggedAttempts:
     """Attempts of one target that carry the same mark; they are in every sum all the same."""
 
     flag: str  # `orm.Attempt.flag`
@@ -88,7 +88,7 @@ class Flagged:
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class SpendPoint:
     """What one bucket's attempts of one group cost; priced ones only."""
 
     start_us: int
@@ -103,22 +103,22 @@ _CELL = (
 )  # fmt: skip
 
 
-def cells(connection: Connection, scope: Scope, *, bucket_us: int) -> list[Cell]:
+def cells(connection: Connection, scope: Scope, *, bucket_us: int) -> list[AttemptCell]:
     """Everything that was attempted in the scope, added up by bucket and dimension."""
-    found = sums(connection, ATTEMPTS, scope, Ask(_CELL, bucket_us))
+    found = sums(connection, ATTEMPTS, scope, SumQuery(_CELL, bucket_us))
     return [
-        Cell(*(*key[:-1], *one[:5], one[5] * LIMB + one[6], one[7], key[-1]))
+        AttemptCell(*(*key[:-1], *one[:5], one[5] * LIMB + one[6], one[7], key[-1]))
         for key, one in found.items()
     ]
 
 
-def spent(connection: Connection, scope: Scope, *, by: str, bucket_us: int) -> list[Spent]:
+def spent(connection: Connection, scope: Scope, *, by: str, bucket_us: int) -> list[SpendPoint]:
     """By bucket and `team`, `model` or `backend`, in time order."""
-    ask = Ask((_GROUPS[by],), bucket_us, measures=("attempts", "cost_high", "cost_low"))
+    ask = SumQuery((_GROUPS[by],), bucket_us, measures=("attempts", "cost_high", "cost_low"))
     found = sums(connection, ATTEMPTS, scope, ask)
-    return [Spent(*(*key, high * LIMB + low)) for key, (_, high, low) in sorted(found.items())]
+    return [SpendPoint(*(*key, high * LIMB + low)) for key, (_, high, low) in sorted(found.items())]
 
 
 def teams(connection: Connection, scope: Scope) -> list[str]:
-    found = sums(connection, ATTEMPTS, scope, Ask(("team_id",), measures=("attempts",)))
+    found = sums(connection, ATTEMPTS, scope, SumQuery(("team_id",), measures=("attempts",)))
     return sorted(team for _, team in found)

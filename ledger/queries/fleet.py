@@ -11,14 +11,14 @@ from sqlalchemy.orm import aliased
 
 from ledger.fleet.pool_records import CapacityRow, ContractVersion, HourCell
 from ledger.orm.tables import (
-    Capacity,
-    CatalogEntry,
-    EngineSample,
-    EngineSampleHour,
-    GpuContract,
-    GpuHour,
-    GpuHourTeam,
-    RoundTrip,
+    CatalogEntryRow,
+    EngineCapacityRow,
+    EngineSampleHourRow,
+    EngineSampleRow,
+    GpuContractRow,
+    GpuHourRow,
+    GpuHourTeamRow,
+    RoundTripRow,
     exact_sum,
 )
 from ledger.spans import HOUR_US, Scope, rows, total
@@ -64,32 +64,32 @@ class EngineRow:
     bid_price_pusd_per_s: int | None = None
 
 
-_ENGINE_COLUMNS = tuple(getattr(EngineSample, name) for name in EngineRow.__dataclass_fields__)
+_ENGINE_COLUMNS = tuple(getattr(EngineSampleRow, name) for name in EngineRow.__dataclass_fields__)
 
 
 _CONTRACTS = select(
-    GpuContract.pool,
-    GpuContract.gpu_type,
-    GpuContract.gpus_per_replica * GpuContract.replicas,
-    GpuContract.replicas,
-    GpuContract.billing,
-    GpuContract.pusd_per_hour,
-    GpuContract.source,
-    GpuContract.since,
-    GpuContract.until,
-    GpuContract.ops_seconds_per_week,
-    GpuContract.ops_pusd_per_hour,
-    GpuContract.simulated,
-    GpuContract.recorded_us,
-    GpuContract.machine,
-    GpuContract.share_ppm,
-).order_by(GpuContract.pool, GpuContract.id)
+    GpuContractRow.pool,
+    GpuContractRow.gpu_type,
+    GpuContractRow.gpus_per_replica * GpuContractRow.replicas,
+    GpuContractRow.replicas,
+    GpuContractRow.billing,
+    GpuContractRow.pusd_per_hour,
+    GpuContractRow.source,
+    GpuContractRow.since,
+    GpuContractRow.until,
+    GpuContractRow.ops_seconds_per_week,
+    GpuContractRow.ops_pusd_per_hour,
+    GpuContractRow.simulated,
+    GpuContractRow.recorded_us,
+    GpuContractRow.machine,
+    GpuContractRow.share_ppm,
+).order_by(GpuContractRow.pool, GpuContractRow.id)
 
 
 def contracts(connection: Connection) -> list[ContractVersion]:
     """The version in force of every pool: the latest recorded."""
-    latest = select(func.max(GpuContract.id)).group_by(GpuContract.pool)
-    statement = _CONTRACTS.where(GpuContract.id.in_(latest))
+    latest = select(func.max(GpuContractRow.id)).group_by(GpuContractRow.pool)
+    statement = _CONTRACTS.where(GpuContractRow.id.in_(latest))
     return [ContractVersion(*row) for row in rows(connection, statement)]
 
 
@@ -101,81 +101,85 @@ def contract_versions(connection: Connection) -> list[ContractVersion]:
 def hours(connection: Connection, scope: Scope, *, bucket_us: int) -> list[HourCell]:
     """Closed hours that start in the scope, by pool and bucket (an hour or longer)."""
     width = max(bucket_us, HOUR_US)
-    start = (GpuHour.hour_us - GpuHour.hour_us % width).label("start_us")
+    start = (GpuHourRow.hour_us - GpuHourRow.hour_us % width).label("start_us")
     statement = (
         select(
-            GpuHour.pool,
+            GpuHourRow.pool,
             start,
-            total(case((GpuHour.correction == 0, 1), else_=0)),
-            exact_sum(GpuHour.span_us),
-            exact_sum(GpuHour.bill_pusd),
-            exact_sum(GpuHour.used_pusd),
-            exact_sum(GpuHour.idle_pusd),
-            exact_sum(GpuHour.unavailable_pusd),
-            exact_sum(GpuHour.busy_us),
-            exact_sum(GpuHour.unavailable_us),
-            exact_sum(GpuHour.replicas * GpuHour.span_us),
-            func.max(GpuHour.hour_us),
+            total(case((GpuHourRow.correction == 0, 1), else_=0)),
+            exact_sum(GpuHourRow.span_us),
+            exact_sum(GpuHourRow.bill_pusd),
+            exact_sum(GpuHourRow.used_pusd),
+            exact_sum(GpuHourRow.idle_pusd),
+            exact_sum(GpuHourRow.unavailable_pusd),
+            exact_sum(GpuHourRow.busy_us),
+            exact_sum(GpuHourRow.unavailable_us),
+            exact_sum(GpuHourRow.replicas * GpuHourRow.span_us),
+            func.max(GpuHourRow.hour_us),
         )
-        .where(GpuHour.hour_us >= scope.start_us, GpuHour.hour_us < scope.end_us)
-        .group_by(GpuHour.pool, "start_us")
-        .order_by(GpuHour.pool, "start_us")
+        .where(GpuHourRow.hour_us >= scope.start_us, GpuHourRow.hour_us < scope.end_us)
+        .group_by(GpuHourRow.pool, "start_us")
+        .order_by(GpuHourRow.pool, "start_us")
     )
     return [HourCell(*row) for row in rows(connection, statement)]
 
 
 def hours_by_team(connection: Connection, scope: Scope, *, bucket_us: int) -> list[TeamCell]:
     width = max(bucket_us, HOUR_US)
-    start = (GpuHourTeam.hour_us - GpuHourTeam.hour_us % width).label("start_us")
+    start = (GpuHourTeamRow.hour_us - GpuHourTeamRow.hour_us % width).label("start_us")
     statement = (
-        select(GpuHourTeam.pool, start, GpuHourTeam.team_id, exact_sum(GpuHourTeam.used_pusd))
+        select(
+            GpuHourTeamRow.pool, start, GpuHourTeamRow.team_id, exact_sum(GpuHourTeamRow.used_pusd)
+        )
         .where(
             # The key begins with the pool: with pools named a span is looked up, not searched for.
-            GpuHourTeam.pool.in_(select(GpuHour.pool).distinct()),
-            GpuHourTeam.hour_us >= scope.start_us,
-            GpuHourTeam.hour_us < scope.end_us,
+            GpuHourTeamRow.pool.in_(select(GpuHourRow.pool).distinct()),
+            GpuHourTeamRow.hour_us >= scope.start_us,
+            GpuHourTeamRow.hour_us < scope.end_us,
         )
-        .group_by(GpuHourTeam.pool, "start_us", GpuHourTeam.team_id)
-        .order_by(GpuHourTeam.pool, "start_us", GpuHourTeam.team_id)
+        .group_by(GpuHourTeamRow.pool, "start_us", GpuHourTeamRow.team_id)
+        .order_by(GpuHourTeamRow.pool, "start_us", GpuHourTeamRow.team_id)
     )
     if scope.team is not None:
-        statement = statement.where(GpuHourTeam.team_id == scope.team)
+        statement = statement.where(GpuHourTeamRow.team_id == scope.team)
     return [TeamCell(*row) for row in rows(connection, statement)]
 
 
 def capacities(connection: Connection) -> list[CapacityRow]:
     """The latest row of every engine, with the batch limit that the engine was started with."""
-    latest = select(func.max(Capacity.id)).group_by(Capacity.engine)
-    limits = select(func.max(CatalogEntry.id)).group_by(CatalogEntry.engine)
+    latest = select(func.max(EngineCapacityRow.id)).group_by(EngineCapacityRow.engine)
+    limits = select(func.max(CatalogEntryRow.id)).group_by(CatalogEntryRow.engine)
     names = [name for name in CapacityRow.__dataclass_fields__ if name != "max_num_seqs"]
-    started = and_(CatalogEntry.engine == Capacity.engine, CatalogEntry.id.in_(limits))
+    started = and_(
+        CatalogEntryRow.engine == EngineCapacityRow.engine, CatalogEntryRow.id.in_(limits)
+    )
     statement = (
-        select(*(getattr(Capacity, name) for name in names), CatalogEntry.max_num_seqs)
-        .outerjoin(CatalogEntry, started)
-        .where(Capacity.id.in_(latest))
-        .order_by(Capacity.engine)
+        select(*(getattr(EngineCapacityRow, name) for name in names), CatalogEntryRow.max_num_seqs)
+        .outerjoin(CatalogEntryRow, started)
+        .where(EngineCapacityRow.id.in_(latest))
+        .order_by(EngineCapacityRow.engine)
     )
     return [CapacityRow(*row) for row in rows(connection, statement)]
 
 
 def engines_now(connection: Connection) -> list[EngineRow]:
     """The latest sample of every engine; each is looked up, for samples are millions."""
-    sample, later = aliased(EngineSample), aliased(EngineSample)
-    names = select(func.min(EngineSample.engine).label("engine")).cte("names", recursive=True)
+    sample, later = aliased(EngineSampleRow), aliased(EngineSampleRow)
+    names = select(func.min(EngineSampleRow.engine).label("engine")).cte("names", recursive=True)
     following = select(func.min(later.engine)).where(later.engine > names.c.engine)
     names = names.union_all(select(following.scalar_subquery()).where(names.c.engine.is_not(None)))
     latest = select(func.max(sample.at_us)).where(sample.engine == names.c.engine)
     places = connection.execute(
         select(names.c.engine, latest.scalar_subquery()).where(names.c.engine.is_not(None))
     ).all()
-    here = tuple_(EngineSample.engine, EngineSample.at_us).in_([tuple(one) for one in places])
-    statement = select(*_ENGINE_COLUMNS).where(here).order_by(EngineSample.engine)
+    here = tuple_(EngineSampleRow.engine, EngineSampleRow.at_us).in_([tuple(one) for one in places])
+    statement = select(*_ENGINE_COLUMNS).where(here).order_by(EngineSampleRow.engine)
     return [EngineRow(*row) for row in rows(connection, statement)]
 
 
 def first_sample_us(connection: Connection, scope: Scope) -> int | None:
-    statement = select(func.min(EngineSample.at_us)).where(
-        EngineSample.at_us >= scope.start_us, EngineSample.at_us < scope.end_us
+    statement = select(func.min(EngineSampleRow.at_us)).where(
+        EngineSampleRow.at_us >= scope.start_us, EngineSampleRow.at_us < scope.end_us
     )
     return connection.execute(statement).scalar_one_or_none()
 
@@ -196,7 +200,7 @@ def engine_samples(connection: Connection, scope: Scope, *, bucket_us: int) -> l
         first = -(-scope.start_us // HOUR_US) * HOUR_US
         last = max(first, min(packed_until_us(connection), scope.end_us // HOUR_US * HOUR_US))
     ends: dict[tuple[str, int], tuple[int, int | None]] = {}
-    table, hours = EngineSample, EngineSampleHour
+    table, hours = EngineSampleRow, EngineSampleHourRow
     for time, seq, kv, since_us, until_us in (
         (table.at_us, table.seq, table.kv_usage_ppm, scope.start_us, min(first, scope.end_us)),
         (hours.hour_us, hours.last_seq, hours.kv_usage_ppm, first, last),
@@ -218,7 +222,9 @@ def engine_samples(connection: Connection, scope: Scope, *, bucket_us: int) -> l
     found: list[EngineRow] = []
     for place in range(0, len(peaks), NAMED_AT_ONCE):  # looked up: a join would read them all
         some = list(peaks)[place : place + NAMED_AT_ONCE]
-        statement = select(EngineSample.seq, *_ENGINE_COLUMNS).where(EngineSample.seq.in_(some))
+        statement = select(EngineSampleRow.seq, *_ENGINE_COLUMNS).where(
+            EngineSampleRow.seq.in_(some)
+        )
         found += [
             replace(EngineRow(*row), kv_usage_ppm=peaks[seq])
             for seq, *row in rows(connection, statement)
@@ -228,8 +234,8 @@ def engine_samples(connection: Connection, scope: Scope, *, bucket_us: int) -> l
 
 def round_trips(connection: Connection) -> dict[str, int]:
     """To each engine, in microseconds, as it was measured last."""
-    newest = select(RoundTrip.engine, func.max(RoundTrip.at_us)).group_by(RoundTrip.engine)
-    query = select(RoundTrip.engine, RoundTrip.rtt_us).where(
-        tuple_(RoundTrip.engine, RoundTrip.at_us).in_(newest)
+    newest = select(RoundTripRow.engine, func.max(RoundTripRow.at_us)).group_by(RoundTripRow.engine)
+    query = select(RoundTripRow.engine, RoundTripRow.rtt_us).where(
+        tuple_(RoundTripRow.engine, RoundTripRow.at_us).in_(newest)
     )
     return {row.engine: row.rtt_us for row in connection.execute(query)}

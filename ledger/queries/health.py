@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
-from ledger.orm.tables import Attempt, JournalPosition, Quarantined, Refusal
+from ledger.orm.tables import AttemptRow, JournalPositionRow, QuarantinedRecordRow, RefusalRow
 from ledger.seals.condensed import refused_until
 from ledger.spans import Scope, rows
 
@@ -26,7 +26,7 @@ class Freshness:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusalCount:
     reason: str
     model: str
     team: str
@@ -36,34 +36,42 @@ class Refused:
 
 
 def freshness(connection: Connection) -> Freshness:
-    applied = connection.execute(select(func.max(JournalPosition.applied_us))).scalar()
+    applied = connection.execute(select(func.max(JournalPositionRow.applied_us))).scalar()
     first = first_us(connection)
-    latest = connection.execute(select(func.max(Attempt.opened_us))).scalar()
-    quarantined = connection.execute(select(func.count()).select_from(Quarantined)).scalar_one()
+    latest = connection.execute(select(func.max(AttemptRow.opened_us))).scalar()
+    quarantined = connection.execute(
+        select(func.count()).select_from(QuarantinedRecordRow)
+    ).scalar_one()
     return Freshness(applied, first, latest, quarantined)
 
 
 def first_us(connection: Connection) -> int | None:
     """When the oldest attempt in the books was opened."""
-    return connection.execute(select(func.min(Attempt.opened_us))).scalar()
+    return connection.execute(select(func.min(AttemptRow.opened_us))).scalar()
 
 
-def refusals(connection: Connection, scope: Scope) -> list[Refused]:
+def refusals(connection: Connection, scope: Scope) -> list[RefusalCount]:
     """Requests that were refused before any attempt, most frequent first; by hours where old."""
-    columns = (Refusal.reason, Refusal.model, Refusal.team_id, Refusal.scope, Refusal.http_status)
+    columns = (
+        RefusalRow.reason,
+        RefusalRow.model,
+        RefusalRow.team_id,
+        RefusalRow.scope,
+        RefusalRow.http_status,
+    )
     requests = func.count().label("requests")
     statement = (
         select(*columns, requests)
-        .where(Refusal.refused_us >= scope.start_us, Refusal.refused_us < scope.end_us)
+        .where(RefusalRow.refused_us >= scope.start_us, RefusalRow.refused_us < scope.end_us)
         .group_by(*columns)
     )
     if scope.team is not None:
-        statement = statement.where(Refusal.team_id == scope.team)
+        statement = statement.where(RefusalRow.team_id == scope.team)
     counted: Counter[tuple[Any, ...]] = Counter()
     for row in rows(connection, statement):
         counted[tuple(row[:-1])] += row[-1]
     for one in refused_until(connection, scope):
         alike = (one.reason, one.model, one.team_id, one.scope, one.http_status)
         counted[alike] += one.requests
-    found = [Refused(*one) for one in ((*alike, count) for alike, count in counted.items())]
+    found = [RefusalCount(*one) for one in ((*alike, count) for alike, count in counted.items())]
     return sorted(found, key=lambda one: (-one.requests, one.reason, repr(one)))

@@ -15,8 +15,8 @@ from sqlalchemy import ColumnElement, Connection, select, union_all
 
 from ledger.economics.cost import TokenBasis
 from ledger.fleet.pool_records import PoolLoad
-from ledger.orm.tables import Attempt, RollupLoad, RollupLoadDay, RollupLoadHour
-from ledger.queries.rollups import Rolled, Span, inside, live, parts_of, surplus
+from ledger.orm.tables import AttemptRow, RollupLoadDayRow, RollupLoadHourRow, RollupLoadRow
+from ledger.queries.rollups import RollupProgress, Span, inside, live, parts_of, surplus
 from ledger.spans import DAY_US, HOUR_US, MINUTE_US, Scope, rows
 from ledger.sums.minutes import MINUTES_OF_DAY, numbers, spread
 from ledger.sums.rollup import MINUTES, loads_of_rows, unpacked
@@ -41,7 +41,7 @@ class _Series(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Loads:
+class PoolLoads:
     """The loads of all pools in a span; `start_us` is that of the first minute."""
 
     start_us: int
@@ -82,14 +82,19 @@ class Loads:
         return reduce(lambda one, other: list(map(add, one, other)), more, first)
 
 
-def loads(connection: Connection, scope: Scope, here: Rolled | None, *, basis: TokenBasis) -> Loads:
+def loads(
+    connection: Connection, scope: Scope, here: RollupProgress | None, *, basis: TokenBasis
+) -> PoolLoads:
     """Inside `settle_on`."""
     start_us = scope.start_us - scope.start_us % MINUTE_US
-    found = _Found(Loads(start_us, -(-(scope.end_us - start_us) // MINUTE_US), {}), basis)
+    found = _LoadSums(PoolLoads(start_us, -(-(scope.end_us - start_us) // MINUTE_US), {}), basis)
     parts = parts_of(scope, here, HOUR_US)
     if here is None or parts is None:
         _add_rows(
-            connection, scope, found, inside(Attempt.opened_us, ((scope.start_us, scope.end_us),))
+            connection,
+            scope,
+            found,
+            inside(AttemptRow.opened_us, ((scope.start_us, scope.end_us),)),
         )
         return found.trimmed()
     ((_, (whole,)),) = parts.tiers
@@ -102,10 +107,10 @@ def loads(connection: Connection, scope: Scope, here: Rolled | None, *, basis: T
     return found.trimmed()
 
 
-class _Found:
+class _LoadSums:
     """Adds up minutes; of a load's figures those of one basis."""
 
-    def __init__(self, loads: Loads, basis: TokenBasis) -> None:
+    def __init__(self, loads: PoolLoads, basis: TokenBasis) -> None:
         self.loads = loads
         self._room = loads.minutes + MINUTES  # the last hour may have minutes beyond the span
         self._tokens, self._good = (1, 3) if basis is TokenBasis.OUTPUT else (0, 2)
@@ -113,11 +118,11 @@ class _Found:
     @property
     def columns(self) -> tuple[Any, ...]:
         """What a day's row is read for: its places, and the figures of a series."""
-        day = RollupLoadDay
+        day = RollupLoadDayRow
         tokens = (day.tokens, day.output_tokens, day.good_tokens, day.good_output_tokens)
         return day.minutes, tokens[self._tokens], tokens[self._good], day.requests
 
-    def trimmed(self) -> Loads:
+    def trimmed(self) -> PoolLoads:
         for series in self.loads.series.values():
             for column in series:
                 del column[self.loads.minutes :]
@@ -161,7 +166,7 @@ class _Found:
 def _add_rows(
     connection: Connection,
     scope: Scope,
-    found: _Found,
+    found: _LoadSums,
     which: ColumnElement[bool],
     sign: int = 1,
 ) -> None:
@@ -171,7 +176,7 @@ def _add_rows(
 
 
 def _add_sums(
-    connection: Connection, scope: Scope, found: _Found, span: Span, packed_us: int
+    connection: Connection, scope: Scope, found: _LoadSums, span: Span, packed_us: int
 ) -> None:
     """Days as far as they are packed, hours beside them."""
     start, end = span
@@ -179,11 +184,11 @@ def _add_sums(
     dawn, dusk = -(-start // DAY_US) * DAY_US, min(end, packed_us) // DAY_US * DAY_US
     if dawn < dusk:
         hours = tuple(one for one in ((start, dawn), (dusk, end)) if one[0] < one[1])
-        listed = _packed(connection, scope, RollupLoadDay, found.columns, ((dawn, dusk),))
+        listed = _packed(connection, scope, RollupLoadDayRow, found.columns, ((dawn, dusk),))
         for pool, model, kind, start_us, *columns in listed:
             found.day(_Of(pool, model, kind), start_us, columns)
     if hours:
-        listed = _packed(connection, scope, RollupLoadHour, (RollupLoadHour.minutes,), hours)
+        listed = _packed(connection, scope, RollupLoadHourRow, (RollupLoadHourRow.minutes,), hours)
         for pool, model, kind, start_us, packed in listed:
             found.hour(_Of(pool, model, kind), start_us, packed)
 
@@ -195,7 +200,7 @@ def _packed(
     columns: tuple[Any, ...],
     spans: tuple[Span, ...],
 ) -> list[tuple[Any, ...]]:
-    load = RollupLoad
+    load = RollupLoadRow
     whose = load.team_id.is_(None) if scope.team is None else load.team_id == scope.team
     pieces = [
         # One span a piece: of two at once PostgreSQL would read the hours of all time.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 
 from sqlalchemy import Connection, case, func, select
 
-from ledger.orm.tables import Attempt, AttemptDecision, ComparedCost, token_column
+from ledger.orm.tables import AttemptDecisionRow, AttemptRow, ComparedCostRow, token_column
 from ledger.spans import INPUT_TOKENS, OUTPUT_TOKENS, Scope, rows
 from ledger.sums.rollup import ANSWERED
 
@@ -16,7 +16,7 @@ ROWS_LIMIT = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class AttemptRow:
+class AttemptDetail:
     """One upstream try, for the drill-down."""
 
     attempt_id: str
@@ -46,7 +46,7 @@ class AttemptRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class AttemptComparison:
     comparator: str
     position: int
     ratio_ppm: int
@@ -54,7 +54,7 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class SloAttainment:
     """Answers under one policy that had a promise, and how many of them kept it."""
 
     policy: str
@@ -63,7 +63,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class TtftPrediction:
     """Predicted and observed time to first token of one answer."""
 
     opened_us: int
@@ -74,7 +74,7 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Streamed:
+class StreamedAnswer:
     """One answer that an own engine streamed; `tpot_us` is the mean of its tokens after the first.
 
     `None` where there was no second token.
@@ -94,20 +94,22 @@ def attempts(
     *,
     where: dict[str, str] | None = None,
     limit: int = 200,
-) -> list[AttemptRow]:
-    """Single tries, latest first; `where` names columns of `AttemptRow` and their value."""
+) -> list[AttemptDetail]:
+    """Single tries, latest first; `where` names columns of `AttemptDetail` and their value."""
     columns = {
-        field.name: getattr(Attempt, {"team": "team_id"}.get(field.name, field.name))
-        for field in fields(AttemptRow)
+        field.name: getattr(AttemptRow, {"team": "team_id"}.get(field.name, field.name))
+        for field in fields(AttemptDetail)
     }
     columns["input_tokens"] = INPUT_TOKENS
     columns["output_tokens"] = OUTPUT_TOKENS
     columns["cached_tokens"] = func.coalesce(token_column("cached"), 0)
-    statement = select(*columns.values()).order_by(Attempt.opened_us.desc(), Attempt.seq.desc())
+    statement = select(*columns.values()).order_by(
+        AttemptRow.opened_us.desc(), AttemptRow.seq.desc()
+    )
     for name, value in (where or {}).items():
         statement = statement.where(columns[name] == value)
     limited = scope.narrow(statement).limit(min(limit, ROWS_LIMIT))
-    return [AttemptRow(*row) for row in rows(connection, limited)]
+    return [AttemptDetail(*row) for row in rows(connection, limited)]
 
 
 def charged_by(connection: Connection, scope: Scope, targets: Sequence[str]) -> dict[str, int]:
@@ -115,9 +117,9 @@ def charged_by(connection: Connection, scope: Scope, targets: Sequence[str]) -> 
     found: dict[str, int] = {}
     for target in targets:
         latest = (
-            select(Attempt.price_version)
-            .where(Attempt.target == target, Attempt.price_version.is_not(None))
-            .order_by(Attempt.opened_us.desc())
+            select(AttemptRow.price_version)
+            .where(AttemptRow.target == target, AttemptRow.price_version.is_not(None))
+            .order_by(AttemptRow.opened_us.desc())
             .limit(1)
         )
         version = connection.execute(scope.narrow(latest)).scalar_one_or_none()
@@ -126,49 +128,51 @@ def charged_by(connection: Connection, scope: Scope, targets: Sequence[str]) -> 
     return found
 
 
-def compared_costs(connection: Connection, attempt_id: str) -> list[Compared]:
+def compared_costs(connection: Connection, attempt_id: str) -> list[AttemptComparison]:
     statement = (
         select(
-            ComparedCost.comparator,
-            ComparedCost.position,
-            ComparedCost.ratio_ppm,
-            ComparedCost.cost_pusd,
+            ComparedCostRow.comparator,
+            ComparedCostRow.position,
+            ComparedCostRow.ratio_ppm,
+            ComparedCostRow.cost_pusd,
         )
-        .where(ComparedCost.attempt_id == attempt_id)
-        .order_by(ComparedCost.position)
+        .where(ComparedCostRow.attempt_id == attempt_id)
+        .order_by(ComparedCostRow.position)
     )
-    return [Compared(*row) for row in rows(connection, statement)]
+    return [AttemptComparison(*row) for row in rows(connection, statement)]
 
 
 def decision(connection: Connection, attempt_id: str) -> bytes | None:
     """The frozen inputs and verdicts of a decision, msgpack; `None` once its retention is over."""
-    statement = select(AttemptDecision.decision).where(AttemptDecision.attempt_id == attempt_id)
+    statement = select(AttemptDecisionRow.decision).where(
+        AttemptDecisionRow.attempt_id == attempt_id
+    )
     return connection.execute(statement).scalar_one_or_none()
 
 
-def ttft_pairs(connection: Connection, scope: Scope, *, limit: int = 500) -> list[Pair]:
+def ttft_pairs(connection: Connection, scope: Scope, *, limit: int = 500) -> list[TtftPrediction]:
     """The latest answers that have both a predicted and an observed time to first token."""
     statement = (
         select(
-            Attempt.opened_us,
-            Attempt.target,
-            Attempt.backend,
-            Attempt.ttft_predicted_us,
-            Attempt.ttft_us,
+            AttemptRow.opened_us,
+            AttemptRow.target,
+            AttemptRow.backend,
+            AttemptRow.ttft_predicted_us,
+            AttemptRow.ttft_us,
         )
-        .where(Attempt.ttft_predicted_us.is_not(None), Attempt.ttft_us.is_not(None))
-        .order_by(Attempt.opened_us.desc())
+        .where(AttemptRow.ttft_predicted_us.is_not(None), AttemptRow.ttft_us.is_not(None))
+        .order_by(AttemptRow.opened_us.desc())
         .limit(min(limit, ROWS_LIMIT))
     )
-    return [Pair(*row) for row in rows(connection, scope.narrow(statement))]
+    return [TtftPrediction(*row) for row in rows(connection, scope.narrow(statement))]
 
 
-def kept(connection: Connection, scope: Scope, *, limit: int) -> list[Kept]:
+def kept(connection: Connection, scope: Scope, *, limit: int) -> list[SloAttainment]:
     """Of the latest `limit` answers whose promise is known, by policy, the busiest first."""
     latest = (
-        scope.narrow(select(Attempt.policy, Attempt.slo_met))
-        .where(Attempt.slo_met.is_not(None), Attempt.status.in_(ANSWERED))
-        .order_by(Attempt.opened_us.desc())
+        scope.narrow(select(AttemptRow.policy, AttemptRow.slo_met))
+        .where(AttemptRow.slo_met.is_not(None), AttemptRow.status.in_(ANSWERED))
+        .order_by(AttemptRow.opened_us.desc())
         .limit(limit)
         .subquery()
     )
@@ -178,21 +182,25 @@ def kept(connection: Connection, scope: Scope, *, limit: int) -> list[Kept]:
         .group_by(latest.c.policy)
         .order_by(func.count().desc(), latest.c.policy)
     )
-    return [Kept(*row) for row in rows(connection, statement)]
+    return [SloAttainment(*row) for row in rows(connection, statement)]
 
 
 def streamed(
     connection: Connection, scope: Scope, engines: Iterable[str], *, limit: int
-) -> list[Streamed]:
+) -> list[StreamedAnswer]:
     """The latest streams that each engine finished, `limit` of each, the oldest of all first."""
     names = ("opened_us", "target", "ttft_us", "duration_us", "output_tokens", "request_id")
     found = []
     for engine in engines:
         statement = (
-            select(*(getattr(Attempt, name) for name in names))
-            .where(Attempt.target == engine, Attempt.status == "finished")
-            .where(Attempt.stream, Attempt.ttft_us.is_not(None), Attempt.duration_us.is_not(None))
-            .order_by(Attempt.opened_us.desc())
+            select(*(getattr(AttemptRow, name) for name in names))
+            .where(AttemptRow.target == engine, AttemptRow.status == "finished")
+            .where(
+                AttemptRow.stream,
+                AttemptRow.ttft_us.is_not(None),
+                AttemptRow.duration_us.is_not(None),
+            )
+            .order_by(AttemptRow.opened_us.desc())
             .limit(min(limit, ROWS_LIMIT))
         )
         for opened_us, target, ttft_us, duration_us, tokens, request_id in rows(
@@ -200,5 +208,7 @@ def streamed(
         ):
             later = (tokens or 0) - 1
             tpot_us = (duration_us - ttft_us) // later if later > 0 else None
-            found.append(Streamed(opened_us, target, ttft_us, tpot_us, request_id, tokens or 0))
+            found.append(
+                StreamedAnswer(opened_us, target, ttft_us, tpot_us, request_id, tokens or 0)
+            )
     return sorted(found, key=lambda one: one.opened_us)

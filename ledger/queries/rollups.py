@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, and_, func, or_, select, union_all
 
-from ledger.orm.tables import Attempt, RollupPacking, RollupPosition, RollupWaiting
+from ledger.orm.tables import AttemptRow, RollupPackingRow, RollupPositionRow, RollupWaitingRow
 from ledger.seals.retirements import retired_until_us
 from ledger.spans import DAY_US, HOUR_US, Scope, rows, total
-from ledger.sums.rollup import QUARTER_US, WEEK_US, Cube, hour_of
+from ledger.sums.rollup import QUARTER_US, WEEK_US, RollupCube, hour_of
 
 TRIES = 20
 WIDTHS = (WEEK_US, DAY_US, QUARTER_US, HOUR_US)
@@ -28,7 +28,7 @@ Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Rolled:
+class RollupProgress:
     """How far the sums are, until when coarser ones are made, and the newest attempt's opening."""
 
     seq: int
@@ -38,7 +38,7 @@ class Rolled:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class SpanTiers:
     """A span cut into what sums hold, by their width, the widest first, and its ends.
 
     `after`: what its last hour has beyond the span, to be taken off again.
@@ -55,7 +55,7 @@ class Parts:
         return tuple((start, min([end, *ends])) for _, spans in self.tiers for start, end in spans)
 
 
-def settle_on(connection: Connection, read: Callable[[Rolled | None], Found]) -> Found:
+def settle_on(connection: Connection, read: Callable[[RollupProgress | None], Found]) -> Found:
     """What `read` finds at one state of the sums; it is told None where they are of no use."""
     for _ in range(TRIES):
         before = rolled(connection)
@@ -65,24 +65,26 @@ def settle_on(connection: Connection, read: Callable[[Rolled | None], Found]) ->
     return read(None)
 
 
-def rolled(connection: Connection) -> Rolled | None:
+def rolled(connection: Connection) -> RollupProgress | None:
     query = select(
-        RollupPosition.seq,
-        RollupPosition.version,
-        select(func.max(Attempt.opened_us)).scalar_subquery(),
-        RollupPacking.until_us,
-        RollupPacking.version,
-        select(func.max(Attempt.seq)).scalar_subquery(),
-    ).outerjoin(RollupPacking, RollupPacking.version == RollupPosition.version)
+        RollupPositionRow.seq,
+        RollupPositionRow.version,
+        select(func.max(AttemptRow.opened_us)).scalar_subquery(),
+        RollupPackingRow.until_us,
+        RollupPackingRow.version,
+        select(func.max(AttemptRow.seq)).scalar_subquery(),
+    ).outerjoin(RollupPackingRow, RollupPackingRow.version == RollupPositionRow.version)
     row = connection.execute(query).one_or_none()
     if row is None or not row[0]:
         return None
     if (row[5] or 0) - row[0] > BEHIND and not retired_until_us(connection):
         return None
-    return Rolled(row[0], row[1], row[2], row[3] or 0)
+    return RollupProgress(row[0], row[1], row[2], row[3] or 0)
 
 
-def parts_of(scope: Scope, here: Rolled | None, bucket_us: int | None = None) -> Parts | None:
+def parts_of(
+    scope: Scope, here: RollupProgress | None, bucket_us: int | None = None
+) -> SpanTiers | None:
     """How to read a scope in such buckets, or as one; None: from its rows alone."""
     if here is None or (bucket_us or HOUR_US) % HOUR_US:
         return None
@@ -98,7 +100,7 @@ def parts_of(scope: Scope, here: Rolled | None, bucket_us: int | None = None) ->
     edges = _cut(scope.start_us, first) + _cut(last, scope.end_us)
     widths = [one for one in WIDTHS if (bucket_us or one) % one == 0]
     spans = _tiers((first, last), widths, here.packed_us)
-    return Parts(
+    return SpanTiers(
         tuple((width, tuple(sorted(spans[width]))) for width in widths if width in spans),
         edges,
         after,
@@ -125,16 +127,18 @@ def inside(column: Any, spans: tuple[Span, ...]) -> ColumnElement[bool]:
     return or_(*(and_(column >= start, column < end) for start, end in spans))
 
 
-def live(parts: Parts, here: Rolled) -> list[ColumnElement[bool]]:
+def live(parts: SpanTiers, here: RollupProgress) -> list[ColumnElement[bool]]:
     """Conditions on attempts, one a statement: together all rows that no sum of `parts` holds."""
     within = parts.within
-    waiting = select(RollupWaiting.attempt_seq).where(inside(RollupWaiting.opened_us, within))
-    beyond = select(Attempt.seq).where(Attempt.seq > here.seq, inside(Attempt.opened_us, within))
-    found = [Attempt.seq.in_(union_all(waiting, beyond))]
-    return found + [inside(Attempt.opened_us, (edge,)) for edge in parts.edges]
+    waiting = select(RollupWaitingRow.attempt_seq).where(inside(RollupWaitingRow.opened_us, within))
+    beyond = select(AttemptRow.seq).where(
+        AttemptRow.seq > here.seq, inside(AttemptRow.opened_us, within)
+    )
+    found = [AttemptRow.seq.in_(union_all(waiting, beyond))]
+    return found + [inside(AttemptRow.opened_us, (edge,)) for edge in parts.edges]
 
 
-def surplus(parts: Parts, here: Rolled) -> list[ColumnElement[bool]]:
+def surplus(parts: SpanTiers, here: RollupProgress) -> list[ColumnElement[bool]]:
     """Conditions on attempts, one a statement: all rows that sums of `parts` hold beyond the span.
 
     No row after the newest is asked for: most often there is none to read.
@@ -142,9 +146,9 @@ def surplus(parts: Parts, here: Rolled) -> list[ColumnElement[bool]]:
     newest_us = 0 if here.newest_us is None else here.newest_us
     return [
         and_(
-            inside(Attempt.opened_us, (span,)),
-            Attempt.seq <= here.seq,
-            Attempt.seq.not_in(select(RollupWaiting.attempt_seq)),
+            inside(AttemptRow.opened_us, (span,)),
+            AttemptRow.seq <= here.seq,
+            AttemptRow.seq.not_in(select(RollupWaitingRow.attempt_seq)),
         )
         for span in parts.after
         if span[0] <= newest_us
@@ -152,7 +156,7 @@ def surplus(parts: Parts, here: Rolled) -> list[ColumnElement[bool]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class SumQuery:
     """Sums of `measures` (None: all) by start (0 where no bucket is asked for) and `by`.
 
     `where` makes conditions from what has the dimensions as attributes.
@@ -163,22 +167,26 @@ class Ask:
     where: Callable[[Any], list[ColumnElement[bool]]] = lambda _: []
     measures: tuple[str, ...] | None = None
 
-    def of(self, cube: Cube) -> tuple[str, ...]:
+    def of(self, cube: RollupCube) -> tuple[str, ...]:
         return tuple(cube.measures) if self.measures is None else self.measures
 
 
-def sums(connection: Connection, cube: Cube, scope: Scope, ask: Ask) -> Sums:
+def sums(connection: Connection, cube: RollupCube, scope: Scope, ask: SumQuery) -> Sums:
     """What was asked for, of one state of the sums."""
     return settle_on(connection, lambda here: sums_at(connection, cube, scope, ask, here))
 
 
 def sums_at(
-    connection: Connection, cube: Cube, scope: Scope, ask: Ask, here: Rolled | None
+    connection: Connection,
+    cube: RollupCube,
+    scope: Scope,
+    ask: SumQuery,
+    here: RollupProgress | None,
 ) -> Sums:
     """The same for who reads more than this at one state of the sums, inside `settle_on`."""
     parts = parts_of(scope, here, ask.bucket_us)
     if here is None or parts is None:
-        return _of_rows(connection, cube, scope, ask, inside(Attempt.opened_us, (
+        return _of_rows(connection, cube, scope, ask, inside(AttemptRow.opened_us, (
             (scope.start_us, scope.end_us),
         )))  # fmt: skip
     found = _of_tables(connection, cube, parts, scope, ask)
@@ -190,7 +198,9 @@ def sums_at(
     return found
 
 
-def _of_tables(connection: Connection, cube: Cube, parts: Parts, scope: Scope, ask: Ask) -> Sums:
+def _of_tables(
+    connection: Connection, cube: RollupCube, parts: SpanTiers, scope: Scope, ask: SumQuery
+) -> Sums:
     """All tiers in one statement.
 
     As one bucket they are added up by number first, so that few rows are joined with what they
@@ -230,11 +240,15 @@ def _of_tables(connection: Connection, cube: Cube, parts: Parts, scope: Scope, a
 
 
 def _of_rows(
-    connection: Connection, cube: Cube, scope: Scope, ask: Ask, which: ColumnElement[bool]
+    connection: Connection,
+    cube: RollupCube,
+    scope: Scope,
+    ask: SumQuery,
+    which: ColumnElement[bool],
 ) -> Sums:
     named = [cube.dimensions[name].label(f"by_{name}") for name in ask.by]
     starts = [] if ask.bucket_us is None else [
-        (Attempt.opened_us - Attempt.opened_us % ask.bucket_us).label("bucket_us")
+        (AttemptRow.opened_us - AttemptRow.opened_us % ask.bucket_us).label("bucket_us")
     ]  # fmt: skip
     columns = [*starts, *named, *(cube.measures[name] for name in ask.of(cube))]
     query = cube.joined(select(*columns).where(which, *ask.where(_Columns(cube))))
@@ -248,7 +262,7 @@ def _of_rows(
 class _Columns:
     """The dimensions of a cube as they are in rows."""
 
-    def __init__(self, cube: Cube) -> None:
+    def __init__(self, cube: RollupCube) -> None:
         self._dimensions = cube.dimensions
 
     def __getattr__(self, name: str) -> Any:
@@ -283,7 +297,7 @@ def _take_off(found: Sums, more: Sums) -> None:
 
 
 def _version(connection: Connection) -> int | None:
-    return connection.execute(select(RollupPosition.version)).scalar()
+    return connection.execute(select(RollupPositionRow.version)).scalar()
 
 
 def _cut(start_us: int, end_us: int) -> tuple[Span, ...]:

@@ -10,23 +10,23 @@ from functools import partial
 import msgspec
 from sqlalchemy import Connection, select
 
-from ledger.orm.tables import Key
+from ledger.orm.tables import KeyRow
 from ledger.queries import requests
-from ledger.queries.attempts import Spent
-from ledger.queries.requests import AttemptRow
-from ledger.queries.rollups import Ask, Rolled, Sums, rolled, settle_on, sums_at
+from ledger.queries.attempts import SpendPoint
+from ledger.queries.requests import AttemptDetail
+from ledger.queries.rollups import RollupProgress, SumQuery, Sums, rolled, settle_on, sums_at
 from ledger.seals.retirements import retired_until_us
 from ledger.spans import HOUR_US, Scope
 from ledger.sums.rollup import ATTEMPTS, KEYED, LIMB, TAGGED
 from ledger.sums.tagsums import tagging
 
-_BY_TAGS = Ask(("tags",))
-_BY_KEY = Ask(("team_id", "key_id", "backend"))
-_BY_HOUR = Ask((), HOUR_US, measures=("cost_high", "cost_low"))
+_BY_TAGS = SumQuery(("tags",))
+_BY_KEY = SumQuery(("team_id", "key_id", "backend"))
+_BY_HOUR = SumQuery((), HOUR_US, measures=("cost_high", "cost_low"))
 
 
 @dataclass(frozen=True, slots=True)
-class Tagged:
+class TagSpend:
     """Attempts of one tag; own ones at their provisional charge."""
 
     tag: str  # name=value
@@ -36,19 +36,19 @@ class Tagged:
     cost_pusd: int
 
 
-def tagged(connection: Connection, scope: Scope) -> list[Tagged]:
+def tagged(connection: Connection, scope: Scope) -> list[TagSpend]:
     """The dearest first."""
     found = settle_on(connection, partial(_by_tags, connection, scope))
     sums: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
     for (_, text), (attempts, given, answered, high, low) in found.items():
         for name, value in msgspec.json.decode(text, type=dict[str, str]).items():
             _add(sums[f"{name}={value}"], [attempts, given, answered, high * LIMB + low])
-    groups = [Tagged(tag, *values) for tag, values in sums.items()]
+    groups = [TagSpend(tag, *values) for tag, values in sums.items()]
     return sorted(groups, key=lambda one: (-one.cost_pusd, one.tag))
 
 
 @dataclass(frozen=True, slots=True)
-class Keyed:
+class KeySpend:
     """Attempts by one key on one backend; own ones at their provisional charge."""
 
     team: str
@@ -61,33 +61,33 @@ class Keyed:
     unpriced: int
 
 
-def keyed(connection: Connection, scope: Scope) -> list[Keyed]:
+def keyed(connection: Connection, scope: Scope) -> list[KeySpend]:
     """By team, key and backend."""
     found = settle_on(connection, partial(_by_key, connection, scope, _BY_KEY))
     return [
-        Keyed(team, key, backend, one[0], one[1], one[2], one[3] * LIMB + one[4], one[5])
+        KeySpend(team, key, backend, one[0], one[1], one[2], one[3] * LIMB + one[4], one[5])
         for (_, team, key, backend), one in sorted(found.items())
     ]
 
 
-def spent_by_key(connection: Connection, scope: Scope, bucket_us: int) -> list[Spent]:
+def spent_by_key(connection: Connection, scope: Scope, bucket_us: int) -> list[SpendPoint]:
     """By bucket and key, in time order."""
-    ask = Ask(("key_id",), bucket_us, measures=("cost_high", "cost_low"))
+    ask = SumQuery(("key_id",), bucket_us, measures=("cost_high", "cost_low"))
     found = settle_on(connection, partial(_by_key, connection, scope, ask))
     return [
-        Spent(start_us, key, high * LIMB + low)
+        SpendPoint(start_us, key, high * LIMB + low)
         for (start_us, key), (high, low) in sorted(found.items())
     ]
 
 
 def attempts_of_key(
     connection: Connection, scope: Scope, key_id: str, *, where: dict[str, str], limit: int
-) -> list[AttemptRow]:
+) -> list[AttemptDetail]:
     """Single tries that one key asked for, latest first; `where` as `requests.attempts` has it.
 
     No index has keys. Sums tell a key's team and its hours, so that no more of the rows is read.
     """
-    ask = Ask(("team_id",), HOUR_US, lambda of: [of.key_id == key_id], ("attempts",))
+    ask = SumQuery(("team_id",), HOUR_US, lambda of: [of.key_id == key_id], ("attempts",))
     found = settle_on(connection, partial(_by_key, connection, scope, ask))
     start_us = end_us = 0
     seen = 0
@@ -118,9 +118,9 @@ def whole_from_us(connection: Connection) -> int:
 
 def key_names(connection: Connection, team: str | None) -> dict[str, str]:
     """What each key of a team (None: of all) is called, by its id."""
-    query = select(Key.id, Key.name)
+    query = select(KeyRow.id, KeyRow.name)
     if team is not None:
-        query = query.where(Key.team_id == team)
+        query = query.where(KeyRow.team_id == team)
     return {row[0]: row[1] for row in connection.execute(query)}
 
 
@@ -133,22 +133,26 @@ def spent_by_hour(connection: Connection, scope: Scope) -> dict[int, int]:
     return {start_us: high * LIMB + low for (start_us,), (high, low) in found.items()}
 
 
-def _by_tags(connection: Connection, scope: Scope, here: Rolled | None) -> Sums:
+def _by_tags(connection: Connection, scope: Scope, here: RollupProgress | None) -> Sums:
     return sums_at(connection, TAGGED, scope, _BY_TAGS, _tagged_to(connection, scope, here))
 
 
-def _by_key(connection: Connection, scope: Scope, ask: Ask, here: Rolled | None) -> Sums:
+def _by_key(
+    connection: Connection, scope: Scope, ask: SumQuery, here: RollupProgress | None
+) -> Sums:
     return sums_at(connection, KEYED, scope, ask, _tagged_to(connection, scope, here))
 
 
-def _by_hour(connection: Connection, scope: Scope, here: Rolled | None) -> Sums:
+def _by_hour(connection: Connection, scope: Scope, here: RollupProgress | None) -> Sums:
     kept = _tagged_to(connection, scope, here)
     if kept is None:
         return sums_at(connection, ATTEMPTS, scope, _BY_HOUR, here)
     return sums_at(connection, TAGGED, scope, _BY_HOUR, kept)
 
 
-def _tagged_to(connection: Connection, scope: Scope, here: Rolled | None) -> Rolled | None:
+def _tagged_to(
+    connection: Connection, scope: Scope, here: RollupProgress | None
+) -> RollupProgress | None:
     """How far sums by tag and key are, none of them coarser; None where they began too late."""
     kept = None if here is None else tagging(connection, here.version)
     if here is None or kept is None or kept.from_us > scope.start_us:

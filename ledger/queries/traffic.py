@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, select
 
-from ledger.orm.tables import Attempt, Key, Refusal, Team
+from ledger.orm.tables import AttemptRow, KeyRow, RefusalRow, TeamRow
 from ledger.request_kinds import CONVERSATION
 from ledger.seals.condensed import refused_until
 from ledger.spans import INPUT_TOKENS, OUTPUT_TOKENS, Scope
@@ -18,7 +18,7 @@ ROWS_AT_ONCE = 5_000
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RecordedRequest:
     """One request as it was served; `ttft_us` and `duration_us` where it was an API.
 
     `inside`: by its key or team it may not leave.
@@ -36,32 +36,49 @@ class Asked:
     inside: bool = False
 
 
-def recorded_requests(connection: Connection, scope: Scope) -> Iterator[Asked]:
+def recorded_requests(connection: Connection, scope: Scope) -> Iterator[RecordedRequest]:
     """In the order of time; a request that was answered in two pieces comes twice."""
     columns = (
-        Attempt.request_id, Attempt.opened_us, Attempt.model, Attempt.team_id, INPUT_TOKENS,
-        OUTPUT_TOKENS, Attempt.backend, Attempt.target, Attempt.ttft_us, Attempt.duration_us,
-        Key.residency, Team.residency,
-    )  # fmt: skip
+        AttemptRow.request_id,
+        AttemptRow.opened_us,
+        AttemptRow.model,
+        AttemptRow.team_id,
+        INPUT_TOKENS,
+        OUTPUT_TOKENS,
+        AttemptRow.backend,
+        AttemptRow.target,
+        AttemptRow.ttft_us,
+        AttemptRow.duration_us,
+        KeyRow.residency,
+        TeamRow.residency,
+    )
     query = (
         scope.narrow(select(*columns))
-        .outerjoin(Key, Key.id == Attempt.key_id)
-        .outerjoin(Team, Team.id == Attempt.team_id)
-        .where(Attempt.kind.in_(sorted(CONVERSATION)), OUTPUT_TOKENS > 0, INPUT_TOKENS > 0)
-        .order_by(Attempt.opened_us, Attempt.seq)
+        .outerjoin(KeyRow, KeyRow.id == AttemptRow.key_id)
+        .outerjoin(TeamRow, TeamRow.id == AttemptRow.team_id)
+        .where(AttemptRow.kind.in_(sorted(CONVERSATION)), OUTPUT_TOKENS > 0, INPUT_TOKENS > 0)
+        .order_by(AttemptRow.opened_us, AttemptRow.seq)
     )
     for row in connection.execute(query, execution_options={"yield_per": ROWS_AT_ONCE}):
         request, at_us, model, team, prompt, output, backend, target, ttft, duration, *said = row
-        yield Asked(
-            request, at_us, model, team, prompt, output, target if backend == "api" else None,
-            ttft, duration, "internal_only" in said,
-        )  # fmt: skip
+        yield RecordedRequest(
+            request,
+            at_us,
+            model,
+            team,
+            prompt,
+            output,
+            target if backend == "api" else None,
+            ttft,
+            duration,
+            "internal_only" in said,
+        )
 
 
 def refused_requests(connection: Connection, scope: Scope) -> int:
     """Requests of the span that nobody served."""
     query = select(func.count()).where(
-        Refusal.refused_us >= scope.start_us, Refusal.refused_us < scope.end_us
+        RefusalRow.refused_us >= scope.start_us, RefusalRow.refused_us < scope.end_us
     )
     old = sum(
         one.requests for one in refused_until(connection, Scope(scope.start_us, scope.end_us))

@@ -26,11 +26,11 @@ from ledger.journals.token_kinds import (
     TOKEN,
     TOKEN_KINDS,
     PriceUnit,
-    Tokens,
+    TokenCounts,
 )
 from ledger.money import PPM, split_largest_remainder
-from ledger.orm.tables import Attempt, exact_sum, token_column, token_sum
-from ledger.prices.book import STANDARD, Price, Rates, UnpricedTierError, rates_for, tier_of
+from ledger.orm.tables import AttemptRow, exact_sum, token_column, token_sum
+from ledger.prices.book import STANDARD, Price, TokenRates, UnpricedTierError, rates_for, tier_of
 from ledger.prices.rates import is_charged
 from ledger.spans import Scope, total
 from ledger.writing.rows import LOST
@@ -48,7 +48,7 @@ _COUNTS = lcm(*(kind.unit.counts for kind in TOKEN_KINDS))
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class PriceGroup:
     """Attempts that one price applies to; `key` are the values of the dimensions asked for."""
 
     start_us: int
@@ -59,12 +59,12 @@ class Group:
     first_us: int
     lost: bool
     requests: int
-    tokens: Tokens
+    tokens: TokenCounts
     cost_pusd: int
 
 
 @dataclass(frozen=True, slots=True)
-class Charge:
+class ChargeLine:
     """One kind of a group. Prices are pico-USD per unit; `list_pusd`: at the public price.
 
     `quantity` is in `unit`s; requests for the kinds of `PER_REQUEST`, which have no unit.
@@ -95,15 +95,15 @@ def groups(
     by: Sequence[Any],
     cuts: Sequence[int],
     where: Sequence[ColumnElement[bool]] = (),
-) -> Iterator[Group]:
+) -> Iterator[PriceGroup]:
     """The scope's priced API attempts by bucket, `by` and price, in the order of the buckets."""
-    start: ColumnElement[int] = Attempt.opened_us - Attempt.opened_us % bucket_us
-    lost = case((Attempt.status == LOST, 1), else_=0)
+    start: ColumnElement[int] = AttemptRow.opened_us - AttemptRow.opened_us % bucket_us
+    lost = case((AttemptRow.status == LOST, 1), else_=0)
     names: list[Any] = [
         start,
         *by,
-        Attempt.price_version,
-        Attempt.tier,
+        AttemptRow.price_version,
+        AttemptRow.tier,
         lost,
         *(case((token_column(field) > 0, 1), else_=0) for field in _UNLESS),
         _bracket(cuts),
@@ -113,12 +113,12 @@ def groups(
         select(
             *named,
             func.max(PROMPT),
-            func.min(Attempt.opened_us),
+            func.min(AttemptRow.opened_us),
             func.count(),
-            exact_sum(Attempt.cost_pusd),
+            exact_sum(AttemptRow.cost_pusd),
             *(total(token_column(kind.field)) for kind in TOKEN_KINDS),
         )
-        .where(Attempt.backend == "api", Attempt.cost_pusd.is_not(None), *where)
+        .where(AttemptRow.backend == "api", AttemptRow.cost_pusd.is_not(None), *where)
         .group_by(*(name.name for name in named))
         .order_by("by_0")
     )
@@ -127,9 +127,9 @@ def groups(
     for row in connection.execute(scope.narrow(statement), execution_options=options):
         version, tier, was_lost = row[places : places + 3]
         prompt, first_us, count, cost, *tokens = row[figures:]
-        yield Group(
+        yield PriceGroup(
             row[0], tuple(row[1:places]), version, tier_of(tier), prompt, first_us,
-            bool(was_lost), count, Tokens(*tokens), cost,
+            bool(was_lost), count, TokenCounts(*tokens), cost,
         )  # fmt: skip
 
 
@@ -138,7 +138,7 @@ def unpriced(
 ) -> int:
     """Settled attempts of the scope whose price nobody knew: in no sum of money."""
     statement = select(func.count()).where(
-        Attempt.settled_us.is_not(None), Attempt.cost_pusd.is_(None), *where
+        AttemptRow.settled_us.is_not(None), AttemptRow.cost_pusd.is_(None), *where
     )
     return int(connection.execute(scope.narrow(statement)).scalar_one())
 
@@ -155,7 +155,7 @@ def cuts_of(prices: Mapping[int, Price]) -> list[int]:
     )
 
 
-def charges(group: Group, price: Price | None, listed: Price | None) -> list[Charge]:
+def charges(group: PriceGroup, price: Price | None, listed: Price | None) -> list[ChargeLine]:
     """The group's cost by kind: the amounts add up to it. `listed`: the public price, if known."""
     if group.lost:
         return _whole(group, UNSETTLED)
@@ -185,14 +185,14 @@ def charges(group: Group, price: Price | None, listed: Price | None) -> list[Cha
     ]
 
 
-def _charge(part: _Part, share: int, unit: Fraction, public: Fraction | None) -> Charge:
+def _charge(part: _Part, share: int, unit: Fraction, public: Fraction | None) -> ChargeLine:
     if public is None or public == unit:
-        return Charge(part.kind, part.unit, part.quantity, unit, unit, share, share)
+        return ChargeLine(part.kind, part.unit, part.quantity, unit, unit, share, share)
     listed = round(public * part.quantity)
-    return Charge(part.kind, part.unit, part.quantity, unit, public, share, listed)
+    return ChargeLine(part.kind, part.unit, part.quantity, unit, public, share, listed)
 
 
-def _parts(group: Group, price: Price) -> list[_Part]:
+def _parts(group: PriceGroup, price: Price) -> list[_Part]:
     """Every kind of token once: what is a part of the output is taken out of it."""
     tokens, rates = group.tokens, _rates(price, group.tier, group.prompt_tokens)
     plain = msgspec.structs.replace(tokens, output=tokens.plain_output)
@@ -216,7 +216,7 @@ def _rounded(parts: Sequence[_Part], factor: int) -> int:
     return (PPM if factor != PPM else 0) + (factor if parted else 0)
 
 
-def _rates(price: Price, tier: str, prompt: int) -> Rates:
+def _rates(price: Price, tier: str, prompt: int) -> TokenRates:
     """As attempts are booked: a tier that the price does not list pays the standard rates."""
     try:
         return rates_for(price, tier, prompt)
@@ -224,11 +224,11 @@ def _rates(price: Price, tier: str, prompt: int) -> Rates:
         return rates_for(price, STANDARD, prompt)
 
 
-def _whole(group: Group, kind: str) -> list[Charge]:
+def _whole(group: PriceGroup, kind: str) -> list[ChargeLine]:
     if not group.cost_pusd:
         return []
     unit = Fraction(group.cost_pusd, group.requests)
-    return [Charge(kind, None, group.requests, unit, unit, group.cost_pusd, group.cost_pusd)]
+    return [ChargeLine(kind, None, group.requests, unit, unit, group.cost_pusd, group.cost_pusd)]
 
 
 def _bracket(cuts: Sequence[int]) -> ColumnElement[int]:

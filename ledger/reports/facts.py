@@ -13,15 +13,15 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
-from ledger.fleet.capacity import Traffic
+from ledger.fleet.capacity import TrafficSums
 from ledger.fleet.overflow import LACK_OF_CAPACITY
-from ledger.queries.attempts import Cell, Comparison, Flagged, Overflowed
-from ledger.queries.rollups import Ask, Rolled, Sums, settle_on, sums, sums_at
+from ledger.queries.attempts import AttemptCell, ComparatorCost, FlaggedAttempts, OverflowCost
+from ledger.queries.rollups import RollupProgress, SumQuery, Sums, settle_on, sums, sums_at
 from ledger.spans import EVER, Scope
 from ledger.sums.rollup import ANSWERED, ATTEMPTS, COMPARED, LIMB
 
 
-class Group(NamedTuple):
+class AttemptGroup(NamedTuple):
     """Attempts that agree in everything that a page may group by, and their sums."""
 
     team: str
@@ -65,7 +65,7 @@ class ComparedGroup(NamedTuple):
     cost_pusd: int
 
 
-class Moment(NamedTuple):
+class BucketSums(NamedTuple):
     """Attempts of one bucket, at the grain of charts; `avoids` as `Cell.avoids`."""
 
     start_us: int
@@ -78,34 +78,34 @@ class Moment(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class SpanFacts:
     """`attempts` are everyone's: what a pool can do is told by all of its traffic.
 
     `compared` and all answers but `traffic` are of the scope's team, where it names one.
     """
 
     team: str | None
-    attempts: tuple[Group, ...]
+    attempts: tuple[AttemptGroup, ...]
     compared: tuple[ComparedGroup, ...]
 
     @property
-    def mine(self) -> Iterable[Group]:
+    def mine(self) -> Iterable[AttemptGroup]:
         return (one for one in self.attempts if self.team in (None, one.team))
 
-    def of(self, team: str | None) -> "Facts":
+    def of(self, team: str | None) -> "SpanFacts":
         """A team's, of everyone's or its own."""
         if team == self.team:
             return self
         compared = tuple(one for one in self.compared if one.team_id == team)
-        return Facts(team, self.attempts, compared)
+        return SpanFacts(team, self.attempts, compared)
 
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[AttemptCell]:
         found: dict[tuple[Any, ...], list[int]] = {}
         for one in self.mine:
             _plus(found, one[:_FLAG], one[_FLAG + 1 : _FLAG + 8])
-        return [Cell(*(0, *key[:-1], *figures, key[-1])) for key, figures in found.items()]
+        return [AttemptCell(*(0, *key[:-1], *figures, key[-1])) for key, figures in found.items()]
 
-    def comparisons(self) -> list[Comparison]:
+    def comparisons(self) -> list[ComparatorCost]:
         """Per comparator, what the requests that own engines answered would have cost there."""
         found: dict[tuple[Any, ...], list[int]] = {}
         for one in self.compared:
@@ -116,11 +116,11 @@ class Facts:
                 place = (one.model, one.pool, one.position, one.comparator)
                 _plus(found, place, (*figures, one.scaled))
         ordered = sorted(found.items(), key=lambda one: (one[0][0], one[0][1] or "", *one[0][2:]))
-        return [Comparison(*(*place, *one[:4], one[4] > 0)) for place, one in ordered]
+        return [ComparatorCost(*(*place, *one[:4], one[4] > 0)) for place, one in ordered]
 
     def overflowed(
         self, *, spills: Collection[str], kinds: Collection[str] | None = None
-    ) -> list[Overflowed]:
+    ) -> list[OverflowCost]:
         """What overflow of these models cost, and would have cost; without a price: left out."""
         bought: dict[tuple[Any, ...], list[int]] = {}
         for one in self.mine:
@@ -133,12 +133,12 @@ class Facts:
             if at.status in ANSWERED and _of_kinds(at, kinds) and _spilled(at, spills):
                 figures = (at.tokens, at.output_tokens, at.cost_pusd)
                 _plus(elsewhere, (at.model, at.comparator, at.position), figures)
-        paid = [Overflowed(model, None, None, *one) for (model,), one in sorted(bought.items())]
-        return paid + [Overflowed(*place, *one) for place, one in sorted(elsewhere.items())]
+        paid = [OverflowCost(model, None, None, *one) for (model,), one in sorted(bought.items())]
+        return paid + [OverflowCost(*place, *one) for place, one in sorted(elsewhere.items())]
 
     def traffic(
         self, *, pool: str, spills: Collection[str], kinds: Collection[str] | None = None
-    ) -> Traffic:
+    ) -> TrafficSums:
         """The mix of everyone's requests of a pool's load, as sums that `capacity` needs."""
         found = [
             one
@@ -147,7 +147,7 @@ class Facts:
             and (one.pool == pool or _spilled(one, spills))
             and _of_kinds(one, kinds)
         ]
-        return Traffic(
+        return TrafficSums(
             sum(one.attempts for one in found),
             sum(one.input_tokens for one in found),
             sum(one.cached_tokens for one in found),
@@ -169,38 +169,38 @@ assert ComparedGroup._fields[: len(_COMPARED)] == _COMPARED
 
 
 def facts(
-    connection: Connection, scope: Scope, here: Rolled | None, *, everyone: bool = False
-) -> Facts:
+    connection: Connection, scope: Scope, here: RollupProgress | None, *, everyone: bool = False
+) -> SpanFacts:
     """Inside `settle_on`. `everyone`: all teams' attempts, for `traffic` is everybody's."""
     whole = Scope(scope.start_us, scope.end_us) if everyone else scope
-    found = sums_at(connection, ATTEMPTS, whole, Ask(_ATTEMPT), here)
-    return Facts(
+    found = sums_at(connection, ATTEMPTS, whole, SumQuery(_ATTEMPT), here)
+    return SpanFacts(
         scope.team,
-        tuple(Group(*key[1:], *_money(one, _COST)) for key, one in found.items()),
+        tuple(AttemptGroup(*key[1:], *_money(one, _COST)) for key, one in found.items()),
         _compared(connection, scope, here),
     )
 
 
 def _compared(
-    connection: Connection, scope: Scope, here: Rolled | None
+    connection: Connection, scope: Scope, here: RollupProgress | None
 ) -> tuple[ComparedGroup, ...]:
-    found = sums_at(connection, COMPARED, scope, Ask(_COMPARED), here)
+    found = sums_at(connection, COMPARED, scope, SumQuery(_COMPARED), here)
     return tuple(
         ComparedGroup(*key[1:], *_money(one, _COMPARED_COST)) for key, one in found.items()
     )
 
 
-_CHARTS = Ask(
+_CHARTS = SumQuery(
     ("backend", "spill_reason", "status", "slo_met"),
     measures=("attempts", "input_tokens", "output_tokens", "cost_high", "cost_low"),
 )
 
 
 def moments(
-    connection: Connection, scope: Scope, here: Rolled | None, *, bucket_us: int
-) -> list[Moment]:
+    connection: Connection, scope: Scope, here: RollupProgress | None, *, bucket_us: int
+) -> list[BucketSums]:
     """In time order; inside `settle_on`."""
-    ask = Ask(_CHARTS.by, bucket_us, measures=_CHARTS.measures)
+    ask = SumQuery(_CHARTS.by, bucket_us, measures=_CHARTS.measures)
     found: dict[tuple[Any, ...], list[int]] = {}
     for (start_us, backend, reason, status, slo_met), one in sums_at(
         connection, ATTEMPTS, scope, ask, here
@@ -209,24 +209,24 @@ def moments(
         avoids = backend == "own" and status in ANSWERED and slo_met is not False
         key = (start_us, backend, reason is not None, avoids)
         _plus(found, key, (attempts, given + answered, high * LIMB + low))
-    return [Moment(*key, *found[key]) for key in sorted(found)]
+    return [BucketSums(*key, *found[key]) for key in sorted(found)]
 
 
-def comparisons(connection: Connection, scope: Scope) -> list[Comparison]:
-    return Facts(
+def comparisons(connection: Connection, scope: Scope) -> list[ComparatorCost]:
+    return SpanFacts(
         scope.team, (), settle_on(connection, partial(_compared, connection, scope))
     ).comparisons()
 
 
-def flagged(connection: Connection, scope: Scope) -> list[Flagged]:
+def flagged(connection: Connection, scope: Scope) -> list[FlaggedAttempts]:
     """By flag and target, the most frequent first."""
-    ask = Ask(
+    ask = SumQuery(
         ("flag", "target"),
         where=lambda of: [of.flag.is_not(None)],
         measures=("attempts", "cost_high", "cost_low"),
     )
     lines = [
-        Flagged(flag, target, attempts, high * LIMB + low)
+        FlaggedAttempts(flag, target, attempts, high * LIMB + low)
         for (_, flag, target), (attempts, high, low) in sums(
             connection, ATTEMPTS, scope, ask
         ).items()
@@ -234,12 +234,14 @@ def flagged(connection: Connection, scope: Scope) -> list[Flagged]:
     return sorted(lines, key=lambda line: (line.flag, -line.attempts, line.target))
 
 
-def homes(connection: Connection, here: Rolled | None) -> dict[str, str]:
+def homes(connection: Connection, here: RollupProgress | None) -> dict[str, str]:
     """The pool that a model's spills belong to: the one that answers most of its requests.
 
     One pool for each model, so that no token overflows twice. Of all time; inside `settle_on`.
     """
-    own = Ask(("model", "pool"), where=lambda of: [of.backend == "own"], measures=("attempts",))
+    own = SumQuery(
+        ("model", "pool"), where=lambda of: [of.backend == "own"], measures=("attempts",)
+    )
     found: Sums = sums_at(connection, ATTEMPTS, EVER, own, here)
     names = sorted(found, key=lambda key: key[2] or "", reverse=True)
     return {model: pool for _, model, pool in sorted(names, key=lambda key: found[key][0])}
@@ -260,10 +262,10 @@ def _plus(found: dict[tuple[Any, ...], list[int]], key: tuple[Any, ...], more: A
             before[place] += value
 
 
-def _spilled(one: Group | ComparedGroup, models: Collection[str]) -> bool:
+def _spilled(one: AttemptGroup | ComparedGroup, models: Collection[str]) -> bool:
     """An answer of these models by an API because own engines lacked capacity."""
     return one.backend == "api" and one.spill_reason in LACK_OF_CAPACITY and one.model in models
 
 
-def _of_kinds(one: Group | ComparedGroup, kinds: Collection[str] | None) -> bool:
+def _of_kinds(one: AttemptGroup | ComparedGroup, kinds: Collection[str] | None) -> bool:
     return kinds is None or one.kind in kinds

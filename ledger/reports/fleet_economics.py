@@ -1,6 +1,7 @@
 """Are the GPUs worth it? Bills, avoided API cost, break-even and capacity of one span, together.
 
-Pure: what the queries found goes in, one `Standing` comes out, and every page shows parts of it.
+Pure: what the queries found goes in, one `FleetEconomics` comes out, and every page shows parts of
+it.
 A pool without a rate has no bill; it is left out of the totals and named, never counted as free.
 Only requests that own engines answered inside their SLO avoid anything. Two comparators are kept
 apart: the substitute that a team would buy, and the same weights at their cheapest host.
@@ -12,30 +13,36 @@ from enum import StrEnum
 from fractions import Fraction
 from math import ceil
 
-from ledger.economics.breakeven import BreakEven, Configuration, Position, assess, position
+from ledger.economics.breakeven import (
+    BreakEven,
+    BreakEvenPosition,
+    FleetConfiguration,
+    assess,
+    position,
+)
 from ledger.economics.cost import HOURS_OF_A_MONTH, Exact, FixedCost, TokenBasis, UnitPrice, Volume
 from ledger.fleet.bills import PoolBill
-from ledger.fleet.capability import Capability
-from ledger.queries.attempts import Comparison
+from ledger.fleet.capability import FleetCapability
+from ledger.queries.attempts import ComparatorCost
 
 
-class Against(StrEnum):
+class ComparatorKind(StrEnum):
     SUBSTITUTE = "substitute model"
     SAME_WEIGHTS = "same weights elsewhere"
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ComparatorResult:
     """The answer against one comparator. Tokens without that comparator are not `covered`."""
 
-    against: Against
+    against: ComparatorKind
     comparators: tuple[str, ...]
     avoided_pusd: int
     missed_pusd: int  # served outside the SLO: not counted
     covered: Volume
     average: UnitPrice | None
     even: BreakEven | None  # `None`: no average price, or no capacity known
-    stands: Position | None
+    stands: BreakEvenPosition | None
     scaled: bool
     pays_below_pusd_per_hour: Fraction | None  # the GPU rate at which the span broke even
 
@@ -45,7 +52,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class FleetEconomics:
     """One span. `fixed` is the bill of the rated pools with ops; `served` is inside the SLO."""
 
     bills: tuple[PoolBill, ...]
@@ -53,8 +60,8 @@ class Standing:
     hours: Fraction
     fixed: FixedCost
     served: Volume
-    capability: Capability | None
-    verdicts: tuple[Verdict, ...]
+    capability: FleetCapability | None
+    verdicts: tuple[ComparatorResult, ...]
 
     def per_month(self, pusd: Exact) -> Fraction | None:
         """An amount of this span at the pace of a 720-hour month."""
@@ -63,11 +70,11 @@ class Standing:
 
 def standing(
     bills: Sequence[PoolBill],
-    found: Sequence[Comparison],
+    found: Sequence[ComparatorCost],
     *,
     served: Volume,
-    capability: Capability | None,
-) -> Standing:
+    capability: FleetCapability | None,
+) -> FleetEconomics:
     """`served` and `found` cover the pools of `bills` that have a rate; see `rated_pools`."""
     rated = [bill for bill in bills if bill.rated]
     hours = max((bill.hours for bill in rated), default=Fraction(0))
@@ -76,14 +83,14 @@ def standing(
     )
     verdicts = tuple(
         _verdict(against, chosen, rated or bills, fixed, served, capability)
-        for against in Against
+        for against in ComparatorKind
         if (chosen := chosen_comparisons(found, against))
     )
     unrated = tuple(bill.pool for bill in bills if not bill.rated)
-    return Standing(tuple(bills), unrated, hours, fixed, served, capability, verdicts)
+    return FleetEconomics(tuple(bills), unrated, hours, fixed, served, capability, verdicts)
 
 
-def with_spares(alone: Standing, spares: int) -> tuple[Verdict, ...]:
+def with_spares(alone: FleetEconomics, spares: int) -> tuple[ComparatorResult, ...]:
     """The verdicts of one pool if it also paid for so many replicas that only stand by."""
     (bill,) = alone.bills
     if not spares or alone.capability is None:
@@ -106,11 +113,13 @@ def rated_pools(bills: Iterable[PoolBill]) -> frozenset[str]:
     )
 
 
-def chosen_comparisons(found: Iterable[Comparison], against: Against) -> list[Comparison]:
+def chosen_comparisons(
+    found: Iterable[ComparatorCost], against: ComparatorKind
+) -> list[ComparatorCost]:
     """Per model and pool: the first comparator, or the cheapest per token of the others."""
-    if against is Against.SUBSTITUTE:
+    if against is ComparatorKind.SUBSTITUTE:
         return [one for one in found if one.position == 0]
-    cheapest: dict[tuple[str, str], Comparison] = {}
+    cheapest: dict[tuple[str, str], ComparatorCost] = {}
     for one in found:
         key = (one.model, one.pool)
         if one.position and (key not in cheapest or _price(one) < _price(cheapest[key])):
@@ -118,22 +127,22 @@ def chosen_comparisons(found: Iterable[Comparison], against: Against) -> list[Co
     return list(cheapest.values())
 
 
-def tokens_of(one: Comparison, basis: TokenBasis) -> int:
+def tokens_of(one: ComparatorCost, basis: TokenBasis) -> int:
     return one.tokens_in_slo if basis is TokenBasis.INPUT_OUTPUT else one.output_tokens_in_slo
 
 
-def _price(one: Comparison) -> Fraction:
+def _price(one: ComparatorCost) -> Fraction:
     return Fraction(one.avoided_pusd, one.tokens_in_slo or 1)
 
 
 def _verdict(
-    against: Against,
-    chosen: Sequence[Comparison],
+    against: ComparatorKind,
+    chosen: Sequence[ComparatorCost],
     bills: Sequence[PoolBill],
     fixed: FixedCost,
     served: Volume,
-    capability: Capability | None,
-) -> Verdict:
+    capability: FleetCapability | None,
+) -> ComparatorResult:
     basis = served.basis
     avoided = sum(one.avoided_pusd for one in chosen)
     covered = Volume(sum(tokens_of(one, basis) for one in chosen), basis)
@@ -146,10 +155,10 @@ def _verdict(
         if capability is not None:
             even = assess(_configuration(rated, fixed, capability), average)
     elif rated:
-        stands = Position(covered, Fraction(0), -fixed.total_pusd)
+        stands = BreakEvenPosition(covered, Fraction(0), -fixed.total_pusd)
     gpu_hours = sum((bill.gpu_hours for bill in bills), Fraction(0))
     ops = sum((bill.ops_pusd for bill in bills), Fraction(0))
-    return Verdict(
+    return ComparatorResult(
         against,
         tuple(sorted({one.comparator for one in chosen})),
         avoided,
@@ -164,11 +173,11 @@ def _verdict(
 
 
 def _configuration(
-    rated: Sequence[PoolBill], fixed: FixedCost, capability: Capability
-) -> Configuration:
+    rated: Sequence[PoolBill], fixed: FixedCost, capability: FleetCapability
+) -> FleetConfiguration:
     """The rated pools as one: bill, GPU-hours, capacity. A GPU that pools share is one GPU."""
     gpus = max(1, ceil(sum(bill.gpus * bill.share for bill in rated)))
     gpu_hours = sum((bill.gpu_hours for bill in rated), Fraction(0))
     each = Volume(Fraction(capability.volume.tokens) / gpus, capability.volume.basis)
     rate = Fraction(fixed.gpu_pusd) / gpu_hours if gpu_hours else Fraction(0)
-    return Configuration(gpus, rate, gpu_hours / gpus, each, fixed.ops_pusd)
+    return FleetConfiguration(gpus, rate, gpu_hours / gpus, each, fixed.ops_pusd)

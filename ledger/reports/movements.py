@@ -18,7 +18,7 @@ LEAST_SHARE = Fraction(1, 100)
 
 
 @dataclass(frozen=True, slots=True)
-class Mover:
+class SpendChange:
     name: str
     before_pusd: int
     now_pusd: int
@@ -38,9 +38,11 @@ class Anomaly:
     usual_pusd: Fraction
 
 
-def movers(before: Mapping[str, int], now: Mapping[str, int]) -> list[Mover]:
+def movers(before: Mapping[str, int], now: Mapping[str, int]) -> list[SpendChange]:
     """Everything that changed, what moved most dollars first; names break ties."""
-    found = [Mover(name, before.get(name, 0), now.get(name, 0)) for name in sorted({*before, *now})]
+    found = [
+        SpendChange(name, before.get(name, 0), now.get(name, 0)) for name in sorted({*before, *now})
+    ]
     moved = [one for one in found if one.change_pusd]
     return sorted(moved, key=lambda one: -abs(one.change_pusd))
 

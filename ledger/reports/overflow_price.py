@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ledger.economics.cost import TokenBasis, UnitPrice
-from ledger.queries.attempts import Comparison, Overflowed
-from ledger.reports.fleet_economics import Against, Verdict, chosen_comparisons
+from ledger.queries.attempts import ComparatorCost, OverflowCost
+from ledger.reports.fleet_economics import ComparatorKind, ComparatorResult, chosen_comparisons
 
 AS_BOUGHT = "as bought"
 
@@ -21,16 +21,16 @@ AS_BOUGHT = "as bought"
 class OverflowPrice:
     """`pusd` is the sum over what overflowed in the span, of which `average` is the price."""
 
-    name: str  # AS_BOUGHT or an `Against`
+    name: str  # AS_BOUGHT or an `ComparatorKind`
     comparators: tuple[str, ...]
     average: UnitPrice
     pusd: int
 
 
 def overflow_prices(
-    found: Sequence[Overflowed],
-    served: Iterable[Comparison],
-    verdicts: Iterable[Verdict],
+    found: Sequence[OverflowCost],
+    served: Iterable[ComparatorCost],
+    verdicts: Iterable[ComparatorResult],
     basis: TokenBasis,
 ) -> tuple[OverflowPrice, ...]:
     """As bought first, where a price was paid; then against every comparator of the verdicts."""
@@ -49,21 +49,21 @@ def overflow_prices(
 
 
 def _compared(
-    found: Iterable[Overflowed], served: Iterable[Comparison], against: Against
-) -> list[Overflowed]:
+    found: Iterable[OverflowCost], served: Iterable[ComparatorCost], against: ComparatorKind
+) -> list[OverflowCost]:
     """What overflowed, at the comparators that the verdict names."""
-    if against is Against.SUBSTITUTE:
+    if against is ComparatorKind.SUBSTITUTE:
         return [one for one in found if one.position == 0]
     chosen = {(one.model, one.comparator) for one in chosen_comparisons(served, against)}
     return [one for one in found if one.position and (one.model, one.comparator) in chosen]
 
 
-def _average(rows: Iterable[Overflowed], basis: TokenBasis) -> UnitPrice | None:
+def _average(rows: Iterable[OverflowCost], basis: TokenBasis) -> UnitPrice | None:
     output = basis is TokenBasis.OUTPUT
     known = list(rows)
     tokens = sum(one.output_tokens if output else one.tokens for one in known)
     return UnitPrice(Fraction(_sum(known), tokens), basis) if tokens else None
 
 
-def _sum(rows: Iterable[Overflowed]) -> int:
+def _sum(rows: Iterable[OverflowCost]) -> int:
     return sum(one.pusd for one in rows)

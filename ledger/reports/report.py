@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from ledger.fleet.running import Running, running
+from ledger.fleet.running import OpenHours, running
 from ledger.queries import reads as queries
-from ledger.queries.reads import Cell, ContractVersion, Flagged, HourCell, Scope
+from ledger.queries.reads import AttemptCell, ContractVersion, FlaggedAttempts, HourCell, Scope
 from ledger.reports.facts import comparisons, flagged
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ReportLine:
     """One group's attempts. `unpriced` ones are in no sum."""
 
     name: str
@@ -64,16 +64,16 @@ class Report:
     end_us: int
     team: str | None  # whose attempts and comparisons these are; bills are of all teams
     team_used_pusd: int | None  # its part of the bills: closed hours, and what runs since
-    total: Line
-    teams: tuple[Line, ...]
-    models: tuple[Line, ...]
-    backends: tuple[Line, ...]
-    targets: tuple[Line, ...]
+    total: ReportLine
+    teams: tuple[ReportLine, ...]
+    models: tuple[ReportLine, ...]
+    backends: tuple[ReportLine, ...]
+    targets: tuple[ReportLine, ...]
     pools: tuple[PoolLine, ...]  # closed hours
     running: tuple[PoolLine, ...]  # since then
     comparators: tuple[ComparedLine, ...]
     refused: int
-    flagged: tuple[Flagged, ...]  # what a person should look at
+    flagged: tuple[FlaggedAttempts, ...]  # what a person should look at
     simulated: bool  # whether anything in it came from a simulated part
 
 
@@ -112,17 +112,17 @@ def report(connection: Connection, scope: Scope) -> Report:
     )
 
 
-def _by(cells: list[Cell], names: list[str]) -> tuple[Line, ...]:
-    groups: dict[str, list[Cell]] = {}
+def _by(cells: list[AttemptCell], names: list[str]) -> tuple[ReportLine, ...]:
+    groups: dict[str, list[AttemptCell]] = {}
     for name, cell in zip(names, cells, strict=True):
         groups.setdefault(name, []).append(cell)
     lines = [_line(name, group) for name, group in groups.items()]
     return tuple(sorted(lines, key=lambda line: (-line.cost_pusd, line.name)))
 
 
-def _line(name: str, cells: Iterable[Cell]) -> Line:
+def _line(name: str, cells: Iterable[AttemptCell]) -> ReportLine:
     found = list(cells)
-    return Line(
+    return ReportLine(
         name,
         sum(cell.attempts for cell in found),
         sum(cell.input_tokens for cell in found),
@@ -154,7 +154,7 @@ def _pools(
     )
 
 
-def _team_used(connection: Connection, rests: Iterable[Running], scope: Scope) -> int | None:
+def _team_used(connection: Connection, rests: Iterable[OpenHours], scope: Scope) -> int | None:
     if scope.team is None:
         return None
     hours = queries.hours_by_team(connection, scope, bucket_us=queries.DAY_US)
@@ -163,7 +163,7 @@ def _team_used(connection: Connection, rests: Iterable[Running], scope: Scope) -
 
 
 def _running(
-    rests: Iterable[Running], contracts: Mapping[str, ContractVersion], scope: Scope
+    rests: Iterable[OpenHours], contracts: Mapping[str, ContractVersion], scope: Scope
 ) -> Iterator[PoolLine]:
     for rest in rests:
         if rest.bill_pusd:

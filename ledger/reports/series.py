@@ -11,7 +11,7 @@ from enum import StrEnum
 from ledger.reports.survey import Survey
 
 
-class Line(StrEnum):
+class SpendSeries(StrEnum):
     USED = "own GPUs, used"
     IDLE = "own GPUs, idle"
     UNAVAILABLE = "own GPUs, unavailable"
@@ -19,39 +19,39 @@ class Line(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Amount:
+class SpendAmount:
     start_us: int
-    line: Line
+    line: SpendSeries
     pusd: int
 
 
-def spend(survey: Survey) -> list[Amount]:
+def spend(survey: Survey) -> list[SpendAmount]:
     """Every line of every bucket, in time order; lines of nothing are left out."""
-    amounts: dict[tuple[int, Line], int] = {}
+    amounts: dict[tuple[int, SpendSeries], int] = {}
     for start_us, line, pusd in (*_api(survey), *_closed(survey), *_open(survey)):
         if pusd:
             amounts[start_us, line] = amounts.get((start_us, line), 0) + pusd
-    return [Amount(start, line, pusd) for (start, line), pusd in sorted(amounts.items())]
+    return [SpendAmount(start, line, pusd) for (start, line), pusd in sorted(amounts.items())]
 
 
-def _api(survey: Survey) -> Iterator[tuple[int, Line, int]]:
+def _api(survey: Survey) -> Iterator[tuple[int, SpendSeries, int]]:
     for one in survey.moments:
         if one.backend == "api":
-            yield one.start_us, Line.API, one.cost_pusd
+            yield one.start_us, SpendSeries.API, one.cost_pusd
 
 
-def _closed(survey: Survey) -> Iterator[tuple[int, Line, int]]:
+def _closed(survey: Survey) -> Iterator[tuple[int, SpendSeries, int]]:
     for cell in survey.hours:
         start = cell.start_us
-        yield start, Line.USED, cell.used_pusd
-        yield start, Line.IDLE, cell.idle_pusd
-        yield start, Line.UNAVAILABLE, cell.unavailable_pusd
+        yield start, SpendSeries.USED, cell.used_pusd
+        yield start, SpendSeries.IDLE, cell.idle_pusd
+        yield start, SpendSeries.UNAVAILABLE, cell.unavailable_pusd
 
 
-def _open(survey: Survey) -> Iterator[tuple[int, Line, int]]:
+def _open(survey: Survey) -> Iterator[tuple[int, SpendSeries, int]]:
     for rest in survey.running:
         for part in rest.parts:
             start = part.start_us - part.start_us % survey.bucket_us
-            yield start, Line.USED, part.used_pusd
-            yield start, Line.IDLE, part.idle_pusd
-            yield start, Line.UNAVAILABLE, part.unavailable_pusd
+            yield start, SpendSeries.USED, part.used_pusd
+            yield start, SpendSeries.IDLE, part.idle_pusd
+            yield start, SpendSeries.UNAVAILABLE, part.unavailable_pusd

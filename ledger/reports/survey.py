@@ -15,29 +15,29 @@ from sqlalchemy import Connection
 from ledger.economics.cost import TokenBasis, Volume
 from ledger.fleet.bills import PoolBill, pool_bill
 from ledger.fleet.capability import PoolCapability, load_of, pool_capability, together
-from ledger.fleet.running import Running, running
+from ledger.fleet.running import OpenHours, running
 from ledger.queries import reads as queries
-from ledger.queries.load import Loads, loads
+from ledger.queries.load import PoolLoads, loads
 from ledger.queries.reads import (
-    Cell,
-    Comparison,
+    AttemptCell,
+    ComparatorCost,
     ContractVersion,
     Freshness,
     HourCell,
     Scope,
     TeamCell,
 )
-from ledger.queries.rollups import Rolled, settle_on
-from ledger.reports.facts import Facts, Moment, facts, homes, moments
-from ledger.reports.fleet_economics import Standing, rated_pools, standing
+from ledger.queries.rollups import RollupProgress, settle_on
+from ledger.reports.facts import BucketSums, SpanFacts, facts, homes, moments
+from ledger.reports.fleet_economics import FleetEconomics, rated_pools, standing
 from ledger.reports.overflow_price import OverflowPrice, overflow_prices
 
 
 @dataclass(frozen=True, slots=True)
-class PoolLook:
+class PoolSurvey:
     """One pool alone: its bill, comparators, capacity, load by minute, and prices of overflow."""
 
-    standing: Standing
+    standing: FleetEconomics
     capability: PoolCapability | None
     load: tuple[int, ...]  # tokens asked in every minute of the billed hours
     overflow: tuple[OverflowPrice, ...]
@@ -54,15 +54,15 @@ class Survey:
 
     scope: Scope
     bucket_us: int
-    cells: tuple[Cell, ...]
-    moments: tuple[Moment, ...]
+    cells: tuple[AttemptCell, ...]
+    moments: tuple[BucketSums, ...]
     hours: tuple[HourCell, ...]
     team_hours: tuple[TeamCell, ...]
     contracts: tuple[ContractVersion, ...]
-    pools: dict[str, PoolLook]
-    standing: Standing
+    pools: dict[str, PoolSurvey]
+    standing: FleetEconomics
     freshness: Freshness
-    running: tuple[Running, ...]
+    running: tuple[OpenHours, ...]
 
     @property
     def api_pusd(self) -> int:
@@ -100,13 +100,13 @@ def surveys(
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class _SurveyReads:
     """What is read of attempts, at one state of their sums; `moments` and `loads` by team."""
 
-    facts: Facts
+    facts: SpanFacts
     homes: dict[str, str]
-    moments: dict[str | None, tuple[Moment, ...]]
-    loads: dict[str | None, Loads]
+    moments: dict[str | None, tuple[BucketSums, ...]]
+    loads: dict[str | None, PoolLoads]
 
 
 class _Books:
@@ -135,14 +135,16 @@ class _Books:
         self._fresh = queries.freshness(connection)
         self._contracts = queries.contracts(connection)
         self._able = queries.capacities(connection) if alone else []
-        self._running: dict[ContractVersion, Running] = {}
+        self._running: dict[ContractVersion, OpenHours] = {}
         self._abilities: dict[tuple[Any, ...], PoolCapability | None] = {}
 
-    def _settled(self, widest: Scope, teams: Sequence[str | None], here: Rolled | None) -> _Read:
+    def _settled(
+        self, widest: Scope, teams: Sequence[str | None], here: RollupProgress | None
+    ) -> _SurveyReads:
         connection, scope = self._connection, self._scope
         spans = {one: replace(scope, team=one) for one in {None, *teams}}
         by_minute = {None, *self._alone} if self._alone else set()
-        return _Read(
+        return _SurveyReads(
             facts(connection, widest, here, everyone=bool(self._alone)),
             homes(connection, here) if self._alone else {},
             {
@@ -198,7 +200,7 @@ class _Books:
             tuple(rests),
         )
 
-    def _rest(self, contract: ContractVersion) -> Running:
+    def _rest(self, contract: ContractVersion) -> OpenHours:
         """Of the hour that is open; a team's is everyone's."""
         known = self._running.get(contract)
         if known is None:
@@ -210,12 +212,12 @@ class _Books:
 
     def _pool(
         self,
-        mine: Facts,
+        mine: SpanFacts,
         bill: PoolBill,
-        found: Sequence[Comparison],
+        found: Sequence[ComparatorCost],
         served: Volume,
         kinds: frozenset[str] | None,
-    ) -> PoolLook:
+    ) -> PoolSurvey:
         """One pool alone."""
         pool = bill.pool
         spills = [model for model, home in self._read.homes.items() if home == pool]
@@ -227,9 +229,9 @@ class _Books:
             [bill], compared, served=served, capability=None if can is None else can.capability
         )
         prices = overflow_prices(mine.overflowed(**which), compared, alone.verdicts, self._basis)
-        return PoolLook(alone, can, tuple(load_of(load, bill, self._scope.end_us)), prices)
+        return PoolSurvey(alone, can, tuple(load_of(load, bill, self._scope.end_us)), prices)
 
-    def _ability(self, mine: Facts, bill: PoolBill, which: Any) -> PoolCapability | None:
+    def _ability(self, mine: SpanFacts, bill: PoolBill, which: Any) -> PoolCapability | None:
         key = bill.pool, which["kinds"]
         if key not in self._abilities:
             self._abilities[key] = pool_capability(
@@ -243,7 +245,7 @@ class _Books:
         return self._abilities[key]
 
 
-def main_kinds(cells: Iterable[Cell], pool: str) -> frozenset[str] | None:
+def main_kinds(cells: Iterable[AttemptCell], pool: str) -> frozenset[str] | None:
     """The kinds of request that a pool's capacity is told by: its chat, or what else it does.
 
     `None` where it was asked nothing.
@@ -254,14 +256,14 @@ def main_kinds(cells: Iterable[Cell], pool: str) -> frozenset[str] | None:
     return seen or None
 
 
-def _served(cells: Iterable[Cell], pool: str, basis: TokenBasis) -> Volume:
+def _served(cells: Iterable[AttemptCell], pool: str, basis: TokenBasis) -> Volume:
     good = [cell for cell in cells if cell.avoids and cell.pool == pool]
     output = basis is TokenBasis.OUTPUT
     return Volume(sum(c.output_tokens if output else c.tokens for c in good), basis)
 
 
 def _contracts(
-    known: list[ContractVersion], cells: Iterable[Cell], scope: Scope
+    known: list[ContractVersion], cells: Iterable[AttemptCell], scope: Scope
 ) -> list[ContractVersion]:
     """The contracts, and for every pool that served without one a contract of unknown rate."""
     named = {contract.pool for contract in known}

@@ -16,16 +16,9 @@ from sqlalchemy import ColumnElement, Connection, case, func, select
 from ledger.fleet.hourshares import HourShare, hour_shares
 from ledger.invoices.adjusted import Adjustment, adjusted
 from ledger.journals.token_kinds import PROMPT_KINDS
-from ledger.orm.tables import Attempt, exact_sum, token_column, token_sum
+from ledger.orm.tables import AttemptRow, exact_sum, token_column, token_sum
 from ledger.prices.stored import every_price
-from ledger.reports.charges import (
-    PROMPT,
-    Charge,
-    charges,
-    cuts_of,
-    groups,
-    within,
-)
+from ledger.reports.charges import PROMPT, ChargeLine, charges, cuts_of, groups, within
 from ledger.spans import HOUR_US, Scope, rows, total
 
 CELLS_LIMIT = 20_000
@@ -33,12 +26,12 @@ HOURS = "hours"
 _WRITES = [kind for kind in PROMPT_KINDS if kind.field.startswith("cache_write")]
 BATCH_PREFIX = "batch_"  # of the request ids of lines: `batchlines.Claim`
 _COLUMNS: Mapping[str, Any] = {
-    "team": Attempt.team_id,
-    "key": Attempt.key_id,
-    "user": Attempt.user_id,
-    "model": Attempt.model,
-    "tier": func.coalesce(Attempt.tier, "default"),
-    "batch": Attempt.request_id.startswith(BATCH_PREFIX, autoescape=True),
+    "team": AttemptRow.team_id,
+    "key": AttemptRow.key_id,
+    "user": AttemptRow.user_id,
+    "model": AttemptRow.model,
+    "tier": func.coalesce(AttemptRow.tier, "default"),
+    "batch": AttemptRow.request_id.startswith(BATCH_PREFIX, autoescape=True),
 }
 
 
@@ -47,7 +40,7 @@ class TooManyCells(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Filters:
+class UsageFilters:
     """Which attempts count; empty: all. The team that a reader is bound to is in its scope."""
 
     teams: tuple[str, ...] = ()
@@ -95,20 +88,20 @@ class CostCell:
 def usage_cells(
     connection: Connection,
     scope: Scope,
-    filters: Filters,
+    filters: UsageFilters,
     *,
     kinds: Collection[str],
     by: Sequence[str],
     bucket_us: int,
 ) -> list[UsageCell]:
     """In the order of the buckets. `by` names team, key, user, model, tier, batch."""
-    start = Attempt.opened_us - Attempt.opened_us % bucket_us
+    start = AttemptRow.opened_us - AttemptRow.opened_us % bucket_us
     named = [start.label("by_0")]
     named += [_COLUMNS[name].label(f"by_{place}") for place, name in enumerate(by, start=1)]
     statement = (
         select(
             *named,
-            total(case((Attempt.attempt_no == 1, 1), else_=0)),
+            total(case((AttemptRow.attempt_no == 1, 1), else_=0)),
             total(PROMPT),
             total(token_column("cached")),
             total(token_sum(_WRITES)),
@@ -116,7 +109,7 @@ def usage_cells(
             total(token_column("output")),
             total(token_column("audio_output")),
         )
-        .where(Attempt.kind.in_(sorted(kinds)), *filters.conditions())
+        .where(AttemptRow.kind.in_(sorted(kinds)), *filters.conditions())
         .group_by(*(name.name for name in named))
         .order_by(*(name.name for name in named))
         .limit(CELLS_LIMIT + 1)
@@ -131,7 +124,7 @@ def usage_cells(
 def cost_cells(
     connection: Connection,
     scope: Scope,
-    filters: Filters,
+    filters: UsageFilters,
     *,
     by: Sequence[str],
     items: bool,
@@ -146,20 +139,22 @@ def cost_cells(
         for share in hour_shares(connection, scope, bucket_us=bucket_us):
             if share.pusd and (not filters.teams or share.team in filters.teams):
                 _add(found, _gpu_cell(share, by, items=items))
-    if filters == Filters():
+    if filters == UsageFilters():
         for one in adjusted(connection, scope, bucket_us=bucket_us):
             _add(found, _adjusted_cell(one, by, items=items))
     return sorted(found.values(), key=lambda cell: cell.start_us)
 
 
 def _api_sums(
-    connection: Connection, scope: Scope, filters: Filters, by: Sequence[str], bucket_us: int
+    connection: Connection, scope: Scope, filters: UsageFilters, by: Sequence[str], bucket_us: int
 ) -> Iterator[CostCell]:
-    named = [(Attempt.opened_us - Attempt.opened_us % bucket_us).label("by_0")]
+    named = [(AttemptRow.opened_us - AttemptRow.opened_us % bucket_us).label("by_0")]
     named += [_COLUMNS[name].label(f"by_{place}") for place, name in enumerate(by, start=1)]
     statement = (
-        select(*named, exact_sum(Attempt.cost_pusd))
-        .where(Attempt.backend == "api", Attempt.cost_pusd.is_not(None), *filters.conditions())
+        select(*named, exact_sum(AttemptRow.cost_pusd))
+        .where(
+            AttemptRow.backend == "api", AttemptRow.cost_pusd.is_not(None), *filters.conditions()
+        )
         .group_by(*(name.name for name in named))
     )
     for start_us, *key, pusd in rows(connection, scope.narrow(statement)):
@@ -168,14 +163,14 @@ def _api_sums(
 
 
 def _api_items(
-    connection: Connection, scope: Scope, filters: Filters, by: Sequence[str], bucket_us: int
+    connection: Connection, scope: Scope, filters: UsageFilters, by: Sequence[str], bucket_us: int
 ) -> Iterator[CostCell]:
     prices = {price.version: price for price in every_price(connection)}
     found = groups(
         connection,
         scope,
         bucket_us=bucket_us,
-        by=[Attempt.target, *(_COLUMNS[name] for name in by)],
+        by=[AttemptRow.target, *(_COLUMNS[name] for name in by)],
         cuts=cuts_of(prices),
         where=filters.conditions(),
     )
@@ -186,7 +181,7 @@ def _api_items(
             yield CostCell(group.start_us, tuple(key), item, charge.cost_pusd, quantity, unit)
 
 
-def _counted(charge: Charge) -> tuple[int | float, str | None]:
+def _counted(charge: ChargeLine) -> tuple[int | float, str | None]:
     """Return how much a charge is for, in the unit of the pages; requests have no unit."""
     if charge.unit is None:
         return int(charge.quantity), None

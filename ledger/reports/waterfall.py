@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, select
 
-from ledger.orm.books import Attempt, AttemptDecision, token_column
-from ledger.orm.fleet import Capacity, EngineSample, RoundTrip
+from ledger.orm.books import AttemptDecisionRow, AttemptRow, token_column
+from ledger.orm.fleet import EngineCapacityRow, EngineSampleRow, RoundTripRow
 from ledger.spans import INPUT_TOKENS
 
 REACH_US = 60_000_000  # a sample further away says nothing of the request
@@ -23,7 +23,7 @@ MEASURED, MODELLED, REST = "measured", "by its step model", "what is left"
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class WaterfallSpan:
     """`what` took so long, from `start_us` after the request came; `how` that is known."""
 
     what: str
@@ -33,7 +33,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class AttemptFacts:
     """One try as the ledger has it, with what was known of its engine at that time.
 
     `prefill_us`: what the step model says of its uncached prompt; `since_us`: when the gateway
@@ -55,11 +55,11 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class Try:
+class AttemptWaterfall:
     attempt_id: str
     target: str
     status: str | None
-    spans: tuple[Span, ...]
+    spans: tuple[WaterfallSpan, ...]
     warning: str | None
 
 
@@ -76,7 +76,7 @@ def arrived_us(request_id: str) -> int | None:
     return None if found is None else int(found[1], 16) * 1000
 
 
-def spans(facts: Facts, arrived: int) -> tuple[Span, ...]:
+def spans(facts: AttemptFacts, arrived: int) -> tuple[WaterfallSpan, ...]:
     """In order and without a gap; of a try that has not ended only what came before it."""
     begun = max(0, facts.since_us - arrived)
     if facts.settled_us is None or facts.duration_us is None:
@@ -98,21 +98,21 @@ def spans(facts: Facts, arrived: int) -> tuple[Span, ...]:
         parts += [("queue", first - way - prefill, REST), ("prefill", prefill, MODELLED)]
     for what, most, how in parts:
         length = min(most, rest)
-        found.append(Span(what, at, length, how))
+        found.append(WaterfallSpan(what, at, length, how))
         rest, at = rest - length, at + length
     if facts.ttft_us is not None:
-        found.append(Span("decode", at, facts.duration_us - first, MEASURED))
+        found.append(WaterfallSpan("decode", at, facts.duration_us - first, MEASURED))
     return tuple(found)
 
 
-def _before(begun: int, sent: int, line_us: int) -> tuple[Span, ...]:
+def _before(begun: int, sent: int, line_us: int) -> tuple[WaterfallSpan, ...]:
     """In the gateway: first in its line, where the policy let it wait."""
     stood = min(line_us, sent - begun)
-    gateway = Span("gateway", begun + stood, sent - begun - stood, MEASURED)
-    return (Span("in line", begun, stood, MEASURED), gateway) if stood else (gateway,)
+    gateway = WaterfallSpan("gateway", begun + stood, sent - begun - stood, MEASURED)
+    return (WaterfallSpan("in line", begun, stood, MEASURED), gateway) if stood else (gateway,)
 
 
-def warning(facts: Facts) -> str | None:
+def warning(facts: AttemptFacts) -> str | None:
     whole = facts.duration_us if facts.ttft_us is None else facts.ttft_us
     if not far(facts.rtt_us, whole):
         return None
@@ -122,37 +122,45 @@ def warning(facts: Facts) -> str | None:
     return f"{words} of {whole / 1e3:.0f} ms: a gateway nearer to it would save that"
 
 
-def waterfall(connection: Connection, request_id: str) -> list[Try]:
+def waterfall(connection: Connection, request_id: str) -> list[AttemptWaterfall]:
     """Every try of a request in order; empty where the ledger has none."""
     query = (
         select(
-            Attempt.attempt_id, Attempt.target, Attempt.status, Attempt.backend, Attempt.opened_us,
-            Attempt.settled_us, Attempt.ttft_us, Attempt.duration_us, INPUT_TOKENS,
-            token_column("cached"), AttemptDecision.line_us,
+            AttemptRow.attempt_id,
+            AttemptRow.target,
+            AttemptRow.status,
+            AttemptRow.backend,
+            AttemptRow.opened_us,
+            AttemptRow.settled_us,
+            AttemptRow.ttft_us,
+            AttemptRow.duration_us,
+            INPUT_TOKENS,
+            token_column("cached"),
+            AttemptDecisionRow.line_us,
         )
-        .outerjoin(AttemptDecision, AttemptDecision.attempt_id == Attempt.attempt_id)
-        .where(Attempt.request_id == request_id)
-        .order_by(Attempt.attempt_no)
-    )  # fmt: skip
+        .outerjoin(AttemptDecisionRow, AttemptDecisionRow.attempt_id == AttemptRow.attempt_id)
+        .where(AttemptRow.request_id == request_id)
+        .order_by(AttemptRow.attempt_no)
+    )
     rows = connection.execute(query).all()
     if not rows:
         return []
     since = arrived = arrived_us(request_id) or rows[0].opened_us
-    found: list[Try] = []
+    found: list[AttemptWaterfall] = []
     for name, target, status, backend, opened, settled, ttft, duration, read, cached, line in rows:
         rtt = prefill = None
         if backend == "own":
             until = opened if settled is None else settled
             rtt, prefill = _engine(connection, target, (opened, until), read - (cached or 0))
-        facts = Facts(
+        facts = AttemptFacts(
             name, target, status, since, opened, settled, ttft, duration, rtt, prefill, line or 0
         )
-        found.append(Try(name, target, status, spans(facts, arrived), warning(facts)))
+        found.append(AttemptWaterfall(name, target, status, spans(facts, arrived), warning(facts)))
         since = opened if settled is None else settled
     return found
 
 
-def lines(tries: Sequence[Try], width: int = 40) -> list[str]:
+def lines(tries: Sequence[AttemptWaterfall], width: int = 40) -> list[str]:
     """As text: a bar for each span, in proportion to the whole."""
     ends = [span.start_us + span.length_us for one in tries for span in one.spans]
     whole = max(ends, default=0)
@@ -176,25 +184,25 @@ def _engine(
 ) -> tuple[int | None, int | None]:
     """(round trip, prefill of so many tokens by its step model), as known at that time."""
     sample = connection.execute(
-        select(EngineSample.step_feedback_ppm)
+        select(EngineSampleRow.step_feedback_ppm)
         .where(
-            EngineSample.engine == engine,
-            EngineSample.at_us >= span[0] - REACH_US,
-            EngineSample.at_us <= span[1] + REACH_US,
+            EngineSampleRow.engine == engine,
+            EngineSampleRow.at_us >= span[0] - REACH_US,
+            EngineSampleRow.at_us <= span[1] + REACH_US,
         )
-        .order_by(EngineSample.at_us.desc())
+        .order_by(EngineSampleRow.at_us.desc())
         .limit(1)
     ).first()
     rtt = connection.execute(
-        select(RoundTrip.rtt_us)
-        .where(RoundTrip.engine == engine, RoundTrip.at_us <= span[1] + REACH_US)
-        .order_by(RoundTrip.at_us.desc())
+        select(RoundTripRow.rtt_us)
+        .where(RoundTripRow.engine == engine, RoundTripRow.at_us <= span[1] + REACH_US)
+        .order_by(RoundTripRow.at_us.desc())
         .limit(1)
     ).scalar_one_or_none()
     model = connection.execute(
-        select(Capacity.step_d_s, Capacity.step_t0_s)
-        .where(Capacity.engine == engine, Capacity.at_us <= span[1])
-        .order_by(Capacity.at_us.desc(), Capacity.id.desc())
+        select(EngineCapacityRow.step_d_s, EngineCapacityRow.step_t0_s)
+        .where(EngineCapacityRow.engine == engine, EngineCapacityRow.at_us <= span[1])
+        .order_by(EngineCapacityRow.at_us.desc(), EngineCapacityRow.id.desc())
         .limit(1)
     ).first()
     feedback = None if sample is None else sample.step_feedback_ppm

@@ -24,14 +24,20 @@ from ledger.accounts import SUSPENSE
 from ledger.database import reading
 from ledger.fleet.hours import hour_of
 from ledger.invoices.books import invoice_of
-from ledger.orm.books import Attempt, Posting, Refusal
-from ledger.orm.condensings import CondensedPosting, CondensedRefusal, Condensing
+from ledger.orm.books import AttemptRow, PostingRow, RefusalRow
+from ledger.orm.condensings import CondensedPostingRow, CondensedRefusalRow, PostingCompactionRow
 from ledger.orm.fleet import HOUR_US
-from ledger.orm.seals import Retirement, Seal
+from ledger.orm.seals import RetirementRow, SealRow
 from ledger.seals import sealed
-from ledger.seals.condensed import TEAMS, Balance, Condensed, Refused, last
+from ledger.seals.condensed import (
+    TEAMS,
+    CompactedBalance,
+    CompactedRefusals,
+    PostingCompaction,
+    last,
+)
 from ledger.seals.retire import NAMED_AT_ONCE, proved
-from ledger.seals.seal import Link, Ranges, digest
+from ledger.seals.seal import SealLink, SealRanges, digest
 from ledger.seals.sealer import link_of
 from ledger.spans import DAY_US
 
@@ -40,7 +46,7 @@ LINKS_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class CompactionResult:
     """What went in one step, or why nothing did."""
 
     postings: int = 0
@@ -54,27 +60,29 @@ class _Draft:
 
     postings: list[int]
     refusals: list[int]
-    balances: list[Balance]
-    refused: list[Refused]
+    balances: list[CompactedBalance]
+    refused: list[CompactedRefusals]
     entries: int
 
 
-class Condenser:
+class PostingCompactor:
     def __init__(self, engine: Engine, *, rows_at_once: int | None = None) -> None:
         self._engine = engine
         self._at_once = rows_at_once or ROWS_AT_ONCE[engine.dialect.name]
 
-    def step(self, *, before_us: int, at_us: int) -> Step:
+    def step(self, *, before_us: int, at_us: int) -> CompactionResult:
         """Condense the next links; `waits_for` says why there are none."""
         with reading(self._engine) as connection:
             before, chain = last(connection)
             since, links, waits = self._links(connection, before)
             if waits or _is_young(connection, since, links[-1][0], before_us):
-                return Step(waits_for=waits or f"seal {links[-1][0].number} is not old enough")
+                return CompactionResult(
+                    waits_for=waits or f"seal {links[-1][0].number} is not old enough"
+                )
             draft = _draft(connection, since, links[-1][0].to)
             one = _condensed(connection, since, [link for link, _ in links], draft)
         number = 1 if before is None else before.number + 1
-        said = Condensed(number, condensed_us=at_us, **one)
+        said = PostingCompaction(number, condensed_us=at_us, **one)
         row = asdict(said) | {
             "chain": said.chain(chain, links[-1][1], draft.balances, draft.refused)
         }
@@ -82,22 +90,24 @@ class Condenser:
             with self._engine.begin() as connection:
                 _write(connection, row, draft)
         except IntegrityError:
-            return Step()  # another host condensed it meanwhile
-        return Step(said.postings, said.refusals)
+            return CompactionResult()  # another host condensed it meanwhile
+        return CompactionResult(said.postings, said.refusals)
 
     def _links(
-        self, connection: Connection, before: Condensed | None
-    ) -> tuple[Ranges, list[tuple[Link, bytes]], str | None]:
+        self, connection: Connection, before: PostingCompaction | None
+    ) -> tuple[SealRanges, list[tuple[SealLink, bytes]], str | None]:
         """Where the next links begin, they with their chain values, and why they must wait."""
         first = 1 if before is None else before.last_link + 1
-        query = select(Seal.__table__).where(Seal.number >= first - 1).order_by(Seal.number)
+        query = (
+            select(SealRow.__table__).where(SealRow.number >= first - 1).order_by(SealRow.number)
+        )
         stored = [(link_of(row), bytes(row.chain))
                   for row in connection.execute(query.limit(LINKS_AT_ONCE + 1))]  # fmt: skip
-        since = stored.pop(0)[0].to if first > 1 else Ranges()
+        since = stored.pop(0)[0].to if first > 1 else SealRanges()
         ended = connection.execute(
-            select(func.max(Retirement.number)).where(Retirement.ends)
+            select(func.max(RetirementRow.number)).where(RetirementRow.ends)
         ).scalar()
-        rows, from_to = 0, [(Link(0, 0, since, 0, b""), b""), *stored]
+        rows, from_to = 0, [(SealLink(0, 0, since, 0, b""), b""), *stored]
         for place, ((one, _), (two, _)) in enumerate(pairwise(from_to), 1):
             if two.number > (ended or 0):
                 return since, stored, f"attempts of seal {two.number} are not retired"
@@ -108,26 +118,32 @@ class Condenser:
         return since, stored, "there is no later seal"
 
 
-def _day(link: Link) -> int:
+def _day(link: SealLink) -> int:
     return link.sealed_us // DAY_US
 
 
-def _is_young(connection: Connection, since: Ranges, link: Link, before_us: int) -> bool:
+def _is_young(connection: Connection, since: SealRanges, link: SealLink, before_us: int) -> bool:
     latest = (
-        select(func.max(Posting.at_us)).where(
-            Posting.seq > since.postings, Posting.seq <= link.to.postings
+        select(func.max(PostingRow.at_us)).where(
+            PostingRow.seq > since.postings, PostingRow.seq <= link.to.postings
         ),
-        select(func.max(Refusal.refused_us)).where(
-            Refusal.seq > since.refusals, Refusal.seq <= link.to.refusals
+        select(func.max(RefusalRow.refused_us)).where(
+            RefusalRow.seq > since.refusals, RefusalRow.seq <= link.to.refusals
         ),
     )
     return any((connection.execute(one).scalar() or 0) >= before_us for one in latest)
 
 
-def _draft(connection: Connection, since: Ranges, to: Ranges) -> _Draft:
-    columns = (Posting.seq, Posting.entry_id, Posting.at_us, Posting.account, Posting.amount_pusd)
-    inside = (Posting.seq > since.postings, Posting.seq <= to.postings)
-    lines = connection.execute(select(*columns).where(*inside).order_by(Posting.seq)).all()
+def _draft(connection: Connection, since: SealRanges, to: SealRanges) -> _Draft:
+    columns = (
+        PostingRow.seq,
+        PostingRow.entry_id,
+        PostingRow.at_us,
+        PostingRow.account,
+        PostingRow.amount_pusd,
+    )
+    inside = (PostingRow.seq > since.postings, PostingRow.seq <= to.postings)
+    lines = connection.execute(select(*columns).where(*inside).order_by(PostingRow.seq)).all()
     here = Counter(line.entry_id for line in lines)
     kept = _kept(connection, here)
     balances: dict[tuple[str, int], list[int]] = {}
@@ -145,7 +161,7 @@ def _draft(connection: Connection, since: Ranges, to: Ranges) -> _Draft:
     return _Draft(
         gone,
         refusals,
-        [Balance(*key, *balances[key]) for key in sorted(balances)],
+        [CompactedBalance(*key, *balances[key]) for key in sorted(balances)],
         refused,
         len(charged),
     )
@@ -159,40 +175,42 @@ def _kept(connection: Connection, here: Counter[str]) -> set[str]:
     }  # fmt: skip
     ids = [one for one in here if one not in kept]
     # SQLite would give the number of a last row that is gone to the next one.
-    newest = select(Posting.entry_id).order_by(Posting.seq.desc()).limit(1)
+    newest = select(PostingRow.entry_id).order_by(PostingRow.seq.desc()).limit(1)
     kept |= set(connection.execute(newest).scalars())
     for place in range(0, len(ids), NAMED_AT_ONCE):
         some = ids[place : place + NAMED_AT_ONCE]
-        there = select(Attempt.attempt_id).where(Attempt.attempt_id.in_(some))
+        there = select(AttemptRow.attempt_id).where(AttemptRow.attempt_id.in_(some))
         kept.update(connection.execute(there).scalars())
-        counted = select(Posting.entry_id, func.count()).where(Posting.entry_id.in_(some))
-        for entry, lines in connection.execute(counted.group_by(Posting.entry_id)):
+        counted = select(PostingRow.entry_id, func.count()).where(PostingRow.entry_id.in_(some))
+        for entry, lines in connection.execute(counted.group_by(PostingRow.entry_id)):
             if lines != here[entry]:
                 kept.add(entry)
     return kept
 
 
-def _refused(connection: Connection, since: Ranges, to: Ranges) -> tuple[list[int], list[Refused]]:
-    alike = [one.name for one in fields(Refused)][1:-1]
-    columns = [getattr(Refusal, name) for name in alike]
-    query = select(Refusal.seq, Refusal.refused_us, *columns).where(
-        Refusal.seq > since.refusals,
-        Refusal.seq <= to.refusals,
-        Refusal.seq < select(func.max(Refusal.seq)).scalar_subquery(),  # as with postings
+def _refused(
+    connection: Connection, since: SealRanges, to: SealRanges
+) -> tuple[list[int], list[CompactedRefusals]]:
+    alike = [one.name for one in fields(CompactedRefusals)][1:-1]
+    columns = [getattr(RefusalRow, name) for name in alike]
+    query = select(RefusalRow.seq, RefusalRow.refused_us, *columns).where(
+        RefusalRow.seq > since.refusals,
+        RefusalRow.seq <= to.refusals,
+        RefusalRow.seq < select(func.max(RefusalRow.seq)).scalar_subquery(),  # as with postings
     )
     gone: list[int] = []
     counted: Counter[tuple[Any, ...]] = Counter()
-    for seq, refused_us, *values in connection.execute(query.order_by(Refusal.seq)):
+    for seq, refused_us, *values in connection.execute(query.order_by(RefusalRow.seq)):
         gone.append(seq)
         counted[refused_us // HOUR_US * HOUR_US, *values] += 1
     alike_and_count = ((*key, count) for key, count in counted.items())
-    return gone, [Refused(*one) for one in sorted(alike_and_count, key=repr)]
+    return gone, [CompactedRefusals(*one) for one in sorted(alike_and_count, key=repr)]
 
 
 def _condensed(
-    connection: Connection, since: Ranges, links: Sequence[Link], draft: _Draft
+    connection: Connection, since: SealRanges, links: Sequence[SealLink], draft: _Draft
 ) -> dict[str, Any]:
-    """The rest of a `Condensed`; raises `NotAsSealed`."""
+    """The rest of a `PostingCompaction`; raises `NotAsSealed`."""
     postings, refusals = set(draft.postings), set(draft.refusals)
     gone: list[bytes] = []
     left: list[bytes] = []
@@ -212,10 +230,10 @@ def _condensed(
 
 
 def _write(connection: Connection, row: dict[str, object], draft: _Draft) -> None:
-    connection.execute(insert(Condensing), [row])
-    tables: tuple[tuple[Any, Sequence[Balance | Refused]], ...] = (
-        (CondensedPosting, draft.balances),
-        (CondensedRefusal, draft.refused),
+    connection.execute(insert(PostingCompactionRow), [row])
+    tables: tuple[tuple[Any, Sequence[CompactedBalance | CompactedRefusals]], ...] = (
+        (CondensedPostingRow, draft.balances),
+        (CondensedRefusalRow, draft.refused),
     )
     for table, lines in tables:
         rows = [asdict(one) | {"number": row["number"], "line": place}
@@ -223,8 +241,8 @@ def _write(connection: Connection, row: dict[str, object], draft: _Draft) -> Non
         if rows:
             connection.execute(insert(table), rows)
     deleted: tuple[tuple[Any, list[int]], ...] = (
-        (Posting, draft.postings),
-        (Refusal, draft.refusals),
+        (PostingRow, draft.postings),
+        (RefusalRow, draft.refusals),
     )
     for table, seqs in deleted:
         for place in range(0, len(seqs), NAMED_AT_ONCE):

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 import msgspec
 from sqlalchemy import Connection, Row, Select, select
 
-from ledger.orm.condensings import CondensedPosting, CondensedRefusal, Condensing
-from ledger.orm.seals import Retirement, Seal
+from ledger.orm.condensings import CondensedPostingRow, CondensedRefusalRow, PostingCompactionRow
+from ledger.orm.seals import RetirementRow, SealRow
 from ledger.seals.seal import GENESIS
 from ledger.spans import Scope
 
@@ -23,7 +23,7 @@ _encode = msgspec.msgpack.encode
 
 
 @dataclass(frozen=True, slots=True)
-class Balance:
+class CompactedBalance:
     """What postings to one account came to on one day (UTC), and how many there were."""
 
     account: str
@@ -33,7 +33,7 @@ class Balance:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class CompactedRefusals:
     """Requests of one hour that were refused alike."""
 
     hour_us: int
@@ -47,11 +47,11 @@ class Refused:
     requests: int
 
 
-_Line = TypeVar("_Line", Balance, Refused)
+_Line = TypeVar("_Line", CompactedBalance, CompactedRefusals)
 
 
 @dataclass(frozen=True, slots=True)
-class Condensed:
+class PostingCompaction:
     """One condensing. `entries` are those of attempts; `gone` and `left` digests of leaves."""
 
     number: int
@@ -66,7 +66,11 @@ class Condensed:
     left: bytes
 
     def chain(
-        self, before: bytes, link: bytes, balances: Sequence[Balance], refused: Sequence[Refused]
+        self,
+        before: bytes,
+        link: bytes,
+        balances: Sequence[CompactedBalance],
+        refused: Sequence[CompactedRefusals],
     ) -> bytes:
         """After the one before it (`GENESIS` before the first); `link` is its last link's value."""
         # As text: balances may be beyond 64 bits.
@@ -77,43 +81,47 @@ class Condensed:
         ).digest()
 
 
-def last(connection: Connection) -> tuple[Condensed | None, bytes]:
+def last(connection: Connection) -> tuple[PostingCompaction | None, bytes]:
     """The last one, and the chain value that the next follows."""
-    query = select(Condensing.__table__).order_by(Condensing.number.desc()).limit(1)
+    query = (
+        select(PostingCompactionRow.__table__).order_by(PostingCompactionRow.number.desc()).limit(1)
+    )
     row = connection.execute(query).one_or_none()
     return (None, GENESIS) if row is None else (_condensed(row), bytes(row.chain))
 
 
-def condensings(connection: Connection) -> list[Condensed]:
+def condensings(connection: Connection) -> list[PostingCompaction]:
     """Every one, in order."""
-    query = select(Condensing.__table__).order_by(Condensing.number)
+    query = select(PostingCompactionRow.__table__).order_by(PostingCompactionRow.number)
     return [_condensed(row) for row in connection.execute(query).all()]
 
 
-def refused_until(connection: Connection, scope: Scope) -> Iterator[Refused]:
+def refused_until(connection: Connection, scope: Scope) -> Iterator[CompactedRefusals]:
     """Refusals of the scope that went, by hours that begin in it."""
-    table = CondensedRefusal
-    query = select(*(getattr(table, one.name) for one in fields(Refused))).where(
+    table = CondensedRefusalRow
+    query = select(*(getattr(table, one.name) for one in fields(CompactedRefusals))).where(
         table.hour_us >= scope.start_us, table.hour_us < scope.end_us
     )
     if scope.team is not None:
         query = query.where(table.team_id == scope.team)
     for row in connection.execute(query):
-        yield Refused(*row)
+        yield CompactedRefusals(*row)
 
 
 def teams_total(connection: Connection) -> tuple[int, int]:
     """Entries of attempts that went, and what they charged to teams, in pico-USD."""
-    charged = select(CondensedPosting.amount_pusd).where(CondensedPosting.account.like(f"{TEAMS}%"))
-    entries = sum(connection.execute(select(Condensing.entries)).scalars())
+    charged = select(CondensedPostingRow.amount_pusd).where(
+        CondensedPostingRow.account.like(f"{TEAMS}%")
+    )
+    entries = sum(connection.execute(select(PostingCompactionRow.entries)).scalars())
     return entries, sum(connection.execute(charged).scalars())
 
 
 def condensings_hold(connection: Connection) -> Generator[tuple[str, str], None, None]:
     """Of `verify`: each follows the last without a gap, balances, and says what it said."""
     before, follows, first = GENESIS, 1, 1
-    balances = _lines(connection, CondensedPosting, Balance)
-    refused = _lines(connection, CondensedRefusal, Refused)
+    balances = _lines(connection, CondensedPostingRow, CompactedBalance)
+    refused = _lines(connection, CondensedRefusalRow, CompactedRefusals)
     for row in connection.execute(_STORED).all():
         one = _condensed(row)
         name, link = f"condensing {one.number}", bytes(row.link or b"")
@@ -135,10 +143,12 @@ def condensings_hold(connection: Connection) -> Generator[tuple[str, str], None,
 
 
 _STORED = (
-    select(Condensing.__table__, Seal.chain.label("link"), Retirement.ends)
-    .outerjoin(Seal, Seal.number == Condensing.last_link)
-    .outerjoin(Retirement, (Retirement.number == Condensing.last_link) & Retirement.ends)
-    .order_by(Condensing.number)
+    select(PostingCompactionRow.__table__, SealRow.chain.label("link"), RetirementRow.ends)
+    .outerjoin(SealRow, SealRow.number == PostingCompactionRow.last_link)
+    .outerjoin(
+        RetirementRow, (RetirementRow.number == PostingCompactionRow.last_link) & RetirementRow.ends
+    )
+    .order_by(PostingCompactionRow.number)
 )
 
 
@@ -152,6 +162,6 @@ def _lines(connection: Connection, table: Any, line: type[_Line]) -> dict[int, l
     return found
 
 
-def _condensed(row: Row[Any]) -> Condensed:
-    values = {one.name: getattr(row, one.name) for one in fields(Condensed)}
-    return Condensed(**values | {"gone": bytes(row.gone), "left": bytes(row.left)})
+def _condensed(row: Row[Any]) -> PostingCompaction:
+    values = {one.name: getattr(row, one.name) for one in fields(PostingCompaction)}
+    return PostingCompaction(**values | {"gone": bytes(row.gone), "left": bytes(row.left)})

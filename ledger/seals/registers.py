@@ -20,13 +20,13 @@ import msgspec
 from sqlalchemy import Connection, Engine, String, cast, exists, insert, select
 from sqlalchemy.exc import IntegrityError
 
-from ledger.orm.books import ConfigVersion, PriceImport
-from ledger.orm.budgets import BudgetVersion
-from ledger.orm.fleet import Capacity, CatalogEntry, GpuContract
-from ledger.orm.identity import Key, KeyChange, Organisation, Team, User
-from ledger.orm.invoices import Invoice, InvoiceItem
-from ledger.orm.policies import Entered, Override, PolicySet
-from ledger.orm.registers import RegisterEntry
+from ledger.orm.books import ConfigVersionRow, PriceImportRow
+from ledger.orm.budgets import BudgetVersionRow
+from ledger.orm.fleet import CatalogEntryRow, EngineCapacityRow, GpuContractRow
+from ledger.orm.identity import KeyChangeRow, KeyRow, OrganisationRow, TeamRow, UserRow
+from ledger.orm.invoices import InvoiceItemRow, InvoiceRow
+from ledger.orm.policies import ManualEntryRow, OverrideRow, PolicySetRow
+from ledger.orm.registers import RegisterEntryRow
 from ledger.seals.seal import GENESIS, leaf
 
 ROWS_AT_ONCE = 500
@@ -36,7 +36,7 @@ _WIDE = 2**63
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class RowEnding:
     """What is written into a row once, later: when, under what word, and by whom."""
 
     column: str
@@ -49,7 +49,7 @@ class End:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class RowParts:
     """Rows of another table that are part of a row; nobody edits these either."""
 
     table: Any
@@ -58,7 +58,7 @@ class Parts:
 
 
 @dataclass(frozen=True, slots=True)
-class Register:
+class AuditedTable:
     """One table: its key, who acted, what must not be shown, what a row follows, what ends it."""
 
     table: Any
@@ -66,8 +66,8 @@ class Register:
     actor: str | None = None
     hidden: tuple[str, ...] = ()
     subject: str | None = None
-    end: End | None = None
-    parts: Parts | None = None
+    end: RowEnding | None = None
+    parts: RowParts | None = None
 
     @property
     def name(self) -> str:
@@ -90,31 +90,31 @@ class Register:
 
 
 REGISTERS = (
-    Register(GpuContract, "id", subject="pool"),
-    Register(BudgetVersion, "seq", subject="budget_id"),
-    Register(PriceImport, "seq", actor="actor", subject="book"),
-    Register(PolicySet, "number", actor="actor"),
-    Register(Override, "number", actor="actor", subject="subject"),
-    Register(Entered, "number", actor="actor", subject="subject"),
-    Register(ConfigVersion, "hash", hidden=("yaml",)),
-    Register(Organisation, "id"),
-    Register(Team, "id"),
-    Register(User, "id"),
-    Register(Key, "id", hidden=("secret_hash",), end=End("revoked_us", REVOKED)),
-    Register(KeyChange, "seq", actor="actor", subject="key_id"),
-    Register(
-        Invoice,
+    AuditedTable(GpuContractRow, "id", subject="pool"),
+    AuditedTable(BudgetVersionRow, "seq", subject="budget_id"),
+    AuditedTable(PriceImportRow, "seq", actor="actor", subject="book"),
+    AuditedTable(PolicySetRow, "number", actor="actor"),
+    AuditedTable(OverrideRow, "number", actor="actor", subject="subject"),
+    AuditedTable(ManualEntryRow, "number", actor="actor", subject="subject"),
+    AuditedTable(ConfigVersionRow, "hash", hidden=("yaml",)),
+    AuditedTable(OrganisationRow, "id"),
+    AuditedTable(TeamRow, "id"),
+    AuditedTable(UserRow, "id"),
+    AuditedTable(KeyRow, "id", hidden=("secret_hash",), end=RowEnding("revoked_us", REVOKED)),
+    AuditedTable(KeyChangeRow, "seq", actor="actor", subject="key_id"),
+    AuditedTable(
+        InvoiceRow,
         "id",
         actor="imported_by",
-        end=End("posted_us", POSTED, "posted_by"),
-        parts=Parts(InvoiceItem, "invoice_id", "id"),
+        end=RowEnding("posted_us", POSTED, "posted_by"),
+        parts=RowParts(InvoiceItemRow, "invoice_id", "id"),
     ),
-    Register(Capacity, "id", subject="engine"),
-    Register(CatalogEntry, "id", subject="engine"),
+    AuditedTable(EngineCapacityRow, "id", subject="engine"),
+    AuditedTable(CatalogEntryRow, "id", subject="engine"),
 )
 
 
-class Registers:
+class AuditLog:
     def __init__(self, engine: Engine, *, rows_at_once: int = ROWS_AT_ONCE) -> None:
         self._engine = engine
         self._at_once = rows_at_once
@@ -125,7 +125,7 @@ class Registers:
             with self._engine.begin() as connection:
                 entries = list(self._entries(connection, at_us))
                 if entries:
-                    connection.execute(insert(RegisterEntry), entries)
+                    connection.execute(insert(RegisterEntryRow), entries)
         except IntegrityError:
             return 0
         return len(entries)
@@ -153,13 +153,13 @@ class Registers:
                     yield {**entry, "chain": chain}
 
     def _fresh(
-        self, connection: Connection, register: Register, event: str
+        self, connection: Connection, register: AuditedTable, event: str
     ) -> Sequence[Mapping[str, Any]]:
         key = getattr(register.table, register.key)
         known = exists().where(
-            RegisterEntry.register == register.name,
-            RegisterEntry.event == event,
-            RegisterEntry.row == cast(key, String),
+            RegisterEntryRow.register == register.name,
+            RegisterEntryRow.event == event,
+            RegisterEntryRow.row == cast(key, String),
         )
         query = rows_of(register).where(~known).order_by(key).limit(self._at_once)
         if register.end is not None and event != MADE:
@@ -168,7 +168,7 @@ class Registers:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class AuditEntry:
     """One entry for people: `fields` are (name, before, after), the first version's from None."""
 
     number: int
@@ -180,18 +180,18 @@ class Change:
     fields: tuple[tuple[str, object, object], ...]
 
 
-def changes(connection: Connection, limit: int) -> list[Change]:
+def changes(connection: Connection, limit: int) -> list[AuditEntry]:
     """The newest first: who changed what, from what to what."""
     names = ("number", "at_us", "register", "row", "event", "actor", "said", "before")
-    columns = [getattr(RegisterEntry, name) for name in names]
-    newest = select(*columns).order_by(RegisterEntry.number.desc()).limit(limit)
+    columns = [getattr(RegisterEntryRow, name) for name in names]
+    newest = select(*columns).order_by(RegisterEntryRow.number.desc()).limit(limit)
     rows = connection.execute(newest).all()
     wanted = [row[-1] for row in rows if row[-1] is not None]
-    query = select(RegisterEntry.number, RegisterEntry.said)
-    found = connection.execute(query.where(RegisterEntry.number.in_(wanted))).all()
+    query = select(RegisterEntryRow.number, RegisterEntryRow.said)
+    found = connection.execute(query.where(RegisterEntryRow.number.in_(wanted))).all()
     earlier: dict[int, dict[str, object]] = {row[0]: row[1] for row in found}
     return [
-        Change(
+        AuditEntry(
             number, at_us, register, row, event, actor, _moved(earlier.get(before or 0, {}), said)
         )
         for number, at_us, register, row, event, actor, said, before in rows
@@ -207,18 +207,18 @@ def _moved(
 
 def register_head(connection: Connection) -> tuple[int, bytes]:
     """The last entry's number and chain value; 0 and `GENESIS` where there is none."""
-    query = select(RegisterEntry.number, RegisterEntry.chain)
-    row = connection.execute(query.order_by(RegisterEntry.number.desc()).limit(1)).one_or_none()
+    query = select(RegisterEntryRow.number, RegisterEntryRow.chain)
+    row = connection.execute(query.order_by(RegisterEntryRow.number.desc()).limit(1)).one_or_none()
     return (0, GENESIS) if row is None else (row[0], bytes(row[1]))
 
 
-def rows_of(register: Register) -> Any:
+def rows_of(register: AuditedTable) -> Any:
     """Every row of a register, all columns."""
     return select(*register.table.__table__.columns)
 
 
 def leaf_of(
-    connection: Connection, register: Register, event: str, row: Mapping[str, Any]
+    connection: Connection, register: AuditedTable, event: str, row: Mapping[str, Any]
 ) -> bytes:
     """The hash of what an entry of this row holds, secrets included."""
     names = register.columns(event)
@@ -226,7 +226,9 @@ def leaf_of(
     return leaf(register.name, names, [_ordered(row[name]) for name in names], *rest)
 
 
-def _leaves(connection: Connection, register: Register, row: Mapping[str, Any]) -> Iterator[bytes]:
+def _leaves(
+    connection: Connection, register: AuditedTable, row: Mapping[str, Any]
+) -> Iterator[bytes]:
     """Those of a row's parts."""
     if (parts := register.parts) is None:
         return
@@ -242,7 +244,7 @@ def _leaves(connection: Connection, register: Register, row: Mapping[str, Any]) 
             yield leaf(str(table.__tablename__), names, [part[name] for name in names])
 
 
-def said(register: Register, event: str, row: Mapping[str, Any]) -> dict[str, object]:
+def said(register: AuditedTable, event: str, row: Mapping[str, Any]) -> dict[str, object]:
     """The same for people: without secrets, and without what is empty."""
     shown = {
         name: row[name]
@@ -260,17 +262,17 @@ def chained(before: bytes, entry: Mapping[str, Any]) -> bytes:
     return sha256(before + msgspec.msgpack.encode(values)).digest()
 
 
-def _before(connection: Connection, register: Register, row: Mapping[str, Any]) -> int | None:
+def _before(connection: Connection, register: AuditedTable, row: Mapping[str, Any]) -> int | None:
     """The entry of the row that this one follows, where the table has versions of a subject."""
     if register.subject is None:
         return None
     table = register.table
     key, subject = getattr(table, register.key), getattr(table, register.subject)
     query = (
-        select(RegisterEntry.number)
-        .join(table, RegisterEntry.row == cast(key, String))
+        select(RegisterEntryRow.number)
+        .join(table, RegisterEntryRow.row == cast(key, String))
         .where(
-            RegisterEntry.register == register.name,
+            RegisterEntryRow.register == register.name,
             subject == row[register.subject],
             key < row[register.key],
         )

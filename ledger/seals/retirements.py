@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection, Row, func, select
 
-from ledger.orm.seals import Retirement, Seal
+from ledger.orm.seals import RetirementRow, SealRow
 from ledger.seals.seal import GENESIS
 
 _SUMS = (
@@ -21,7 +21,7 @@ _SUMS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Retired:
+class RetiredTotals:
     """What attempts that went add up to; all were opened before `until_us`, 0 without any."""
 
     until_us: int = 0
@@ -34,14 +34,14 @@ class Retired:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RetirementPart:
     """One part of a link's attempts that went; fields as `orm_seals.Retirement` has them."""
 
     number: int
     part: int
     ends: bool
     retired_us: int
-    sums: Retired
+    sums: RetiredTotals
     gone: bytes
     left_rows: int
     left: bytes
@@ -59,24 +59,24 @@ class Part:
         return found | {name: getattr(self.sums, name) for name in _SUMS}
 
 
-def parts(connection: Connection) -> list[tuple[Part, bytes]]:
+def parts(connection: Connection) -> list[tuple[RetirementPart, bytes]]:
     """Every part with its stored chain value, in order."""
-    query = select(Retirement.__table__).order_by(Retirement.number, Retirement.part)
+    query = select(RetirementRow.__table__).order_by(RetirementRow.number, RetirementRow.part)
     return [_part(row) for row in connection.execute(query).all()]
 
 
-def last(connection: Connection) -> tuple[Part | None, bytes]:
+def last(connection: Connection) -> tuple[RetirementPart | None, bytes]:
     """The last part, and the chain value that the next one follows."""
-    query = select(Retirement.__table__)
-    latest = query.order_by(Retirement.number.desc(), Retirement.part.desc()).limit(1)
+    query = select(RetirementRow.__table__)
+    latest = query.order_by(RetirementRow.number.desc(), RetirementRow.part.desc()).limit(1)
     row = connection.execute(latest).one_or_none()
     return (None, GENESIS) if row is None else _part(row)
 
 
-def retired(connection: Connection) -> Retired:
+def retired(connection: Connection) -> RetiredTotals:
     """Everything that was retired, added up."""
     found = [part.sums for part, _ in parts(connection)]
-    return Retired(
+    return RetiredTotals(
         max((one.until_us for one in found), default=0),
         *(sum(getattr(one, name) for one in found) for name in _SUMS[1:]),
     )
@@ -84,7 +84,7 @@ def retired(connection: Connection) -> Retired:
 
 def retired_until_us(connection: Connection) -> int:
     """Before it single attempts may be gone; 0 where nothing was retired."""
-    return int(connection.execute(select(func.max(Retirement.until_us))).scalar() or 0)
+    return int(connection.execute(select(func.max(RetirementRow.until_us))).scalar() or 0)
 
 
 def retirements_hold(connection: Connection) -> Generator[tuple[str, str], None, None]:
@@ -102,15 +102,15 @@ def retirements_hold(connection: Connection) -> Generator[tuple[str, str], None,
 
 
 _LINKS = (
-    select(Seal.number, Seal.chain)
-    .where(Seal.number <= select(func.max(Retirement.number)).scalar_subquery())
-    .order_by(Seal.number)
+    select(SealRow.number, SealRow.chain)
+    .where(SealRow.number <= select(func.max(RetirementRow.number)).scalar_subquery())
+    .order_by(SealRow.number)
 )
 
 
-def _part(row: Row[Any]) -> tuple[Part, bytes]:
-    sums = Retired(*(getattr(row, name) for name in _SUMS))
-    part = Part(
+def _part(row: Row[Any]) -> tuple[RetirementPart, bytes]:
+    sums = RetiredTotals(*(getattr(row, name) for name in _SUMS))
+    part = RetirementPart(
         row.number, row.part, row.ends, row.retired_us, sums, bytes(row.gone), row.left_rows,
         bytes(row.left),
     )  # fmt: skip

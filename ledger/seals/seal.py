@@ -18,7 +18,7 @@ _encode = msgspec.msgpack.encode
 
 
 @dataclass(frozen=True, slots=True)
-class Ranges:
+class SealRanges:
     """The last `seq` of each table up to which a link looked."""
 
     attempts: int = 0
@@ -28,12 +28,12 @@ class Ranges:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class SealLink:
     """One seal as it is chained. `rows` is the number of leaves under `digest`."""
 
     number: int
     sealed_us: int
-    to: Ranges
+    to: SealRanges
     rows: int
     digest: bytes
 

@@ -13,10 +13,10 @@ from sqlalchemy import ColumnElement, Connection, Select, select
 from sqlalchemy.orm import InstrumentedAttribute
 
 from ledger.fleet.hours import hour_of
-from ledger.orm.books import Attempt, ComparedCost, Posting, PriceVersion, Refusal
-from ledger.orm.fleet import GpuHour, GpuHourTeam
-from ledger.orm.types import Base
-from ledger.seals.seal import Ranges, leaf
+from ledger.orm.books import AttemptRow, ComparedCostRow, PostingRow, PriceVersionRow, RefusalRow
+from ledger.orm.fleet import GpuHourRow, GpuHourTeamRow
+from ledger.orm.types import LedgerBase
+from ledger.seals.seal import SealRanges, leaf
 from ledger.writing.rows import LOST
 
 ROWS_AT_ONCE = 5_000
@@ -34,12 +34,12 @@ def attempts(
     connection: Connection, since: int, until: int, only: Sequence[int] | None = None
 ) -> Iterator[SealedAttempt]:
     """Those with `since` < seq <= `until`, or of these `only` some, by seq."""
-    inside: list[ColumnElement[bool]] = [Attempt.seq > since, Attempt.seq <= until]
+    inside: list[ColumnElement[bool]] = [AttemptRow.seq > since, AttemptRow.seq <= until]
     if only is not None:
-        inside.append(Attempt.seq.in_(only))
+        inside.append(AttemptRow.seq.in_(only))
     compared = _by_attempt(connection, inside)
     held: tuple[int, list[bytes]] | None = next(compared, None)
-    for row in _stream(connection, select(*_ATTEMPT).where(*inside).order_by(Attempt.seq)):
+    for row in _stream(connection, select(*_ATTEMPT).where(*inside).order_by(AttemptRow.seq)):
         seq, status = row[_SEQ], row[_STATUS]
         while held is not None and held[0] < seq:
             held = next(compared, None)
@@ -53,29 +53,29 @@ def attempts(
 
 
 def postings(connection: Connection, since: int, until: int) -> Iterator[tuple[int, bytes]]:
-    inside = (Posting.seq > since, Posting.seq <= until)
-    for row in _stream(connection, select(*_POSTING).where(*inside).order_by(Posting.seq)):
+    inside = (PostingRow.seq > since, PostingRow.seq <= until)
+    for row in _stream(connection, select(*_POSTING).where(*inside).order_by(PostingRow.seq)):
         rest = _hour(connection, row[_ENTRY]) if row[_LINE] == 0 else ()
         yield row[_POSTING_SEQ], leaf("postings", _POSTING_NAMES, row, *rest)
 
 
 def refusals(connection: Connection, since: int, until: int) -> Iterator[tuple[int, bytes]]:
-    inside = (Refusal.seq > since, Refusal.seq <= until)
-    for row in _stream(connection, select(*_REFUSAL).where(*inside).order_by(Refusal.seq)):
+    inside = (RefusalRow.seq > since, RefusalRow.seq <= until)
+    for row in _stream(connection, select(*_REFUSAL).where(*inside).order_by(RefusalRow.seq)):
         yield row[_REFUSAL_NAMES.index("seq")], leaf("refusals", _REFUSAL_NAMES, row)
 
 
 def prices(connection: Connection, since: int, until: int) -> Iterator[tuple[int, bytes]]:
-    table = PriceVersion
+    table = PriceVersionRow
     inside = (table.version > since, table.version <= until)
     for row in _stream(connection, select(*_PRICE).where(*inside).order_by(table.version)):
         values = _ordered_at(row, _PRICE_TERMS)
         yield row[_PRICE_VERSION], leaf("price_versions", _PRICE_NAMES, values)
 
 
-def before(ranges: Ranges, most: Ranges, at_once: int) -> Ranges:
+def before(ranges: SealRanges, most: SealRanges, at_once: int) -> SealRanges:
     """The next step from `ranges` towards `most`, of at most so many rows in each table."""
-    return Ranges(
+    return SealRanges(
         min(most.attempts, ranges.attempts + at_once),
         min(most.postings, ranges.postings + 2 * at_once),
         min(most.refusals, ranges.refusals + at_once),
@@ -83,7 +83,7 @@ def before(ranges: Ranges, most: Ranges, at_once: int) -> Ranges:
     )
 
 
-def _columns(table: type[Base], *without: str) -> tuple[InstrumentedAttribute[Any], ...]:
+def _columns(table: type[LedgerBase], *without: str) -> tuple[InstrumentedAttribute[Any], ...]:
     names = sorted(set(table.__table__.columns.keys()) - set(without))
     return tuple(getattr(table, name) for name in names)
 
@@ -93,10 +93,10 @@ def _by_attempt(
 ) -> Iterator[tuple[int, list[bytes]]]:
     """What comparators would have charged: the leaves of each attempt that has any, by its seq."""
     query = (
-        select(Attempt.seq, *_COMPARED)
-        .join(ComparedCost, ComparedCost.attempt_id == Attempt.attempt_id)
+        select(AttemptRow.seq, *_COMPARED)
+        .join(ComparedCostRow, ComparedCostRow.attempt_id == AttemptRow.attempt_id)
         .where(*inside)
-        .order_by(Attempt.seq, ComparedCost.position, ComparedCost.comparator)
+        .order_by(AttemptRow.seq, ComparedCostRow.position, ComparedCostRow.comparator)
     )
     for seq, rows in groupby(_stream(connection, query), key=lambda row: row[0]):
         yield seq, [leaf("compared", _COMPARED_NAMES, row[1:]) for row in rows]
@@ -109,14 +109,14 @@ def _hour(connection: Connection, entry: str) -> list[bytes]:
         return []
     pool, hour_us, correction = hour
     found: list[bytes] = []
-    tables: tuple[type[GpuHour | GpuHourTeam], ...] = (GpuHour, GpuHourTeam)
+    tables: tuple[type[GpuHourRow | GpuHourTeamRow], ...] = (GpuHourRow, GpuHourTeamRow)
     for table in tables:
         columns = _columns(table)
         names = [column.key for column in columns]
         here = (table.pool == pool, table.hour_us == hour_us, table.correction == correction)
         query = select(*columns).where(*here)
-        if table is GpuHourTeam:
-            query = query.order_by(GpuHourTeam.team_id)
+        if table is GpuHourTeamRow:
+            query = query.order_by(GpuHourTeamRow.team_id)
         found += [leaf(table.__tablename__, names, row) for row in connection.execute(query)]
     return found
 
@@ -140,18 +140,18 @@ def _ordered(value: Any) -> Any:
     return [_ordered(item) for item in value] if isinstance(value, list) else value
 
 
-_ATTEMPT = _columns(Attempt)
+_ATTEMPT = _columns(AttemptRow)
 _ATTEMPT_NAMES = [column.key for column in _ATTEMPT]
 _SEQ, _STATUS, _SETTLED, _TAGS = map(_ATTEMPT_NAMES.index, ("seq", "status", "settled_us", "tags"))
-_COMPARED = _columns(ComparedCost)
+_COMPARED = _columns(ComparedCostRow)
 _COMPARED_NAMES = [column.key for column in _COMPARED]
-_POSTING = _columns(Posting)
+_POSTING = _columns(PostingRow)
 _POSTING_NAMES = [column.key for column in _POSTING]
 _POSTING_SEQ, _ENTRY, _LINE = map(_POSTING_NAMES.index, ("seq", "entry_id", "line"))
 # Hosts of the version before seal beside newer ones, and do not know what was added later.
 _ROOM = ("bound_pusd", "room_pusd", "limit_pusd", "since_us", "until_us")
-_REFUSAL = _columns(Refusal, "decision", *_ROOM)
+_REFUSAL = _columns(RefusalRow, "decision", *_ROOM)
 _REFUSAL_NAMES = [column.key for column in _REFUSAL]
-_PRICE = _columns(PriceVersion)
+_PRICE = _columns(PriceVersionRow)
 _PRICE_NAMES = [column.key for column in _PRICE]
 _PRICE_VERSION, _PRICE_TERMS = map(_PRICE_NAMES.index, ("version", "price"))

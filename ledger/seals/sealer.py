@@ -17,10 +17,10 @@ from sqlalchemy import Connection, Engine, Row, func, insert, select, text, upda
 from sqlalchemy.exc import IntegrityError, OperationalError
 
 from ledger.database import reading
-from ledger.orm.books import Attempt, Posting, PriceVersion, Refusal
-from ledger.orm.seals import Seal, SealMark
+from ledger.orm.books import AttemptRow, PostingRow, PriceVersionRow, RefusalRow
+from ledger.orm.seals import SealMarkRow, SealRow
 from ledger.seals import sealed
-from ledger.seals.seal import GENESIS, Link, Ranges, digest
+from ledger.seals.seal import GENESIS, SealLink, SealRanges, digest
 from ledger.writing.rows import LOST
 
 ROWS_AT_ONCE = 2_500  # of each table in one link: 7 MiB, and how long a state is kept open
@@ -61,14 +61,14 @@ class Sealer:
                 draft, to = self._draft(connection, last, most)
             if not draft.leaves and to == last.to:
                 return 0
-            link = Link(last.number + 1, at_us, to, len(draft.leaves), digest(draft.leaves))
+            link = SealLink(last.number + 1, at_us, to, len(draft.leaves), digest(draft.leaves))
             with self._engine.begin() as connection:
                 _write(connection, link, link.chain(chain), draft)
         except IntegrityError:
             return 0  # another host has sealed meanwhile
         return max(1, len(draft.leaves))
 
-    def _settled_ranges(self) -> Ranges | None:
+    def _settled_ranges(self) -> SealRanges | None:
         """Up to where no row can appear any more; None when writers leave no moment to see it.
 
         PostgreSQL hands out numbers before it commits: without the lock a smaller number could
@@ -89,7 +89,9 @@ class Sealer:
                 return None
             raise
 
-    def _draft(self, connection: Connection, last: Link, most: Ranges) -> tuple[_Draft, Ranges]:
+    def _draft(
+        self, connection: Connection, last: SealLink, most: SealRanges
+    ) -> tuple[_Draft, SealRanges]:
         since, to = last.to, sealed.before(last.to, most, self._at_once)
         draft = _Draft(last.number + 1)
         waiting = _waiting(connection, since.attempts)
@@ -109,55 +111,57 @@ class Sealer:
         return draft, to
 
 
-def link_of(row: Row[Any]) -> Link:
+def link_of(row: Row[Any]) -> SealLink:
     """A link from its stored row."""
-    to = Ranges(row.attempts_to, row.postings_to, row.refusals_to, row.prices_to)
-    return Link(row.number, row.sealed_us, to, row.rows, bytes(row.digest))
+    to = SealRanges(row.attempts_to, row.postings_to, row.refusals_to, row.prices_to)
+    return SealLink(row.number, row.sealed_us, to, row.rows, bytes(row.digest))
 
 
-def head(connection: Connection) -> tuple[Link, bytes]:
+def head(connection: Connection) -> tuple[SealLink, bytes]:
     """The last link and its chain value; number 0 and `GENESIS` where nothing is sealed."""
-    query = select(Seal.__table__).order_by(Seal.number.desc()).limit(1)
+    query = select(SealRow.__table__).order_by(SealRow.number.desc()).limit(1)
     row = connection.execute(query).one_or_none()
     if row is None:
-        return Link(0, 0, Ranges(), 0, b""), GENESIS
+        return SealLink(0, 0, SealRanges(), 0, b""), GENESIS
     return link_of(row), bytes(row.chain)
 
 
-def _most(connection: Connection) -> Ranges:
-    columns = (Attempt.seq, Posting.seq, Refusal.seq, PriceVersion.version)
-    return Ranges(*[connection.execute(select(func.max(one))).scalar_one() or 0 for one in columns])
+def _most(connection: Connection) -> SealRanges:
+    columns = (AttemptRow.seq, PostingRow.seq, RefusalRow.seq, PriceVersionRow.version)
+    return SealRanges(
+        *[connection.execute(select(func.max(one))).scalar_one() or 0 for one in columns]
+    )
 
 
 def _waiting(connection: Connection, until: int) -> list[int]:
     """Marked attempts that have settled since; of the lost ones those with evidence now."""
     query = (
-        select(Attempt.seq)
-        .join(SealMark, SealMark.attempt_seq == Attempt.seq)
+        select(AttemptRow.seq)
+        .join(SealMarkRow, SealMarkRow.attempt_seq == AttemptRow.seq)
         .where(
-            SealMark.sealed_in.is_(None),
-            Attempt.seq <= until,
-            Attempt.settled_us.is_not(None),
-            SealMark.digest.is_(None) | (Attempt.status != LOST),
+            SealMarkRow.sealed_in.is_(None),
+            AttemptRow.seq <= until,
+            AttemptRow.settled_us.is_not(None),
+            SealMarkRow.digest.is_(None) | (AttemptRow.status != LOST),
         )
-        .order_by(Attempt.seq)
+        .order_by(AttemptRow.seq)
     )
     return list(connection.execute(query).scalars())
 
 
-def _write(connection: Connection, link: Link, chain: bytes, draft: _Draft) -> None:
-    connection.execute(insert(Seal), [_row(link, chain)])
+def _write(connection: Connection, link: SealLink, chain: bytes, draft: _Draft) -> None:
+    connection.execute(insert(SealRow), [_row(link, chain)])
     for some in _groups(draft.resolved):
         connection.execute(
-            update(SealMark)
-            .where(SealMark.attempt_seq.in_(some), SealMark.sealed_in.is_(None))
+            update(SealMarkRow)
+            .where(SealMarkRow.attempt_seq.in_(some), SealMarkRow.sealed_in.is_(None))
             .values(sealed_in=link.number)
         )
     if draft.marks:
-        connection.execute(insert(SealMark), draft.marks)
+        connection.execute(insert(SealMarkRow), draft.marks)
 
 
-def _row(link: Link, chain: bytes) -> dict[str, object]:
+def _row(link: SealLink, chain: bytes) -> dict[str, object]:
     to = link.to
     return {
         "number": link.number,

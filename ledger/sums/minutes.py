@@ -17,7 +17,7 @@ _QUIET: Load = (0, 0, 0, 0, 0)
 _WIDTHS = (("B", 2**8), ("H", 2**16), ("I", 2**32), ("Q", 2**64))  # array's, 1 to 8 bytes
 
 
-class Day(NamedTuple):
+class LoadDay(NamedTuple):
     """As `orm.RollupLoadDay` has them."""
 
     minutes: bytes
@@ -28,15 +28,15 @@ class Day(NamedTuple):
     requests: bytes
 
 
-def pack_day(minutes: Mapping[int, Load]) -> Day:
+def pack_day(minutes: Mapping[int, Load]) -> LoadDay:
     """By minute of the day; there is at least one."""
     places = sorted(minutes)
     dense = len(places) > SPARSE
     loads = [minutes.get(one, _QUIET) for one in (range(MINUTES_OF_DAY) if dense else places)]
-    return Day(b"" if dense else _packed(places), *map(_packed, zip(*loads, strict=True)))
+    return LoadDay(b"" if dense else _packed(places), *map(_packed, zip(*loads, strict=True)))
 
 
-def unpack_day(day: Day) -> Iterator[tuple[int, Load]]:
+def unpack_day(day: LoadDay) -> Iterator[tuple[int, Load]]:
     """Every minute with requests."""
     places = numbers(day.minutes) or range(MINUTES_OF_DAY)
     for place, *load in zip(places, *map(numbers, day[1:]), strict=True):

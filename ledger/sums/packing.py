@@ -14,15 +14,15 @@ from sqlalchemy import Connection, delete, func, insert, select, tuple_
 from sqlalchemy.dialects import postgresql, sqlite
 
 from ledger.orm.rollups import (
-    RollupHour,
-    RollupLoad,
-    RollupLoadDay,
-    RollupLoadHour,
-    RollupPacking,
+    RollupHourRow,
+    RollupLoadDayRow,
+    RollupLoadHourRow,
+    RollupLoadRow,
+    RollupPackingRow,
 )
 from ledger.spans import DAY_US, MINUTE_US, total
-from ledger.sums.minutes import Day, pack_day, unpack_day
-from ledger.sums.rollup import CUBES, WEEK_US, Cube, Load, hour_of, plus, unpack
+from ledger.sums.minutes import LoadDay, pack_day, unpack_day
+from ledger.sums.rollup import CUBES, WEEK_US, Load, RollupCube, hour_of, plus, unpack
 
 NAME = "attempts"
 CALM = 30  # some minutes of a follower's commits
@@ -31,7 +31,7 @@ Late = Mapping[tuple[int, int], Mapping[int, Load]]  # by number and day, by min
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
+class PackedUntil:
     """Days before `until_us` have their coarser sums; `calm` as `orm.RollupPacking` has it."""
 
     until_us: int
@@ -42,27 +42,27 @@ class Packed:
         return start_us - start_us % width_us + width_us <= self.until_us
 
 
-def packed(connection: Connection, version: int) -> Packed:
+def packed(connection: Connection, version: int) -> PackedUntil:
     """What there is at this version of the sums."""
-    query = select(RollupPacking.version, RollupPacking.until_us, RollupPacking.calm)
+    query = select(RollupPackingRow.version, RollupPackingRow.until_us, RollupPackingRow.calm)
     row = connection.execute(query).one_or_none()
     if row is None:
-        return Packed(0, 0 if version else CALM)
-    return Packed(row[1], row[2]) if row[0] == version else Packed(0, 0)
+        return PackedUntil(0, 0 if version else CALM)
+    return PackedUntil(row[1], row[2]) if row[0] == version else PackedUntil(0, 0)
 
 
-def keep(connection: Connection, version: int, now: Packed) -> None:
+def keep(connection: Connection, version: int, now: PackedUntil) -> None:
     dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
     values = {"version": version, "until_us": now.until_us, "calm": min(now.calm, CALM)}
-    statement = dialect.insert(RollupPacking).values(name=NAME, **values)
+    statement = dialect.insert(RollupPackingRow).values(name=NAME, **values)
     connection.execute(statement.on_conflict_do_update(index_elements=["name"], set_=values))
 
 
-def pack_next(connection: Connection, now: Packed) -> Packed | None:
+def pack_next(connection: Connection, now: PackedUntil) -> PackedUntil | None:
     """One more day, and the week that it ends; None where no further day is over."""
     if now.calm < CALM:
         return None
-    ends = select(func.min(RollupHour.start_us), func.max(RollupHour.start_us))
+    ends = select(func.min(RollupHourRow.start_us), func.max(RollupHourRow.start_us))
     first, newest = connection.execute(ends).one()
     if newest is None:
         return None
@@ -75,24 +75,26 @@ def pack_next(connection: Connection, now: Packed) -> Packed | None:
             if until_us % width_us == 0:
                 _sum_up(connection, cube, table, min(until_us - width_us, day_us), until_us)
     _pack_minutes(connection, day_us)
-    return Packed(until_us, now.calm)
+    return PackedUntil(until_us, now.calm)
 
 
 def add_late(connection: Connection, late: Late) -> None:
     """Minutes of days that are packed."""
     placed = {at: dict(minutes) for at, minutes in late.items()}
-    here = tuple_(RollupLoadDay.cell_id, RollupLoadDay.start_us)
-    columns = [getattr(RollupLoadDay, name) for name in Day._fields]
+    here = tuple_(RollupLoadDayRow.cell_id, RollupLoadDayRow.start_us)
+    columns = [getattr(RollupLoadDayRow, name) for name in LoadDay._fields]
     for some in _groups(list(placed)):
-        query = select(RollupLoadDay.cell_id, RollupLoadDay.start_us, *columns)
+        query = select(RollupLoadDayRow.cell_id, RollupLoadDayRow.start_us, *columns)
         for cell_id, start_us, *day in connection.execute(query.where(here.in_(some))).all():
-            for minute, load in unpack_day(Day(*map(bytes, day))):
+            for minute, load in unpack_day(LoadDay(*map(bytes, day))):
                 plus(placed[cell_id, start_us], minute, load)
-        connection.execute(delete(RollupLoadDay).where(here.in_(some)))
+        connection.execute(delete(RollupLoadDayRow).where(here.in_(some)))
     _store(connection, placed)
 
 
-def _sum_up(connection: Connection, cube: Cube, table: Any, start_us: int, until_us: int) -> None:
+def _sum_up(
+    connection: Connection, cube: RollupCube, table: Any, start_us: int, until_us: int
+) -> None:
     """A coarser table's rows of a span, out of the days or the hours in it."""
     width_us = next(width for one, width in cube.packed if one is table)
     finer = cube.days if width_us == WEEK_US else cube.hours
@@ -110,11 +112,11 @@ def _sum_up(connection: Connection, cube: Cube, table: Any, start_us: int, until
 
 def _pack_minutes(connection: Connection, day_us: int) -> None:
     until_us = day_us + DAY_US
-    hour, day = RollupLoadHour, RollupLoadDay
+    hour, day = RollupLoadHourRow, RollupLoadDayRow
     connection.execute(delete(day).where(day.start_us >= day_us, day.start_us < until_us))
     query = select(hour.cell_id, hour.start_us, hour.minutes).where(
         # The key begins with the number: each is looked up, the hours of all days are not read.
-        hour.cell_id.in_(select(RollupLoad.id)),
+        hour.cell_id.in_(select(RollupLoadRow.id)),
         hour.start_us >= day_us,
         hour.start_us < until_us,
     )
@@ -132,7 +134,7 @@ def _store(connection: Connection, days: Late) -> None:
         for (cell_id, start_us), minutes in days.items()
     ]
     if rows:
-        connection.execute(insert(RollupLoadDay), rows)
+        connection.execute(insert(RollupLoadDayRow), rows)
 
 
 def _groups(values: Sequence[Any]) -> list[Sequence[Any]]:

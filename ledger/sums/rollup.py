@@ -1,6 +1,7 @@
 """How attempts add up, said once: for the sums that are kept, for the rows they are made of.
 
-A `Cube` names what attempts are grouped by and what of them is added up. `pack` and `unpack` keep
+A `RollupCube` names what attempts are grouped by and what of them is added up. `pack` and `unpack`
+keep
 an hour's load by minute in one value: bytes that are the same whichever way the sums came about.
 """
 
@@ -14,27 +15,27 @@ from sqlalchemy import BigInteger, ColumnElement, Select, String, and_, case, ca
 
 from ledger.fleet.overflow import LACK_OF_CAPACITY
 from ledger.orm.tables import (
-    Attempt,
-    ComparedCost,
-    RollupCell,
-    RollupComparedDay,
-    RollupComparedHour,
-    RollupComparedQuarter,
-    RollupComparedWeek,
-    RollupComparison,
-    RollupDay,
-    RollupHour,
-    RollupKey,
-    RollupKeyDay,
-    RollupKeyHour,
-    RollupLoad,
-    RollupLoadDay,
-    RollupLoadHour,
-    RollupQuarter,
-    RollupTag,
-    RollupTagDay,
-    RollupTagHour,
-    RollupWeek,
+    AttemptRow,
+    ComparedCostRow,
+    RollupCellRow,
+    RollupComparedDayRow,
+    RollupComparedHourRow,
+    RollupComparedQuarterRow,
+    RollupComparedWeekRow,
+    RollupComparisonRow,
+    RollupDayRow,
+    RollupHourRow,
+    RollupKeyDayRow,
+    RollupKeyHourRow,
+    RollupKeyRow,
+    RollupLoadDayRow,
+    RollupLoadHourRow,
+    RollupLoadRow,
+    RollupQuarterRow,
+    RollupTagDayRow,
+    RollupTagHourRow,
+    RollupTagRow,
+    RollupWeekRow,
     token_column,
 )
 from ledger.spans import DAY_US, HOUR_US, INPUT_TOKENS, MINUTE_US, OUTPUT_TOKENS, total
@@ -52,13 +53,13 @@ def limbs(column: Any) -> dict[str, ColumnElement[int]]:
     return {"cost_high": total(column.op("/")(LIMB)), "cost_low": total(column.op("%")(LIMB))}
 
 
-def hour_of(column: Any = Attempt.opened_us, width_us: int = HOUR_US) -> ColumnElement[int]:
+def hour_of(column: Any = AttemptRow.opened_us, width_us: int = HOUR_US) -> ColumnElement[int]:
     found: ColumnElement[int] = column - column % width_us
     return found
 
 
 @dataclass(frozen=True)
-class Cube:
+class RollupCube:
     """`cells` is the table of what is grouped by, the next four those of the sums.
 
     `quarters` and `weeks` are `None` where few rows make coarser ones not worth it.
@@ -97,21 +98,21 @@ class Cube:
     def joined(self, statement: Select[Any]) -> Select[Any]:
         if not self.compared:
             return statement
-        return statement.join(ComparedCost, ComparedCost.attempt_id == Attempt.attempt_id)
+        return statement.join(ComparedCostRow, ComparedCostRow.attempt_id == AttemptRow.attempt_id)
 
 
 _output, _input = cast(OUTPUT_TOKENS, BigInteger), cast(INPUT_TOKENS, BigInteger)
-_settled_unpriced = and_(Attempt.settled_us.is_not(None), Attempt.cost_pusd.is_(None))
+_settled_unpriced = and_(AttemptRow.settled_us.is_not(None), AttemptRow.cost_pusd.is_(None))
 
-ATTEMPTS = Cube(
-    RollupCell,
-    RollupHour,
-    RollupDay,
-    RollupQuarter,
-    RollupWeek,
+ATTEMPTS = RollupCube(
+    RollupCellRow,
+    RollupHourRow,
+    RollupDayRow,
+    RollupQuarterRow,
+    RollupWeekRow,
     {
-        name: getattr(Attempt, name)
-        for name in RollupCell.__table__.columns.keys()  # noqa: SIM118  (not a dict)
+        name: getattr(AttemptRow, name)
+        for name in RollupCellRow.__table__.columns.keys()  # noqa: SIM118  (not a dict)
         if name not in {"id", "key"}
     },
     {
@@ -119,72 +120,72 @@ ATTEMPTS = Cube(
         "input_tokens": total(INPUT_TOKENS),
         "cached_tokens": total(token_column("cached")),
         "output_tokens": total(OUTPUT_TOKENS),
-        "engine_us": total(Attempt.engine_us),
-        **limbs(Attempt.cost_pusd),
+        "engine_us": total(AttemptRow.engine_us),
+        **limbs(AttemptRow.cost_pusd),
         "unpriced": total(case((_settled_unpriced, 1), else_=0)),
         "output_prompt": total(_output * _input),
         "output_square": total(_output * _output),
     },
 )
-COMPARED = Cube(
-    RollupComparison,
-    RollupComparedHour,
-    RollupComparedDay,
-    RollupComparedQuarter,
-    RollupComparedWeek,
+COMPARED = RollupCube(
+    RollupComparisonRow,
+    RollupComparedHourRow,
+    RollupComparedDayRow,
+    RollupComparedQuarterRow,
+    RollupComparedWeekRow,
     {
-        name: getattr(ComparedCost if name in {"position", "comparator"} else Attempt, name)
-        for name in RollupComparison.__table__.columns.keys()  # noqa: SIM118  (not a dict)
+        name: getattr(ComparedCostRow if name in {"position", "comparator"} else AttemptRow, name)
+        for name in RollupComparisonRow.__table__.columns.keys()  # noqa: SIM118  (not a dict)
         if name not in {"id", "key"}
     },
     {
         "tokens": total(INPUT_TOKENS + OUTPUT_TOKENS),
         "output_tokens": total(OUTPUT_TOKENS),
-        "scaled": total(case((ComparedCost.ratio_ppm != 1_000_000, 1), else_=0)),
-        **limbs(ComparedCost.cost_pusd),
+        "scaled": total(case((ComparedCostRow.ratio_ppm != 1_000_000, 1), else_=0)),
+        **limbs(ComparedCostRow.cost_pusd),
     },
     compared=True,
 )
 CUBES = (ATTEMPTS, COMPARED)
 # By team and tags, and by key; apart from them, for they are kept since later: see `tagsums`.
-TAGGED = Cube(
-    RollupTag,
-    RollupTagHour,
-    RollupTagDay,
+TAGGED = RollupCube(
+    RollupTagRow,
+    RollupTagHourRow,
+    RollupTagDayRow,
     None,
     None,
-    {"team_id": Attempt.team_id, "tags": func.coalesce(cast(Attempt.tags, String), "{}")},
+    {"team_id": AttemptRow.team_id, "tags": func.coalesce(cast(AttemptRow.tags, String), "{}")},
     {
         "attempts": func.count(),
         "input_tokens": total(INPUT_TOKENS),
         "output_tokens": total(OUTPUT_TOKENS),
-        **limbs(Attempt.cost_pusd),
+        **limbs(AttemptRow.cost_pusd),
     },
 )
-KEYED = Cube(
-    RollupKey,
-    RollupKeyHour,
-    RollupKeyDay,
+KEYED = RollupCube(
+    RollupKeyRow,
+    RollupKeyHourRow,
+    RollupKeyDayRow,
     None,
     None,
-    {"team_id": Attempt.team_id, "key_id": Attempt.key_id, "backend": Attempt.backend},
+    {"team_id": AttemptRow.team_id, "key_id": AttemptRow.key_id, "backend": AttemptRow.backend},
     {**TAGGED.measures, "unpriced": ATTEMPTS.measures["unpriced"]},
 )
 LATER = (TAGGED, KEYED)
-LOADS, LOAD_HOURS, LOAD_DAYS = RollupLoad, RollupLoadHour, RollupLoadDay
+LOADS, LOAD_HOURS, LOAD_DAYS = RollupLoadRow, RollupLoadHourRow, RollupLoadDayRow
 
-_lacked = and_(Attempt.backend == "api", Attempt.spill_reason.in_(sorted(LACK_OF_CAPACITY)))
-_good = Attempt.slo_met.is_not(False)
+_lacked = and_(AttemptRow.backend == "api", AttemptRow.spill_reason.in_(sorted(LACK_OF_CAPACITY)))
+_good = AttemptRow.slo_met.is_not(False)
 
 
 def loads_of_rows() -> Select[Any]:
     """Answers by minute, team, pool, model that spilled, and kind."""
     named = (
         hour_of(width_us=MINUTE_US).label("minute_us"),
-        Attempt.team_id.label("by_team"),
-        Attempt.pool.label("by_pool"),
-        case((_lacked, Attempt.model), else_=None).label("by_model"),
-        Attempt.kind.label("by_kind"),
+        AttemptRow.team_id.label("by_team"),
+        AttemptRow.pool.label("by_pool"),
+        case((_lacked, AttemptRow.model), else_=None).label("by_model"),
+        AttemptRow.kind.label("by_kind"),
     )
     tokens = INPUT_TOKENS + OUTPUT_TOKENS
     return (
@@ -196,7 +197,7 @@ def loads_of_rows() -> Select[Any]:
             total(case((_good, OUTPUT_TOKENS), else_=0)),
             func.count(),
         )
-        .where(Attempt.status.in_(ANSWERED), Attempt.pool.is_not(None) | _lacked)
+        .where(AttemptRow.status.in_(ANSWERED), AttemptRow.pool.is_not(None) | _lacked)
         .group_by(*(one.name for one in named))
     )
 
@@ -223,4 +224,4 @@ def plus(minutes: dict[int, Load], minute: int, load: Load) -> None:
 
 def final() -> ColumnElement[bool]:
     """Attempts that no record changes any more."""
-    return and_(Attempt.settled_us.is_not(None), Attempt.status != "lost")
+    return and_(AttemptRow.settled_us.is_not(None), AttemptRow.status != "lost")

@@ -31,15 +31,15 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError, OperationalError
 
 from ledger.orm.tables import (
-    Attempt,
-    EngineSampleHour,
-    RollupPosition,
-    RollupWaiting,
-    Seal,
+    AttemptRow,
+    EngineSampleHourRow,
+    RollupPositionRow,
+    RollupWaitingRow,
+    SealRow,
 )
 from ledger.seals.retirements import retired_until_us
 from ledger.spans import DAY_US, HOUR_US, MINUTE_US
-from ledger.sums.packing import CALM, Late, Packed, add_late, keep, pack_next, packed
+from ledger.sums.packing import CALM, Late, PackedUntil, add_late, keep, pack_next, packed
 from ledger.sums.rollup import (
     CUBES,
     LATER,
@@ -48,8 +48,8 @@ from ledger.sums.rollup import (
     LOADS,
     QUARTER_US,
     WEEK_US,
-    Cube,
     Load,
+    RollupCube,
     final,
     loads_of_rows,
     pack,
@@ -104,9 +104,9 @@ class Rollups:
                 return None
             for table in _sums():
                 connection.execute(delete(table))
-            connection.execute(delete(RollupWaiting))
-            connection.execute(update(RollupPosition).values(seq=0, version=here[1] + 1))
-            keep(connection, here[1] + 1, Packed(0, CALM))
+            connection.execute(delete(RollupWaitingRow))
+            connection.execute(update(RollupPositionRow).values(seq=0, version=here[1] + 1))
+            keep(connection, here[1] + 1, PackedUntil(0, CALM))
             keep_tagging(connection, here[1] + 1, EVERY)
             connection.commit()
         while self.follow():
@@ -117,8 +117,10 @@ class Rollups:
     def _position(self) -> tuple[int, int]:
         """The last attempt that is added up, and the last that is sealed."""
         with self._engine.connect() as connection:
-            here = int(connection.execute(select(RollupPosition.seq)).scalar_one())
-            return here, int(connection.execute(select(func.max(Seal.attempts_to))).scalar() or 0)
+            here = int(connection.execute(select(RollupPositionRow.seq)).scalar_one())
+            return here, int(
+                connection.execute(select(func.max(SealRow.attempts_to))).scalar() or 0
+            )
 
     def _begin(self) -> Connection:
         """One snapshot, or an attempt that settles meanwhile would be waiting and counted."""
@@ -131,7 +133,7 @@ class Rollups:
         return connection
 
     def _follow(self, connection: Connection, seq: int, version: int) -> int:
-        sealed = connection.execute(select(func.max(Seal.attempts_to))).scalar() or 0
+        sealed = connection.execute(select(func.max(SealRow.attempts_to))).scalar() or 0
         until = min(sealed, _beyond(connection, seq, self._at_once))
         settled = _settled(connection, self._at_once)
         days = packed(connection, version)
@@ -140,15 +142,15 @@ class Rollups:
             if more is not None:
                 keep(connection, version, more)
             return int(more is not None)
-        fresh = (Attempt.seq > seq) & (Attempt.seq <= until)
+        fresh = (AttemptRow.seq > seq) & (AttemptRow.seq <= until)
         passed = connection.execute(
-            insert(RollupWaiting).from_select(
+            insert(RollupWaitingRow).from_select(
                 ["attempt_seq", "opened_us"],
-                select(Attempt.seq, Attempt.opened_us).where(fresh, ~final()),
+                select(AttemptRow.seq, AttemptRow.opened_us).where(fresh, ~final()),
             )
         ).rowcount
         counted: list[ColumnElement[bool]] = [fresh & final()]
-        counted += [Attempt.seq.in_(some) for some in _groups(settled)]
+        counted += [AttemptRow.seq.in_(some) for some in _groups(settled)]
         tagging = begun(connection, seq, version)
         for which in counted:
             for cube in CUBES:
@@ -157,14 +159,16 @@ class Rollups:
                 self._add(connection, cube, which & tagging.counts(), days)
             self._add_loads(connection, which, days)
         for some in _groups(settled):
-            gone = RollupWaiting.attempt_seq.in_(some)
-            connection.execute(delete(RollupWaiting).where(gone))
-        connection.execute(update(RollupPosition).values(seq=max(seq, until), version=version + 1))
+            gone = RollupWaitingRow.attempt_seq.in_(some)
+            connection.execute(delete(RollupWaitingRow).where(gone))
+        connection.execute(
+            update(RollupPositionRow).values(seq=max(seq, until), version=version + 1)
+        )
         keep(connection, version + 1, replace(days, calm=days.calm + 1))
         keep_tagging(connection, version + 1, tagging)
         return max(1, until - seq, passed, len(settled))
 
-    def _add(self, connection: Connection, cube: Cube, which: Any, days: Packed) -> None:
+    def _add(self, connection: Connection, cube: RollupCube, which: Any, days: PackedUntil) -> None:
         """The rows are read once: a day's sums are made of the hours', and coarser ones, too."""
         sums = connection.execute(cube.of_rows(HOUR_US).where(which)).all()
         last = 1 + len(cube.dimensions)
@@ -185,7 +189,7 @@ class Rollups:
     def _upsert(
         self,
         connection: Connection,
-        cube: Cube,
+        cube: RollupCube,
         table: Any,
         added: Mapping[tuple[int, int], Sequence[int]],
     ) -> None:
@@ -199,7 +203,7 @@ class Rollups:
             [dict(zip(names, (*at, *added[at]), strict=True)) for at in sorted(added)],
         )
 
-    def _add_loads(self, connection: Connection, which: Any, days: Packed) -> None:
+    def _add_loads(self, connection: Connection, which: Any, days: PackedUntil) -> None:
         rows = connection.execute(loads_of_rows().where(which)).all()
         loads: dict[tuple[tuple[Any, ...], int], dict[int, Load]] = {}
         for minute_us, team, pool, model, kind, *figures in rows:
@@ -258,32 +262,34 @@ def _numbers(connection: Connection, table: Any, keys: Iterable[str]) -> dict[st
 def _lock(connection: Connection) -> Rolled | None:
     """Where the sums stand, for us alone; None while somebody else moves them."""
     row = {"name": NAME, "seq": 0, "version": 0}
-    query = select(RollupPosition.seq, RollupPosition.version)
+    query = select(RollupPositionRow.seq, RollupPositionRow.version)
     if connection.execute(query).one_or_none() is None:
-        connection.execute(_insert(connection, RollupPosition).on_conflict_do_nothing(), [row])
+        connection.execute(_insert(connection, RollupPositionRow).on_conflict_do_nothing(), [row])
     found = connection.execute(query.with_for_update(skip_locked=True)).one_or_none()
     return None if found is None else (found[0], found[1])
 
 
 def _beyond(connection: Connection, seq: int, at_once: int) -> int:
     """The number of the last of so many attempts after `seq`."""
-    some = select(Attempt.seq).where(Attempt.seq > seq).order_by(Attempt.seq).limit(at_once)
+    some = (
+        select(AttemptRow.seq).where(AttemptRow.seq > seq).order_by(AttemptRow.seq).limit(at_once)
+    )
     return connection.execute(select(func.max(some.subquery().c.seq))).scalar() or seq
 
 
 def _settled(connection: Connection, at_once: int) -> list[int]:
     """Of those that wait, some that no record changes any more."""
     query = (
-        select(RollupWaiting.attempt_seq)
-        .join(Attempt, Attempt.seq == RollupWaiting.attempt_seq)
+        select(RollupWaitingRow.attempt_seq)
+        .join(AttemptRow, AttemptRow.seq == RollupWaitingRow.attempt_seq)
         .where(final())
-        .order_by(RollupWaiting.attempt_seq)
+        .order_by(RollupWaitingRow.attempt_seq)
         .limit(at_once)
     )
     return list(connection.execute(query).scalars())
 
 
-def _late(hours: Mapping[tuple[int, int], Mapping[int, Load]], days: Packed) -> Late:
+def _late(hours: Mapping[tuple[int, int], Mapping[int, Load]], days: PackedUntil) -> Late:
     """Of these minutes those that belong to a day that is packed."""
     found: dict[tuple[int, int], dict[int, Load]] = {}
     for (cell_id, start_us), minutes in hours.items():
@@ -296,7 +302,7 @@ def _late(hours: Mapping[tuple[int, int], Mapping[int, Load]], days: Packed) -> 
 
 def _sums() -> list[Any]:
     kept = [table for cube in (*CUBES, *LATER) for table, _ in cube.tiers + cube.packed]
-    return [*kept, LOAD_HOURS, LOAD_DAYS, EngineSampleHour]  # packed again by the writer
+    return [*kept, LOAD_HOURS, LOAD_DAYS, EngineSampleHourRow]  # packed again by the writer
 
 
 def _insert(connection: Connection, table: Any) -> Any:

@@ -16,11 +16,11 @@ from sqlalchemy import ColumnElement, Connection, Engine, Select, func, insert, 
 from sqlalchemy.exc import IntegrityError
 
 from ledger.database import reading
-from ledger.orm.fleet import HOUR_US, EngineSample, EngineSampleHour
+from ledger.orm.fleet import HOUR_US, EngineSampleHourRow, EngineSampleRow
 
 GRACE_US = 600_000_000  # samples of an hour may be in the database a little later
 HOURS_AT_ONCE = 24
-_HOUR: ColumnElement[int] = EngineSample.at_us - EngineSample.at_us % HOUR_US
+_HOUR: ColumnElement[int] = EngineSampleRow.at_us - EngineSampleRow.at_us % HOUR_US
 
 
 def pack_hours(engine: Engine, *, at_us: int) -> int:
@@ -28,8 +28,9 @@ def pack_hours(engine: Engine, *, at_us: int) -> int:
     until_us = (at_us - GRACE_US) // HOUR_US * HOUR_US
     with reading(engine) as connection:
         first_us = connection.execute(
-            select(func.min(EngineSample.at_us)).where(
-                EngineSample.at_us >= packed_until_us(connection), EngineSample.at_us < until_us
+            select(func.min(EngineSampleRow.at_us)).where(
+                EngineSampleRow.at_us >= packed_until_us(connection),
+                EngineSampleRow.at_us < until_us,
             )
         ).scalar_one_or_none()
         if first_us is None:
@@ -39,7 +40,7 @@ def pack_hours(engine: Engine, *, at_us: int) -> int:
         rows = [dict(row) for row in connection.execute(query).mappings()]
     try:
         with engine.begin() as connection:
-            connection.execute(insert(EngineSampleHour), rows)
+            connection.execute(insert(EngineSampleHourRow), rows)
     except IntegrityError:
         return 0
     return len(rows)
@@ -47,14 +48,14 @@ def pack_hours(engine: Engine, *, at_us: int) -> int:
 
 def packed_until_us(connection: Connection) -> int:
     """Before it all samples are in packed hours; 0 where nothing is packed."""
-    last = connection.execute(select(func.max(EngineSampleHour.hour_us))).scalar()
+    last = connection.execute(select(func.max(EngineSampleHourRow.hour_us))).scalar()
     return 0 if last is None else int(last) + HOUR_US
 
 
 def hours_are_the_samples(connection: Connection) -> Generator[tuple[str, str], None, None]:
     """Of `verify`: a packed hour is what its samples say."""
     names = ("hour_us", "engine", "last_seq", "kv_usage_ppm")
-    query = select(*(getattr(EngineSampleHour, name) for name in names))
+    query = select(*(getattr(EngineSampleHourRow, name) for name in names))
     stored = {row[:2]: row[2:] for row in map(tuple, connection.execute(query))}
     until_us = packed_until_us(connection)
     if until_us:
@@ -69,10 +70,10 @@ def _of_samples(start_us: int, end_us: int) -> Select[*tuple[Any, ...]]:
     return (
         select(
             _HOUR.label("hour_us"),
-            EngineSample.engine,
-            func.max(EngineSample.seq).label("last_seq"),
-            func.max(EngineSample.kv_usage_ppm).label("kv_usage_ppm"),
+            EngineSampleRow.engine,
+            func.max(EngineSampleRow.seq).label("last_seq"),
+            func.max(EngineSampleRow.kv_usage_ppm).label("kv_usage_ppm"),
         )
-        .where(EngineSample.at_us >= start_us, EngineSample.at_us < end_us)
-        .group_by("hour_us", EngineSample.engine)
+        .where(EngineSampleRow.at_us >= start_us, EngineSampleRow.at_us < end_us)
+        .group_by("hour_us", EngineSampleRow.engine)
     )

@@ -10,35 +10,35 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, delete, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from ledger.orm.tables import Attempt, RollupTagging
+from ledger.orm.tables import AttemptRow, RollupTaggingRow
 from ledger.sums.rollup import LATER
 
 NAME = "tags and keys"  # not that of the version before, which knew no keys
 
 
 @dataclass(frozen=True, slots=True)
-class Tagging:
+class TagRollupStart:
     """Attempts numbered above `since_seq` count; none up to it is of `from_us` or later."""
 
     since_seq: int
     from_us: int
 
     def counts(self) -> ColumnElement[bool]:
-        return Attempt.seq > self.since_seq
+        return AttemptRow.seq > self.since_seq
 
 
-EVERY = Tagging(0, 0)
+EVERY = TagRollupStart(0, 0)
 
 
-def tagging(connection: Connection, version: int) -> Tagging | None:
+def tagging(connection: Connection, version: int) -> TagRollupStart | None:
     """From where on there are sums by tag and key of this version; None: nowhere."""
-    query = select(RollupTagging.since_seq, RollupTagging.from_us)
-    ours = (RollupTagging.name == NAME, RollupTagging.version == version)
+    query = select(RollupTaggingRow.since_seq, RollupTaggingRow.from_us)
+    ours = (RollupTaggingRow.name == NAME, RollupTaggingRow.version == version)
     row = connection.execute(query.where(*ours)).one_or_none()
-    return None if row is None else Tagging(row[0], row[1])
+    return None if row is None else TagRollupStart(row[0], row[1])
 
 
-def begun(connection: Connection, seq: int, version: int) -> Tagging:
+def begun(connection: Connection, seq: int, version: int) -> TagRollupStart:
     """The same for who adds to them: where there are none they begin behind `seq`."""
     found = tagging(connection, version)
     if found is not None:
@@ -46,12 +46,12 @@ def begun(connection: Connection, seq: int, version: int) -> Tagging:
     for cube in LATER:
         for table, _ in cube.tiers:
             connection.execute(delete(table))
-    newest_us = connection.execute(select(func.max(Attempt.opened_us))).scalar()
-    return EVERY if not seq or newest_us is None else Tagging(seq, newest_us + 1)
+    newest_us = connection.execute(select(func.max(AttemptRow.opened_us))).scalar()
+    return EVERY if not seq or newest_us is None else TagRollupStart(seq, newest_us + 1)
 
 
-def keep(connection: Connection, version: int, now: Tagging) -> None:
+def keep(connection: Connection, version: int, now: TagRollupStart) -> None:
     dialect: Any = postgresql if connection.dialect.name == "postgresql" else sqlite
     values = {"version": version, "since_seq": now.since_seq, "from_us": now.from_us}
-    statement = dialect.insert(RollupTagging).values(name=NAME, **values)
+    statement = dialect.insert(RollupTaggingRow).values(name=NAME, **values)
     connection.execute(statement.on_conflict_do_update(index_elements=["name"], set_=values))

@@ -12,12 +12,20 @@ from typing import NamedTuple, cast
 
 from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select
 
-from ledger.budgets.binding import Budgets, default_of
+from ledger.budgets.binding import BoundBudgets, default_of
 from ledger.budgets.windows import Period, window_at
 from ledger.journals.records import HoldState
-from ledger.orm.books import Attempt, JournalPosition
-from ledger.orm.budgets import BOOKED, NO_HOST, Budget, BudgetVersion, BudgetWindow, Grant, HoldRow
-from ledger.orm.condensings import RetiredHolds
+from ledger.orm.books import AttemptRow, JournalPositionRow
+from ledger.orm.budgets import (
+    BOOKED,
+    NO_HOST,
+    BudgetRow,
+    BudgetVersionRow,
+    BudgetWindowRow,
+    GrantRow,
+    HoldRow,
+)
+from ledger.orm.condensings import RetiredHoldsRow
 from ledger.orm.types import exact_sum
 from ledger.writing.rows import LOST
 
@@ -33,12 +41,16 @@ def grants_are_within_limits(connection: Connection) -> Found:
     Hosts' grants are within the highest limit that they were made under: that one was lowered
     later, or that money was spent before there was a budget, is no fault of the books.
     """
-    budgets = Budgets(connection)
+    budgets = BoundBudgets(connection)
     sums: dict[_Key, int] = {}
     hosts: dict[_Key, int] = {}
     query = select(
-        Grant.budget_id, Grant.window, Grant.host, Grant.granted_pusd, Grant.spent_pusd
-    ).order_by(Grant.budget_id, Grant.window, Grant.host)
+        GrantRow.budget_id,
+        GrantRow.window,
+        GrantRow.host,
+        GrantRow.granted_pusd,
+        GrantRow.spent_pusd,
+    ).order_by(GrantRow.budget_id, GrantRow.window, GrantRow.host)
     for budget_id, start, host, granted, spent in connection.execute(query):
         sums[budget_id, start] = sums.get((budget_id, start), 0) + granted
         if host != NO_HOST:
@@ -54,10 +66,10 @@ def grants_are_within_limits(connection: Connection) -> Found:
 
 
 def _windows_of(
-    connection: Connection, budgets: Budgets, sums: dict[_Key, int], hosts: dict[_Key, int]
+    connection: Connection, budgets: BoundBudgets, sums: dict[_Key, int], hosts: dict[_Key, int]
 ) -> Found:
     """Takes out of `sums` what a window counts."""
-    table = BudgetWindow
+    table = BudgetWindowRow
     columns = (
         table.budget_id, table.window, table.granted_pusd, table.limit_pusd, table.spent_pusd
     )  # fmt: skip
@@ -81,15 +93,15 @@ def grants_are_spent(connection: Connection) -> Found:
     Left out are a budget that changed its calendar, whose grants stay behind in the old one's
     windows, and what was taken of it while it only counted: no grant covers that.
     """
-    budgets, said = Budgets(connection), _Said(connection)
+    budgets, said = BoundBudgets(connection), _BudgetStatement(connection)
     grants: dict[_Key, dict[str, int]] = defaultdict(dict)
-    query = select(Grant.budget_id, Grant.window, Grant.host, Grant.spent_pusd)
+    query = select(GrantRow.budget_id, GrantRow.window, GrantRow.host, GrantRow.spent_pusd)
     for budget_id, start, host, spent in connection.execute(query):
         grants[budget_id, start][host] = spent
     if not grants:
         return
     counted, settled = _counted(connection), _settled(connection)
-    windows = select(BudgetWindow.budget_id, BudgetWindow.window, BudgetWindow.spent_pusd)
+    windows = select(BudgetWindowRow.budget_id, BudgetWindowRow.window, BudgetWindowRow.spent_pusd)
     for budget_id, start, spent in connection.execute(windows):
         bound, mine = budgets.of(budget_id), grants.get((budget_id, start))
         if bound is None or not bound.hard or mine is None or said.moved(budget_id):
@@ -110,10 +122,10 @@ def totals_equal_sums(connection: Connection) -> Found:
         HoldRow.budget_id, HoldRow.window
     )
     sums = {(row[0], row[1]): row[2] for row in connection.execute(query)}
-    gone = select(RetiredHolds.budget_id, RetiredHolds.window, RetiredHolds.actual_pusd)
+    gone = select(RetiredHoldsRow.budget_id, RetiredHoldsRow.window, RetiredHoldsRow.actual_pusd)
     for budget_id, start, pusd in connection.execute(gone):
         sums[budget_id, start] = sums.get((budget_id, start), 0) + pusd
-    windows = select(BudgetWindow.budget_id, BudgetWindow.window, BudgetWindow.spent_pusd)
+    windows = select(BudgetWindowRow.budget_id, BudgetWindowRow.window, BudgetWindowRow.spent_pusd)
     for budget_id, start, spent in connection.execute(windows):
         found = sums.pop((budget_id, start), 0)
         if spent != found:
@@ -125,25 +137,25 @@ def totals_equal_sums(connection: Connection) -> Found:
 
 def holds_follow_attempts(connection: Connection) -> Found:
     """A hold is its attempt's bound (nothing where a budget only counts), and ends as it ended."""
-    cost: ColumnElement[int] = func.coalesce(Attempt.cost_pusd, 0)
+    cost: ColumnElement[int] = func.coalesce(AttemptRow.cost_pusd, 0)
     ended = case(
-        (Attempt.settled_us.is_(None), HoldState.HELD.value),
-        (Attempt.status == LOST, HoldState.SUSPENSE.value),
+        (AttemptRow.settled_us.is_(None), HoldState.HELD.value),
+        (AttemptRow.status == LOST, HoldState.SUSPENSE.value),
         (cost == 0, HoldState.VOIDED.value),
         else_=HoldState.POSTED.value,
     )
     booked = HoldRow.state == BOOKED
     wrong = or_(
-        Attempt.attempt_id.is_(None),
+        AttemptRow.attempt_id.is_(None),
         and_(~booked, HoldRow.state != ended),
-        and_(~booked, HoldRow.amount_pusd.not_in([0, Attempt.bound_pusd])),
+        and_(~booked, HoldRow.amount_pusd.not_in([0, AttemptRow.bound_pusd])),
         and_(booked, HoldRow.amount_pusd != HoldRow.actual_pusd),
-        and_(Attempt.settled_us.is_not(None), func.coalesce(HoldRow.actual_pusd, -1) != cost),
-        and_(Attempt.settled_us.is_(None), HoldRow.actual_pusd.is_not(None)),
+        and_(AttemptRow.settled_us.is_not(None), func.coalesce(HoldRow.actual_pusd, -1) != cost),
+        and_(AttemptRow.settled_us.is_(None), HoldRow.actual_pusd.is_not(None)),
     )
     query = (
         select(HoldRow.attempt_id, HoldRow.budget_id, HoldRow.state, HoldRow.amount_pusd)
-        .outerjoin(Attempt, Attempt.attempt_id == HoldRow.attempt_id)
+        .outerjoin(AttemptRow, AttemptRow.attempt_id == HoldRow.attempt_id)
         .where(wrong)
     )
     for attempt_id, budget_id, state, amount in connection.execute(query):
@@ -155,13 +167,13 @@ def windows_are_as_declared(connection: Connection) -> Found:
 
     Before the first version that was ever kept nothing is known of limits: that is not judged.
     """
-    said = _Said(connection)
+    said = _BudgetStatement(connection)
     if not said:
         return
-    hosts = select(Grant.budget_id, Grant.window).where(Grant.host != NO_HOST)
-    granted = set(map(tuple, connection.execute(hosts.where(Grant.granted_pusd != 0))))
+    hosts = select(GrantRow.budget_id, GrantRow.window).where(GrantRow.host != NO_HOST)
+    granted = set(map(tuple, connection.execute(hosts.where(GrantRow.granted_pusd != 0))))
     rows = connection.execute(
-        select(BudgetWindow.budget_id, BudgetWindow.window, BudgetWindow.limit_pusd)
+        select(BudgetWindowRow.budget_id, BudgetWindowRow.window, BudgetWindowRow.limit_pusd)
     ).all()
     for budget_id, start, limit in rows:
         if not said.of(budget_id):
@@ -189,16 +201,16 @@ class _Version(NamedTuple):
     hard: bool
 
 
-class _Said:
+class _BudgetStatement:
     """What was ever declared of budgets, for each account by its own or its kind's default."""
 
     def __init__(self, connection: Connection) -> None:
         self._versions: dict[str, list[_Version]] = defaultdict(list)
-        columns = (getattr(BudgetVersion, name) for name in ("budget_id", *_Version._fields))
-        for budget_id, *said in connection.execute(select(*columns).order_by(BudgetVersion.seq)):
+        columns = (getattr(BudgetVersionRow, name) for name in ("budget_id", *_Version._fields))
+        for budget_id, *said in connection.execute(select(*columns).order_by(BudgetVersionRow.seq)):
             self._versions[budget_id].append(_Version(*said))
         first = min((said[0].recorded_us for said in self._versions.values()), default=0)
-        rows = connection.execute(select(Budget.id, Budget.created_us))
+        rows = connection.execute(select(BudgetRow.id, BudgetRow.created_us))
         made: dict[str, int] = {row[0]: row[1] for row in rows}
         # Budgets from before versions were kept: what their limits had been until then is unknown.
         self._unknown_until = {
@@ -259,12 +271,15 @@ def _settled(connection: Connection) -> dict[_Key, dict[str, int]]:
     """What attempts of each host came to, as far as it still has their journals."""
     query = (
         select(
-            HoldRow.budget_id, HoldRow.window, JournalPosition.host, exact_sum(HoldRow.actual_pusd)
+            HoldRow.budget_id,
+            HoldRow.window,
+            JournalPositionRow.host,
+            exact_sum(HoldRow.actual_pusd),
         )
-        .join(Attempt, Attempt.attempt_id == HoldRow.attempt_id)
-        .join(JournalPosition, JournalPosition.journal == Attempt.journal)
+        .join(AttemptRow, AttemptRow.attempt_id == HoldRow.attempt_id)
+        .join(JournalPositionRow, JournalPositionRow.journal == AttemptRow.journal)
         .where(HoldRow.amount_pusd > 0, HoldRow.actual_pusd > 0, HoldRow.state != BOOKED)
-        .group_by(HoldRow.budget_id, HoldRow.window, JournalPosition.host)
+        .group_by(HoldRow.budget_id, HoldRow.window, JournalPositionRow.host)
     )
     found: dict[_Key, dict[str, int]] = defaultdict(dict)
     for budget_id, start, host, pusd in connection.execute(query):

@@ -16,13 +16,13 @@ from sqlalchemy.exc import InvalidRequestError
 from sqlalchemy.orm import aliased
 
 from ledger.journals.records import HoldState
-from ledger.journals.token_kinds import TOKEN_KINDS, Tokens
+from ledger.journals.token_kinds import TOKEN_KINDS, TokenCounts
 from ledger.orm.books import (
-    Attempt,
-    JournalPosition,
-    Posting,
-    PriceVersion,
-    Quarantined,
+    AttemptRow,
+    JournalPositionRow,
+    PostingRow,
+    PriceVersionRow,
+    QuarantinedRecordRow,
     token_column,
 )
 from ledger.orm.budgets import HoldRow
@@ -60,7 +60,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class VerifyResult:
     """`findings` stop at `FINDINGS_PER_CHECK` per check; `truncated` names the checks cut.
 
     `disputed` attempts break no invariant: their target reported usage that cannot be.
@@ -79,7 +79,9 @@ class Result:
 Check = Callable[[Connection], Found]
 
 
-def verify(connection: Connection, begins: Callable[[int, str], None] | None = None) -> Result:
+def verify(
+    connection: Connection, begins: Callable[[int, str], None] | None = None
+) -> VerifyResult:
     """Run every check on one connection, which should be one snapshot.
 
     `begins` is told which check comes next, by its place in `CHECKS` and its name.
@@ -100,20 +102,20 @@ def verify(connection: Connection, begins: Callable[[int, str], None] | None = N
             truncated.append(name)
         findings += [Finding(name, *one) for one in found[:FINDINGS_PER_CHECK]]
     names = tuple(check.__name__ for check in CHECKS)
-    disputed = select(func.count()).where(Attempt.flag == DISPUTED)
+    disputed = select(func.count()).where(AttemptRow.flag == DISPUTED)
     count = connection.execute(disputed).scalar_one()
-    return Result(names, tuple(findings), tuple(truncated), count)
+    return VerifyResult(names, tuple(findings), tuple(truncated), count)
 
 
 def postings_balance(connection: Connection) -> Found:
     """The lines of every entry add up to zero."""
     # In limbs: SQLite's own sum of large lines could overflow.
     limb: ColumnElement[int] = literal_column(str(_LIMB))
-    high = func.sum(Posting.amount_pusd.op("/")(limb))
-    low = func.sum(Posting.amount_pusd.op("%")(limb))
+    high = func.sum(PostingRow.amount_pusd.op("/")(limb))
+    low = func.sum(PostingRow.amount_pusd.op("%")(limb))
     query = (
-        select(Posting.entry_id, exact_sum(Posting.amount_pusd))
-        .group_by(Posting.entry_id)
+        select(PostingRow.entry_id, exact_sum(PostingRow.amount_pusd))
+        .group_by(PostingRow.entry_id)
         .having(high * limb + low != 0)
     )
     for entry_id, total in connection.execute(query):
@@ -122,22 +124,22 @@ def postings_balance(connection: Connection) -> Found:
 
 def attempts_are_posted(connection: Connection) -> Found:
     """A settled, priced attempt is posted to its team at exactly its cost, once."""
-    line = aliased(Posting)
+    line = aliased(PostingRow)
     query = (
-        select(Attempt.attempt_id, Attempt.cost_pusd, line.amount_pusd)
+        select(AttemptRow.attempt_id, AttemptRow.cost_pusd, line.amount_pusd)
         .outerjoin(
             line,
             and_(
-                line.entry_id == Attempt.attempt_id,
+                line.entry_id == AttemptRow.attempt_id,
                 # An expression: the index on accounts would be walked whole for every attempt.
-                line.account + "" == "expense:team:" + Attempt.team_id,
+                line.account + "" == "expense:team:" + AttemptRow.team_id,
             ),
         )
         .where(
-            Attempt.settled_us.is_not(None),
-            Attempt.status != LOST,
-            Attempt.cost_pusd != 0,
-            or_(line.amount_pusd.is_(None), line.amount_pusd != Attempt.cost_pusd),
+            AttemptRow.settled_us.is_not(None),
+            AttemptRow.status != LOST,
+            AttemptRow.cost_pusd != 0,
+            or_(line.amount_pusd.is_(None), line.amount_pusd != AttemptRow.cost_pusd),
         )
     )
     for attempt_id, cost, posted in connection.execute(query):
@@ -147,19 +149,19 @@ def attempts_are_posted(connection: Connection) -> Found:
 def attempts_are_whole(connection: Connection) -> Found:
     """One row per try, settled completely; unpriced and lost ones say so."""
     twice = (
-        select(Attempt.request_id, Attempt.attempt_no)
-        .group_by(Attempt.request_id, Attempt.attempt_no)
+        select(AttemptRow.request_id, AttemptRow.attempt_no)
+        .group_by(AttemptRow.request_id, AttemptRow.attempt_no)
         .having(func.count() > 1)
     )
     for request_id, number in connection.execute(twice):
         yield f"{request_id}.{number}", "more than one row for one try"
-    partial = select(Attempt.attempt_id, Attempt.flag).where(
-        Attempt.settled_us.is_not(None),
+    partial = select(AttemptRow.attempt_id, AttemptRow.flag).where(
+        AttemptRow.settled_us.is_not(None),
         or_(
-            Attempt.basis.is_(None),
-            Attempt.status.is_(None),
+            AttemptRow.basis.is_(None),
+            AttemptRow.status.is_(None),
             token_column("output").is_(None),
-            and_(Attempt.cost_pusd.is_(None), func.coalesce(Attempt.flag, "") != "unpriced"),
+            and_(AttemptRow.cost_pusd.is_(None), func.coalesce(AttemptRow.flag, "") != "unpriced"),
         ),
     )
     for attempt_id, flag in connection.execute(partial):
@@ -171,25 +173,29 @@ def costs_rederive(connection: Connection) -> Found:
     prices = {
         version: msgspec.convert({**document, "version": version}, Price)
         for version, document in connection.execute(
-            select(PriceVersion.version, PriceVersion.price)
+            select(PriceVersionRow.version, PriceVersionRow.price)
         )
     }
     # Rows from before sound and searches were counted have none of them.
     columns: list[Any] = [func.coalesce(token_column(kind.field), 0) for kind in TOKEN_KINDS]
     query = select(
-        Attempt.attempt_id, Attempt.price_version, Attempt.cost_pusd, Attempt.tier, *columns
+        AttemptRow.attempt_id,
+        AttemptRow.price_version,
+        AttemptRow.cost_pusd,
+        AttemptRow.tier,
+        *columns,
     ).where(
-        Attempt.backend == "api",
-        Attempt.settled_us.is_not(None),
-        Attempt.cost_pusd.is_not(None),
-        Attempt.status != LOST,
+        AttemptRow.backend == "api",
+        AttemptRow.settled_us.is_not(None),
+        AttemptRow.cost_pusd.is_not(None),
+        AttemptRow.status != LOST,
     )
     with connection.execute(query, execution_options={"yield_per": ROWS_AT_ONCE}) as rows:
         for attempt_id, version, cost, tier, *counts in rows:
             price = prices.get(version)
             if price is None:
                 yield attempt_id, f"price version {version} is not in the book"
-            elif cost != tier_cost_pusd(Tokens(*counts), price, tier)[0]:
+            elif cost != tier_cost_pusd(TokenCounts(*counts), price, tier)[0]:
                 yield attempt_id, f"cost {cost} pico-USD does not follow from tokens and price"
 
 
@@ -197,14 +203,14 @@ def holds_end(connection: Connection) -> Found:
     """A hold is open exactly while its attempt is; an attempt is open only while it may settle."""
     stale = (
         select(HoldRow.attempt_id, HoldRow.budget_id)
-        .join(Attempt, Attempt.attempt_id == HoldRow.attempt_id)
-        .where(HoldRow.state == HoldState.HELD.value, Attempt.settled_us.is_not(None))
+        .join(AttemptRow, AttemptRow.attempt_id == HoldRow.attempt_id)
+        .where(HoldRow.state == HoldState.HELD.value, AttemptRow.settled_us.is_not(None))
     )
     for attempt_id, budget_id in connection.execute(stale):
         yield attempt_id, f"settled, but still held on {budget_id}"
-    left = select(Attempt.attempt_id, Attempt.journal).where(
-        Attempt.settled_us.is_(None),
-        Attempt.journal.not_in(select(JournalPosition.journal)),
+    left = select(AttemptRow.attempt_id, AttemptRow.journal).where(
+        AttemptRow.settled_us.is_(None),
+        AttemptRow.journal.not_in(select(JournalPositionRow.journal)),
     )
     for attempt_id, journal in connection.execute(left):
         yield attempt_id, f"open, but its journal {journal} is finished"
@@ -213,7 +219,12 @@ def holds_end(connection: Connection) -> Found:
 def nothing_is_quarantined(connection: Connection) -> Found:
     """Records that could not be applied wait for a person."""
     for row in connection.execute(
-        select(Quarantined.journal, Quarantined.segment, Quarantined.offset, Quarantined.reason)
+        select(
+            QuarantinedRecordRow.journal,
+            QuarantinedRecordRow.segment,
+            QuarantinedRecordRow.offset,
+            QuarantinedRecordRow.reason,
+        )
     ):
         yield f"{row.journal} {row.segment}:{row.offset}", row.reason
 

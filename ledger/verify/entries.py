@@ -5,12 +5,12 @@ from sqlalchemy import Connection, func, or_, select
 from ledger.accounts import SUSPENSE
 from ledger.fleet.hours import hour_of
 from ledger.invoices.books import invoice_of
-from ledger.orm.books import Attempt, Posting
-from ledger.orm.fleet import GpuHour
-from ledger.orm.invoices import Invoice
+from ledger.orm.books import AttemptRow, PostingRow
+from ledger.orm.fleet import GpuHourRow
+from ledger.orm.invoices import InvoiceRow
 from ledger.orm.types import exact_sum
 from ledger.seals.condensed import TEAMS, teams_total
-from ledger.seals.retirements import Retired, retired
+from ledger.seals.retirements import RetiredTotals, retired
 from ledger.verify.hours import Found
 
 _NAMED = ("gpu:%", "invoice:%", f"%{SUSPENSE}")
@@ -22,17 +22,17 @@ def entries_have_a_cause(connection: Connection) -> Found:
     hours = {
         (pool, hour_us, correction)
         for pool, hour_us, correction in connection.execute(
-            select(GpuHour.pool, GpuHour.hour_us, GpuHour.correction)
+            select(GpuHourRow.pool, GpuHourRow.hour_us, GpuHourRow.correction)
         )
     }
     posted = set(
-        connection.execute(select(Invoice.id).where(Invoice.posted_us.is_not(None))).scalars()
+        connection.execute(select(InvoiceRow.id).where(InvoiceRow.posted_us.is_not(None))).scalars()
     )
-    of_attempt = select(Attempt.attempt_id).where(Attempt.attempt_id == Posting.entry_id)
-    query = select(Posting.entry_id).where(~of_attempt.exists()).distinct()
+    of_attempt = select(AttemptRow.attempt_id).where(AttemptRow.attempt_id == PostingRow.entry_id)
+    query = select(PostingRow.entry_id).where(~of_attempt.exists()).distinct()
     gone = retired(connection)
     if gone.attempts:
-        query = query.where(or_(*(Posting.entry_id.like(one) for one in _NAMED)))
+        query = query.where(or_(*(PostingRow.entry_id.like(one) for one in _NAMED)))
         yield from _retired_are_posted(connection, gone)
     rest = connection.execute(query).scalars().all()
     suspended = [entry.removesuffix(SUSPENSE) for entry in rest if entry.endswith(SUSPENSE)]
@@ -43,13 +43,15 @@ def entries_have_a_cause(connection: Connection) -> Found:
             yield entry, "posted, and no attempt, closed hour or posted invoice is behind it"
 
 
-def _retired_are_posted(connection: Connection, gone: Retired) -> Found:
+def _retired_are_posted(connection: Connection, gone: RetiredTotals) -> Found:
     """Entries of attempts that went come to what they were retired with."""
-    of_attempt = select(Attempt.attempt_id).where(Attempt.attempt_id == Posting.entry_id)
-    query = select(func.count(Posting.entry_id.distinct()), exact_sum(Posting.amount_pusd)).where(
+    of_attempt = select(AttemptRow.attempt_id).where(AttemptRow.attempt_id == PostingRow.entry_id)
+    query = select(
+        func.count(PostingRow.entry_id.distinct()), exact_sum(PostingRow.amount_pusd)
+    ).where(
         ~of_attempt.exists(),
-        Posting.account.like(f"{TEAMS}%"),
-        *(~Posting.entry_id.like(one) for one in _NAMED),
+        PostingRow.account.like(f"{TEAMS}%"),
+        *(~PostingRow.entry_id.like(one) for one in _NAMED),
     )
     entries, pusd = connection.execute(query).one()
     went, charged = teams_total(connection)
@@ -68,6 +70,6 @@ def _attempts(connection: Connection, ids: list[str]) -> set[str]:
     found: set[str] = set()
     for place in range(0, len(ids), ROWS_AT_ONCE):
         some = ids[place : place + ROWS_AT_ONCE]
-        query = select(Attempt.attempt_id).where(Attempt.attempt_id.in_(some))
+        query = select(AttemptRow.attempt_id).where(AttemptRow.attempt_id.in_(some))
         found.update(connection.execute(query).scalars())
     return found

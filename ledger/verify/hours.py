@@ -11,9 +11,9 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, exists, literal_
 from ledger.accounts import gpu_payable
 from ledger.fleet.hours import gpu_entry
 from ledger.money import format_usd
-from ledger.orm.books import Attempt, Posting
-from ledger.orm.fleet import HOUR_US, GpuHour, GpuHourTeam
-from ledger.orm.seals import RetiredUse
+from ledger.orm.books import AttemptRow, PostingRow
+from ledger.orm.fleet import HOUR_US, GpuHourRow, GpuHourTeamRow
+from ledger.orm.seals import RetiredUseRow
 from ledger.orm.types import exact_sum
 from ledger.writing.rows import LOST
 
@@ -27,22 +27,22 @@ def hours_add_up(connection: Connection) -> Found:
     A correction is a row of differences with postings of its own: its bill is zero.
     """
     shares: dict[tuple[str, int, int], tuple[int, int]] = {}
-    key = (GpuHourTeam.pool, GpuHourTeam.hour_us, GpuHourTeam.correction)
+    key = (GpuHourTeamRow.pool, GpuHourTeamRow.hour_us, GpuHourTeamRow.correction)
     for pool, hour_us, correction, used, charged in connection.execute(
         select(
-            *key, exact_sum(GpuHourTeam.used_pusd), exact_sum(GpuHourTeam.provisional_pusd)
+            *key, exact_sum(GpuHourTeamRow.used_pusd), exact_sum(GpuHourTeamRow.provisional_pusd)
         ).group_by(*key)
     ):
         shares[pool, hour_us, correction] = (used, charged)
     owed = {
         row.entry_id: -row.amount_pusd
         for row in connection.execute(
-            select(Posting.entry_id, Posting.amount_pusd).where(
-                Posting.entry_id.like("gpu:%"), Posting.account.like(f"{gpu_payable('')}%")
+            select(PostingRow.entry_id, PostingRow.amount_pusd).where(
+                PostingRow.entry_id.like("gpu:%"), PostingRow.account.like(f"{gpu_payable('')}%")
             )
         )
     }
-    for hour in connection.execute(select(*GpuHour.__table__.columns)):
+    for hour in connection.execute(select(*GpuHourRow.__table__.columns)):
         name = gpu_entry(hour.pool, hour.hour_us, hour.correction)
         used, charged = shares.get((hour.pool, hour.hour_us, hour.correction), (0, 0))
         if used != hour.used_pusd:
@@ -60,27 +60,29 @@ def hours_hold_every_settle(connection: Connection) -> Found:
         (pool, hour_us, team): (engine_us, charged)
         for pool, hour_us, team, engine_us, charged in connection.execute(
             select(
-                GpuHourTeam.pool,
-                GpuHourTeam.hour_us,
-                GpuHourTeam.team_id,
-                exact_sum(GpuHourTeam.engine_us),
-                exact_sum(GpuHourTeam.provisional_pusd),
-            ).group_by(GpuHourTeam.pool, GpuHourTeam.hour_us, GpuHourTeam.team_id)
+                GpuHourTeamRow.pool,
+                GpuHourTeamRow.hour_us,
+                GpuHourTeamRow.team_id,
+                exact_sum(GpuHourTeamRow.engine_us),
+                exact_sum(GpuHourTeamRow.provisional_pusd),
+            ).group_by(GpuHourTeamRow.pool, GpuHourTeamRow.hour_us, GpuHourTeamRow.team_id)
         )
     }
-    hour: ColumnElement[int] = Attempt.settled_us.op("/")(literal_column(str(HOUR_US)))
-    closed = select(GpuHour.pool, GpuHour.hour_us).where(GpuHour.correction == 0).subquery()
+    hour: ColumnElement[int] = AttemptRow.settled_us.op("/")(literal_column(str(HOUR_US)))
+    closed = (
+        select(GpuHourRow.pool, GpuHourRow.hour_us).where(GpuHourRow.correction == 0).subquery()
+    )
     settled = (
         select(
-            Attempt.pool,
+            AttemptRow.pool,
             closed.c.hour_us,
-            Attempt.team_id,
-            exact_sum(Attempt.engine_us),
-            exact_sum(Attempt.cost_pusd),
+            AttemptRow.team_id,
+            exact_sum(AttemptRow.engine_us),
+            exact_sum(AttemptRow.cost_pusd),
         )
-        .join(closed, and_(closed.c.pool == Attempt.pool, closed.c.hour_us == hour * HOUR_US))
-        .where(Attempt.backend == "own", Attempt.status != LOST)
-        .group_by(Attempt.pool, closed.c.hour_us, Attempt.team_id)
+        .join(closed, and_(closed.c.pool == AttemptRow.pool, closed.c.hour_us == hour * HOUR_US))
+        .where(AttemptRow.backend == "own", AttemptRow.status != LOST)
+        .group_by(AttemptRow.pool, closed.c.hour_us, AttemptRow.team_id)
     )
     sums: dict[tuple[str, int, str], tuple[int, int]] = {
         (pool, hour_us, team): (engine_us, charged)
@@ -102,9 +104,11 @@ def hours_hold_every_settle(connection: Connection) -> Found:
 
 def _retired() -> Select[*tuple[Any, ...]]:
     """What retired attempts left in hours that are closed."""
-    table = RetiredUse
+    table = RetiredUseRow
     closed = and_(
-        GpuHour.pool == table.pool, GpuHour.hour_us == table.hour_us, GpuHour.correction == 0
+        GpuHourRow.pool == table.pool,
+        GpuHourRow.hour_us == table.hour_us,
+        GpuHourRow.correction == 0,
     )
     return select(
         table.pool, table.hour_us, table.team_id, table.engine_us, table.charged_pusd

@@ -6,8 +6,8 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from ledger.budgets.versions import budgets_are_as_said
-from ledger.orm.registers import RegisterEntry
-from ledger.seals.registers import MADE, REGISTERS, Register, chained, leaf_of, rows_of
+from ledger.orm.registers import RegisterEntryRow
+from ledger.seals.registers import MADE, REGISTERS, AuditedTable, chained, leaf_of, rows_of
 from ledger.seals.seal import GENESIS
 
 Found = Generator[tuple[str, str], None, None]
@@ -32,14 +32,14 @@ def registers_hold(connection: Connection) -> Found:
 
 def register_entry_is_there(connection: Connection, number: int, chain: bytes) -> bool:
     """Whether the log holds an entry that somebody noted: what led to it is still all there."""
-    query = select(RegisterEntry.chain).where(RegisterEntry.number == number)
+    query = select(RegisterEntryRow.chain).where(RegisterEntryRow.number == number)
     found = connection.execute(query).scalar_one_or_none()
     return found is not None and bytes(found) == chain
 
 
 def _chain(connection: Connection, entered: Entered) -> Found:
     chain, number = GENESIS, 0
-    query = select(*RegisterEntry.__table__.columns).order_by(RegisterEntry.number)
+    query = select(*RegisterEntryRow.__table__.columns).order_by(RegisterEntryRow.number)
     for row in connection.execute(query).mappings():
         entry: dict[str, Any] = {**row, "leaf": bytes(row["leaf"])}
         number += 1
@@ -52,7 +52,7 @@ def _chain(connection: Connection, entered: Entered) -> Found:
         entered[entry["register"], entry["row"], entry["event"]] = entry["leaf"]
 
 
-def _rows(connection: Connection, register: Register, entered: Entered) -> Found:
+def _rows(connection: Connection, register: AuditedTable, entered: Entered) -> Found:
     """Takes what it finds out of `entered`; what nobody has entered yet waits for the follower."""
     for row in map(dict, connection.execute(rows_of(register)).mappings()):
         for event in register.events:

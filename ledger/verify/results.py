@@ -8,14 +8,14 @@ from dataclasses import asdict, dataclass
 
 from sqlalchemy import Connection, Engine, insert, select
 
-from ledger.orm.seals import Verification
-from ledger.verify.checks import Finding, Result
+from ledger.orm.seals import VerificationRow
+from ledger.verify.checks import Finding, VerifyResult
 
 FINDINGS_KEPT = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class VerificationRun:
     """One run. `findings` are the first of `found`."""
 
     at_us: int
@@ -30,7 +30,7 @@ class Verified:
         return not self.found
 
 
-def record_verification(engine: Engine, result: Result, *, actor: str, at_us: int) -> None:
+def record_verification(engine: Engine, result: VerifyResult, *, actor: str, at_us: int) -> None:
     row = {
         "at_us": at_us,
         "actor": actor,
@@ -40,17 +40,19 @@ def record_verification(engine: Engine, result: Result, *, actor: str, at_us: in
         "disputed": result.disputed,
     }
     with engine.begin() as connection:
-        connection.execute(insert(Verification), [row])
+        connection.execute(insert(VerificationRow), [row])
 
 
-def verifications(connection: Connection, limit: int) -> list[Verified]:
+def verifications(connection: Connection, limit: int) -> list[VerificationRun]:
     """The newest first."""
-    table = Verification
+    table = VerificationRow
     query = select(
         table.at_us, table.actor, table.checks, table.findings, table.found, table.disputed
     )
     return [
-        Verified(at_us, actor, tuple(checks), tuple(Finding(**one) for one in findings), *counts)
+        VerificationRun(
+            at_us, actor, tuple(checks), tuple(Finding(**one) for one in findings), *counts
+        )
         for at_us, actor, checks, findings, *counts in connection.execute(
             query.order_by(table.at_us.desc(), table.id.desc()).limit(limit)
         )

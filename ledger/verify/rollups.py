@@ -6,17 +6,17 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, and_, func, select
 
 from ledger.orm.tables import (
-    Attempt,
-    RollupDay,
-    RollupHour,
-    RollupPosition,
-    RollupWaiting,
+    AttemptRow,
+    RollupDayRow,
+    RollupHourRow,
+    RollupPositionRow,
+    RollupWaitingRow,
     exact_sum,
 )
 from ledger.queries.rollups import Sums, merge
-from ledger.seals.retirements import Retired, retired
+from ledger.seals.retirements import RetiredTotals, retired
 from ledger.spans import DAY_US, HOUR_US, INPUT_TOKENS, MINUTE_US, OUTPUT_TOKENS
-from ledger.sums.minutes import Day, unpack_day
+from ledger.sums.minutes import LoadDay, unpack_day
 from ledger.sums.packing import packed
 from ledger.sums.rollup import (
     CUBES,
@@ -27,7 +27,7 @@ from ledger.sums.rollup import (
     LOADS,
     QUARTER_US,
     WEEK_US,
-    Cube,
+    RollupCube,
     final,
     loads_of_rows,
     unpack,
@@ -43,18 +43,20 @@ def sums_are_the_rows(connection: Connection) -> Found:
 
     Packed hours of engine samples are those of their samples.
     """
-    position = select(RollupPosition.seq, RollupPosition.version)
+    position = select(RollupPositionRow.seq, RollupPositionRow.version)
     seq, version = connection.execute(position).one_or_none() or (0, 0)
-    waiting = Attempt.seq.in_(select(RollupWaiting.attempt_seq))
-    counted = and_(Attempt.seq <= seq, ~waiting)
+    waiting = AttemptRow.seq.in_(select(RollupWaitingRow.attempt_seq))
+    counted = and_(AttemptRow.seq <= seq, ~waiting)
     yield from _unfinished(connection, counted)
     gone = retired(connection)
     whole_us = -(-gone.until_us // DAY_US) * DAY_US
     if gone.attempts:
-        yield from _with_retired(connection, and_(counted, Attempt.opened_us < whole_us), gone)
+        yield from _with_retired(connection, and_(counted, AttemptRow.opened_us < whole_us), gone)
     days, tags = packed(connection, version), tagging(connection, version)
     for start_us in _days(connection, counted, whole_us):
-        today = and_(counted, Attempt.opened_us >= start_us, Attempt.opened_us < start_us + DAY_US)
+        today = and_(
+            counted, AttemptRow.opened_us >= start_us, AttemptRow.opened_us < start_us + DAY_US
+        )
         over = start_us < days.until_us
         for cube in CUBES:
             rows = _of_rows(connection, cube, today)
@@ -106,25 +108,25 @@ def _said(table: Any, start_us: int) -> tuple[str, str]:
 
 
 def _unfinished(connection: Connection, counted: ColumnElement[bool]) -> Found:
-    query = select(Attempt.attempt_id).where(counted, ~final())
+    query = select(AttemptRow.attempt_id).where(counted, ~final())
     for attempt_id in connection.execute(query).scalars():
         yield attempt_id, "added up, though records may still change it"
 
 
-def _with_retired(connection: Connection, rows: ColumnElement[bool], gone: Retired) -> Found:
+def _with_retired(connection: Connection, rows: ColumnElement[bool], gone: RetiredTotals) -> Found:
     """Days of which attempts went are what they came to, with what is left."""
     until_us = -(-gone.until_us // DAY_US) * DAY_US
     names = ("attempts", "input_tokens", "output_tokens", "engine_us")
     left = connection.execute(
         select(
             func.count(), exact_sum(INPUT_TOKENS), exact_sum(OUTPUT_TOKENS),
-            exact_sum(Attempt.engine_us), exact_sum(Attempt.cost_pusd),
+            exact_sum(AttemptRow.engine_us), exact_sum(AttemptRow.cost_pusd),
         ).where(rows)
     ).one()  # fmt: skip
     wanted = [int(one) for one in left]
     for place, name in enumerate((*names, "cost_pusd")):
         wanted[place] += getattr(gone, name)
-    for table in (RollupHour, RollupDay):
+    for table in (RollupHourRow, RollupDayRow):
         sums = [exact_sum(getattr(table, name)) for name in (*names, "cost_high", "cost_low")]
         *found, high, low = connection.execute(select(*sums).where(table.start_us < until_us)).one()
         if [*map(int, found), int(high) * LIMB + int(low)] != wanted:
@@ -132,7 +134,7 @@ def _with_retired(connection: Connection, rows: ColumnElement[bool], gone: Retir
 
 
 def _days(connection: Connection, counted: ColumnElement[bool], since_us: int) -> list[int]:
-    ends = select(func.min(Attempt.opened_us), func.max(Attempt.opened_us)).where(counted)
+    ends = select(func.min(AttemptRow.opened_us), func.max(AttemptRow.opened_us)).where(counted)
     first, last = connection.execute(ends).one()
     found: set[int] = set()
     if first is not None:
@@ -142,7 +144,7 @@ def _days(connection: Connection, counted: ColumnElement[bool], since_us: int) -
     return sorted(one for one in found if one >= since_us)
 
 
-def _of_rows(connection: Connection, cube: Cube, which: ColumnElement[bool]) -> Sums:
+def _of_rows(connection: Connection, cube: RollupCube, which: ColumnElement[bool]) -> Sums:
     """By hour: a day's rows are read once."""
     found: Sums = {}
     places = 1 + len(cube.dimensions)
@@ -161,7 +163,7 @@ def _coarser(hours: Sums, width_us: int) -> Sums:
     return found
 
 
-def _of_table(connection: Connection, cube: Cube, table: Any, start_us: int) -> Sums:
+def _of_table(connection: Connection, cube: RollupCube, table: Any, start_us: int) -> Sums:
     cells = cube.cells
     query = (
         select(
@@ -204,12 +206,12 @@ def _loads(connection: Connection, start_us: int) -> Sums:
 def _loads_of_day(connection: Connection, start_us: int) -> Sums:
     query = (
         select(LOADS.team_id, LOADS.pool, LOADS.model, LOADS.kind,
-               *(getattr(LOAD_DAYS, name) for name in Day._fields))
+               *(getattr(LOAD_DAYS, name) for name in LoadDay._fields))
         .join(LOADS, LOADS.id == LOAD_DAYS.cell_id)
         .where(LOAD_DAYS.start_us == start_us)
     )  # fmt: skip
     found: Sums = {}
     for team, pool, model, kind, *columns in connection.execute(query):
-        for minute, load in unpack_day(Day(*map(bytes, columns))):
+        for minute, load in unpack_day(LoadDay(*map(bytes, columns))):
             found[start_us + minute * MINUTE_US, team, pool, model, kind] = list(load)
     return found

@@ -10,11 +10,11 @@ from collections.abc import Callable, Generator, Iterator
 
 from sqlalchemy import Connection, select
 
-from ledger.orm.books import Attempt, Posting, PriceVersion, Refusal
-from ledger.orm.seals import Retirement, Seal, SealMark
+from ledger.orm.books import AttemptRow, PostingRow, PriceVersionRow, RefusalRow
+from ledger.orm.seals import RetirementRow, SealMarkRow, SealRow
 from ledger.seals import sealed
 from ledger.seals.condensed import condensings
-from ledger.seals.seal import GENESIS, Link, Ranges, digest
+from ledger.seals.seal import GENESIS, SealLink, SealRanges, digest
 from ledger.seals.sealer import link_of
 
 ROWS_IN_GROUP = 10_000
@@ -26,14 +26,14 @@ EDITED = "what it covers is not what was sealed"
 
 def seals_hold(connection: Connection) -> Found:
     """The rows under each link are those that were sealed, and the links are an unbroken chain."""
-    chain, before = GENESIS, Link(0, 0, Ranges(), 0, b"")
+    chain, before = GENESIS, SealLink(0, 0, SealRanges(), 0, b"")
     for name, column in (
-        ("attempts", Attempt.seq), ("postings", Posting.seq), ("refusals", Refusal.seq),
-        ("price_versions", PriceVersion.version),
+        ("attempts", AttemptRow.seq), ("postings", PostingRow.seq), ("refusals", RefusalRow.seq),
+        ("price_versions", PriceVersionRow.version),
     ):  # fmt: skip
         for (found,) in connection.execute(select(column).where(column < 1)):
             yield f"{name} {found}", "a row below all that are sealed: the books number from 1"
-    proof, left, condensed = _Proof(connection), _left(connection), _Condensed(connection)
+    proof, left, condensed = _Proof(connection), _left(connection), _CompactedRows(connection)
     for group in _groups(connection):
         proof.read(before, group[-1][0])
         for link, stored in group:
@@ -54,16 +54,16 @@ def seals_hold(connection: Connection) -> Found:
 
 def head_is_there(connection: Connection, number: int, chain: bytes) -> bool:
     """Whether the chain holds a link that somebody noted: what it covered is still all there."""
-    query = select(Seal.chain).where(Seal.number == number)
+    query = select(SealRow.chain).where(SealRow.number == number)
     found = connection.execute(query).scalar_one_or_none()
     return found is not None and bytes(found) == chain
 
 
-def _groups(connection: Connection) -> Iterator[list[tuple[Link, bytes]]]:
+def _groups(connection: Connection) -> Iterator[list[tuple[SealLink, bytes]]]:
     """Links with their stored chain values, so many at a time that their rows fit in memory."""
-    group: list[tuple[Link, bytes]] = []
+    group: list[tuple[SealLink, bytes]] = []
     rows = 0
-    query = select(Seal.__table__).order_by(Seal.number)
+    query = select(SealRow.__table__).order_by(SealRow.number)
     for row in connection.execute(query, execution_options={"yield_per": ROWS_IN_GROUP}):
         link = link_of(row)
         if group and rows + link.rows > ROWS_IN_GROUP:
@@ -77,12 +77,12 @@ def _groups(connection: Connection) -> Iterator[list[tuple[Link, bytes]]]:
 
 def _left(connection: Connection) -> dict[int, tuple[int, bytes]]:
     """What is under a link whose attempts were retired, by its last part."""
-    query = select(Retirement.number, Retirement.left_rows, Retirement.left)
-    found = connection.execute(query.order_by(Retirement.number, Retirement.part)).all()
+    query = select(RetirementRow.number, RetirementRow.left_rows, RetirementRow.left)
+    found = connection.execute(query.order_by(RetirementRow.number, RetirementRow.part)).all()
     return {number: (rows, bytes(left)) for number, rows, left in found}
 
 
-def _what(since: Ranges, link: Link, now: int, then: int) -> str:
+def _what(since: SealRanges, link: SealLink, now: int, then: int) -> str:
     to = link.to
     return (
         f"{EDITED}: {then} rows then, {now} now, among attempts {since.attempts + 1} to "
@@ -92,7 +92,7 @@ def _what(since: Ranges, link: Link, now: int, then: int) -> str:
     )
 
 
-class _Condensed:
+class _CompactedRows:
     """Links whose postings and refusals went: what is left is proved for some of them together."""
 
     def __init__(self, connection: Connection) -> None:
@@ -126,7 +126,7 @@ class _Proof:
         self._marks: dict[int, dict[int, _Mark]] = {}
         self._plain: list[deque[_Leaf]] = []
 
-    def read(self, before: Link, last: Link) -> None:
+    def read(self, before: SealLink, last: SealLink) -> None:
         """The rows of a group of links."""
         connection, since, to = self._connection, before.to, last.to
         self._marks = _marks_of(connection, since.attempts, to.attempts)
@@ -135,7 +135,7 @@ class _Proof:
             deque(leaves(connection, first, until)) for leaves, first, until in _plain(since, to)
         ]
 
-    def leaves(self, before: Link, link: Link) -> list[bytes]:
+    def leaves(self, before: SealLink, link: SealLink) -> list[bytes]:
         """What lies under one link now, in the order in which it was sealed."""
         inside: list[bytes] = []
         while self._attempts and self._attempts[0].seq <= link.to.attempts:
@@ -180,7 +180,7 @@ class _Proof:
 _Reader = Callable[[Connection, int, int], Iterator[_Leaf]]
 
 
-def _plain(since: Ranges, to: Ranges) -> tuple[tuple[_Reader, int, int], ...]:
+def _plain(since: SealRanges, to: SealRanges) -> tuple[tuple[_Reader, int, int], ...]:
     """The tables whose rows never change, in the order in which a link has them."""
     return (
         (sealed.postings, since.postings, to.postings),
@@ -191,8 +191,8 @@ def _plain(since: Ranges, to: Ranges) -> tuple[tuple[_Reader, int, int], ...]:
 
 def _marks_of(connection: Connection, since: int, until: int) -> dict[int, dict[int, _Mark]]:
     query = select(
-        SealMark.attempt_seq, SealMark.number, SealMark.digest, SealMark.sealed_in
-    ).where(SealMark.attempt_seq > since, SealMark.attempt_seq <= until)
+        SealMarkRow.attempt_seq, SealMarkRow.number, SealMarkRow.digest, SealMarkRow.sealed_in
+    ).where(SealMarkRow.attempt_seq > since, SealMarkRow.attempt_seq <= until)
     found: dict[int, dict[int, _Mark]] = defaultdict(dict)
     for seq, number, kept, sealed_in in connection.execute(query):
         found[seq][number] = (None if kept is None else bytes(kept), sealed_in)

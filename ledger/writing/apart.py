@@ -8,40 +8,42 @@ many never would. A record that failed for a moment is never one that is refused
 
 from collections.abc import Callable, Iterable, Sequence
 
-from ledger.writing.fold import Item
+from ledger.writing.fold import JournalItem
 
 ALL_AT_ONCE = 8192  # records: as many as a batch may have
 FEWEST_AT_ONCE = 16
 TRIES_ALONE = 5
 
 
-class Refused(Exception):
+class RecordsRejected(Exception):
     """The books will not take some of these records, whenever they are tried; says why."""
 
 
-class Momentary(Exception):
+class TransientDbError(Exception):
     """It failed for a moment: the same may pass at once."""
 
 
-class Apart:
+class BatchBisector:
     """What is learned of parts from batch to batch. For one thread."""
 
     def __init__(self) -> None:
         self._at_once = ALL_AT_ONCE
-        self._refused: dict[tuple[str, int, int], tuple[Item, str]] = {}
+        self._refused: dict[tuple[str, int, int], tuple[JournalItem, str]] = {}
 
-    def whole(self, items: Sequence[Item]) -> bool:
+    def whole(self, items: Sequence[JournalItem]) -> bool:
         """Whether so many together have a chance."""
         return len(items) <= self._at_once
 
-    def failed(self, items: Sequence[Item]) -> None:
+    def failed(self, items: Sequence[JournalItem]) -> None:
         """For a moment, all of them together."""
         self._at_once = max(FEWEST_AT_ONCE, (len(items) + 1) // 2)
 
-    def each(self, items: Sequence[Item], apply: Callable[[Sequence[Item]], None]) -> None:
+    def each(
+        self, items: Sequence[JournalItem], apply: Callable[[Sequence[JournalItem]], None]
+    ) -> None:
         """`apply` parts in their order; what it raised for (the two of this module) it did not do.
 
-        Raises `Momentary` when a record by itself failed so again and again.
+        Raises `TransientDbError` when a record by itself failed so again and again.
         """
         left, tries = [items] if items else [], 0
         while left:
@@ -51,12 +53,12 @@ class Apart:
                 continue
             try:
                 apply(some)
-            except Refused as refused:
+            except RecordsRejected as refused:
                 if len(some) == 1:
                     self._refused[_place(some[0])] = (some[0], str(refused))
                 else:
                     left += _halves(some)
-            except Momentary:
+            except TransientDbError:
                 self.failed(some)
                 tries = tries + 1 if len(some) == 1 else 0
                 if tries == TRIES_ALONE:
@@ -67,15 +69,17 @@ class Apart:
                 if len(some) == self._at_once:
                     self._at_once = min(ALL_AT_ONCE, 2 * self._at_once)
 
-    def known(self, items: Sequence[Item]) -> tuple[Sequence[Item], list[tuple[Item, str]]]:
+    def known(
+        self, items: Sequence[JournalItem]
+    ) -> tuple[Sequence[JournalItem], list[tuple[JournalItem, str]]]:
         """The items without those that were refused alone; and these, with why. Until `forget`.
 
         A transaction may fail after it found them: the next one need not search again.
         """
         if not self._refused:
             return items, []
-        rest: list[Item] = []
-        aside: list[tuple[Item, str]] = []
+        rest: list[JournalItem] = []
+        aside: list[tuple[JournalItem, str]] = []
         for item in items:
             found = self._refused.get(_place(item))
             if found is not None and found[0] == item:
@@ -84,18 +88,18 @@ class Apart:
                 rest.append(item)
         return rest, aside
 
-    def forget(self, items: Iterable[Item]) -> None:
+    def forget(self, items: Iterable[JournalItem]) -> None:
         """They are in the books, or set aside."""
         if self._refused:
             for item in items:
                 self._refused.pop(_place(item), None)
 
 
-def _halves(some: Sequence[Item]) -> list[Sequence[Item]]:
+def _halves(some: Sequence[JournalItem]) -> list[Sequence[JournalItem]]:
     """The first is last: it is taken next. One record stays one."""
     middle = len(some) // 2
     return [part for part in (some[middle:], some[:middle]) if part]
 
 
-def _place(item: Item) -> tuple[str, int, int]:
+def _place(item: JournalItem) -> tuple[str, int, int]:
     return item.journal, item.segment, item.offset

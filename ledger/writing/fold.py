@@ -16,7 +16,7 @@ from ledger.posting_rows import DatabaseRow
 from ledger.writing.rows import (
     LOST,
     NewAttempt,
-    Rows,
+    RowBatch,
     add_lost,
     add_opened,
     add_settled,
@@ -28,7 +28,7 @@ from ledger.writing.rows import (
 )
 
 
-class Item(msgspec.Struct, frozen=True):
+class JournalItem(msgspec.Struct, frozen=True):
     """One record of a journal; `segment` and `offset` say where it lies."""
 
     journal: str
@@ -39,34 +39,34 @@ class Item(msgspec.Struct, frozen=True):
     fault: str | None = None
 
 
-class Stage(StrEnum):
+class AttemptStage(StrEnum):
     OPEN = "open"
     LOST = LOST
     SETTLED = "settled"
 
 
 @dataclass(slots=True)
-class Known:
+class KnownAttempt:
     """An attempt in the books, or opened earlier in this batch (then `row` is still unwritten)."""
 
     opened: AttemptOpened
-    stage: Stage
+    stage: AttemptStage
     holds: tuple[Hold, ...]
     row: NewAttempt | None = None
 
 
 @dataclass(slots=True)
-class Folded:
+class FoldResult:
     """`spent` is by (journal, budget, window), for the desk that lent it; it may be negative."""
 
-    rows: Rows
-    unmatched: list[tuple[Item, str]]
+    rows: RowBatch
+    unmatched: list[tuple[JournalItem, str]]
     spent: dict[tuple[str, str, int], int]
 
 
-def fold(items: Iterable[Item], known: Mapping[str, Known]) -> Folded:
+def fold(items: Iterable[JournalItem], known: Mapping[str, KnownAttempt]) -> FoldResult:
     """`known` holds every attempt that the items name and the books have."""
-    folded = Folded(Rows(), [], {})
+    folded = FoldResult(RowBatch(), [], {})
     attempts = dict(known)
     for item in items:
         record = item.record
@@ -79,16 +79,16 @@ def fold(items: Iterable[Item], known: Mapping[str, Known]) -> Folded:
             attempt = attempts.get(record.attempt_id)
             if attempt is None:
                 folded.unmatched.append((item, "a settle without its open"))
-            elif attempt.stage is not Stage.SETTLED:
+            elif attempt.stage is not AttemptStage.SETTLED:
                 _settle(folded, attempt, record, item.journal)
         else:
             folded.rows.refusals.append(refusal_row(record))
     return folded
 
 
-def fold_lost(lost: Iterable[tuple[str, Known]], at_us: int) -> Folded:
+def fold_lost(lost: Iterable[tuple[str, KnownAttempt]], at_us: int) -> FoldResult:
     """Open attempts of journals without an owner: each counts at its bound until evidence."""
-    folded = Folded(Rows(), [], {})
+    folded = FoldResult(RowBatch(), [], {})
     for journal, attempt in lost:
         opened = attempt.opened
         values = lost_values(opened, at_us)
@@ -103,13 +103,15 @@ def fold_lost(lost: Iterable[tuple[str, Known]], at_us: int) -> Folded:
     return folded
 
 
-def _open(rows: Rows, record: AttemptOpened, journal: str) -> Known:
+def _open(rows: RowBatch, record: AttemptOpened, journal: str) -> KnownAttempt:
     row = add_opened(rows, record, journal)
-    return Known(record, Stage.OPEN, record.holds, row)
+    return KnownAttempt(record, AttemptStage.OPEN, record.holds, row)
 
 
-def _settle(folded: Folded, attempt: Known, record: AttemptSettled, journal: str) -> None:
-    late = attempt.stage is Stage.LOST
+def _settle(
+    folded: FoldResult, attempt: KnownAttempt, record: AttemptSettled, journal: str
+) -> None:
+    late = attempt.stage is AttemptStage.LOST
     values = settled_values(attempt.opened, record, late=late)
     add_settled(folded.rows, attempt.opened, record, late=late)
     state, cost = end_state(record), record.cost_pusd or 0
@@ -123,10 +125,10 @@ def _settle(folded: Folded, attempt: Known, record: AttemptSettled, journal: str
     for hold in attempt.holds:
         counted = (hold.amount_pusd or attempt.opened.bound_pusd) if late else 0
         _spend(folded, journal, hold, cost - counted)
-    attempt.stage = Stage.SETTLED
+    attempt.stage = AttemptStage.SETTLED
 
 
-def _spend(folded: Folded, journal: str, hold: Hold, amount_pusd: int) -> None:
+def _spend(folded: FoldResult, journal: str, hold: Hold, amount_pusd: int) -> None:
     account = (journal, hold.scope, hold.window)
     folded.spent[account] = folded.spent.get(account, 0) + amount_pusd
 

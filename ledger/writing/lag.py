@@ -9,7 +9,7 @@ from ledger.runnotes import find, leave
 LAG_FILE = "ledger.json"
 
 
-class Lag(msgspec.Struct, frozen=True):
+class WriterLag(msgspec.Struct, frozen=True):
     """How far the books are behind the journals; `away` while the database cannot be written.
 
     All that lay in the journals at `applied_us` is in the books.
@@ -21,10 +21,10 @@ class Lag(msgspec.Struct, frozen=True):
     quarantined: int
 
 
-def write_lag(run_dir: Path, lag: Lag) -> None:
+def write_lag(run_dir: Path, lag: WriterLag) -> None:
     leave(run_dir / LAG_FILE, lag)
 
 
-def read_lag(run_dir: Path) -> Lag | None:
+def read_lag(run_dir: Path) -> WriterLag | None:
     """What the writer of this host last said; None if it never ran here."""
-    return find(run_dir / LAG_FILE, Lag)
+    return find(run_dir / LAG_FILE, WriterLag)

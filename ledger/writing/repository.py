@@ -4,7 +4,7 @@
 whenever the process dies. Opens are taken for new until the database says otherwise: a journal is
 rarely read twice. A record that the database refuses is found by halves (`ledger.writing.apart`)
 within the transaction, and quarantined alone. What fails because the database is away raises
-`Away`: the caller keeps its place and tries again.
+`DatabaseUnavailable`: the caller keeps its place and tries again.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,13 +15,13 @@ from sqlalchemy.exc import DBAPIError, StatementError
 
 from ledger.database import is_away, is_momentary, reading
 from ledger.fleet.hours import correct_hours
-from ledger.journals.reader import Position
+from ledger.journals.reader import JournalOffset
 from ledger.journals.records import AttemptOpened, AttemptSettled, Record
 from ledger.orm import tables as orm
-from ledger.writing.apart import Apart, Momentary, Refused
-from ledger.writing.fold import Folded, Item, fold, fold_lost
-from ledger.writing.rows import UNSETTLED, Rows
-from ledger.writing.statements import Statements
+from ledger.writing.apart import BatchBisector, RecordsRejected, TransientDbError
+from ledger.writing.fold import FoldResult, JournalItem, fold, fold_lost
+from ledger.writing.rows import UNSETTLED, RowBatch
+from ledger.writing.statements import WriterStatements
 from ledger.writing.stored import known_attempts
 
 IMPORT_BATCH = 4000
@@ -31,22 +31,22 @@ _VALUES = (ValueError, OverflowError, TypeError)
 _POISON = (StatementError, *_VALUES)
 
 
-class Away(Exception):
+class DatabaseUnavailable(Exception):
     """The database could not be reached or would not take the statement at this time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class JournalMove:
     """A journal's position before and after a batch."""
 
     journal: str
     worker: str
-    since: Position
-    after: Position
+    since: JournalOffset
+    after: JournalOffset
 
 
 @dataclass(slots=True)
-class Applied:
+class ApplyResult:
     """What one transaction did. `spent` is by (journal, budget, window)."""
 
     attempts: int = 0
@@ -55,25 +55,27 @@ class Applied:
     spent: dict[tuple[str, str, int], int] = field(default_factory=dict)
 
 
-class Repository:
+class LedgerRepository:
     """The writing side of the ledger for one host."""
 
     def __init__(self, engine: Engine, *, host: str) -> None:
         self._engine = engine
         self._host = host
-        self._statements = Statements(engine.dialect)
-        self._apart = Apart()
+        self._statements = WriterStatements(engine.dialect)
+        self._apart = BatchBisector()
         self._began: dict[str, str] = {}  # by journal: the host that began it
 
-    def positions(self) -> dict[str, Position]:
+    def positions(self) -> dict[str, JournalOffset]:
         """How far each journal of this host is applied."""
-        table = orm.JournalPosition
+        table = orm.JournalPositionRow
         query = select(table.journal, table.segment, table.offset).where(table.host == self._host)
         with _guarded(), reading(self._engine) as connection:
-            return {name: Position(segment, offset) for name, segment, offset in
+            return {name: JournalOffset(segment, offset) for name, segment, offset in
                     connection.execute(query)}  # fmt: skip
 
-    def apply(self, items: Sequence[Item], moves: Sequence[Move], *, at_us: int) -> Applied:
+    def apply(
+        self, items: Sequence[JournalItem], moves: Sequence[JournalMove], *, at_us: int
+    ) -> ApplyResult:
         """The items and the positions after them, in one transaction."""
         applied = self._apply_whole(items, moves, at_us) if self._apart.whole(items) else None
         if applied is None:
@@ -82,8 +84,13 @@ class Repository:
         return applied
 
     def apply_within(
-        self, connection: Connection, items: Sequence[Item], moves: Sequence[Move], *, at_us: int
-    ) -> Applied:
+        self,
+        connection: Connection,
+        items: Sequence[JournalItem],
+        moves: Sequence[JournalMove],
+        *,
+        at_us: int,
+    ) -> ApplyResult:
         """The same inside a transaction of the caller's, with what else it changes; all or none.
 
         Records of no journal's: `moves` names what stands for one. It is no news of any writer,
@@ -94,12 +101,12 @@ class Repository:
         self._move(connection, moves, 0)
         return applied
 
-    def import_records(self, records: Iterable[Record], *, journal: str, at_us: int) -> Applied:
+    def import_records(self, records: Iterable[Record], *, journal: str, at_us: int) -> ApplyResult:
         """Records that were never in a journal: a history, in batches. Repeating adds nothing."""
-        total = Applied()
-        batch: list[Item] = []
+        total = ApplyResult()
+        batch: list[JournalItem] = []
         for number, record in enumerate(records):
-            batch.append(Item(journal, 0, number, b"", record))
+            batch.append(JournalItem(journal, 0, number, b"", record))
             if len(batch) == IMPORT_BATCH:
                 _add(total, self.apply(batch, (), at_us=at_us))
                 batch = []
@@ -107,10 +114,10 @@ class Repository:
             _add(total, self.apply(batch, (), at_us=at_us))
         return total
 
-    def settle_lost(self, journal: str, *, at_us: int) -> Applied:
+    def settle_lost(self, journal: str, *, at_us: int) -> ApplyResult:
         """Open attempts of a journal that nobody will write to again go to suspense."""
-        table = orm.Attempt
-        total = Applied()
+        table = orm.AttemptRow
+        total = ApplyResult()
         while True:
             with _guarded(), self._engine.begin() as connection:
                 query = (
@@ -122,7 +129,7 @@ class Repository:
                 known = known_attempts(connection, ids)
                 folded = fold_lost(((journal, attempt) for attempt in known.values()), at_us)
                 self._write(connection, folded.rows)
-                lost = Applied(0, len(ids), 0, folded.spent)
+                lost = ApplyResult(0, len(ids), 0, folded.spent)
                 self._add_spent(connection, lost)
                 _add(total, lost)
             if len(ids) < LOST_BATCH:
@@ -130,14 +137,14 @@ class Repository:
 
     def forget_journal(self, journal: str) -> None:
         """Drop the position of a journal whose files are gone."""
-        table = orm.JournalPosition
+        table = orm.JournalPositionRow
         self._began.pop(journal, None)
         with _guarded(), self._engine.begin() as connection:
             connection.execute(table.__table__.delete().where(table.journal == journal))  # type: ignore[attr-defined]  # a mapped class's table
 
     def _apply_batch(
-        self, connection: Connection, items: Sequence[Item], at_us: int, *, opens: bool
-    ) -> Applied:
+        self, connection: Connection, items: Sequence[JournalItem], at_us: int, *, opens: bool
+    ) -> ApplyResult:
         """`opens`: opens may be in the books already; without it, such a one breaks the batch."""
         folded = fold(items, known_attempts(connection, _named(items, opens=opens)))
         self._write(connection, folded.rows)
@@ -146,28 +153,30 @@ class Repository:
         return _summary(folded)
 
     def _apply_whole(
-        self, items: Sequence[Item], moves: Sequence[Move], at_us: int
-    ) -> Applied | None:
+        self, items: Sequence[JournalItem], moves: Sequence[JournalMove], at_us: int
+    ) -> ApplyResult | None:
         """All together and their opens for new; None when that is not so, or failed."""
         rest, aside = self._apart.known(items)
         try:
             with _told(), self._engine.begin() as connection:
                 applied = self._apply_batch(connection, rest, at_us, opens=False)
                 self._end(connection, applied, aside, moves, at_us)
-        except Momentary:
+        except TransientDbError:
             self._apart.failed(items)
-        except Refused:
+        except RecordsRejected:
             pass
         else:
             return applied
         return None
 
-    def _apply_parts(self, items: Sequence[Item], moves: Sequence[Move], at_us: int) -> Applied:
+    def _apply_parts(
+        self, items: Sequence[JournalItem], moves: Sequence[JournalMove], at_us: int
+    ) -> ApplyResult:
         """What the books refuse alone is set aside; the rest is applied."""
         with _guarded(), self._engine.begin() as connection:
-            applied = Applied()
+            applied = ApplyResult()
 
-            def apply(some: Sequence[Item]) -> None:
+            def apply(some: Sequence[JournalItem]) -> None:
                 with _told(), connection.begin_nested():
                     found = self._apply_batch(connection, some, at_us, opens=True)
                 _add(applied, found)
@@ -179,9 +188,9 @@ class Repository:
     def _end(
         self,
         connection: Connection,
-        applied: Applied,
-        aside: Sequence[tuple[Item, str]],
-        moves: Sequence[Move],
+        applied: ApplyResult,
+        aside: Sequence[tuple[JournalItem, str]],
+        moves: Sequence[JournalMove],
         at_us: int,
     ) -> None:
         """What a transaction writes once, however many parts it has."""
@@ -190,7 +199,7 @@ class Repository:
         self._add_spent(connection, applied)
         self._move(connection, moves, at_us)
 
-    def _write(self, connection: Connection, rows: Rows) -> None:
+    def _write(self, connection: Connection, rows: RowBatch) -> None:
         say = self._statements
         say.attempts.run(connection, rows.attempt_values())
         say.decisions.run(connection, rows.decisions)
@@ -201,7 +210,7 @@ class Repository:
         say.settles.run(connection, rows.settles)
         say.hold_ends.run(connection, rows.hold_ends)
 
-    def _add_spent(self, connection: Connection, applied: Applied) -> None:
+    def _add_spent(self, connection: Connection, applied: ApplyResult) -> None:
         """Totals are read under a row lock and written back; the order is fixed: no deadlock.
 
         Once in a transaction, therefore: its parts would each lock in an order of their own.
@@ -234,13 +243,13 @@ class Repository:
     def _host_of(self, connection: Connection, journal: str) -> str:
         """Whose grant its holds were taken from: this host may have had another name then."""
         if journal not in self._began:
-            table = orm.JournalPosition
+            table = orm.JournalPositionRow
             query = select(table.host).where(table.journal == journal)
             self._began[journal] = connection.execute(query).scalar_one_or_none() or self._host
         return self._began[journal]
 
     def _quarantine(
-        self, connection: Connection, found: Sequence[tuple[Item, str]], at_us: int
+        self, connection: Connection, found: Sequence[tuple[JournalItem, str]], at_us: int
     ) -> None:
         rows = [
             {
@@ -255,7 +264,7 @@ class Repository:
         ]
         self._statements.quarantined.run(connection, rows)
 
-    def _move(self, connection: Connection, moves: Sequence[Move], at_us: int) -> None:
+    def _move(self, connection: Connection, moves: Sequence[JournalMove], at_us: int) -> None:
         rows = [
             {
                 "journal": move.journal,
@@ -270,7 +279,7 @@ class Repository:
         self._statements.positions.run(connection, rows)
 
 
-def _named(items: Iterable[Item], *, opens: bool) -> list[str]:
+def _named(items: Iterable[JournalItem], *, opens: bool) -> list[str]:
     """The attempts to look up: those whose settle comes before an open, or (`opens`) all."""
     first: set[str] = set()
     found: set[str] = set()
@@ -284,13 +293,13 @@ def _named(items: Iterable[Item], *, opens: bool) -> list[str]:
     return sorted(found)
 
 
-def _summary(folded: Folded) -> Applied:
+def _summary(folded: FoldResult) -> ApplyResult:
     rows = folded.rows
     settled = len(rows.settles) + sum(one.settled is not UNSETTLED for one in rows.attempts)
-    return Applied(len(rows.attempts), settled, len(folded.unmatched), folded.spent)
+    return ApplyResult(len(rows.attempts), settled, len(folded.unmatched), folded.spent)
 
 
-def _add(total: Applied, more: Applied) -> None:
+def _add(total: ApplyResult, more: ApplyResult) -> None:
     total.attempts += more.attempts
     total.settled += more.settled
     total.quarantined += more.quarantined
@@ -300,18 +309,18 @@ def _add(total: Applied, more: Applied) -> None:
 
 def _raise_if_away(error: BaseException) -> None:
     if isinstance(error, DBAPIError) and is_away(error):
-        raise Away(str(error.orig)) from error
+        raise DatabaseUnavailable(str(error.orig)) from error
 
 
 class _guarded:  # noqa: N801  (reads as the guard it is in a `with`)
-    """Turns a database that is away into `Away`; every other fault passes."""
+    """Turns a database that is away into `DatabaseUnavailable`; every other fault passes."""
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, Momentary):  # of a record by itself, again and again
-            raise Away(str(error)) from error
+        if isinstance(error, TransientDbError):  # of a record by itself, again and again
+            raise DatabaseUnavailable(str(error)) from error
         if error is not None:
             _raise_if_away(error)
 
@@ -329,8 +338,8 @@ class _told:  # noqa: N801  (as above)
         if not isinstance(error, _POISON):
             return
         if isinstance(error, DBAPIError) and is_momentary(error):
-            raise Momentary(str(error.orig)) from error
+            raise TransientDbError(str(error.orig)) from error
         _raise_if_away(error)
         ours = None if isinstance(error, DBAPIError) else getattr(error, "orig", None)
         if ours is None or isinstance(ours, _VALUES):
-            raise Refused(f"{type(error).__name__}: {error}"[:500]) from error
+            raise RecordsRejected(f"{type(error).__name__}: {error}"[:500]) from error

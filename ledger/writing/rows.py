@@ -45,7 +45,7 @@ class NewAttempt(msgspec.Struct):
 
 
 @dataclass(slots=True)
-class Rows:
+class RowBatch:
     """What one part of a transaction writes.
 
     Inserted rows are values in the order of their table's columns. `own` says which pools' engine
@@ -116,7 +116,7 @@ def settle_row(attempt_id: str, values: Values) -> DatabaseRow:
     return {"of_attempt": attempt_id, **dict(zip(SETTLED, values, strict=True))}
 
 
-def add_opened(rows: Rows, record: AttemptOpened, journal: str) -> NewAttempt:
+def add_opened(rows: RowBatch, record: AttemptOpened, journal: str) -> NewAttempt:
     """It goes to `rows.attempts`, so that a settle in the same batch can fill it."""
     opened = opened_values(record, journal)
     attempt = NewAttempt(record.attempt_id, opened, record.holds, UNSETTLED)
@@ -129,7 +129,7 @@ def add_opened(rows: Rows, record: AttemptOpened, journal: str) -> NewAttempt:
 
 
 def add_settled(
-    rows: Rows, opened: AttemptOpened, settled: AttemptSettled, *, late: bool = False
+    rows: RowBatch, opened: AttemptOpened, settled: AttemptSettled, *, late: bool = False
 ) -> None:
     """Everything a settle adds besides the attempt's own row."""
     if opened.backend == "own" and opened.pool is not None:
@@ -142,7 +142,7 @@ def add_settled(
     ]
 
 
-def add_lost(rows: Rows, opened: AttemptOpened, at_us: int) -> None:
+def add_lost(rows: RowBatch, opened: AttemptOpened, at_us: int) -> None:
     entry = f"{opened.attempt_id}:suspense"
     rows.postings += posting_values(entry, at_us, postings_for_suspense(opened))
 

@@ -17,14 +17,14 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.expression import ClauseElement
 
 from ledger.orm import tables as orm
-from ledger.orm.types import Base
+from ledger.orm.types import LedgerBase
 from ledger.posting_rows import DatabaseRow, Values
 from ledger.writing.rows import SETTLED
 
 COPIED_FROM = 20  # rows: for fewer the further round trip costs more than it saves
 
 
-class Prepared:
+class PreparedStatement:
     """One statement in the driver's words; rows name its parameters."""
 
     def __init__(
@@ -58,10 +58,10 @@ class Prepared:
         return rows if self._in_order is None else list(map(self._in_order, rows))
 
 
-class Inserted:
+class InsertStatement:
     """New rows of one table; a row is its values in the order of `columns`."""
 
-    def __init__(self, dialect: Dialect, table: type[Base], columns: Sequence[str]) -> None:
+    def __init__(self, dialect: Dialect, table: type[LedgerBase], columns: Sequence[str]) -> None:
         compiled = insert(table).inline().compile(dialect=dialect, column_keys=columns)
         assert isinstance(compiled, SQLCompiler)
         assert compiled.positiontup in (None, list(columns)), "columns stand in the table's order"
@@ -95,10 +95,10 @@ class Inserted:
         return found
 
 
-class Copied(Inserted):
+class CopyStatement(InsertStatement):
     """By COPY, which costs a third of inserting; a few are inserted."""
 
-    def __init__(self, dialect: Dialect, table: type[Base], columns: Sequence[str]) -> None:
+    def __init__(self, dialect: Dialect, table: type[LedgerBase], columns: Sequence[str]) -> None:
         super().__init__(dialect, table, columns)
         quoted = ", ".join(f'"{name}"' for name in columns)
         self._copy = f"COPY {table.__tablename__} ({quoted}) FROM STDIN"
@@ -123,49 +123,49 @@ class Copied(Inserted):
             cursor.close()
 
 
-class Statements:
+class WriterStatements:
     """All of them, for one database."""
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
         self._upsert = postgresql.insert if dialect.name == "postgresql" else sqlite.insert
-        self.attempts = self._insert(orm.Attempt)
-        self.decisions = self._insert(orm.AttemptDecision)
-        self.postings = self._insert(orm.Posting)
-        self.compared = self._insert(orm.ComparedCost)
+        self.attempts = self._insert(orm.AttemptRow)
+        self.decisions = self._insert(orm.AttemptDecisionRow)
+        self.postings = self._insert(orm.PostingRow)
+        self.compared = self._insert(orm.ComparedCostRow)
         self.holds = self._insert(orm.HoldRow)
-        self.refusals = self._insert_missing(orm.Refusal, "request_id")
-        self.windows = self._insert_missing(orm.BudgetWindow)
-        self.quarantined = self._insert_missing(orm.Quarantined)
-        self.settles = Prepared(dialect, _settle())
-        self.hold_ends = Prepared(dialect, _end_hold())
-        self.spent = Prepared(dialect, _spent())
-        self.granted = Prepared(dialect, _granted())
-        self.spend = Prepared(dialect, _spend(orm.BudgetWindow))
-        self.spend_grant = Prepared(dialect, _spend(orm.Grant))
+        self.refusals = self._insert_missing(orm.RefusalRow, "request_id")
+        self.windows = self._insert_missing(orm.BudgetWindowRow)
+        self.quarantined = self._insert_missing(orm.QuarantinedRecordRow)
+        self.settles = PreparedStatement(dialect, _settle())
+        self.hold_ends = PreparedStatement(dialect, _end_hold())
+        self.spent = PreparedStatement(dialect, _spent())
+        self.granted = PreparedStatement(dialect, _granted())
+        self.spend = PreparedStatement(dialect, _spend(orm.BudgetWindowRow))
+        self.spend_grant = PreparedStatement(dialect, _spend(orm.GrantRow))
         self.positions = self._positions()
 
-    def _insert(self, table: type[Base]) -> Inserted:
-        made = Copied if self._dialect.name == "postgresql" else Inserted
+    def _insert(self, table: type[LedgerBase]) -> InsertStatement:
+        made = CopyStatement if self._dialect.name == "postgresql" else InsertStatement
         return made(self._dialect, table, _names(table))
 
-    def _insert_missing(self, table: type[Base], *unique: str) -> Prepared:
+    def _insert_missing(self, table: type[LedgerBase], *unique: str) -> PreparedStatement:
         statement = self._upsert(table).on_conflict_do_nothing(index_elements=unique or None)
-        return Prepared(self._dialect, statement.inline(), _names(table))
+        return PreparedStatement(self._dialect, statement.inline(), _names(table))
 
-    def _positions(self) -> Prepared:
-        statement = self._upsert(orm.JournalPosition)
+    def _positions(self) -> PreparedStatement:
+        statement = self._upsert(orm.JournalPositionRow)
         changed = {name: statement.excluded[name] for name in ("segment", "offset", "applied_us")}
         statement = statement.on_conflict_do_update(index_elements=["journal"], set_=changed)
-        return Prepared(self._dialect, statement.inline(), _names(orm.JournalPosition))
+        return PreparedStatement(self._dialect, statement.inline(), _names(orm.JournalPositionRow))
 
 
-def _names(table: type[Base]) -> list[str]:
+def _names(table: type[LedgerBase]) -> list[str]:
     return [name for name in table.__table__.columns.keys() if name != "seq"]  # noqa: SIM118  (not a dict)
 
 
 def _settle() -> Executable:
-    attempt = orm.Attempt
+    attempt = orm.AttemptRow
     return (
         update(attempt)
         .where(attempt.attempt_id == bindparam("of_attempt"))
@@ -187,14 +187,14 @@ def _end_hold() -> Executable:
 
 def _spent() -> Executable:
     """Locks the window; its row's lock is taken before any change to its grants."""
-    window = orm.BudgetWindow
+    window = orm.BudgetWindowRow
     here = (window.budget_id == bindparam("of_budget"), window.window == bindparam("of_window"))
     return select(window.spent_pusd).where(*here).with_for_update()
 
 
 def _granted() -> Executable:
     """Asked under the window's lock: joined to it, a grant is what it was before the wait."""
-    grant = orm.Grant
+    grant = orm.GrantRow
     here = (
         grant.budget_id == bindparam("of_budget"),
         grant.window == bindparam("of_window"),
@@ -203,11 +203,11 @@ def _granted() -> Executable:
     return select(grant.spent_pusd).where(*here)
 
 
-def _spend(table: type[orm.BudgetWindow] | type[orm.Grant]) -> Executable:
+def _spend(table: type[orm.BudgetWindowRow] | type[orm.GrantRow]) -> Executable:
     here = [
         table.budget_id == bindparam("of_budget"),
         table.window == bindparam("of_window"),
     ]
-    if table is orm.Grant:
-        here.append(orm.Grant.host == bindparam("of_host"))
+    if table is orm.GrantRow:
+        here.append(orm.GrantRow.host == bindparam("of_host"))
     return update(table).where(*here).values(spent_pusd=bindparam("spent_pusd"))

@@ -7,21 +7,21 @@ from sqlalchemy import Connection, select
 
 from ledger.journals.records import AttemptOpened, Hold
 from ledger.orm import tables as orm
-from ledger.writing.fold import Known, Stage
+from ledger.writing.fold import AttemptStage, KnownAttempt
 from ledger.writing.rows import LOST, opened_from
 
 IDS_PER_QUERY = 500
 
 
-def known_attempts(connection: Connection, ids: Sequence[str]) -> dict[str, Known]:
+def known_attempts(connection: Connection, ids: Sequence[str]) -> dict[str, KnownAttempt]:
     """The attempts among `ids` that the books have, with the holds they were opened with."""
-    table, hold = orm.Attempt, orm.HoldRow
+    table, hold = orm.AttemptRow, orm.HoldRow
     columns = [
         column
         for column in table.__table__.columns
         if column.name in AttemptOpened.__struct_fields__ or column.name in ("settled_us", "flag")
     ]
-    found: dict[str, Known] = {}
+    found: dict[str, KnownAttempt] = {}
     for start in range(0, len(ids), IDS_PER_QUERY):
         some = ids[start : start + IDS_PER_QUERY]
         rows = connection.execute(select(*columns).where(table.attempt_id.in_(some))).mappings()
@@ -36,11 +36,11 @@ def known_attempts(connection: Connection, ids: Sequence[str]) -> dict[str, Know
             holds.setdefault(attempt_id, []).append(Hold(budget_id, window, amount))
         for attempt_id, row in stored.items():
             held = tuple(holds.get(attempt_id, ()))
-            found[attempt_id] = Known(opened_from(row), _stage(row), held)
+            found[attempt_id] = KnownAttempt(opened_from(row), _stage(row), held)
     return found
 
 
-def _stage(row: Mapping[str, Any]) -> Stage:
+def _stage(row: Mapping[str, Any]) -> AttemptStage:
     if row["settled_us"] is None:
-        return Stage.OPEN
-    return Stage.LOST if row["flag"] == LOST else Stage.SETTLED
+        return AttemptStage.OPEN
+    return AttemptStage.LOST if row["flag"] == LOST else AttemptStage.SETTLED

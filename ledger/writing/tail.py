@@ -8,9 +8,14 @@ these steps a crash interrupts, the next pass repeats it without effect.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ledger.journals.reader import Journal, JournalReader, Position, has_owner
-from ledger.writing.fold import Item
-from ledger.writing.repository import Applied, Away, Move, Repository
+from ledger.journals.reader import JournalOffset, JournalReader, JournalSource, has_owner
+from ledger.writing.fold import JournalItem
+from ledger.writing.repository import (
+    ApplyResult,
+    DatabaseUnavailable,
+    JournalMove,
+    LedgerRepository,
+)
 
 STEP_BYTES = 1024 * 1024  # per transaction, of all journals: others wait for SQLite's lock as long
 LEAST_BYTES = 64 * 1024  # of each journal
@@ -21,62 +26,62 @@ ALL_RECORDS = 8192  # from here on only bytes count
 
 
 @dataclass(slots=True)
-class Step:
+class TailResult:
     """What one pass did. `buried` are journals that ended and are wholly in the books.
 
     `more`: it moved, and stopped where a journal certainly goes on.
     """
 
-    applied: Applied
+    applied: ApplyResult
     moved: bool = False
     more: bool = False
     buried: list[str] = field(default_factory=list)
 
 
-class Tail:
+class JournalTailer:
     """The blocking half: one pass over all journals. Runs in a thread, one at a time."""
 
     def __init__(
-        self, repository: Repository, reader: JournalReader, now_us: Callable[[], int]
+        self, repository: LedgerRepository, reader: JournalReader, now_us: Callable[[], int]
     ) -> None:
         self._repository, self._reader, self._now_us = repository, reader, now_us
-        self._positions: dict[str, Position] | None = None
+        self._positions: dict[str, JournalOffset] | None = None
         self._records = ALL_RECORDS  # a transaction takes at most so many
 
-    def step(self) -> Step:
-        """Apply what lies ahead of the positions; raises `Away` and forgets what it assumed."""
+    def step(self) -> TailResult:
+        """Apply what lies ahead of the positions. Raises `DatabaseUnavailable`."""
         try:
             return self._step()
-        except Away:
+        except DatabaseUnavailable:
             self._positions = None
             raise
 
     def backlog_bytes(self) -> int:
         positions = self._positions or {}
         return sum(
-            self._reader.backlog_bytes(journal, positions.get(journal.name, Position()))
+            self._reader.backlog_bytes(journal, positions.get(journal.name, JournalOffset()))
             for journal in self._reader.journals()
         )
 
     def journals(self) -> list[str]:
         return [journal.name for journal in self._reader.journals()]
 
-    def _step(self) -> Step:
+    def _step(self) -> TailResult:
         if self._positions is None:
             self._positions = self._repository.positions()
             self._forget_removed(self._positions)
         positions = self._positions
-        items: list[Item] = []
-        moves: list[Move] = []
-        ended: list[Journal] = []
-        step = Step(Applied())
+        items: list[JournalItem] = []
+        moves: list[JournalMove] = []
+        ended: list[JournalSource] = []
+        step = TailResult(ApplyResult())
         journals = list(self._reader.journals())
         share = max(LEAST_BYTES, STEP_BYTES // max(1, len(journals)))
         for journal in journals:
             if len(items) >= self._records:
                 step.more = True
                 break
-            since = positions.get(journal.name, Position())
+            since = positions.get(journal.name, JournalOffset())
             owned = has_owner(journal)
             most = self._records - len(items) if self._records < ALL_RECORDS else None
             chunk = self._reader.read(journal, since, limit_bytes=share, most=most)
@@ -85,10 +90,10 @@ class Tail:
                     ended.append(journal)
                 continue
             step.more |= chunk.more
-            moves.append(Move(journal.name, journal.worker, since, chunk.after))
+            moves.append(JournalMove(journal.name, journal.worker, since, chunk.after))
             name, segment = journal.name, chunk.after.segment
             items += [
-                Item(name, segment, one.start, one.raw, one.record, one.fault)
+                JournalItem(name, segment, one.start, one.raw, one.record, one.fault)
                 for one in chunk.frames
             ]
         if moves:
@@ -100,16 +105,16 @@ class Tail:
             self._bury(journal, step)
         return step
 
-    def _applied(self, items: list[Item], moves: list[Move]) -> Applied:
+    def _applied(self, items: list[JournalItem], moves: list[JournalMove]) -> ApplyResult:
         try:
             applied = self._repository.apply(items, moves, at_us=self._now_us())
-        except Away:
+        except DatabaseUnavailable:
             self._records = max(FEWEST_RECORDS, min(self._records, len(items)) // 2)
             raise
         self._records = min(ALL_RECORDS, 2 * self._records)
         return applied
 
-    def _bury(self, journal: Journal, step: Step) -> None:
+    def _bury(self, journal: JournalSource, step: TailResult) -> None:
         """Its lock was free before its end was read: nothing will follow."""
         lost = self._repository.settle_lost(journal.name, at_us=self._now_us())
         for account, pusd in lost.spent.items():
@@ -121,13 +126,13 @@ class Tail:
             self._positions.pop(journal.name, None)
         step.buried.append(journal.name)
 
-    def _remove_applied(self, moves: list[Move]) -> None:
+    def _remove_applied(self, moves: list[JournalMove]) -> None:
         after = {move.journal: move.after for move in moves}
         for journal in self._reader.journals():
             if journal.name in after:
                 self._reader.remove_applied(journal, after[journal.name])
 
-    def _forget_removed(self, positions: dict[str, Position]) -> None:
+    def _forget_removed(self, positions: dict[str, JournalOffset]) -> None:
         """Journals that were removed just before the process died."""
         there = set(self.journals())
         for name in [name for name in positions if name not in there]:

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from ledger.orm.types import Total
+from ledger.orm.types import WideInteger
 
 revision = "0003"
 down_revision = "0002"
@@ -30,8 +30,8 @@ def _create_budget_windows() -> None:
         "budget_windows",
         sa.Column("budget_id", sa.String(), nullable=False),
         sa.Column("window", sa.BigInteger(), nullable=False),
-        sa.Column("spent_pusd", Total(), nullable=False),
-        sa.Column("granted_pusd", Total(), nullable=False),
+        sa.Column("spent_pusd", WideInteger(), nullable=False),
+        sa.Column("granted_pusd", WideInteger(), nullable=False),
         sa.PrimaryKeyConstraint("budget_id", "window", name=op.f("pk_budget_windows")),
     )
 
@@ -42,7 +42,7 @@ def _create_budgets() -> None:
         sa.Column("id", sa.String(), nullable=False),
         sa.Column("scope", sa.String(), nullable=False),
         sa.Column("period", sa.String(), nullable=False),
-        sa.Column("limit_pusd", Total(), nullable=False),
+        sa.Column("limit_pusd", WideInteger(), nullable=False),
         sa.Column("hard", sa.Boolean(), nullable=False),
         sa.Column("timezone", sa.String(), nullable=False),
         sa.Column("created_us", sa.BigInteger(), nullable=False),
@@ -57,8 +57,8 @@ def _create_grants() -> None:
         sa.Column("budget_id", sa.String(), nullable=False),
         sa.Column("window", sa.BigInteger(), nullable=False),
         sa.Column("host", sa.String(), nullable=False),
-        sa.Column("granted_pusd", Total(), nullable=False),
-        sa.Column("spent_pusd", Total(), nullable=False),
+        sa.Column("granted_pusd", WideInteger(), nullable=False),
+        sa.Column("spent_pusd", WideInteger(), nullable=False),
         sa.PrimaryKeyConstraint("budget_id", "window", "host", name=op.f("pk_grants")),
     )
 

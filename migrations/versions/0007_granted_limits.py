@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from ledger.orm.types import Total
+from ledger.orm.types import WideInteger
 
 revision = "0007"
 down_revision = "0006"
@@ -13,7 +13,7 @@ depends_on = None
 
 def upgrade() -> None:
     with op.batch_alter_table("budget_windows") as batch:
-        batch.add_column(sa.Column("limit_pusd", Total(), nullable=True))
+        batch.add_column(sa.Column("limit_pusd", WideInteger(), nullable=True))
 
 
 def downgrade() -> None:

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from ledger.orm.types import Serial, Total
+from ledger.orm.types import Serial, WideInteger
 
 revision = "0009"
 down_revision = "0008"
@@ -22,7 +22,7 @@ def upgrade() -> None:
         sa.Column("places", sa.Integer(), nullable=False),
         sa.Column("first_day", sa.Date(), nullable=False),
         sa.Column("last_day", sa.Date(), nullable=False),
-        sa.Column("total_pusd", Total(), nullable=False),
+        sa.Column("total_pusd", WideInteger(), nullable=False),
         sa.Column("imported_us", sa.BigInteger(), nullable=False),
         sa.Column("imported_by", sa.String(), nullable=False),
         sa.Column("posted_us", sa.BigInteger(), nullable=True),

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from ledger.orm.types import Total
+from ledger.orm.types import WideInteger
 
 revision = "0010"
 down_revision = "0009"
@@ -17,8 +17,8 @@ def upgrade() -> None:
         sa.Column("budget_id", sa.String(), nullable=False),
         sa.Column("window", sa.BigInteger(), nullable=False),
         sa.Column("threshold_ppm", sa.Integer(), nullable=False),
-        sa.Column("spent_pusd", Total(), nullable=False),
-        sa.Column("limit_pusd", Total(), nullable=False),
+        sa.Column("spent_pusd", WideInteger(), nullable=False),
+        sa.Column("limit_pusd", WideInteger(), nullable=False),
         sa.Column("reached_us", sa.BigInteger(), nullable=False),
         sa.Column("due_us", sa.BigInteger(), nullable=False),
         sa.Column("tries", sa.Integer(), nullable=False),

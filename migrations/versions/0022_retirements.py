@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from ledger.orm.types import Total
+from ledger.orm.types import WideInteger
 
 revision = "0022"
 down_revision = "0021"
@@ -24,7 +24,7 @@ def upgrade() -> None:
         sa.Column("input_tokens", sa.BigInteger(), nullable=False),
         sa.Column("output_tokens", sa.BigInteger(), nullable=False),
         sa.Column("engine_us", sa.BigInteger(), nullable=False),
-        sa.Column("cost_pusd", Total, nullable=False),
+        sa.Column("cost_pusd", WideInteger, nullable=False),
         sa.Column("gone", sa.LargeBinary(), nullable=False),
         sa.Column("left_rows", sa.BigInteger(), nullable=False),
         sa.Column("left", sa.LargeBinary(), nullable=False),

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from ledger.orm.types import Total
+from ledger.orm.types import WideInteger
 
 revision = "0026"
 down_revision = "0025"
@@ -23,7 +23,7 @@ def upgrade() -> None:
         sa.Column("budget_id", sa.String(), nullable=False),
         sa.Column("scope", sa.String(), nullable=False),
         sa.Column("period", sa.String(), nullable=False),
-        sa.Column("limit_pusd", Total(), nullable=False),
+        sa.Column("limit_pusd", WideInteger(), nullable=False),
         sa.Column("hard", sa.Boolean(), nullable=False),
         sa.Column("timezone", sa.String(), nullable=False),
         sa.Column("retired_us", sa.BigInteger(), nullable=True),

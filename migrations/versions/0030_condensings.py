@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from ledger.orm.types import Total
+from ledger.orm.types import WideInteger
 
 revision = "0030"
 down_revision = "0029"
@@ -17,7 +17,7 @@ def upgrade() -> None:
         sa.Column("budget_id", sa.String(), nullable=False),
         sa.Column("window", sa.BigInteger(), nullable=False, autoincrement=False),
         sa.Column("holds", sa.BigInteger(), nullable=False),
-        sa.Column("actual_pusd", Total(), nullable=False),
+        sa.Column("actual_pusd", WideInteger(), nullable=False),
         sa.PrimaryKeyConstraint("budget_id", "window", name=op.f("pk_retired_holds")),
     )
     numbers = ("first_link", "last_link", "condensed_us", "entries", "postings", "refusals")
@@ -38,7 +38,7 @@ def upgrade() -> None:
         sa.Column("account", sa.String(), nullable=False),
         sa.Column("day_us", sa.BigInteger(), nullable=False),
         sa.Column("lines", sa.BigInteger(), nullable=False),
-        sa.Column("amount_pusd", Total(), nullable=False),
+        sa.Column("amount_pusd", WideInteger(), nullable=False),
         sa.PrimaryKeyConstraint("number", "line", name=op.f("pk_condensed_postings")),
     )
     op.create_index(

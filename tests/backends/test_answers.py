@@ -2,8 +2,8 @@
 
 import pytest
 
-from backends.answers import Found, media_type, read_ranking, read_transcript
-from backends.errors import BadAnswer, Reported
+from backends.answers import AnswerUsage, media_type, read_ranking, read_transcript
+from backends.errors import InvalidResponse, StreamError
 
 
 @pytest.mark.parametrize(
@@ -17,13 +17,13 @@ from backends.errors import BadAnswer, Reported
     ],
 )
 def test_what_a_ranking_counts(body: bytes, usage: dict | None) -> None:
-    assert read_ranking(body) == Found(usage)
+    assert read_ranking(body) == AnswerUsage(usage)
 
 
 @pytest.mark.parametrize(
     ("body", "media", "found"),
     [
-        (b'{"text":"so"}', "application/json", Found(None, 2)),
+        (b'{"text":"so"}', "application/json", AnswerUsage(None, 2)),
         (b'{"text":"","usage":{"seconds":3}}', "", ({"seconds": 3}, 0)),
         (b'{"text":"a","duration":2.5}', "", ({"type": "duration", "seconds": 2.5}, 1)),
         (b'{"text":"a","duration":9,"usage":{"type":"tokens"}}', "", ({"type": "tokens"}, 1)),
@@ -32,7 +32,7 @@ def test_what_a_ranking_counts(body: bytes, usage: dict | None) -> None:
         (b'{"error":1}', "text/plain", (None, 11)),
     ],
 )  # fmt: skip
-def test_what_a_transcript_counts_and_says(body: bytes, media: str, found: Found) -> None:
+def test_what_a_transcript_counts_and_says(body: bytes, media: str, found: AnswerUsage) -> None:
     assert read_transcript(body, media) == found
 
 
@@ -40,16 +40,16 @@ def test_what_a_transcript_counts_and_says(body: bytes, media: str, found: Found
     "body", [b"", b"[]", b"nonsense", b'{"text":1}', b'{"results":{}}', b'{"text":"\xff"}', b"{}"]
 )
 def test_what_answers_nothing_is_no_answer(body: bytes) -> None:
-    with pytest.raises(BadAnswer):
+    with pytest.raises(InvalidResponse):
         read_ranking(body)
-    with pytest.raises(BadAnswer):
+    with pytest.raises(InvalidResponse):
         read_transcript(body, "text/html")
 
 
 def test_an_error_under_a_status_of_success_is_one() -> None:
     body = b'{"error":{"message":"secret","code":"overloaded"},"results":[],"text":""}'
     for read in (read_ranking, lambda body: read_transcript(body, "")):
-        with pytest.raises(Reported, match="overloaded") as raised:
+        with pytest.raises(StreamError, match="overloaded") as raised:
             read(body)
         assert "secret" not in str(raised.value)
 

@@ -10,7 +10,7 @@ from backends.chunks import (
     read_chunk,
     sum_running,
 )
-from backends.errors import BadAnswer, Reported
+from backends.errors import InvalidResponse, StreamError
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_the_service_tier_is_read_where_it_is_a_word(member, tier):
 @pytest.mark.parametrize("rest", [',"choices":[]', ',"choices":{},"usage":{"prompt_tokens":3}'])
 def test_an_error_in_an_answer_is_no_answer(rest):
     body = '{"error":{"message":"prompt quoted","code":"overloaded"}' + rest + "}"
-    with pytest.raises(Reported, match=r"reported an error \(overloaded\)$"):
+    with pytest.raises(StreamError, match=r"reported an error \(overloaded\)$"):
         parse_answer(body.encode())
     for empty in ("null", "{}", '""'):
         parse_answer(('{"error":' + empty + rest + "}").encode())
@@ -148,7 +148,7 @@ def test_a_targets_words_are_bounded_and_printable(said, kept):
     ],
 )  # fmt: skip
 def test_answers_that_are_none(body):
-    with pytest.raises(BadAnswer):
+    with pytest.raises(InvalidResponse):
         parse_answer(body)
 
 
@@ -184,5 +184,5 @@ def test_half_a_character_does_not_break_an_answer(text, read):
     assert parse_answer(said).finish_reason == "stop"
     for broken in (said[:-1], said.replace(b'"stop"', b"\xff")):
         assert read_chunk(broken) is None
-        with pytest.raises(BadAnswer):
+        with pytest.raises(InvalidResponse):
             parse_answer(broken)

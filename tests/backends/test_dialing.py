@@ -9,7 +9,7 @@ import pytest
 from backends import dialing
 from backends.base import Deadlines
 from backends.dialing import dial
-from backends.errors import Unreachable
+from backends.errors import UpstreamUnreachable
 from backends.exchange import read_all
 from backends.http import HttpClient, Origin
 
@@ -63,9 +63,9 @@ async def test_a_dead_address_costs_a_moment(named, addresses) -> None:
 
 async def test_where_none_is_well_its_time_is_the_limit(named) -> None:
     """And the control of the fixture: the dead one does not answer."""
-    with pytest.raises(Unreachable, match=r"in 1\.0 s"):
+    with pytest.raises(UpstreamUnreachable, match=r"in 1\.0 s"):
         await named(DEAD, DEAD)
-    with pytest.raises(Unreachable, match="ConnectionRefusedError"):
+    with pytest.raises(UpstreamUnreachable, match="ConnectionRefusedError"):
         await named(REFUSING, REFUSING)
 
 

@@ -53,7 +53,7 @@ def test_kinds_have_words_of_their_own():
 
 
 def test_an_error_carries_what_the_target_said():
-    error = errors.Overloaded("busy", status=429, retry_after_s=2.5)
+    error = errors.UpstreamOverloaded("busy", status=429, retry_after_s=2.5)
     assert (str(error), error.status, error.retry_after_s) == ("busy", 429, 2.5)
-    bare = errors.Unreachable("refused")
+    bare = errors.UpstreamUnreachable("refused")
     assert (bare.status, bare.retry_after_s) == (None, None)

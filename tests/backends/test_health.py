@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backends.health import (
-    Health,
-    Limits,
-    Probe,
-    State,
+    EngineHealth,
+    HealthLimits,
+    HealthState,
+    ProbeResult,
     at,
     attached,
     drain,
@@ -16,10 +16,10 @@ from backends.health import (
     starting,
 )
 
-A, B, R, S = Probe.ALIVE, Probe.BLIND, Probe.REFUSED, Probe.SILENT
+A, B, R, S = ProbeResult.ALIVE, ProbeResult.BLIND, ProbeResult.REFUSED, ProbeResult.SILENT
 
 
-def fold(health: Health, probes, *, step_s: float = 0.5) -> Health:
+def fold(health: EngineHealth, probes, *, step_s: float = 0.5) -> EngineHealth:
     for number, probe in enumerate(probes, start=1):
         health = observe(health, probe, number * step_s)
     return health
@@ -28,17 +28,17 @@ def fold(health: Health, probes, *, step_s: float = 0.5) -> Health:
 @pytest.mark.parametrize(
     ("probes", "state"),
     [
-        ([], State.LOADING),
-        ([R] * 50, State.LOADING),  # refusals are expected until it listens
-        ([R, S, A], State.HEALTHY),
-        ([A, S], State.HEALTHY),  # busy, not dead
-        ([A, B], State.UNKNOWN),
-        ([A, R], State.UNKNOWN),
-        ([A, R, R], State.DOWN),
-        ([A, R, R, A], State.DOWN),
-        ([A, R, R, A, A], State.HEALTHY),
-        ([A, R, A], State.HEALTHY),
-        ([A, B, A], State.HEALTHY),
+        ([], HealthState.LOADING),
+        ([R] * 50, HealthState.LOADING),  # refusals are expected until it listens
+        ([R, S, A], HealthState.HEALTHY),
+        ([A, S], HealthState.HEALTHY),  # busy, not dead
+        ([A, B], HealthState.UNKNOWN),
+        ([A, R], HealthState.UNKNOWN),
+        ([A, R, R], HealthState.DOWN),
+        ([A, R, R, A], HealthState.DOWN),
+        ([A, R, R, A, A], HealthState.HEALTHY),
+        ([A, R, A], HealthState.HEALTHY),
+        ([A, B, A], HealthState.HEALTHY),
     ],
 )
 def test_an_engine_that_we_start(probes, state):
@@ -47,7 +47,12 @@ def test_an_engine_that_we_start(probes, state):
 
 @pytest.mark.parametrize(
     ("probes", "state"),
-    [([], State.UNKNOWN), ([S] * 9, State.UNKNOWN), ([R, R], State.DOWN), ([A], State.HEALTHY)],
+    [
+        ([], HealthState.UNKNOWN),
+        ([S] * 9, HealthState.UNKNOWN),
+        ([R, R], HealthState.DOWN),
+        ([A], HealthState.HEALTHY),
+    ],
 )
 def test_an_engine_that_somebody_else_runs(probes, state):
     assert fold(attached(0.0), probes).state is state
@@ -55,21 +60,21 @@ def test_an_engine_that_somebody_else_runs(probes, state):
 
 def test_what_was_not_seen_for_too_long_is_unknown_and_says_for_how_long():
     health = fold(starting(0.0), [A], step_s=1.0)
-    assert at(health, 6.0).state is State.HEALTHY
+    assert at(health, 6.0).state is HealthState.HEALTHY
     stale = at(health, 6.1)
-    assert stale.state is State.UNKNOWN
+    assert stale.state is HealthState.UNKNOWN
     assert stale.reason == "not seen for 5.1 s"
 
 
 def test_silence_turns_to_unknown_only_by_age():
     health = fold(starting(0.0), [A, *[S] * 20], step_s=0.5)
-    assert health.state is State.UNKNOWN
+    assert health.state is HealthState.UNKNOWN
 
 
 def test_draining_ends_with_the_closed_port_and_no_probe_revives_it():
     health = drain(fold(starting(0.0), [A]), 1.0)
-    assert fold(health, [A, A, S, B]).state is State.DRAINING
-    assert fold(health, [A, R]).state is State.DOWN
+    assert fold(health, [A, A, S, B]).state is HealthState.DRAINING
+    assert fold(health, [A, R]).state is HealthState.DOWN
 
 
 def test_the_reason_carries_the_detail():
@@ -83,10 +88,10 @@ def test_since_moves_only_with_the_state():
     assert observe(observe(health, R, 2.0), R, 2.5).since_s == 2.5
 
 
-@given(st.lists(st.sampled_from(list(Probe)), max_size=40))
+@given(st.lists(st.sampled_from(list(ProbeResult)), max_size=40))
 def test_only_an_engine_just_seen_alive_is_routable(probes):
     health = fold(starting(0.0), probes, step_s=0.5)
-    if health.state is State.HEALTHY:
+    if health.state is HealthState.HEALTHY:
         assert health.seen_at_s is not None
-        assert len(probes) * 0.5 - health.seen_at_s <= Limits().stale_s
+        assert len(probes) * 0.5 - health.seen_at_s <= HealthLimits().stale_s
         assert health.last not in (B, R)

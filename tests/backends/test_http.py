@@ -7,9 +7,15 @@ from pathlib import Path
 import pytest
 
 from backends.base import Deadlines
-from backends.errors import BadAnswer, HeadTimeout, Overloaded, Unreachable, UpstreamBroken
+from backends.errors import (
+    HeadTimeout,
+    InvalidResponse,
+    UpstreamBroken,
+    UpstreamOverloaded,
+    UpstreamUnreachable,
+)
 from backends.exchange import read_all
-from backends.http import HttpClient, Limits, Origin
+from backends.http import HttpClient, Origin, PoolLimits
 
 DEADLINES = Deadlines(connect_s=5, head_s=5, idle_s=5)
 REQUEST = b"POST /v1/x HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}"
@@ -76,7 +82,7 @@ async def test_the_newest_idle_connection_is_taken_first(upstream, wire, client)
 
 
 async def test_idle_connections_are_closed_after_their_time(upstream, wire):
-    client = HttpClient(Limits(idle_s=0.05))
+    client = HttpClient(PoolLimits(idle_s=0.05))
     upstream.script = lambda n: [wire.respond()]
     await ask(client, upstream.url)
     origin = Origin.parse(upstream.url)[0]
@@ -105,7 +111,7 @@ async def test_a_kept_connection_that_died_is_retried_once(upstream, wire, clien
 async def test_the_retry_happens_only_once(upstream, wire, client):
     upstream.script = lambda n: [wire.respond()] if n == 1 else [wire.CLOSE]
     await ask(client, upstream.url)
-    with pytest.raises(BadAnswer):
+    with pytest.raises(InvalidResponse):
         await ask(client, upstream.url)
     assert len(upstream.requests) == 3
     assert client.connections(Origin.parse(upstream.url)[0]) == 0
@@ -114,7 +120,7 @@ async def test_the_retry_happens_only_once(upstream, wire, client):
 async def test_nothing_is_retried_after_the_first_byte(upstream, wire, client):
     upstream.script = lambda n: [wire.respond()] if n == 1 else [b"H", wire.CLOSE]
     await ask(client, upstream.url)
-    with pytest.raises(BadAnswer):
+    with pytest.raises(InvalidResponse):
         await ask(client, upstream.url)
     assert len(upstream.requests) == 2
 
@@ -127,26 +133,26 @@ async def test_a_request_that_was_worked_on_is_not_sent_again(
     monkeypatch.setattr("backends.http_connection.STALE_S", 0.05)
     upstream.script = lambda n: [wire.respond()] if n == 1 else [0.2, getattr(wire, ending)]
     await ask(client, upstream.url)
-    with pytest.raises(BadAnswer):
+    with pytest.raises(InvalidResponse):
         await ask(client, upstream.url)
     assert len(upstream.requests) == 2
 
 
 async def test_a_fresh_connection_that_dies_is_not_retried(upstream, wire, client):
     upstream.script = lambda n: [wire.CLOSE]
-    with pytest.raises(BadAnswer):
+    with pytest.raises(InvalidResponse):
         await ask(client, upstream.url)
     assert len(upstream.requests) == 1
 
 
 async def test_nobody_listens(client, free_port):
-    with pytest.raises(Unreachable):
+    with pytest.raises(UpstreamUnreachable):
         await ask(client, f"http://127.0.0.1:{free_port}")
     assert client.connections(Origin("http", "127.0.0.1", free_port)) == 0
 
 
 async def test_connections_are_bounded_and_handed_on(upstream, wire):
-    client = HttpClient(Limits(connections=2, waiters=8))
+    client = HttpClient(PoolLimits(connections=2, waiters=8))
     upstream.script = lambda n: [0.02, wire.respond(b"%d" % n)]
     answers = await asyncio.gather(*[ask(client, upstream.url) for _ in range(8)])
     assert len(set(answers)) == 8
@@ -155,15 +161,15 @@ async def test_connections_are_bounded_and_handed_on(upstream, wire):
 
 
 async def test_waiting_for_a_connection_is_bounded_in_time_and_number(upstream, wire):
-    client = HttpClient(Limits(connections=1, waiters=1))
+    client = HttpClient(PoolLimits(connections=1, waiters=1))
     upstream.script = lambda n: [wire.HANG]
     busy = asyncio.create_task(ask(client, upstream.url))
     await upstream.until(lambda: upstream.requests)
     queued = asyncio.create_task(ask(client, upstream.url, Deadlines(connect_s=0.1)))
     await asyncio.sleep(0)
-    with pytest.raises(Overloaded):
+    with pytest.raises(UpstreamOverloaded):
         await ask(client, upstream.url)
-    with pytest.raises(Overloaded):
+    with pytest.raises(UpstreamOverloaded):
         await queued
     busy.cancel()
     await asyncio.gather(busy, return_exceptions=True)
@@ -171,19 +177,19 @@ async def test_waiting_for_a_connection_is_bounded_in_time_and_number(upstream, 
 
 
 async def test_a_dying_connection_gives_its_slot_to_a_waiter(upstream, wire):
-    client = HttpClient(Limits(connections=1))
+    client = HttpClient(PoolLimits(connections=1))
     upstream.script = lambda n: [0.05, wire.RESET] if n == 1 else [wire.respond(b"ok")]
     first = asyncio.create_task(ask(client, upstream.url))
     await upstream.until(lambda: upstream.requests)
     assert await ask(client, upstream.url) == b"ok"
-    with pytest.raises(BadAnswer):
+    with pytest.raises(InvalidResponse):
         await first
     await client.aclose()
 
 
 @pytest.mark.parametrize("pause_ms", range(0, 30, 3))
 async def test_cancelling_at_any_moment_leaks_no_slot(upstream, wire, pause_ms):
-    client = HttpClient(Limits(connections=3, waiters=64))
+    client = HttpClient(PoolLimits(connections=3, waiters=64))
     upstream.script = lambda n: [0.003, wire.STREAM_HEAD, b"3\r\nabc\r\n", 0.005, b"0\r\n\r\n"]
     tasks = [asyncio.create_task(ask(client, upstream.url)) for _ in range(30)]
     await asyncio.sleep(pause_ms / 1000)
@@ -257,7 +263,7 @@ async def test_tls_with_an_unknown_certificate_is_refused(certificate, tls_upstr
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     server = await tls_upstream(context)
-    with pytest.raises(Unreachable, match="certificate"):
+    with pytest.raises(UpstreamUnreachable, match="certificate"):
         await ask(client, server.url)
     assert server.requests == []
     assert client.connections(Origin.parse(server.url)[0]) == 0
@@ -268,14 +274,14 @@ async def test_tls_with_the_certificate_of_another_name_is_refused(certificate, 
     context.load_cert_chain(certificate)
     server = await tls_upstream(context)
     client = HttpClient(tls=ssl.create_default_context(cafile=certificate))
-    with pytest.raises(Unreachable, match="certificate"):
+    with pytest.raises(UpstreamUnreachable, match="certificate"):
         await ask(client, server.url.replace("localhost", "127.0.0.1"))
     assert server.requests == []
     await client.aclose()
 
 
 async def test_plain_http_behind_an_https_address_is_refused(upstream, client):
-    with pytest.raises(Unreachable):
+    with pytest.raises(UpstreamUnreachable):
         await ask(client, upstream.url.replace("http://", "https://"))
     assert client.connections(Origin.parse(upstream.url.replace("http://", "https://"))[0]) == 0
 

@@ -4,7 +4,7 @@ import tracemalloc
 import pytest
 
 from backends.base import Deadlines
-from backends.errors import BackendError, BadAnswer, IdleTimeout, UpstreamBroken
+from backends.errors import BackendError, IdleTimeout, InvalidResponse, UpstreamBroken
 from backends.exchange import pour, read_all
 from backends.http import HttpClient, Origin
 from backends.http_connection import BUFFER_LIMIT_BYTES, READ_BYTES
@@ -114,7 +114,7 @@ BAD_HEADS = {
 @pytest.mark.parametrize("name", BAD_HEADS)
 async def test_a_malformed_head_is_refused(upstream, wire, client, name):
     upstream.script = lambda n: [BAD_HEADS[name], 0.02, wire.CLOSE]
-    with pytest.raises(BadAnswer):
+    with pytest.raises(InvalidResponse):
         await begin(client, upstream)
     assert client.connections(Origin.parse(upstream.url)[0]) == 0
 

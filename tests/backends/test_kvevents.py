@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from backends.kvevents import LIMIT_BLOCKS, PrefixMemory, Unreadable
+from backends.kvevents import LIMIT_BLOCKS, KvEventError, PrefixMemory
 
 PAGE = Path(__file__).parent / "pages" / "kv-events-vllm-0.32.0.msgpack"
 
@@ -96,7 +96,7 @@ def test_lost_batches_are_counted_and_another_life_has_nothing(memory: PrefixMem
     ],
 )
 def test_what_is_no_batch_changes_nothing(memory: PrefixMemory, frames) -> None:
-    with pytest.raises(Unreadable):
+    with pytest.raises(KvEventError):
         memory.fold(frames, 10.0)
     assert (memory.forgotten_s, memory.blocks, memory.missed) == (0.0, 0, 0)
 

@@ -13,13 +13,13 @@ import pytest
 from backends.base import Call, Deadlines
 from backends.errors import (
     BackendError,
-    BadAnswer,
     HeadTimeout,
     IdleTimeout,
-    Overloaded,
+    InvalidResponse,
     ServerError,
-    Unreachable,
     UpstreamBroken,
+    UpstreamOverloaded,
+    UpstreamUnreachable,
     WrongAddress,
 )
 from backends.exchange import read_all
@@ -265,9 +265,14 @@ def failure(message: str, kind: str = "api_error") -> bytes:
 
 @pytest.mark.parametrize(
     ("status", "kind"),
-    [("429 Too Many", Overloaded), ("529 Overloaded", Overloaded), ("503 No", Overloaded),
-     ("500 Oops", ServerError), ("502 Bad", ServerError)],
-)  # fmt: skip
+    [
+        ("429 Too Many", UpstreamOverloaded),
+        ("529 Overloaded", UpstreamOverloaded),
+        ("503 No", UpstreamOverloaded),
+        ("500 Oops", ServerError),
+        ("502 Bad", ServerError),
+    ],
+)
 async def test_refusals_and_faults_are_tried_once_and_translated(
     upstream, wire, target, status, kind
 ):
@@ -304,7 +309,7 @@ async def test_nobody_listens(free_port):
     target = LiteLLMBackend(
         "anthropic", Credentials(Secret(KEY)), base_url=f"http://127.0.0.1:{free_port}"
     )
-    with pytest.raises(Unreachable):
+    with pytest.raises(UpstreamUnreachable):
         await target.open(call())
     await target.aclose()
 
@@ -331,7 +336,7 @@ async def test_a_body_cannot_steer_litellm(upstream, wire, target):
 
 
 async def test_a_path_that_has_no_translation(target):
-    with pytest.raises(BadAnswer):
+    with pytest.raises(InvalidResponse):
         await target.open(Call("/responses", b'{"model":"m"}', stream=False))
 
 

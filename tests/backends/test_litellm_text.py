@@ -4,11 +4,11 @@ import httpx
 import pytest
 
 from backends.errors import (
-    BadAnswer,
     HeadTimeout,
-    Overloaded,
+    InvalidResponse,
     ServerError,
-    Unreachable,
+    UpstreamOverloaded,
+    UpstreamUnreachable,
     WrongAddress,
 )
 from backends.litellm_text import StreamWriter, redact, refusal_body, translate_error, whole_answer
@@ -80,19 +80,19 @@ REQUEST = httpx.Request("POST", "http://x/")
 @pytest.mark.parametrize(
     ("error", "wire", "expected"),
     [
-        (Foreign(500), 529, Overloaded),
-        (Foreign(500), 429, Overloaded),
-        (Foreign(429), None, Overloaded),
-        (Foreign(500), 200, BadAnswer),
+        (Foreign(500), 529, UpstreamOverloaded),
+        (Foreign(500), 429, UpstreamOverloaded),
+        (Foreign(429), None, UpstreamOverloaded),
+        (Foreign(500), 200, InvalidResponse),
         (Foreign(500), 408, HeadTimeout),
         (Foreign(503), 500, ServerError),
         (Foreign(500), 400, 400),
         (Foreign(404), None, 404),
-        (Foreign(None), None, BadAnswer),
+        (Foreign(None), None, InvalidResponse),
         (Foreign(500), 302, WrongAddress),
-        (Foreign(500, httpx.ConnectError("x", request=REQUEST)), None, Unreachable),
-        (Foreign(500, httpx.RemoteProtocolError("x", request=REQUEST)), None, BadAnswer),
-        (Foreign(500, Foreign(1, httpx.ReadError("x", request=REQUEST))), 200, BadAnswer),
+        (Foreign(500, httpx.ConnectError("x", request=REQUEST)), None, UpstreamUnreachable),
+        (Foreign(500, httpx.RemoteProtocolError("x", request=REQUEST)), None, InvalidResponse),
+        (Foreign(500, Foreign(1, httpx.ReadError("x", request=REQUEST))), 200, InvalidResponse),
     ],
 )
 def test_the_wire_decides_over_the_exception(error, wire, expected):
@@ -102,7 +102,7 @@ def test_the_wire_decides_over_the_exception(error, wire, expected):
         return
     assert type(got) is expected
     assert "secret" not in str(got)
-    if expected in (Overloaded, ServerError):
+    if expected in (UpstreamOverloaded, ServerError):
         assert got.retry_after_s == 4.0
 
 
@@ -125,7 +125,7 @@ def test_a_failure_of_litellms_own_is_told_by_its_root():
     unwatched = translate_error(caught.value, None, {}, wall_s=0, watched=False)
     assert (type(unwatched), unwatched.status) == (ServerError, 500)
     limited = translate_error(Foreign(429), None, {}, wall_s=0, watched=False)
-    assert isinstance(limited, Overloaded)
+    assert isinstance(limited, UpstreamOverloaded)
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from backends.base import Deadlines
-from backends.errors import Unreachable
+from backends.errors import UpstreamUnreachable
 from backends.exchange import read_all
-from backends.http import HttpClient, Limits, Origin
+from backends.http import HttpClient, Origin, PoolLimits
 
 REQUEST = b"POST /v1/x HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}"
 
@@ -38,7 +38,7 @@ async def names(monkeypatch):
 @pytest.fixture
 async def ask(upstream, wire, names):
     upstream.script = lambda _: [wire.respond(b"{}")]
-    client, port = HttpClient(Limits(idle_s=0.0)), int(upstream.url.rpartition(":")[2])
+    client, port = HttpClient(PoolLimits(idle_s=0.0)), int(upstream.url.rpartition(":")[2])
 
     async def asked(connect_s: float = 5.0) -> bytes:
         deadlines = Deadlines(connect_s=connect_s, head_s=5, idle_s=5)
@@ -60,7 +60,7 @@ async def test_many_that_wait_are_one_look_up(names, ask) -> None:
 async def test_who_gives_up_leaves_it_to_who_comes_next(names, ask) -> None:
     """As long as it hangs it is the only one, however many have given it up."""
     for _ in range(3):
-        with pytest.raises(Unreachable, match=r"in 0\.05 s"):
+        with pytest.raises(UpstreamUnreachable, match=r"in 0\.05 s"):
             await ask(connect_s=0.05)
     assert names.asked == 1
     names.open.set()
@@ -73,7 +73,7 @@ async def test_a_failure_is_everybodys_and_the_next_asks_again(names, ask) -> No
     await asyncio.sleep(0.05)
     names.open.set()
     told = await asyncio.gather(*waiting, return_exceptions=True)
-    assert [type(one) for one in told] == [Unreachable] * 3
+    assert [type(one) for one in told] == [UpstreamUnreachable] * 3
     names.error = None
     assert await ask() == b"{}"
     assert names.asked == 2
@@ -82,7 +82,7 @@ async def test_a_failure_is_everybodys_and_the_next_asks_again(names, ask) -> No
 async def test_nobody_is_left_to_hear_that_it_failed(names, ask) -> None:
     """And no task says so at its end, which the tests' own rule on warnings would show."""
     names.error = OSError("no such name")
-    with pytest.raises(Unreachable):
+    with pytest.raises(UpstreamUnreachable):
         await ask(connect_s=0.05)
     names.open.set()
     await asyncio.sleep(0.05)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backends.metrics import EngineSample, Histogram, ProbeFailed, parse
+from backends.metrics import EngineSample, HistogramTotals, ProbeFailed, parse
 
 PAGE = """\
 # HELP vllm:num_requests_running Number of requests in model execution batches.
@@ -60,9 +60,9 @@ def test_a_page_becomes_one_sample():
         prefix_query_tokens_total=645,
         prefix_hit_tokens_total=256,
         requests_finished_total=32,
-        ttft=Histogram(51.5, 32),
-        itl=Histogram(1.25, 559),
-        queue_time=Histogram(),
+        ttft=HistogramTotals(51.5, 32),
+        itl=HistogramTotals(1.25, 559),
+        queue_time=HistogramTotals(),
         asleep=False,
         started_at_s=1.79520220097e09,
     )

@@ -5,11 +5,11 @@ import pytest
 from msgspec.structs import replace
 
 from backends.base import Call, Deadlines
-from backends.errors import BadAnswer, Overloaded, ServerError, WrongAddress
+from backends.errors import InvalidResponse, ServerError, UpstreamOverloaded, WrongAddress
 from backends.exchange import read_all
 from backends.http import HttpClient, Origin
 from backends.openai import BASE_URLS, Credentials, OpenAIBackend
-from backends.ratelimit import Allowance, RateLimit
+from backends.ratelimit import Allowance, RateLimitHeaders
 from backends.secret import Secret
 
 KEY = "sk-test-0123456789"
@@ -102,9 +102,15 @@ def test_keys_are_not_shown():
 
 @pytest.mark.parametrize(
     ("status", "kind"),
-    [("429 Too Many Requests", Overloaded), ("503 No", Overloaded), ("529 Busy", Overloaded),
-     ("500 Oops", ServerError), ("502 Bad Gateway", ServerError), ("504 Late", ServerError)],
-)  # fmt: skip
+    [
+        ("429 Too Many Requests", UpstreamOverloaded),
+        ("503 No", UpstreamOverloaded),
+        ("529 Busy", UpstreamOverloaded),
+        ("500 Oops", ServerError),
+        ("502 Bad Gateway", ServerError),
+        ("504 Late", ServerError),
+    ],
+)
 async def test_refusals_and_faults_become_errors(upstream, wire, client, status, kind):
     error = b'{"error":{"message":"your key sk-123 ...","type":"t","code":"request_quota"}}'
     upstream.script = lambda n: [wire.respond(error, status, "retry-after: 7\r\n")]
@@ -120,14 +126,14 @@ async def test_refusals_and_faults_become_errors(upstream, wire, client, status,
 @pytest.mark.parametrize("body", [b"<html>", b'"x"', b'{"detail":"no"}', b"[" * 9000, b"x" * 99999])
 async def test_error_bodies_of_any_kind(upstream, wire, client, body):
     upstream.script = lambda n: [wire.respond(body, "503 Unavailable")]
-    with pytest.raises(Overloaded):
+    with pytest.raises(UpstreamOverloaded):
         await backend(upstream, client).open(call())
 
 
 async def test_an_error_body_that_never_comes_does_not_hold_the_request(upstream, wire, client):
     head = b"HTTP/1.1 503 No\r\ncontent-length: 9\r\n\r\n"
     upstream.script = lambda n: [head, wire.HANG]
-    with pytest.raises(Overloaded):
+    with pytest.raises(UpstreamOverloaded):
         await backend(upstream, client).open(call())
     assert client.connections(Origin.parse(upstream.url)[0]) == 0
 
@@ -146,8 +152,8 @@ async def test_other_refusals_are_the_answer(upstream, wire, client, status):
     [  # nobody charges for a redirect
         ("301 Moved", "location: http://169.254.169.254/\r\n", False, WrongAddress),
         ("307 Moved", "location: /other\r\n", True, WrongAddress),
-        ("200 OK", "content-encoding: gzip\r\n", False, BadAnswer),
-        ("200 OK", "", True, BadAnswer),  # JSON where a stream was asked for
+        ("200 OK", "content-encoding: gzip\r\n", False, InvalidResponse),
+        ("200 OK", "", True, InvalidResponse),  # JSON where a stream was asked for
     ],
 )
 async def test_answers_that_cannot_be_passed_on(
@@ -172,10 +178,10 @@ async def test_a_refusal_carries_what_was_said_of_the_limits(upstream, wire, cli
     )
     upstream.script = lambda n: [wire.respond(b"{}", 429, headers if n == 1 else "")]
     target = backend(upstream, client)
-    with pytest.raises(Overloaded) as refused:
+    with pytest.raises(UpstreamOverloaded) as refused:
         await target.open(call())
-    assert refused.value.rate_limit == RateLimit(Allowance(500, 0, 12.0))
-    with pytest.raises(Overloaded) as silent:
+    assert refused.value.rate_limit == RateLimitHeaders(Allowance(500, 0, 12.0))
+    with pytest.raises(UpstreamOverloaded) as silent:
         await target.open(call())
     assert silent.value.rate_limit is None
 

@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from backends.pinned import PinnedTransport
-from backends.reach import INSIDE, PUBLIC, Misdirected, Reach
+from backends.reach import INSIDE, PUBLIC, AddressNotAllowed, AddressPolicy
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
 
@@ -13,7 +13,7 @@ OK = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
 async def asked(upstream):
     upstream.script = lambda _: [OK]
 
-    async def ask(host: str, reach: Reach) -> int:
+    async def ask(host: str, reach: AddressPolicy) -> int:
         url = upstream.url.replace("127.0.0.1", host)
         async with httpx.AsyncClient(transport=PinnedTransport(reach)) as client:
             return (await client.post(url, content=b"{}")).status_code
@@ -33,7 +33,7 @@ async def test_a_name_that_leads_inside_is_not(asked, monkeypatch) -> None:
     async def leads_home(host, port, reach):
         looked_up.append(host)
         if not reach.inside:
-            raise Misdirected(f"{host} leads to 127.0.0.1")
+            raise AddressNotAllowed(f"{host} leads to 127.0.0.1")
         return ["127.0.0.1"]
 
     monkeypatch.setattr("backends.pinned.resolved", leads_home)

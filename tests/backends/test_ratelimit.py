@@ -4,7 +4,7 @@ import pytest
 
 from backends.ratelimit import (
     Allowance,
-    RateLimit,
+    RateLimitHeaders,
     parse_duration,
     parse_rate_limit,
     parse_retry_after,
@@ -66,13 +66,13 @@ ANTHROPIC = {
     [
         ({}, None),
         ({"x-ratelimit-limit-requests": "500"}, None),
-        (OPENAI, RateLimit(Allowance(500, 499, 0.12), Allowance(30000, None, None))),
-        ({"x-ratelimit-remaining-tokens": "7"}, RateLimit(tokens=Allowance(left=7))),
-        (ANTHROPIC, RateLimit(Allowance(50, 0, 60.0), Allowance(50000, 49000, 0.0))),
+        (OPENAI, RateLimitHeaders(Allowance(500, 499, 0.12), Allowance(30000, None, None))),
+        ({"x-ratelimit-remaining-tokens": "7"}, RateLimitHeaders(tokens=Allowance(left=7))),
+        (ANTHROPIC, RateLimitHeaders(Allowance(50, 0, 60.0), Allowance(50000, 49000, 0.0))),
         (
             {**ANTHROPIC, "anthropic-ratelimit-tokens-remaining": "5",
              "anthropic-ratelimit-tokens-reset": "2023-11-14T22:14:20"},
-            RateLimit(Allowance(50, 0, 60.0), Allowance(None, 5, None)),
+            RateLimitHeaders(Allowance(50, 0, 60.0), Allowance(None, 5, None)),
         ),
     ],
 )  # fmt: skip

@@ -6,7 +6,7 @@ from ipaddress import ip_address
 
 import pytest
 
-from backends.reach import INSIDE, PUBLIC, Misdirected, Reach, resolved, stated
+from backends.reach import INSIDE, PUBLIC, AddressNotAllowed, AddressPolicy, resolved, stated
 
 PRIVATE = [
     "127.0.0.1", "127.255.0.3", "10.0.0.7", "172.16.0.1", "192.168.1.1", "100.64.0.1", "0.1.2.3",
@@ -26,9 +26,10 @@ PUBLIC_ONES = ["8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808
 def test_a_private_address_is_for_who_is_told_or_says_it(text) -> None:
     address = ip_address(text)
     assert PUBLIC.refuses(address) is not None
-    assert Reach(("203.0.113.0/24",)).refuses(address) is not None
+    assert AddressPolicy(("203.0.113.0/24",)).refuses(address) is not None
     assert (
-        Reach((f"{text}/32" if address.version == 4 else f"{text}/128",)).refuses(address) is None
+        AddressPolicy((f"{text}/32" if address.version == 4 else f"{text}/128",)).refuses(address)
+        is None
     )
     assert INSIDE.refuses(address) is PUBLIC.refuses(address, stated=True) is None
 
@@ -42,7 +43,7 @@ def test_credentials_of_machines_are_nobodys_target(text) -> None:
 
 
 def test_a_listed_network_opens_even_those() -> None:
-    reach = Reach(("169.254.10.0/24",))
+    reach = AddressPolicy(("169.254.10.0/24",))
     assert reach.refuses(ip_address("169.254.10.9")) is None
     assert reach.refuses(ip_address("::ffff:169.254.10.9")) is None
     assert reach.refuses(ip_address("169.254.169.254")) is not None
@@ -75,6 +76,6 @@ async def test_one_bad_address_among_good_ones_is_enough(monkeypatch) -> None:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, 1)) for one in said]
 
     monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", answered)
-    with pytest.raises(Misdirected, match=r"10\.0\.0\.7, a private address; `networks`"):
+    with pytest.raises(AddressNotAllowed, match=r"10\.0\.0\.7, a private address; `networks`"):
         await resolved("api.example.com", 1, PUBLIC)
-    assert await resolved("api.example.com", 1, Reach(("10.0.0.0/8",))) == said
+    assert await resolved("api.example.com", 1, AddressPolicy(("10.0.0.0/8",))) == said

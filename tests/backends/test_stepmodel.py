@@ -2,9 +2,9 @@
 
 import pytest
 
-from backends.stepmodel import StepModel
+from backends.stepmodel import FittedStepModel
 
-STEP = StepModel(a_s=1.0, b_s=0.1, c_s=0.01, d_s=0.001, t0_s=50.0)
+STEP = FittedStepModel(a_s=1.0, b_s=0.1, c_s=0.01, d_s=0.001, t0_s=50.0)
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,6 @@ def test_each_term_adds_its_own_time(sequences, context, prefill, seconds):
 
 
 def test_the_constant_of_the_first_token_is_no_part_of_a_step():
-    other = StepModel(STEP.a_s, STEP.b_s, STEP.c_s, STEP.d_s, t0_s=0.0)
+    other = FittedStepModel(STEP.a_s, STEP.b_s, STEP.c_s, STEP.d_s, t0_s=0.0)
     load = {"sequences": 2, "context_tokens": 9, "prefill_tokens": 4}
     assert other.step_s(**load) == STEP.step_s(**load)

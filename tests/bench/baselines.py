@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
-from gateway.whatif.replay import AT_THE_API, Choice, Outcome
-from gateway.whatif.seats import Seat
+from gateway.whatif.replay import AT_THE_API, ReplayChoice, ReplayOutcome
+from gateway.whatif.seats import ReplayEngine
 from gateway.whatif.traffic import Arrival
 
 PATIENCE_S = 1.0  # of a proxy that falls back on a timeout
@@ -16,23 +16,25 @@ class Baseline:
 
     patience_s = float("inf")
 
-    def choose(self, arrival: Arrival, seats: Sequence[Seat], now_s: float, worker: int) -> Choice:
+    def choose(
+        self, arrival: Arrival, seats: Sequence[ReplayEngine], now_s: float, worker: int
+    ) -> ReplayChoice:
         seat = self.pick(seats)
         if seat is None:
             return AT_THE_API
-        return Choice(seat, arrival.prompt_tokens + 256, 0, self.patience_s)
+        return ReplayChoice(seat, arrival.prompt_tokens + 256, 0, self.patience_s)
 
-    def pick(self, seats: Sequence[Seat]) -> Seat | None:
+    def pick(self, seats: Sequence[ReplayEngine]) -> ReplayEngine | None:
         """The fewest in flight."""
         return min(seats, key=lambda seat: len(seat.flights))
 
-    def ended(self, outcome: Outcome) -> None: ...
+    def ended(self, outcome: ReplayOutcome) -> None: ...
 
-    def tick(self, seats: Sequence[Seat], now_s: float) -> None: ...
+    def tick(self, seats: Sequence[ReplayEngine], now_s: float) -> None: ...
 
 
 class MostFreeKv(Baseline):
-    def pick(self, seats: Sequence[Seat]) -> Seat | None:
+    def pick(self, seats: Sequence[ReplayEngine]) -> ReplayEngine | None:
         return min(seats, key=lambda seat: seat.engine.kv_usage_ratio)
 
 
@@ -46,7 +48,7 @@ class KvBelow(Baseline):
     def __init__(self, limit: float) -> None:
         self._limit = limit
 
-    def pick(self, seats: Sequence[Seat]) -> Seat | None:
+    def pick(self, seats: Sequence[ReplayEngine]) -> ReplayEngine | None:
         seat = min(seats, key=lambda one: one.engine.kv_usage_ratio)
         return seat if seat.engine.kv_usage_ratio < self._limit else None
 
@@ -57,7 +59,7 @@ class RunningBelow(Baseline):
     def __init__(self, limit: int) -> None:
         self._limit = limit
 
-    def pick(self, seats: Sequence[Seat]) -> Seat | None:
+    def pick(self, seats: Sequence[ReplayEngine]) -> ReplayEngine | None:
         seat = min(seats, key=lambda one: len(one.flights))
         return seat if len(seat.flights) < self._limit else None
 
@@ -68,14 +70,14 @@ class LeastBusy(Baseline):
     def __init__(self) -> None:
         self._at_api = 0
 
-    def pick(self, seats: Sequence[Seat]) -> Seat | None:
+    def pick(self, seats: Sequence[ReplayEngine]) -> ReplayEngine | None:
         seat = min(seats, key=lambda one: len(one.flights))
         if len(seat.flights) <= self._at_api:
             return seat
         self._at_api += 1
         return None
 
-    def ended(self, outcome: Outcome) -> None:
+    def ended(self, outcome: ReplayOutcome) -> None:
         if outcome.engine is None:
             self._at_api -= 1
 
@@ -84,7 +86,7 @@ class RoundRobin(Baseline):
     def __init__(self) -> None:
         self._turn = -1
 
-    def pick(self, seats: Sequence[Seat]) -> Seat | None:
+    def pick(self, seats: Sequence[ReplayEngine]) -> ReplayEngine | None:
         self._turn = (self._turn + 1) % (len(seats) + 1)
         return None if self._turn == len(seats) else seats[self._turn]
 

@@ -24,8 +24,8 @@ from trial import MAX_TOKENS  # noqa: E402  (as above)
 
 from backends.simulator.latency import Latency  # noqa: E402  (as above)
 from gateway.whatif.apis import draws  # noqa: E402  (as above)
-from gateway.whatif.replay import Outcome, Replay  # noqa: E402  (as above)
-from gateway.whatif.seats import Knowledge, Seat  # noqa: E402  (as above)
+from gateway.whatif.replay import Replay, ReplayOutcome  # noqa: E402  (as above)
+from gateway.whatif.seats import EngineKnowledge, ReplayEngine  # noqa: E402  (as above)
 from gateway.whatif.traffic import Arrival  # noqa: E402  (as above)
 from router import market  # noqa: E402  (as above)
 from router.types import Policy, Slo  # noqa: E402  (as above)
@@ -49,9 +49,9 @@ def run(arrivals: list[Arrival], seed: int, *, aware: bool) -> dict[str, float]:
     if not aware:
         market.tightest_ms = lambda *_: None  # type: ignore[assignment]  # the control
     try:
-        seats = [Seat("pool:own/0", H100, Knowledge())]
+        seats = [ReplayEngine("pool:own/0", H100, EngineKnowledge())]
         answers = draws(len(arrivals), Latency(), seed)
-        outcomes = Replay(seats, SLOS, arrivals, answers, Knowledge()).run(Routed(TERMS))
+        outcomes = Replay(seats, SLOS, arrivals, answers, EngineKnowledge()).run(Routed(TERMS))
     finally:
         market.tightest_ms = knows
     own = [one for one in outcomes if one.engine is not None]
@@ -64,15 +64,15 @@ def run(arrivals: list[Arrival], seed: int, *, aware: bool) -> dict[str, float]:
     }
 
 
-def _inside(outcome: Outcome) -> bool:
+def _inside(outcome: ReplayOutcome) -> bool:
     return outcome.kept(SLOS[outcome.arrival.model])
 
 
-def _kept(outcomes: list[Outcome]) -> float:
+def _kept(outcomes: list[ReplayOutcome]) -> float:
     return sum(map(_inside, outcomes)) / max(1, len(outcomes))
 
 
-def _usd(outcome: Outcome) -> float:
+def _usd(outcome: ReplayOutcome) -> float:
     return MINI.of(outcome.arrival.prompt_tokens, outcome.arrival.output_tokens) / 1e12
 
 

@@ -19,24 +19,24 @@ sys.path.insert(0, str(ROOT))
 
 from router import explain  # noqa: E402  (the checkout's packages, wherever this is started)
 from router.decide import decide  # noqa: E402  (as above)
-from router.request_kinds import Kind  # noqa: E402  (as above)
+from router.request_kinds import RequestKind  # noqa: E402  (as above)
 from router.types import (  # noqa: E402  (as above)
     ApiState,
     Candidate,
     EngineState,
     Feature,
-    Health,
     OutputMoments,
     Policy,
-    Request,
+    RoutingRequest,
     Slo,
     StepModel,
+    TargetHealth,
 )
 
 BARS_US = {4: 15.0, 8: 30.0, 32: 120.0}
 BATCHES = 200
 FEATURES = frozenset({Feature.TOOLS, Feature.JSON_SCHEMA, Feature.N})
-KINDS = frozenset({Kind.CHAT, Kind.COMPLETION})
+KINDS = frozenset({RequestKind.CHAT, RequestKind.COMPLETION})
 
 
 def engine(place: int) -> Candidate:
@@ -53,7 +53,7 @@ def engine(place: int) -> Candidate:
         budget_room_pusd=10**12,
         bid_price_pusd_per_s=2.0e9,
         engine=EngineState(
-            health=Health.HEALTHY,
+            health=TargetHealth.HEALTHY,
             # fit of published H100 measurements of an 8B model, 2026-11-20
             step=StepModel(a_s=4.79e-3, b_s=28e-6, c_s=46.8e-9, d_s=27.8e-6, t0_s=13.8e-3),
             running=10 + 5 * place % 17,
@@ -92,8 +92,8 @@ def candidates(count: int) -> list[Candidate]:
     return [api(place) if place % 4 == 3 else engine(place) for place in range(count)]
 
 
-REQUEST = Request(
-    kind=Kind.CHAT,
+REQUEST = RoutingRequest(
+    kind=RequestKind.CHAT,
     model="chat-large",
     prompt_tokens=1200,
     prompt_tokens_bound=4200,

@@ -37,11 +37,11 @@ from ours import ROOT
 
 from backends.engine.catalog import find
 from backends.engine.plan import plan
-from backends.engine.planning.question import Question
+from backends.engine.planning.question import PlanRequest
 from backends.engine.profiles import hardware
 from backends.metrics import parse
-from backends.stepmodel import StepModel
-from ledger.fleet.capacity import Measured, Traffic, rate_of
+from backends.stepmodel import FittedStepModel
+from ledger.fleet.capacity import EngineLimits, TrafficSums, rate_of
 
 TTFT_S, TPOT_S = 1.0, 0.02  # the promise of the capacity part
 SPILL_TTFT_S = 2.0
@@ -175,7 +175,7 @@ def first(bench: Bench, provider: Provider) -> None:
 def planned(bench: Bench, serve: Serve, context: int) -> None:
     """`engine plan` beside what vLLM says of its cache."""
     sample = parse(metrics_page(serve.engine_url))
-    question = Question(context_tokens=context, batched_tokens=BATCHED_TOKENS)
+    question = PlanRequest(context_tokens=context, batched_tokens=BATCHED_TOKENS)
     made = plan(bench.model, find(bench.options.gpu), question)
     tokens = sample.kv_capacity_tokens or 0
     bench.keep(
@@ -220,9 +220,11 @@ def counted(bench: Bench, serve: Serve) -> None:
 
 def capacity(bench: Bench, serve: Serve, mix: Shape) -> None:
     """Predicted at the promise, then measured at and around that many sequences."""
-    step = StepModel(**bench.profile()["step"])
+    step = FittedStepModel(**bench.profile()["step"])
     kv = parse(metrics_page(serve.engine_url)).kv_capacity_tokens or 0
-    engine = Measured(**asdict(step), tpot_s=TPOT_S, kv_capacity_tokens=kv, max_num_seqs=MAX_SEQS)
+    engine = EngineLimits(
+        **asdict(step), tpot_s=TPOT_S, kv_capacity_tokens=kv, max_num_seqs=MAX_SEQS
+    )
     found = rate_of(engine, traffic(mix))
     name = f"{mix.prompt}/{mix.output}"
     bench.keep("capacity", **{name: {"predicted": None if found is None else asdict(found)}})
@@ -258,10 +260,10 @@ def capacity(bench: Bench, serve: Serve, mix: Shape) -> None:
     )
 
 
-def traffic(mix: Shape) -> Traffic:
+def traffic(mix: Shape) -> TrafficSums:
     """One mean request of the mix: its answers are evenly spread around their length."""
     square = mix.output**2 * (1 + JITTER**2 / 3)
-    return Traffic(1, mix.prompt, 0, mix.output, mix.output * mix.prompt, square)
+    return TrafficSums(1, mix.prompt, 0, mix.output, mix.output * mix.prompt, square)
 
 
 def load(

@@ -38,10 +38,10 @@ from gpurate import measure
 from gpuserve import MODEL, Engines, Serve, counters
 from ours import ROOT
 
-from backends.engine.benchclient import BenchClient, Target
-from backends.engine.benchfigures import Sample
+from backends.engine.benchclient import BenchClient, BenchTarget
+from backends.engine.benchfigures import RequestSample
 from backends.engine.profiles import hardware
-from backends.http import HttpClient, Limits
+from backends.http import HttpClient, PoolLimits
 from backends.openai import Credentials, OpenAIBackend
 from backends.secret import Secret
 
@@ -93,22 +93,22 @@ class Sides:
 
     def __init__(self, urls: list[str], serve: Serve) -> None:
         self.urls, self.serve = urls, serve
-        self._http = HttpClient(Limits(connections=512))
+        self._http = HttpClient(PoolLimits(connections=512))
 
     def straight(self, place: int) -> BenchClient:
         url = self.urls[place % len(self.urls)]
-        return BenchClient(OpenAIBackend(url, client=self._http), Target("m", chat=False))
+        return BenchClient(OpenAIBackend(url, client=self._http), BenchTarget("m", chat=False))
 
     def through(self, team: str = "bench") -> BenchClient:
         key = Credentials(Secret(self.serve.keys[team]))
         backend = OpenAIBackend(self.serve.base_url, credentials=key, client=self._http)
-        return BenchClient(backend, Target(MODEL, chat=False))
+        return BenchClient(backend, BenchTarget(MODEL, chat=False))
 
     async def close(self) -> None:
         await self._http.aclose()
 
 
-async def ask(client: BenchClient, prompt: str, tokens: int) -> Sample:
+async def ask(client: BenchClient, prompt: str, tokens: int) -> RequestSample:
     found = await client.ask(prompt, tokens, began=time.monotonic())
     assert found.error is None, found.error
     return found
@@ -157,9 +157,9 @@ async def affinity(bench: Bench, sides: Sides) -> None:
         bench.keep("affinity", rounds=rounds)
 
 
-async def _talked(sides: Sides, asked: list[str], *, straight: bool) -> list[Sample]:
+async def _talked(sides: Sides, asked: list[str], *, straight: bool) -> list[RequestSample]:
     """So many at once, in order; straight means the engines in turns."""
-    samples: list[Sample] = []
+    samples: list[RequestSample] = []
     places = iter(range(len(asked)))
 
     async def one() -> None:
@@ -172,7 +172,10 @@ async def _talked(sides: Sides, asked: list[str], *, straight: bool) -> list[Sam
 
 
 def _hits(
-    before: list[dict[str, int]], after: list[dict[str, int]], samples: list[Sample], took_s: float
+    before: list[dict[str, int]],
+    after: list[dict[str, int]],
+    samples: list[RequestSample],
+    took_s: float,
 ) -> dict[str, Any]:
     asked = [b["prefix_cache_queries"] - a["prefix_cache_queries"]
              for a, b in zip(before, after, strict=True)]  # fmt: skip

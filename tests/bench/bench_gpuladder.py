@@ -21,14 +21,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import gpumodel
 
 from backends.engine import ladderrun, torchprobe, tunespace
-from backends.engine.benchfigures import Promise
-from backends.engine.benchload import Shape
+from backends.engine.benchfigures import BenchSlo
+from backends.engine.benchload import PromptShape
 from backends.engine.environment import Environment, flavour_here
-from backends.engine.ladder import Climb, lines, rungs
-from backends.engine.ladderrun import Ladder
-from backends.engine.torchprobe import ProbeFileError, Request
+from backends.engine.ladder import LadderLoad, lines, rungs
+from backends.engine.ladderrun import LadderRun
+from backends.engine.torchprobe import ProbeFileError, ProbeRequest
 from backends.engine.tune import described, flags_of
-from backends.engine.tunerun import Goal, Tuning, tune
+from backends.engine.tunerun import TuneGoal, TuneRun, tune
 from backends.engine.worklog import WorkLog
 
 STAGES = ("probe", "ladder", "tune")
@@ -77,7 +77,7 @@ def probe(bench: Bench) -> None:
         bench.say("probe")
         try:
             tokens = () if bench.host.gpu else (512,)
-            request = Request(bench.environment, bench.flavour, tokens=tokens)
+            request = ProbeRequest(bench.environment, bench.flavour, tokens=tokens)
             log.add("probe", torchprobe.measure(request))
         except ProbeFileError as error:
             log.add("probe", {"failed": str(error)})
@@ -86,8 +86,8 @@ def probe(bench: Bench) -> None:
 
 def ladder(bench: Bench) -> None:
     options, log = bench.options, bench.log("ladder")
-    asked = Climb(options.users, 512, options.output, 400, gpus=options.gpus)
-    made = Ladder(
+    asked = LadderLoad(options.users, 512, options.output, 400, gpus=options.gpus)
+    made = LadderRun(
         bench.model, bench.environment, bench.flavour, asked, bench.folder / "logs", START_LIMIT_S
     )
     all_rungs = rungs(bench.host, asked)
@@ -100,11 +100,11 @@ def ladder(bench: Bench) -> None:
 
 
 def tuned(bench: Bench) -> None:
-    options, goal = bench.options, Goal("throughput", Promise(tpot_s=0.05))
+    options, goal = bench.options, TuneGoal("throughput", BenchSlo(tpot_s=0.05))
     space = tunespace.space(bench.host, names=options.dimensions)
     base = ("--load-format", "dummy", "--max-model-len", "4096")
-    made = Tuning(
-        bench.model, bench.environment, bench.flavour, Shape(512, options.output), goal,
+    made = TuneRun(
+        bench.model, bench.environment, bench.flavour, PromptShape(512, options.output), goal,
         options.at_once, bench.folder / "logs", space, base=base, start_limit_s=START_LIMIT_S,
     )  # fmt: skip
     log = bench.log("tune")

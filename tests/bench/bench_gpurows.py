@@ -28,18 +28,24 @@ import gpufork
 import gpumodel
 
 from backends.engine import benchload
-from backends.engine.benchclient import BenchClient, Target
-from backends.engine.benchfigures import Point, Promise, Sample, cost_pusd_per_million, point
-from backends.engine.benchload import Loop, Shape
-from backends.http import HttpClient, Limits
+from backends.engine.benchclient import BenchClient, BenchTarget
+from backends.engine.benchfigures import (
+    BenchSlo,
+    RequestSample,
+    RunSummary,
+    cost_pusd_per_million,
+    point,
+)
+from backends.engine.benchload import LoadProfile, PromptShape
+from backends.http import HttpClient, PoolLimits
 from backends.openai import OpenAIBackend
 
 USD_PER_HOUR = Decimal("3.50")
-PROMISE = Promise(ttft_s=0.5, tpot_s=0.05)
+PROMISE = BenchSlo(ttft_s=0.5, tpot_s=0.05)
 USERS = 32
-MIX = Shape(512, 256)
-SHARED = Shape(512, 8, 400)
-SHORT = Shape(512, 128)
+MIX = PromptShape(512, 256)
+SHARED = PromptShape(512, 8, 400)
+SHORT = PromptShape(512, 128)
 NONE = {"compilation_config": {"mode": 0, "cudagraph_mode": "FULL_DECODE_ONLY",
                                "cudagraph_capture_sizes": [1, 2, 4, 8]}}  # fmt: skip
 COMPILED = {"compilation_config": {"cudagraph_capture_sizes": [1, 2, 4, 8]}}
@@ -198,18 +204,20 @@ def serve(rows: Rows, stage: str, setup: Setup) -> None:
         server.end()
 
 
-async def asked(server: gpufork.Served, loops: list[Loop], shared: int = 0) -> list[list[Sample]]:
-    http = HttpClient(Limits(connections=2048))
+async def asked(
+    server: gpufork.Served, loops: list[LoadProfile], shared: int = 0
+) -> list[list[RequestSample]]:
+    http = HttpClient(PoolLimits(connections=2048))
     backend = OpenAIBackend(server.base_url, client=http)
-    client = BenchClient(backend, Target("m", chat=False))
-    prompts = benchload.Prompts(shared, random.Random(5), per_word=1.0, around=0.0)
+    client = BenchClient(backend, BenchTarget("m", chat=False))
+    prompts = benchload.BenchPrompts(shared, random.Random(5), per_word=1.0, around=0.0)
     try:
         return [await client.run(loop, prompts) for loop in loops]
     finally:
         await http.aclose()
 
 
-def brief(samples: list[Sample], promise: Promise = PROMISE) -> dict[str, Any]:
+def brief(samples: list[RequestSample], promise: BenchSlo = PROMISE) -> dict[str, Any]:
     """A point's figures in ms, and cost at the rate of this bench on both bases."""
     made = point(samples, promise)
     if made is None:
@@ -217,7 +225,7 @@ def brief(samples: list[Sample], promise: Promise = PROMISE) -> dict[str, Any]:
     return figures(made)
 
 
-def figures(made: Point) -> dict[str, Any]:
+def figures(made: RunSummary) -> dict[str, Any]:
     steady = made.rates
     found: dict[str, Any] = {
         "requests": made.requests, "failed": made.failed,
@@ -247,7 +255,7 @@ async def decode(rows: Rows, stage: str, server: gpufork.Served) -> None:
 
 async def shared(rows: Rows, stage: str, server: gpufork.Served) -> None:
     warm, run = benchload.closed(1, 3, SHARED), benchload.closed(1, 40, SHARED)
-    found = await asked(server, [Loop(warm.asks + run.asks, at_once=1)], SHARED.shared)
+    found = await asked(server, [LoadProfile(warm.asks + run.asks, at_once=1)], SHARED.shared)
     rows.keep(stage, "shared", brief(found[0][3:]))
 
 

@@ -27,8 +27,8 @@ import gpufork
 from bench_gpurows import GRAPHS, MIX, Rows, Setup, asked, brief, serve
 
 from backends.engine import benchload
-from backends.engine.benchfigures import Promise, Sample
-from backends.engine.benchload import Ask, Loop, Shape
+from backends.engine.benchfigures import BenchSlo, RequestSample
+from backends.engine.benchload import BenchRequest, LoadProfile, PromptShape
 
 FLAGS = ("--max-model-len", "4096", "--max-num-seqs", "256")
 NCCL = "--disable-custom-all-reduce"
@@ -46,8 +46,8 @@ TIMES = 1.5  # requests of a closed loop, in times of how many are at once
 STREAMS, STREAM = 32, (256, 500)
 BURST, BURST_PROMPT, BURST_AT_S = 24, 2000, 2.0
 # Short answers to prompts that come faster than they are read: rate and seconds of each run.
-CROWDED, RATES = Shape(1000, 64), ((30.0, 8.0), (110.0, 10.0))
-KEPT = Promise(tpot_s=0.05)  # for the share of such a run: TTFT is lost to the queue anyway
+CROWDED, RATES = PromptShape(1000, 64), ((30.0, 8.0), (110.0, 10.0))
+KEPT = BenchSlo(tpot_s=0.05)  # for the share of such a run: TTFT is lost to the queue anyway
 
 
 async def loads(rows: Rows, stage: str, server: gpufork.Served) -> None:
@@ -55,7 +55,7 @@ async def loads(rows: Rows, stage: str, server: gpufork.Served) -> None:
     for count in rows.options.at_once:
         if rows.left() < 25:
             return
-        warm = benchload.closed(count, count, benchload.Shape(MIX.prompt, 4))
+        warm = benchload.closed(count, count, benchload.PromptShape(MIX.prompt, 4))
         run = benchload.closed(count, round(TIMES * count), MIX, spread_s=count / 32)
         found = await asked(server, [warm, run])
         rows.keep(stage, f"at once {count}", brief(found[1]))
@@ -64,16 +64,16 @@ async def loads(rows: Rows, stage: str, server: gpufork.Served) -> None:
 async def burst(rows: Rows, stage: str, server: gpufork.Served) -> None:
     """The streams' time of each token, and its slowest, with many prompts coming between."""
     prompt, output = STREAM
-    steady = [Ask(0.02 * number, prompt, output) for number in range(STREAMS)]
-    crowd = [Ask(BURST_AT_S, BURST_PROMPT, 8)] * BURST
-    calm = Loop(tuple(steady))
-    for name, loop in (("calm", calm), ("burst", Loop((*steady, *crowd))), ("again", calm),
-                       ("burst again", Loop((*steady, *crowd)))):  # fmt: skip
+    steady = [BenchRequest(0.02 * number, prompt, output) for number in range(STREAMS)]
+    crowd = [BenchRequest(BURST_AT_S, BURST_PROMPT, 8)] * BURST
+    calm = LoadProfile(tuple(steady))
+    for name, loop in (("calm", calm), ("burst", LoadProfile((*steady, *crowd))), ("again", calm),
+                       ("burst again", LoadProfile((*steady, *crowd)))):  # fmt: skip
         samples = (await asked(server, [loop]))[0]
         rows.keep(stage, name, of_streams(samples))
 
 
-def of_streams(samples: list[Sample]) -> dict[str, Any]:
+def of_streams(samples: list[RequestSample]) -> dict[str, Any]:
     streams = [one for one in samples if one.input_tokens < BURST_PROMPT // 2 and not one.error]
     crowd = [one for one in samples if one.input_tokens >= BURST_PROMPT // 2 and not one.error]
     tpot = sorted(one.tpot_s for one in streams)

@@ -164,7 +164,7 @@ def add_up(engine: Engine) -> float:
         last = connection.execute(text("SELECT max(seq) FROM attempts")).scalar_one()
         none = {"number": 1, "sealed_us": 0, "postings_to": 0, "refusals_to": 0, "prices_to": 0}
         row = none | {"attempts_to": last, "rows": 0, "digest": b"", "chain": b""}
-        connection.execute(insert(orm.Seal), [row])
+        connection.execute(insert(orm.SealRow), [row])
     since, rollups = time.monotonic(), Rollups(engine, rows_at_once=200_000)
     while rollups.follow():
         print(".", end="", file=sys.stderr, flush=True)

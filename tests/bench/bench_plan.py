@@ -28,25 +28,25 @@ from ours import CANDIDATES, configuration  # noqa: E402  (as above)
 from backends.errors import BackendError  # noqa: E402  (as above)
 from gateway.clock import Clock  # noqa: E402  (as above)
 from gateway.config.settings import Settings, parse  # noqa: E402  (as above)
-from gateway.fleet.candidates import Candidates  # noqa: E402  (as above)
-from gateway.fleet.experience import Experience  # noqa: E402  (as above)
+from gateway.fleet.candidates import CandidateBuilder  # noqa: E402  (as above)
+from gateway.fleet.experience import TargetStats  # noqa: E402  (as above)
 from gateway.fleet.fleet import Fleet  # noqa: E402  (as above)
-from gateway.fleet.slots import Board  # noqa: E402  (as above)
+from gateway.fleet.slots import SharedLoadTable  # noqa: E402  (as above)
 from gateway.http.body import open_members  # noqa: E402  (as above)
 from gateway.kinds.chat import read_chat  # noqa: E402  (as above)
-from gateway.kinds.inference_request import Asked  # noqa: E402  (as above)
-from gateway.request.admission import Admission  # noqa: E402  (as above)
-from gateway.request.degraded_decider import FailSafe  # noqa: E402  (as above)
-from gateway.request.load_tracker import Flights  # noqa: E402  (as above)
-from gateway.request.plan import Learned, Plan, Planner  # noqa: E402  (as above)
-from gateway.request.routes import Routes  # noqa: E402  (as above)
-from gateway.runtime import Ports, resolve  # noqa: E402  (as above)
+from gateway.kinds.inference_request import InferenceRequest  # noqa: E402  (as above)
+from gateway.request.admission import BudgetAdmission  # noqa: E402  (as above)
+from gateway.request.degraded_decider import DegradedDecider  # noqa: E402  (as above)
+from gateway.request.load_tracker import LoadTracker  # noqa: E402  (as above)
+from gateway.request.plan import LearnedEstimates, RoutePlanner, RoutingPlan  # noqa: E402  (as above)
+from gateway.request.routes import RouteCache  # noqa: E402  (as above)
+from gateway.runtime import RuntimePorts, resolve  # noqa: E402  (as above)
 from gateway.table_layout import HEALTHS, EngineCell, LoadCell  # noqa: E402  (as above)
-from gateway.telemetry.metrics.requests import Metrics  # noqa: E402  (as above)
+from gateway.telemetry.metrics.requests import RequestMetrics  # noqa: E402  (as above)
 from ledger.budgets import desk_wire as wire  # noqa: E402  (as above)
-from ledger.budgets.desk import DeskClient  # noqa: E402  (as above)
+from ledger.budgets.desk import BudgetClient  # noqa: E402  (as above)
 from ledger.identity.keyring import Identity  # noqa: E402  (as above)
-from ledger.prices.book import Price, PriceBook, Terms, rates_from  # noqa: E402  (as above)
+from ledger.prices.book import Price, PriceBook, PriceTerms, rates_from  # noqa: E402  (as above)
 from router.estimates import OutputLengths, TokenRatio  # noqa: E402  (as above)
 
 BATCHES, ROUNDS = 200, 50
@@ -72,11 +72,11 @@ IDENTITY = Identity(
 )  # fmt: skip
 
 
-async def desk_of(folder: Path) -> DeskClient:
+async def desk_of(folder: Path) -> BudgetClient:
     """A desk that knows three hard budgets and has lent enough of each for all that follows."""
-    news = wire.News(
+    news = wire.BudgetUpdate(
         lines=tuple(
-            wire.Line(f"{scope}@month", scope, "month", "UTC", True, str(10**18))
+            wire.BudgetTerms(f"{scope}@month", scope, "month", "UTC", True, str(10**18))
             for scope in SCOPES
         )
     )
@@ -85,14 +85,14 @@ async def desk_of(folder: Path) -> DeskClient:
         writer.write(wire.frame(news))
         async for payload in wire.payloads(reader):
             asked = wire.REQUESTS.decode(payload)
-            if isinstance(asked, wire.Borrow):
-                writer.write(wire.frame(wire.Lent(asked.number, asked.asks)))
+            if isinstance(asked, wire.LoanRequest):
+                writer.write(wire.frame(wire.Loan(asked.number, asked.asks)))
                 break
         writer.close()
 
     socket = folder / "desk"
     server = await asyncio.start_unix_server(tell, str(socket))
-    desk = DeskClient(socket, worker="bench")
+    desk = BudgetClient(socket, worker="bench")
     await desk.connect()
     held = await desk.hold("first", SCOPES, 10**17)
     assert isinstance(held, tuple), held
@@ -104,9 +104,9 @@ async def desk_of(folder: Path) -> DeskClient:
     return desk
 
 
-def board_of(folder: Path, settings: Settings, layout: object) -> Board:
+def board_of(folder: Path, settings: Settings, layout: object) -> SharedLoadTable:
     """Healthy engines with some load, APIs with some experience."""
-    board = Board(folder / "board", layout)  # type: ignore[arg-type]  # the runtime's
+    board = SharedLoadTable(folder / "board", layout)  # type: ignore[arg-type]  # the runtime's
     now_s = time.monotonic()
     for row in range(len(board.layout.engines)):
         board.publish(row, {**ENGINE, EngineCell.UPDATED_S: now_s + 3600.0})
@@ -116,7 +116,7 @@ def board_of(folder: Path, settings: Settings, layout: object) -> Board:
             board.cells[cells + LoadCell.CONTEXT_TOKENS] = 9000.0 + 100 * row
             board.cells[cells + LoadCell.PROMISED_TOKENS] = 14_000.0
     for worker in range(WORKERS):
-        experience = Experience(board, worker, Clock())
+        experience = TargetStats(board, worker, Clock())
         for row in range(len(board.layout.apis)):
             for _ in range(20):
                 experience.api(row, ttft_s=0.4, tpot_s=0.012, ok=True)
@@ -130,7 +130,7 @@ def prices() -> PriceBook:
             name=f"api-{number}/mock",
             book="bench",
             effective_from_us=0,
-            terms=Terms(rates_from({"input": 10**6 + number, "output": 3 * 10**6 + number})),
+            terms=PriceTerms(rates_from({"input": 10**6 + number, "output": 3 * 10**6 + number})),
         )
         for number in range(CANDIDATES // 2)
     )
@@ -138,11 +138,11 @@ def prices() -> PriceBook:
 
 @dataclass(frozen=True)
 class Parts:
-    planner: Planner
-    admission: Admission
-    flights: Flights
+    planner: RoutePlanner
+    admission: BudgetAdmission
+    flights: LoadTracker
 
-    def begin_and_end(self, plan: Plan) -> None:
+    def begin_and_end(self, plan: RoutingPlan) -> None:
         """What an attempt takes before its dispatch, and gives back."""
         step = plan.step(plan.decision.order[0])
         flight = self.flights.take_off(plan, step, 0.0)
@@ -158,19 +158,21 @@ def parts_of(folder: Path) -> Parts:
     upstream = list(range(9001, 9001 + CANDIDATES // 2))
     document = configuration(folder, folder / "prices.yaml", upstream, port=8080, workers=WORKERS)
     settings = parse(yaml.safe_dump(document), name="bench.yaml")
-    runtime = resolve(settings, Ports({}, {}), ledger_url="sqlite://", policy_version="bench")
+    runtime = resolve(
+        settings, RuntimePorts({}, {}), ledger_url="sqlite://", policy_version="bench"
+    )
     board = board_of(folder, settings, runtime.layout)
     fleet = Fleet(settings, runtime, lambda *_: Nobody())  # type: ignore[arg-type,return-value]  # nothing is sent
-    candidates = Candidates(board, prices(), stale_s=10.0)
-    admission = Admission(asyncio.run(desk_of(folder)))
-    learned = Learned(TokenRatio(), OutputLengths())
+    candidates = CandidateBuilder(board, prices(), stale_s=10.0)
+    admission = BudgetAdmission(asyncio.run(desk_of(folder)))
+    learned = LearnedEstimates(TokenRatio(), OutputLengths())
     for length in range(50, 400, 5):
         learned.outputs.observe(("mock", "bench"), 500, length)
         learned.ratio.observe(("mock", "bench"), 4 * length, length)
-    failsafe = FailSafe(board, Metrics(None, models=[], targets=[]))
-    routes = Routes(settings, fleet, admission)
-    planner = Planner("bench", routes, candidates, learned, failsafe, picture_tokens=0)
-    return Parts(planner, admission, Flights(board, 0))
+    failsafe = DegradedDecider(board, RequestMetrics(None, models=[], targets=[]))
+    routes = RouteCache(settings, fleet, admission)
+    planner = RoutePlanner("bench", routes, candidates, learned, failsafe, picture_tokens=0)
+    return Parts(planner, admission, LoadTracker(board, 0))
 
 
 class Nobody:
@@ -180,7 +182,7 @@ class Nobody:
         raise BackendError("nothing is sent")
 
 
-def asked() -> Asked:
+def asked() -> InferenceRequest:
     text = {
         "model": "mock",
         "max_tokens": 128,
@@ -190,14 +192,14 @@ def asked() -> Asked:
     return read_chat(members, max_n=8, session=None)
 
 
-def measure_us(parts: Parts, *, attempts: bool) -> tuple[list[float], Plan]:
+def measure_us(parts: Parts, *, attempts: bool) -> tuple[list[float], RoutingPlan]:
     """Sorted microseconds per plan, one figure per batch; `attempts`: one begins and ends with it.
 
     An attempt changes the board, so that the next plan looks at its target anew.
     """
     question, clock = asked(), Clock()
 
-    def plan() -> Plan:
+    def plan() -> RoutingPlan:
         made = parts.planner.plan("req", question, IDENTITY, clock=clock, sticky=lambda _: None)
         if attempts:
             parts.begin_and_end(made)

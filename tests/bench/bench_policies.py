@@ -14,10 +14,10 @@ from types import SimpleNamespace
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from gateway.config.conditions import Asking  # noqa: E402  (the checkout's packages)
-from gateway.config.settings import Model, parse  # noqa: E402  (as above)
-from gateway.policies.rules import Rules  # noqa: E402  (as above)
-from gateway.policies.rulings import Chain  # noqa: E402  (as above)
+from gateway.config.conditions import ConditionInput  # noqa: E402  (the checkout's packages)
+from gateway.config.settings import ModelSection, parse  # noqa: E402  (as above)
+from gateway.policies.rules import RuleSet  # noqa: E402  (as above)
+from gateway.policies.rulings import PolicyChain  # noqa: E402  (as above)
 
 BATCHES, ROUNDS = 200, 200
 CONFIG = """
@@ -49,9 +49,9 @@ TARGETS = [
 ]
 
 
-def asking() -> Asking:
+def asking() -> ConditionInput:
     """Made for each request that is asked about."""
-    return Asking(
+    return ConditionInput(
         model="chat", team="t", org="o", key="k", tags={"app": "web"},
         prompt_tokens=500, features=("tools",),
     )  # fmt: skip
@@ -61,8 +61,8 @@ def measure(policies: str) -> float:
     """Microseconds."""
     settings = parse(CONFIG % policies, name="bench")
     model = settings.models["chat"]
-    assert isinstance(model, Model)
-    chain = Chain(Rules(settings).entries("chat", "t"), model, TARGETS)  # type: ignore[arg-type]
+    assert isinstance(model, ModelSection)
+    chain = PolicyChain(RuleSet(settings).entries("chat", "t"), model, TARGETS)  # type: ignore[arg-type]
     times = []
     for batch in range(BATCHES):
         keys = [f"{batch}-{number}" for number in range(ROUNDS)]

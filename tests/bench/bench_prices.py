@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from pricedifferences import LISTS, RULES
 
-from ledger.journals.records import Tokens
+from ledger.journals.records import TokenCounts
 from ledger.prices.book import (
     STANDARD,
     Price,
@@ -37,7 +37,7 @@ from ledger.prices.book import (
     prompt_tokens,
     rates_for,
 )
-from ledger.prices.bundled import Seed, bundled_seed, diff
+from ledger.prices.bundled import PriceSeed, bundled_seed, diff
 from ledger.prices.genaimap import PROVIDERS
 
 warnings.simplefilter("ignore")
@@ -62,17 +62,26 @@ HUGE = 9_000_000
 MIXES = {STANDARD: 20}  # drawn for every model, beside those below
 OTHER_MIXES = 5  # in each other tier
 COUNTS = (
-    Tokens(), Tokens(input=1), Tokens(output=1), Tokens(1, 1, 1, 0, 1, 1), Tokens(input=HUGE),
-    Tokens(1_000, output=200), Tokens(4_000, 8_000, output=900), Tokens(0, 77_777, output=3),
-    Tokens(2_000, 1_000, 2_000, 0, 700, 300), Tokens(10, 0, 30, 0, 123_456, 100_000),
-    Tokens(7, HUGE, 7, 0, HUGE, 7), Tokens(2_000, 1_000, 30, 2_000, 700, 700),
-    Tokens(500, output=100, audio_input=300), Tokens(500, output=400, audio_output=300),
-    Tokens(9, 8, output=HUGE, audio_input=HUGE, audio_output=7),
-)  # fmt: skip
+    TokenCounts(),
+    TokenCounts(input=1),
+    TokenCounts(output=1),
+    TokenCounts(1, 1, 1, 0, 1, 1),
+    TokenCounts(input=HUGE),
+    TokenCounts(1_000, output=200),
+    TokenCounts(4_000, 8_000, output=900),
+    TokenCounts(0, 77_777, output=3),
+    TokenCounts(2_000, 1_000, 2_000, 0, 700, 300),
+    TokenCounts(10, 0, 30, 0, 123_456, 100_000),
+    TokenCounts(7, HUGE, 7, 0, HUGE, 7),
+    TokenCounts(2_000, 1_000, 30, 2_000, 700, 700),
+    TokenCounts(500, output=100, audio_input=300),
+    TokenCounts(500, output=400, audio_output=300),
+    TokenCounts(9, 8, output=HUGE, audio_input=HUGE, audio_output=7),
+)
 # LiteLLM's providers of models that it does not find under the one that serves them.
 OTHERWISE = {"openai": "text-completion-openai", "cohere": "cohere_chat"}
 
-Cost = Callable[[Tokens, Price, str], int]
+Cost = Callable[[TokenCounts, Price, str], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +90,7 @@ class Case:
 
     price: Price
     tier: str
-    tokens: Tokens
+    tokens: TokenCounts
     ours: int
     genai: int | str
     litellm: int | str
@@ -96,7 +105,7 @@ def same(ours: int, theirs: int | str) -> bool:
     return not isinstance(theirs, str) and abs(theirs - ours) <= max(2, ours // 10**9)
 
 
-def our_cost(tokens: Tokens, price: Price, tier: str) -> int:
+def our_cost(tokens: TokenCounts, price: Price, tier: str) -> int:
     return cost_pusd(tokens, price, tier=tier)
 
 
@@ -117,7 +126,7 @@ def matrix(cost: Cost = our_cost) -> list[Case]:
     ]  # fmt: skip
 
 
-def models(seed: Seed) -> Iterator[tuple[Price, Any, Any]]:
+def models(seed: PriceSeed) -> Iterator[tuple[Price, Any, Any]]:
     """What all three price by the token: not by the time of day, not by searches."""
     rows = diff([], seed.drafts, at_us=0).prices(1)
     prices = {price.name: price for price in PriceBook(rows).in_force(0)}
@@ -132,13 +141,17 @@ def models(seed: Seed) -> Iterator[tuple[Price, Any, Any]]:
                 yield price, provider, model
 
 
-def requests(price: Price, model: Any) -> Iterator[tuple[str, Tokens]]:
+def requests(price: Price, model: Any) -> Iterator[tuple[str, TokenCounts]]:
     """Counts by kind, and whatever is listed on both sides of each threshold, in every tier."""
     edges = sorted({one.above_tokens for one in price.terms.schedules} - {0})
     counts = [one for one in COUNTS if fits(price, model, one)]
     for edge in edges:
-        counts += [Tokens(edge - 1, output=10), Tokens(edge, output=10), Tokens(edge + 1, output=9)]
-        counts += [Tokens(1, edge, output=10), Tokens(0, edge, output=10, reasoning=5)]
+        counts += [
+            TokenCounts(edge - 1, output=10),
+            TokenCounts(edge, output=10),
+            TokenCounts(edge + 1, output=9),
+        ]
+        counts += [TokenCounts(1, edge, output=10), TokenCounts(0, edge, output=10, reasoning=5)]
     for tier, context in CONTEXTS.items():
         stated = any(one.when == context for one in model.price_variants or ())
         if tier != STANDARD and not stated:
@@ -155,21 +168,21 @@ def requests(price: Price, model: Any) -> Iterator[tuple[str, Tokens]]:
             yield tier, tokens
 
 
-def mix(rng: random.Random) -> Tokens:
+def mix(rng: random.Random) -> TokenCounts:
     """Any request: each kind of any size, some of them nothing."""
     sizes = [int(10 ** rng.uniform(0, 6)) if rng.random() < 0.6 else 0 for _ in range(4)]
     prompt, cached, written, output = sizes
-    return Tokens(prompt, cached, written, 0, output, rng.randint(0, output))
+    return TokenCounts(prompt, cached, written, 0, output, rng.randint(0, output))
 
 
-def fitted(price: Price, model: Any, tokens: Tokens) -> Tokens:
+def fitted(price: Price, model: Any, tokens: TokenCounts) -> TokenCounts:
     """The request without what this model has not."""
     if price.terms.rates.output == 0:
         tokens = replace(tokens, output=0, reasoning=0)
     return tokens if fits(price, model, tokens) else replace(tokens, cache_write=0)
 
 
-def fits(price: Price, model: Any, tokens: Tokens) -> bool:
+def fits(price: Price, model: Any, tokens: TokenCounts) -> bool:
     """Whether a model can be asked so: embeddings answer nothing, not all cache, few speak."""
     rates, stated = price.terms.rates, model.get_prices(AT)
     if rates.output == 0 and tokens.output:
@@ -183,7 +196,7 @@ def fits(price: Price, model: Any, tokens: Tokens) -> bool:
     return not (tokens.audio_output and stated.output_audio_mtok is None)
 
 
-def genai(provider: Any, model: Any, tier: str, tokens: Tokens) -> int | str:
+def genai(provider: Any, model: Any, tier: str, tokens: TokenCounts) -> int | str:
     written = tokens.cache_write + tokens.cache_write_1h
     usage = Usage(
         input_tokens=tokens.input + tokens.cached + written + tokens.audio_input,
@@ -205,7 +218,7 @@ def genai(provider: Any, model: Any, tier: str, tokens: Tokens) -> int | str:
     return int(found.total_price * 10**12)
 
 
-def by_litellm(name: str, tier: str, tokens: Tokens) -> int | str:
+def by_litellm(name: str, tier: str, tokens: TokenCounts) -> int | str:
     provider, _, model = name.partition("/")
     usage = litellm_usage(tokens)
     why = ""
@@ -229,7 +242,7 @@ def by_litellm(name: str, tier: str, tokens: Tokens) -> int | str:
     return why
 
 
-def litellm_usage(tokens: Tokens) -> Any:
+def litellm_usage(tokens: TokenCounts) -> Any:
     written = tokens.cache_write + tokens.cache_write_1h
     prompt = tokens.input + tokens.cached + written + tokens.audio_input
     return litellm_types.Usage(
@@ -254,18 +267,18 @@ def litellm_usage(tokens: Tokens) -> Any:
 # -- wrong rules, planted to see that the matrix finds them -------------------------------------
 
 
-def reasoning_on_top(tokens: Tokens, price: Price, tier: str) -> int:
+def reasoning_on_top(tokens: TokenCounts, price: Price, tier: str) -> int:
     """Reasoning charged beside the output that it is part of."""
     rates = rates_for(price, tier, prompt_tokens(tokens))
     return our_cost(tokens, price, tier) + tokens.reasoning * rates.reasoning
 
 
-def cached_as_input(tokens: Tokens, price: Price, tier: str) -> int:
+def cached_as_input(tokens: TokenCounts, price: Price, tier: str) -> int:
     uncached = replace(tokens, input=tokens.input + tokens.cached, cached=0)
     return our_cost(uncached, price, tier)
 
 
-def threshold_of_input_alone(tokens: Tokens, price: Price, tier: str) -> int:
+def threshold_of_input_alone(tokens: TokenCounts, price: Price, tier: str) -> int:
     """Cached tokens not counted towards the prompt's size."""
     full = rates_for(price, tier, prompt_tokens(tokens))
     short = rates_for(price, tier, prompt_tokens(tokens) - tokens.cached)
@@ -273,18 +286,18 @@ def threshold_of_input_alone(tokens: Tokens, price: Price, tier: str) -> int:
     return moved if full == short else moved - tokens.output * (full.output - short.output)
 
 
-def threshold_one_off(tokens: Tokens, price: Price, tier: str) -> int:
+def threshold_one_off(tokens: TokenCounts, price: Price, tier: str) -> int:
     """Prompts of exactly the threshold charged the other way."""
     turned = replace(price, terms=replace(price.terms, inclusive=not price.terms.inclusive))
     return our_cost(tokens, turned, tier)
 
 
-def tiers_ignored(tokens: Tokens, price: Price, tier: str) -> int:
+def tiers_ignored(tokens: TokenCounts, price: Price, tier: str) -> int:
     del tier
     return our_cost(tokens, price, STANDARD)
 
 
-def an_hours_cache_as_five_minutes(tokens: Tokens, price: Price, tier: str) -> int:
+def an_hours_cache_as_five_minutes(tokens: TokenCounts, price: Price, tier: str) -> int:
     both = tokens.cache_write + tokens.cache_write_1h
     return our_cost(replace(tokens, cache_write=both, cache_write_1h=0), price, tier)
 
@@ -348,7 +361,7 @@ def told(case: Case) -> dict[str, Any]:
     }
 
 
-def astuple_of(tokens: Tokens) -> tuple[int, ...]:
+def astuple_of(tokens: TokenCounts) -> tuple[int, ...]:
     return tuple(getattr(tokens, field) for field in tokens.__struct_fields__)
 
 

@@ -35,11 +35,11 @@ from traces import Load, Traces  # noqa: E402  (as above)
 from wire import free_ports  # noqa: E402  (as above)
 
 from backends.simulator.latency import Latency  # noqa: E402  (as above)
-from backends.simulator.shape import Shape  # noqa: E402  (as above)
+from backends.simulator.shape import EngineShape  # noqa: E402  (as above)
 from backends.simulator.shapefile import save  # noqa: E402  (as above)
 from backends.simulator.words import TOKEN_BYTES  # noqa: E402  (as above)
 from gateway.config.settings import load  # noqa: E402  (as above)
-from gateway.whatif.house import House, Modelled, Seen  # noqa: E402  (as above)
+from gateway.whatif.house import ApiLatencySource, EngineModelSource, ReplayFleet  # noqa: E402  (as above)
 from gateway.whatif.traffic import Arrival  # noqa: E402  (as above)
 from gateway.whatif.trial import trial  # noqa: E402  (as above)
 from ledger.database import make_engine  # noqa: E402  (as above)
@@ -66,7 +66,7 @@ class Answered:
     output: int = 0
 
 
-def slowed(shape: Shape, slow: float) -> Shape:
+def slowed(shape: EngineShape, slow: float) -> EngineShape:
     step = shape.step
     slower = {name: slow * getattr(step, name) for name in ("a_s", "b_s", "c_s", "d_s", "t0_s")}
     return replace(shape, step=replace(step, **slower), prefix_caching=False)
@@ -172,14 +172,16 @@ def _worth(one: Answered) -> int:
     return 150_000 * one.prompt + 600_000 * one.output
 
 
-def virtual(config: Path, shape: Shape, answers: list[Answered], slow: float) -> dict[str, float]:
+def virtual(
+    config: Path, shape: EngineShape, answers: list[Answered], slow: float
+) -> dict[str, float]:
     """The replay under the same configuration, of the tokens that were counted; mean of seeds."""
     settings, latency = load(config), Latency()
     latency = replace(latency, ttft_s=slow * latency.ttft_s, tpot_s=slow * latency.tpot_s)
     books = make_engine(f"sqlite:///{settings.state_dir}/ledger.db")
-    seen = {f"{name}/m": Seen(latency, "bench") for name in APIS}
-    house = House(
-        settings, load_price_book(books), {"main": Modelled(shape, "bench")}, seen,
+    seen = {f"{name}/m": ApiLatencySource(latency, "bench") for name in APIS}
+    house = ReplayFleet(
+        settings, load_price_book(books), {"main": EngineModelSource(shape, "bench")}, seen,
         time.time_ns() // 1000,
     )  # fmt: skip
     books.dispose()
@@ -225,7 +227,9 @@ async def _tell(tasks: "list[asyncio.Task[Answered]]") -> None:
         print(f"  {sum(task.done() for task in tasks)} of {len(tasks)} answered", flush=True)
 
 
-def measured(folder: Path, given: argparse.Namespace) -> tuple[list[Answered], float, Path, Shape]:
+def measured(
+    folder: Path, given: argparse.Namespace
+) -> tuple[list[Answered], float, Path, EngineShape]:
     """The run in real processes: answers, how idle the machine was, and what it ran with."""
     shape, slow = slowed(H100, given.slow), given.slow
     engine, config = folder / "engine.json", folder / "breakeven.yaml"

@@ -51,7 +51,7 @@ from uvicorn.server import ServerState  # noqa: E402  (as above)
 
 from gateway.clock import Clock  # noqa: E402  (as above)
 from gateway.config.settings import load  # noqa: E402  (as above)
-from gateway.fleet.slots import Board  # noqa: E402  (as above)
+from gateway.fleet.slots import SharedLoadTable  # noqa: E402  (as above)
 from gateway.host.prepare import prepare  # noqa: E402  (as above)
 from gateway.table_layout import EngineCell  # noqa: E402  (as above)
 from gateway.worker.__main__ import compose, server  # noqa: E402  (as above)
@@ -179,17 +179,18 @@ async def desk(
 ) -> None:
     """Knows hard budgets on these scopes and lends whatever is asked, a thousand times over."""
     lines = tuple(
-        wire.Line(f"{scope}@month", scope, "month", "UTC", True, str(10**18)) for scope in scopes
+        wire.BudgetTerms(f"{scope}@month", scope, "month", "UTC", True, str(10**18))
+        for scope in scopes
     )
-    writer.write(wire.frame(wire.News(lines=lines)))
+    writer.write(wire.frame(wire.BudgetUpdate(lines=lines)))
     async for payload in wire.payloads(reader):
         asked = wire.REQUESTS.decode(payload)
-        if isinstance(asked, wire.Borrow):
+        if isinstance(asked, wire.LoanRequest):
             much = tuple(wire.amount(one.key, 10**16) for one in asked.asks)
-            writer.write(wire.frame(wire.Lent(asked.number, much)))
+            writer.write(wire.frame(wire.Loan(asked.number, much)))
 
 
-def publish(board: Board) -> None:
+def publish(board: SharedLoadTable) -> None:
     for row in range(len(board.layout.engines)):
         board.publish(row, {**ENGINE, EngineCell.UPDATED_S: time.monotonic() + 3600.0})
 
@@ -218,7 +219,7 @@ async def measured(folder: Path, given: argparse.Namespace, loop: Loop) -> list[
     with Session(engine) as session, session.begin():
         spec = KeySpec(name="bench", team="bench", org="bench")
         key = create_key(session, spec, pepper=load_pepper(folder), now_us=Clock().wall_us())
-    board = Board(runtime.run_dir / "board", runtime.layout)
+    board = SharedLoadTable(runtime.run_dir / "board", runtime.layout)
     publish(board)
     with short_path(runtime.run_dir / "desk.sock") as path:
         budgets = ("org:bench", "team:bench", f"key:{key.key_id}")

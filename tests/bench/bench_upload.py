@@ -20,8 +20,8 @@ from typing import Self
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from gateway.batches.stored import Stored  # noqa: E402  (the checkout's packages)
-from gateway.batches.uploads import Bounds, Upload  # noqa: E402  (the checkout's packages)
+from gateway.batches.stored import BatchDatabase  # noqa: E402  (the checkout's packages)
+from gateway.batches.uploads import Upload, UploadLimits  # noqa: E402  (the checkout's packages)
 from ledger.batches.files import FileRecord  # noqa: E402  (the checkout's packages)
 from ledger.database import make_engine, migrate, sqlite_url  # noqa: E402  (the checkout's packages)
 
@@ -92,7 +92,10 @@ def spread(took: list[float]) -> str:
 async def measured(folder: Path) -> None:
     url = sqlite_url(folder / "ledger.db")
     migrate(url)
-    stored, record = Stored(make_engine(url)), FileRecord("f", "t", "k", "batch", "", 0, 2**60)
+    stored, record = (
+        BatchDatabase(make_engine(url)),
+        FileRecord("f", "t", "k", "batch", "", 0, 2**60),
+    )
     stores: list[float] = []
     append = stored.files.append
 
@@ -113,7 +116,7 @@ async def measured(folder: Path) -> None:
             yield piece
             holds.append(time.thread_time() - began)
 
-    upload = Upload(stored, record, Bounds(2**40, 2**40, 60))
+    upload = Upload(stored, record, UploadLimits(2**40, 2**40, 60))
     with Neighbour(folder) as alone:
         quiet = await late(4)
     whole = time.process_time()

@@ -40,19 +40,19 @@ from ledger.database import (  # noqa: E402  (as above)
     sqlite_url,
 )
 from ledger.fleet.hours import close_hours  # noqa: E402  (as above)
-from ledger.journals.records import AttemptOpened, AttemptSettled, Hold, Tokens  # noqa: E402  (as above)
+from ledger.journals.records import AttemptOpened, AttemptSettled, Hold, TokenCounts  # noqa: E402  (as above)
 from ledger.orm import tables as orm  # noqa: E402  (as above)
-from ledger.prices.book import Price, Terms, cost_pusd, rates_from  # noqa: E402  (as above)
+from ledger.prices.book import Price, PriceTerms, cost_pusd, rates_from  # noqa: E402  (as above)
 from ledger.seals.sealer import Sealer  # noqa: E402  (as above)
 from ledger.spans import DAY_US, HOUR_US  # noqa: E402  (as above)
 from ledger.sums.rollups import Rollups  # noqa: E402  (as above)
 from ledger.verify.checks import CHECKS  # noqa: E402  (as above)
-from ledger.writing.repository import Repository  # noqa: E402  (as above)
+from ledger.writing.repository import LedgerRepository  # noqa: E402  (as above)
 
 LIMIT_S = 60.0
 DAYS = 3
 START_US = 1_780_272_000_000_000
-PRICE = Price(1, "openai/gpt-4o-mini", "litellm", 0, Terms(
+PRICE = Price(1, "openai/gpt-4o-mini", "litellm", 0, PriceTerms(
     rates_from({"input": 150_000, "output": 600_000, "cached": 75_000})))  # fmt: skip
 
 
@@ -76,7 +76,7 @@ def records(attempts: int) -> Iterator[AttemptOpened | AttemptSettled]:
         first = msgspec.structs.replace(
             opened(number, at_us), holds=holds, team_id=team, bound_pusd=2_000_000_000
         )
-        tokens = Tokens(input=dice.randrange(900), cached=20, output=dice.randrange(300))
+        tokens = TokenCounts(input=dice.randrange(900), cached=20, output=dice.randrange(300))
         own = first.backend == "own"
         cost = 1_234_567 if own else cost_pusd(tokens, PRICE)
         yield first
@@ -89,13 +89,15 @@ def fill(engine: Engine, attempts: int) -> None:
     """Through the books' own door; then sealed and added up."""
     with engine.begin() as connection:
         row = {"version": 1, "name": PRICE.name, "since_us": 0, "source": "", "recorded_us": 0}
-        connection.execute(insert(orm.PriceVersion), [row | {"price": msgspec.to_builtins(PRICE)}])
+        connection.execute(
+            insert(orm.PriceVersionRow), [row | {"price": msgspec.to_builtins(PRICE)}]
+        )
         contract = {"pool": "llama-8b", "gpu_type": "H200", "gpus_per_replica": 1, "replicas": 8}
         rate = {"billing": "reserved", "pusd_per_hour": 9_800_000_000_000, "source": "contract"}
         since_day = {"since": date(2026, 6, 1), "recorded_us": START_US}
-        connection.execute(insert(orm.GpuContract), [contract | rate | since_day])
+        connection.execute(insert(orm.GpuContractRow), [contract | rate | since_day])
     since = time.monotonic()
-    Repository(engine, host="h").import_records(
+    LedgerRepository(engine, host="h").import_records(
         records(attempts), journal="j", at_us=START_US + DAYS * DAY_US
     )
     while close_hours(engine, at_us=START_US + DAYS * DAY_US + HOUR_US):
@@ -159,8 +161,10 @@ def main() -> None:
             engine = make_engine(url)
             fill(engine, given.attempts)
             with engine.connect() as connection:
-                rows = [connection.execute(select(func.count()).select_from(one)).scalar_one()
-                        for one in (orm.Attempt, orm.Posting, orm.HoldRow, orm.Seal)]  # fmt: skip
+                rows = [
+                    connection.execute(select(func.count()).select_from(one)).scalar_one()
+                    for one in (orm.AttemptRow, orm.PostingRow, orm.HoldRow, orm.SealRow)
+                ]
             engine.dispose()
             print("{:,} attempts, {:,} postings, {:,} holds, {:,} links".format(*rows))
             print(f"{'':<40} {'wall s':>8} {'CPU s':>8} {'waited':>8} {'found':>6}")

@@ -27,9 +27,9 @@ from ledger.journals.journal import JournalWriter  # noqa: E402  (as above)
 from ledger.journals.records import (  # noqa: E402  (as above)
     AttemptOpened,
     AttemptSettled,
-    Compared,
+    ComparedCost,
     Hold,
-    Tokens,
+    TokenCounts,
 )
 from ledger.orm import tables as orm  # noqa: E402  (as above)
 
@@ -81,7 +81,7 @@ def settled(number: int, now_us: int) -> AttemptSettled:
         settled_us=now_us,
         status="finished",
         http_status=200,
-        tokens=Tokens(input=480, cached=20, output=90),
+        tokens=TokenCounts(input=480, cached=20, output=90),
         basis="reported",
         cost_pusd=1_234_567,
         ttft_us=20_000,
@@ -89,7 +89,7 @@ def settled(number: int, now_us: int) -> AttemptSettled:
         engine_us=9_000,
         finish_reason="stop",
         slo_met=True,
-        compared=(Compared("openai/gpt-4o-mini", 1, 1_500_000),),
+        compared=(ComparedCost("openai/gpt-4o-mini", 1, 1_500_000),),
     )
 
 
@@ -102,7 +102,7 @@ class Bench:
         self.engine: Engine = make_engine(url)
         with self.engine.begin() as connection:
             connection.execute(
-                insert(orm.Budget),
+                insert(orm.BudgetRow),
                 [
                     {"id": f"{scope}@day", "scope": scope, "period": "day", "hard": True,
                      "limit_pusd": 10**18, "created_us": 0}
@@ -111,7 +111,7 @@ class Bench:
             )  # fmt: skip
             window = time.time_ns() // 1000 // DAY_US * DAY_US // 10**6
             connection.execute(
-                insert(orm.Grant),
+                insert(orm.GrantRow),
                 [{"budget_id": f"{scope}@day", "window": window, "host": HOST} for scope in SCOPES],
             )
         self.journal = JournalWriter(home / "journal", "w0")
@@ -144,7 +144,7 @@ class Bench:
 
     def wait(self) -> None:
         """Until every request is settled in the books; rows must equal requests."""
-        query = select(func.count()).where(orm.Attempt.settled_us.is_not(None))
+        query = select(func.count()).where(orm.AttemptRow.settled_us.is_not(None))
         while True:
             if self.writer.poll() is not None:
                 raise SystemExit(f"the writer ended with {self.writer.returncode}")

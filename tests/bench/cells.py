@@ -10,10 +10,14 @@ from dataclasses import dataclass, replace
 from traces import Load
 
 from backends.simulator.profiles import PROFILES
-from backends.simulator.shape import Shape
-from gateway.whatif.traffic import Price
+from backends.simulator.shape import EngineShape
+from gateway.whatif.traffic import ApiPrice
 
-MINI, CHEAP, DEAR = Price(150_000, 600_000), Price(50_000, 100_000), Price(2_500_000, 10_000_000)
+MINI, CHEAP, DEAR = (
+    ApiPrice(150_000, 600_000),
+    ApiPrice(50_000, 100_000),
+    ApiPrice(2_500_000, 10_000_000),
+)
 TTFT_S, TPOT_S, ATTAINMENT = 0.5, 0.05, 0.99
 SECONDS, MOST = 600.0, 20_000
 H100 = PROFILES["h100-llama-3.1-8b-fp8"].shape
@@ -50,8 +54,8 @@ class Cell:
     kind: str
     times: float
     load: Load
-    prices: dict[str, Price]
-    shape: Shape
+    prices: dict[str, ApiPrice]
+    shape: EngineShape
     engines: int
     window_s: float
 
@@ -81,8 +85,8 @@ class Family:
     name: str
     kind: str
     traces: tuple[tuple[str, tuple[tuple[str, float], ...]], ...]
-    prices: dict[str, Price]
-    shape: Shape
+    prices: dict[str, ApiPrice]
+    shape: EngineShape
     capacity_rps: float
     times: tuple[float, ...] = (0.5, 1, 2, 4)
     window_s: float = 4.0
@@ -98,7 +102,7 @@ class Family:
             )  # fmt: skip
 
 
-def _budget(shape: Shape, tokens: int) -> Shape:
+def _budget(shape: EngineShape, tokens: int) -> EngineShape:
     return replace(shape, prefill_budget_tokens=tokens)
 
 

@@ -21,8 +21,8 @@ from sqlalchemy import Engine, func, insert, select, text
 from ledger.journals.journal import JournalWriter
 from ledger.journals.reader import JournalReader
 from ledger.orm import tables as orm
-from ledger.writing.repository import Repository
-from ledger.writing.tail import Tail
+from ledger.writing.repository import LedgerRepository
+from ledger.writing.tail import JournalTailer
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,9 @@ def measure(engine: Engine, home: Path, requests: int) -> Rate:
     for number in range(first, first + requests):
         journal.append(opened(number, now_us))
         journal.append_ending(settled(number, now_us))
-    tail = Tail(Repository(engine, host=HOST), JournalReader(home / "journal"), lambda: now_us)
+    tail = JournalTailer(
+        LedgerRepository(engine, host=HOST), JournalReader(home / "journal"), lambda: now_us
+    )
     backend = _backend(engine)
     here, there, since = time.process_time(), backend(cpu_s), time.monotonic()
     waited = waited_s([os.getpid()]) + backend(waited_s)
@@ -56,7 +58,7 @@ def measure(engine: Engine, home: Path, requests: int) -> Rate:
     here, there = time.process_time() - here, backend(cpu_s) - there
     waited = waited_s([os.getpid()]) + backend(waited_s) - waited
     journal.close()
-    query = select(func.count()).where(orm.Attempt.settled_us.is_not(None))
+    query = select(func.count()).where(orm.AttemptRow.settled_us.is_not(None))
     with engine.connect() as connection:
         assert connection.execute(query).scalar_one() >= requests
     return Rate(
@@ -71,15 +73,15 @@ _numbers = itertools.count(1)
 def _budgets(engine: Engine, now_us: int) -> None:
     window = now_us // DAY_US * DAY_US // 10**6
     with engine.begin() as connection:
-        if connection.execute(select(func.count()).select_from(orm.Budget)).scalar_one():
+        if connection.execute(select(func.count()).select_from(orm.BudgetRow)).scalar_one():
             return
         connection.execute(
-            insert(orm.Budget),
+            insert(orm.BudgetRow),
             [{"id": f"{scope}@day", "scope": scope, "period": "day", "hard": True,
               "limit_pusd": 10**18, "created_us": 0} for scope in SCOPES],
         )  # fmt: skip
         connection.execute(
-            insert(orm.Grant),
+            insert(orm.GrantRow),
             [{"budget_id": f"{scope}@day", "window": window, "host": HOST} for scope in SCOPES],
         )
 

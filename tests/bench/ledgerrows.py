@@ -38,7 +38,9 @@ COMPARATORS = ("openai/gpt-4o-mini", "deepinfra/meta-llama/Llama-3.3-70B")
 DAY = (1, 1, 1, 1, 1, 2, 4, 8, 14, 18, 19, 18, 16, 18, 19, 18, 16, 12, 8, 6, 4, 3, 2, 1)
 _TIMED = ("attempt_id", "request_id", "opened_us", "settled_us")
 _CONSTANT = [
-    column.name for column in orm.Attempt.__table__.columns if column.name not in {*_TIMED, "seq"}
+    column.name
+    for column in orm.AttemptRow.__table__.columns
+    if column.name not in {*_TIMED, "seq"}
 ]
 
 
@@ -185,7 +187,7 @@ def _own(connection: Connection, rng: random.Random, end_us: int) -> None:
     """Contracts, and every hour but the last two closed: teams + idle = bill."""
     first = (end_us - DAYS * DAY_US) // HOUR_US * HOUR_US
     connection.execute(
-        insert(orm.GpuContract),
+        insert(orm.GpuContractRow),
         [{"pool": pool, "gpu_type": "H200", "gpus_per_replica": 1, "replicas": engines,
           "billing": "reserved", "pusd_per_hour": 3_500_000_000_000,
           "since": datetime.fromtimestamp(first / 1e6, UTC).date(), "recorded_us": first,
@@ -208,8 +210,8 @@ def _own(connection: Connection, rng: random.Random, end_us: int) -> None:
                  "used_pusd": share, "provisional_pusd": share, "engine_us": 1}
                 for number, share in enumerate(shares)
             ]  # fmt: skip
-    connection.execute(insert(orm.GpuHour), hours)
-    connection.execute(insert(orm.GpuHourTeam), teams)
+    connection.execute(insert(orm.GpuHourRow), hours)
+    connection.execute(insert(orm.GpuHourTeamRow), teams)
 
 
 def _samples(connection: Connection, end_us: int) -> None:

@@ -5,7 +5,7 @@ Comments of `genai-prices` quote the providers' pages with the day on which they
 
 from dataclasses import dataclass
 
-from ledger.journals.records import Tokens
+from ledger.journals.records import TokenCounts
 from ledger.prices.book import prompt_tokens
 
 
@@ -20,7 +20,7 @@ class Rule:
     kinds: tuple[str, ...] = ()  # any of them above zero
     above_tokens: int = 0
 
-    def covers(self, name: str, tier: str, tokens: Tokens) -> bool:
+    def covers(self, name: str, tier: str, tokens: TokenCounts) -> bool:
         return (
             tier == self.tier
             and name.startswith(self.names)

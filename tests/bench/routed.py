@@ -10,21 +10,28 @@ from functools import partial
 from math import ceil
 
 from gateway.policies.rules import PENALTY_FACTOR
-from gateway.whatif.replay import AT_THE_API, Choice, Outcome
-from gateway.whatif.seats import Seat
-from gateway.whatif.traffic import Arrival, Price
+from gateway.whatif.replay import AT_THE_API, ReplayChoice, ReplayOutcome
+from gateway.whatif.seats import ReplayEngine
+from gateway.whatif.traffic import ApiPrice, Arrival
 from router.decide import decide
 from router.estimates import LatencyTracker, OutputLengths
 from router.filters import CONTEXT_MARGIN
 from router.forecast import kv_longest_tokens, work_of
 from router.hindsight import stands
-from router.market import UNKNOWN_MARKET, Demand, Window, demand_of
-from router.request_kinds import Kind
-from router.types import ApiState, Candidate, Decision, OutputMoments, Policy, Request  # fmt: skip
+from router.market import UNKNOWN_MARKET, DemandSums, DemandWindow, demand_of
+from router.request_kinds import RequestKind
+from router.types import (  # fmt: skip
+    ApiState,
+    Candidate,
+    Decision,
+    OutputMoments,
+    Policy,
+    RoutingRequest,
+)
 
 POOL = "own"
 API_CONTEXT_TOKENS = 1_000_000
-CHAT = frozenset({Kind.CHAT})
+CHAT = frozenset({RequestKind.CHAT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +39,7 @@ class Terms:
     """One logical model: its policy (its penalty is by request), what the API charges, its cap."""
 
     policy: Policy
-    price: Price
+    price: ApiPrice
     max_tokens: int | None = None
 
 
@@ -53,12 +60,14 @@ class Routed:
         self._lengths = OutputLengths()
         self._latencies = LatencyTracker()
         self._api = ApiState()
-        self._demand = Demand()
-        self._window = Window()
+        self._demand = DemandSums()
+        self._window = DemandWindow()
         self.market = UNKNOWN_MARKET
         self.last: Decision | None = None
 
-    def choose(self, arrival: Arrival, seats: Sequence[Seat], now_s: float, worker: int) -> Choice:
+    def choose(
+        self, arrival: Arrival, seats: Sequence[ReplayEngine], now_s: float, worker: int
+    ) -> ReplayChoice:
         terms = self._terms[arrival.model]
         request = self._request(arrival, terms)
         mean = request.output.mean
@@ -79,9 +88,9 @@ class Routed:
         again = None
         if seat.is_looked_at_again:
             again = partial(stands, request, policy, candidates, seat.name)
-        return Choice(seat, chosen.kv_promise_tokens, final, stands=again)
+        return ReplayChoice(seat, chosen.kv_promise_tokens, final, stands=again)
 
-    def ended(self, outcome: Outcome) -> None:
+    def ended(self, outcome: ReplayOutcome) -> None:
         arrival = outcome.arrival
         key = arrival.model, arrival.tenant
         self._lengths.observe(key, arrival.prompt_tokens, arrival.output_tokens)
@@ -89,7 +98,7 @@ class Routed:
             tpot_ms = 1000.0 * outcome.tpot_s if arrival.output_tokens > 1 else None
             self._latencies.observe(("api",), ttft_ms=1000.0 * outcome.ttft_s, tpot_ms=tpot_ms)
 
-    def tick(self, seats: Sequence[Seat], now_s: float) -> None:
+    def tick(self, seats: Sequence[ReplayEngine], now_s: float) -> None:
         if self._variant.priced:
             self.market = self._window.read(self._demand.sums(), now_s, engines=len(seats))
         ttft, tpot = self._latencies.ttft(("api",)), self._latencies.tpot(("api",))
@@ -98,7 +107,7 @@ class Routed:
             observations=self._latencies.observations(("api",)),
         )  # fmt: skip
 
-    def _request(self, arrival: Arrival, terms: Terms) -> Request:
+    def _request(self, arrival: Arrival, terms: Terms) -> RoutingRequest:
         prompt = arrival.prompt_tokens
         if self._variant.known_lengths:
             output = float(arrival.output_tokens)
@@ -106,9 +115,11 @@ class Routed:
         else:
             moments = self._lengths.moments((arrival.model, arrival.tenant), prompt)
         bound = ceil(CONTEXT_MARGIN * prompt)
-        return Request(Kind.CHAT, arrival.model, prompt, bound, terms.max_tokens, moments)
+        return RoutingRequest(
+            RequestKind.CHAT, arrival.model, prompt, bound, terms.max_tokens, moments
+        )
 
-    def _own(self, seat: Seat, dollars: int, now_s: float, worker: int) -> Candidate:
+    def _own(self, seat: ReplayEngine, dollars: int, now_s: float, worker: int) -> Candidate:
         price, top, spread, tightest = self.market
         return Candidate(
             seat.name, POOL, frozenset(), CHAT, seat.shape.context_tokens, True, 0, 0, dollars,

@@ -17,9 +17,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from backends.simulator import asgi
-from backends.simulator.journal import Journal
+from backends.simulator.journal import RequestJournal
 from backends.simulator.latency import Latency
-from backends.simulator.provider import Provider
+from backends.simulator.provider import SimulatedProvider
 from backends.simulator.quota import Quota
 from backends.simulator.running import bind, run
 
@@ -29,7 +29,7 @@ LATENCY = Latency(0.4, ttft_sigma=0.2, tpot_s=0.001, tpot_sigma=0.0)
 
 
 class Upstream:
-    def __init__(self, provider: Provider) -> None:
+    def __init__(self, provider: SimulatedProvider) -> None:
         self._provider = provider
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -62,8 +62,8 @@ def _first(body: bytes, receive: Any) -> Any:
 
 def main() -> None:
     port, journal = int(sys.argv[1]), Path(sys.argv[2])
-    provider = Provider(
-        "mock", rng=random.Random(1), journal=Journal(journal), latency=LATENCY,
+    provider = SimulatedProvider(
+        "mock", rng=random.Random(1), journal=RequestJournal(journal), latency=LATENCY,
         quota=Quota(100_000_000, 1_000_000_000_000),
     )  # fmt: skip
     run([("provider", Upstream(provider), bind("127.0.0.1", port))])

@@ -11,8 +11,8 @@ from routed import Routed, Terms, Variant
 
 from backends.simulator.latency import Latency
 from gateway.whatif.apis import draws
-from gateway.whatif.replay import Chooser, Outcome, Replay
-from gateway.whatif.seats import Knowledge, Seat
+from gateway.whatif.replay import Replay, ReplayOutcome, ReplayPolicyProtocol
+from gateway.whatif.seats import EngineKnowledge, ReplayEngine
 from gateway.whatif.traffic import Arrival
 from router.types import Policy, Slo
 
@@ -26,13 +26,17 @@ VARIANTS = {
     "known lengths": Variant(known_lengths=True),
 }
 ERRORS = {
-    "model x0.7": Knowledge(step_factor=0.7),
-    "model x1.3": Knowledge(step_factor=1.3),
-    "prefill x0.6": Knowledge(prefill_factor=0.6),
-    "scrape 1 s": Knowledge(tick_s=1.0),
-    "skew 50 ms": Knowledge(workers=2, skew_s=0.05),
-    "skew 50 ms, one look": Knowledge(workers=2, skew_s=0.05, looks_again=False),  # the control
-    "model x0.7, no loops": Knowledge(step_factor=0.7, loops=False),  # the control: it must fall
+    "model x0.7": EngineKnowledge(step_factor=0.7),
+    "model x1.3": EngineKnowledge(step_factor=1.3),
+    "prefill x0.6": EngineKnowledge(prefill_factor=0.6),
+    "scrape 1 s": EngineKnowledge(tick_s=1.0),
+    "skew 50 ms": EngineKnowledge(workers=2, skew_s=0.05),
+    "skew 50 ms, one look": EngineKnowledge(
+        workers=2, skew_s=0.05, looks_again=False
+    ),  # the control
+    "model x0.7, no loops": EngineKnowledge(
+        step_factor=0.7, loops=False
+    ),  # the control: it must fall
 }
 MAIN = tuple(VARIANTS)
 OTHERS = tuple(BASELINES)
@@ -56,22 +60,24 @@ class Score:
 
 
 def run(cell: Cell, arrivals: list[Arrival], policy: str, seed: int) -> Score:
-    knowledge = ERRORS.get(policy, Knowledge())
-    seats = [Seat(f"pool:own/{place}", cell.shape, knowledge) for place in range(cell.engines)]
+    knowledge = ERRORS.get(policy, EngineKnowledge())
+    seats = [
+        ReplayEngine(f"pool:own/{place}", cell.shape, knowledge) for place in range(cell.engines)
+    ]
     slos = dict.fromkeys(cell.prices, SLO)
     answers = draws(len(arrivals), Latency(), seed)
     outcomes = Replay(seats, slos, arrivals, answers, knowledge).run(_chooser(cell, policy))
     return score(cell, outcomes)
 
 
-def _chooser(cell: Cell, policy: str) -> Chooser:
+def _chooser(cell: Cell, policy: str) -> ReplayPolicyProtocol:
     if policy in BASELINES:
         return BASELINES[policy]()
     terms = {model: Terms(POLICY, price, MAX_TOKENS) for model, price in cell.prices.items()}
     return Routed(terms, VARIANTS.get(policy, Variant()))
 
 
-def score(cell: Cell, outcomes: list[Outcome]) -> Score:
+def score(cell: Cell, outcomes: list[ReplayOutcome]) -> Score:
     own = [one for one in outcomes if one.engine is not None]
     kept = [one for one in own if one.kept(SLO)]
     count = max(1, len(own))

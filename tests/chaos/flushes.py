@@ -19,7 +19,7 @@ from sqlalchemy import event, text  # noqa: E402  (the path is set above)
 from ledger.database import make_engine, migrate  # noqa: E402  (as above)
 from ledger.journals import flusher  # noqa: E402  (as above)
 from ledger.journals.journal import JournalWriter  # noqa: E402  (as above)
-from ledger.journals.records import AttemptSettled, Tokens  # noqa: E402  (as above)
+from ledger.journals.records import AttemptSettled, TokenCounts  # noqa: E402  (as above)
 
 AT_ONCE = 8
 
@@ -51,7 +51,9 @@ async def journal(folder: Path, groups: int, *, broken: bool) -> int:
     writer = JournalWriter(folder, "w0", flusher=counted)
     for group in range(groups):
         records = [
-            AttemptSettled(f"r{group}-{place}.1", 0, "finished", 200, Tokens(), "reported", 1, 1, 1)
+            AttemptSettled(
+                f"r{group}-{place}.1", 0, "finished", 200, TokenCounts(), "reported", 1, 1, 1
+            )
             for place in range(AT_ONCE)
         ]
         await asyncio.gather(*(writer.append_durable(record) for record in records))

@@ -10,11 +10,19 @@ import random
 from scene import Found, Given, Scene
 
 from gateway.fleet.candidates import api_bound_pusd
-from ledger.journals.records import Tokens
-from ledger.prices.book import Price, Schedule, Terms, bound_pusd, check, rates_from, tier_cost_pusd
-from ledger.prices.quotes import Quote
-from router.request_kinds import Kind
-from router.types import OutputMoments, Request
+from ledger.journals.records import TokenCounts
+from ledger.prices.book import (
+    Price,
+    PriceTerms,
+    TierRates,
+    bound_pusd,
+    check,
+    rates_from,
+    tier_cost_pusd,
+)
+from ledger.prices.quotes import PriceQuote
+from router.request_kinds import RequestKind
+from router.types import OutputMoments, RoutingRequest
 
 CASES = 100_000
 TIERS = ("flex", "priority", "batch")
@@ -37,9 +45,9 @@ def price(rng: random.Random, number: int) -> Price:
     for tier in TIERS:
         if rng.random() < 0.4:
             places |= {(tier, 0), *((tier, above) for above in ABOVE[1:] if rng.random() < 0.2)}
-    terms = Terms(
+    terms = PriceTerms(
         rates(rng),
-        tuple(Schedule(tier, above, rates(rng)) for tier, above in sorted(places)),
+        tuple(TierRates(tier, above, rates(rng)) for tier, above in sorted(places)),
         request_pusd=rng.choice((0, rng.randrange(10**11))),
         uplift_ppm=rng.choice((0, 100_000, 123_457)),
         inclusive=rng.random() < 0.5,
@@ -47,17 +55,17 @@ def price(rng: random.Random, number: int) -> Price:
     return Price(number, "up/m", "chaos", 0, terms)
 
 
-def request(rng: random.Random) -> Request:
+def request(rng: random.Random) -> RoutingRequest:
     edge = rng.choice(ABOVE) + rng.choice((-1, 0, 1, 2, 64))
     prompt = max(1, rng.choice((edge, rng.randrange(1, 400_000))))
     moments = OutputMoments(count=1, mean=1.0, mean_square=1.0, p95=1.0)
-    return Request(
-        Kind.CHAT, "m", max(1, prompt // 4), prompt, rng.choice(OUTPUTS), moments,
+    return RoutingRequest(
+        RequestKind.CHAT, "m", max(1, prompt // 4), prompt, rng.choice(OUTPUTS), moments,
         rng.choice((1, 1, 2, 8)),
     )  # fmt: skip
 
 
-def uses(rng: random.Random, asked: Request, terms: Terms):
+def uses(rng: random.Random, asked: RoutingRequest, terms: PriceTerms):
     """The most of each kind; and just beside each threshold, where other rates begin."""
     prompt, output = asked.prompt_tokens_bound, (asked.max_tokens or 0) * asked.n
     sizes = {prompt}
@@ -65,12 +73,12 @@ def uses(rng: random.Random, asked: Request, terms: Terms):
         sizes |= {step.above_tokens + beside for beside in (-1, 0, 1)}
     for size in sorted(one for one in sizes if 0 <= one <= prompt):
         for kind in INPUTS:
-            yield Tokens(**{kind: size}, output=output, reasoning=0)
-            yield Tokens(**{kind: size}, output=output, reasoning=output)
+            yield TokenCounts(**{kind: size}, output=output, reasoning=0)
+            yield TokenCounts(**{kind: size}, output=output, reasoning=output)
         parts = sorted(rng.randint(0, size) for _ in range(3))
         whole = zip(INPUTS, (*parts, size), (0, *parts), strict=True)
         mixed = {kind: end - start for kind, end, start in whole}
-        yield Tokens(**mixed, output=output, reasoning=rng.randint(0, output))
+        yield TokenCounts(**mixed, output=output, reasoning=rng.randint(0, output))
 
 
 def play(given: Given) -> Found:
@@ -97,14 +105,14 @@ def play(given: Given) -> Found:
     return found
 
 
-def _holds(one: Price, asked: Request, *, broken: bool) -> tuple[int, ...]:
+def _holds(one: Price, asked: RoutingRequest, *, broken: bool) -> tuple[int, ...]:
     """By each of the ways in which a hold is made of a price."""
     output = asked.max_tokens or 0
     if broken:  # as if every answer came in the standard tier
         prompt = asked.prompt_tokens_bound
         return (bound_pusd(one, prompt_tokens=prompt, output_tokens=output, n=asked.n,
                            tiers=("standard",)),)  # fmt: skip
-    quoted = Quote(one).bound_pusd(asked.prompt_tokens_bound, output * asked.n)
+    quoted = PriceQuote(one).bound_pusd(asked.prompt_tokens_bound, output * asked.n)
     return api_bound_pusd(one, asked, output), quoted
 
 

@@ -14,12 +14,12 @@ from scene import Found, Given, Scene
 from sqlalchemy import insert, text
 from stage import Stage
 
-from ledger.budgets.desk import DeskClient
+from ledger.budgets.desk import BudgetClient
 from ledger.database import make_engine, migrate
 from ledger.journals.journal import JournalWriter
-from ledger.journals.records import AttemptOpened, AttemptSettled, Hold, Tokens
+from ledger.journals.records import AttemptOpened, AttemptSettled, Hold, TokenCounts
 from ledger.orm import tables as orm
-from ledger.prices.book import Price, Terms, rates_from
+from ledger.prices.book import Price, PriceTerms, rates_from
 from ledger.verify.checks import verify
 from ledger.writer import DESK_SOCKET, LedgerWriter
 
@@ -28,7 +28,7 @@ DAY_S = 86_400
 EVENING_S = 1_774_483_200 + DAY_S - 60  # 2026-03-26, a minute before midnight UTC
 BUDGET = "team:t@day"
 BOUND, LIMIT = 1_000, 10**9
-PRICE = Price(1, "p/m", "chaos", 0, Terms(rates_from({"input": 1, "output": 1})))
+PRICE = Price(1, "p/m", "chaos", 0, PriceTerms(rates_from({"input": 1, "output": 1})))
 
 
 def opened(name: str, at_us: int, holds: tuple[Hold, ...]) -> AttemptOpened:
@@ -38,7 +38,7 @@ def opened(name: str, at_us: int, holds: tuple[Hold, ...]) -> AttemptOpened:
 
 
 def settled(name: str, at_us: int, cost: int) -> AttemptSettled:
-    tokens = Tokens(cost)  # at a pico-USD each
+    tokens = TokenCounts(cost)  # at a pico-USD each
     return AttemptSettled(name, at_us, "finished", 200, tokens, "reported", cost, 1, 2)
 
 
@@ -53,11 +53,11 @@ class Night:
         self.names: set[str] = set()
         self.backwards = 0
         with self.engine.begin() as connection:
-            connection.execute(insert(orm.Budget), [{
+            connection.execute(insert(orm.BudgetRow), [{
                 "id": BUDGET, "scope": "team:t", "period": "day", "limit_pusd": LIMIT,
                 "hard": True, "timezone": "UTC", "created_us": 0,
             }])  # fmt: skip
-            connection.execute(insert(orm.PriceVersion), [{
+            connection.execute(insert(orm.PriceVersionRow), [{
                 "version": 1, "name": "p/m", "since_us": 0, "source": "", "recorded_us": 0,
                 "price": msgspec.to_builtins(PRICE),
             }])  # fmt: skip
@@ -75,7 +75,7 @@ class Night:
         workers = []
         for name in ("w0", "w1"):
             journal = JournalWriter(self.folder / "journal", name)
-            desk = DeskClient(
+            desk = BudgetClient(
                 self.folder / "run" / DESK_SOCKET, worker=name, journal=journal.name,
                 now_us=self.now_us,
             )  # fmt: skip

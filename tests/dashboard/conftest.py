@@ -34,28 +34,29 @@ from deploy import once
 from gateway.clock import Clock
 from gateway.config.settings import parse
 from gateway.control.access import guard, operations
-from gateway.control.admin.desk import AdminDesk
+from gateway.control.admin.desk import AdminExecutor
 from gateway.control.admin.enginehost import EngineHost
 from gateway.control.admin.routes import admin_router
 from gateway.control.operations import ROUTES
 from gateway.control.people import people_of
 from gateway.errors import RequestError, body
-from gateway.fleet.slots import Board
+from gateway.fleet.slots import SharedLoadTable
 from gateway.host.prepare import prepare
 from ledger.accounts import close_hour, provisional_charge_pusd
 from ledger.database import make_engine, migrate
 from ledger.fleet.hours import gpu_entry
-from ledger.fleet.market import Hardware, Serving, record_market
+from ledger.fleet.market import GpuOffer, MeasuredThroughput, record_market
 from ledger.identity.keys import KeyRing
-from ledger.identity.people import Role
-from ledger.journals.records import AttemptOpened, AttemptSettled, Compared, RequestRefused, Tokens
+from ledger.identity.people import DashboardRole
+from ledger.journals import records
+from ledger.journals.records import AttemptOpened, AttemptSettled, ComparedCost, TokenCounts
 from ledger.orm import tables as orm
 from ledger.policies import policies_in_force
 from ledger.posting_rows import posting_rows
 from ledger.prices.drafts import PriceDraft
-from ledger.prices.rates import Terms, rates_from
+from ledger.prices.rates import PriceTerms, rates_from
 from ledger.prices.stored import import_drafts
-from ledger.writing.repository import Repository
+from ledger.writing.repository import LedgerRepository
 
 S, MINUTE, HOUR, DAY = 10**6, 60 * 10**6, 3_600 * 10**6, 86_400 * 10**6
 PRICES = {  # input, cached, output
@@ -70,7 +71,7 @@ TEAMS = ("search", "support", "coding", "finance")
 SPILL_REASONS = ("ttft", "kv_headroom", "ttft", "tpot")
 
 
-def price(name: str, tokens: Tokens) -> int:
+def price(name: str, tokens: TokenCounts) -> int:
     per_input, per_cached, per_output = PRICES[name]
     return tokens.input * per_input + tokens.cached * per_cached + tokens.output * per_output
 
@@ -105,7 +106,7 @@ class Traffic:
         room_us = 0 if down else HOUR * 9 // 10
         for _ in range(requests):
             model = self.rng.choices(("chat-large", "code-internal", "gpt-4o-mini"), (6, 3, 2))[0]
-            tokens = Tokens(
+            tokens = TokenCounts(
                 input=int(self.rng.lognormvariate(9.4, 0.5)),
                 cached=self.rng.choice((0, 0, 5_000)),
                 output=int(self.rng.lognormvariate(6.6, 0.6)) + 1,
@@ -126,13 +127,13 @@ class Traffic:
     def burst(self) -> None:
         """The last minutes: most stay, some spill."""
         for n in range(24):
-            tokens = Tokens(input=9_000 + n, output=400)
+            tokens = TokenCounts(input=9_000 + n, output=400)
             at_us = self.books.now_us - (250 - 10 * n) * S
             spill = SPILL_REASONS[n % 4] if n % 3 == 0 else None
             self.attempt(at_us, "chat-large", tokens, 0 if spill else 2 * S, spill)
 
     def attempt(
-        self, at_us: int, model: str, tokens: Tokens, engine_us: int, spill: str | None
+        self, at_us: int, model: str, tokens: TokenCounts, engine_us: int, spill: str | None
     ) -> None:
         self.number += 1
         own = bool(engine_us)
@@ -171,7 +172,7 @@ class Traffic:
         self.books.settled.append(self.settle(opened, tokens, engine_us, ttft))
 
     def settle(
-        self, opened: AttemptOpened, tokens: Tokens, engine_us: int, ttft_us: int
+        self, opened: AttemptOpened, tokens: TokenCounts, engine_us: int, ttft_us: int
     ) -> AttemptSettled:
         own = opened.backend == "own"
         charge = provisional_charge_pusd(engine_us, RATE_PUSD, 1)
@@ -190,7 +191,7 @@ class Traffic:
             finish_reason="stop",
             slo_met=self.rng.random() > (0.01 if own else 0.06),
             compared=tuple(
-                Compared(name, 1, price(name, tokens)) for name in (SUBSTITUTE, SAME_WEIGHTS)
+                ComparedCost(name, 1, price(name, tokens)) for name in (SUBSTITUTE, SAME_WEIGHTS)
             )
             if opened.model != "gpt-4o-mini"
             else (),
@@ -232,7 +233,7 @@ def fill(
         traffic.burst()
     migrate(once.put_ledger(url))
     engine = make_engine(url)
-    repository = Repository(engine, host="here")
+    repository = LedgerRepository(engine, host="here")
     records = sorted(
         [*books.opened, *books.settled, *_refusals(now_us)],
         key=lambda one: (getattr(one, "opened_us", None) or now_us, type(one).__name__),
@@ -240,7 +241,7 @@ def fill(
     repository.import_records(records, journal="history", at_us=now_us)
     with engine.begin() as connection:
         connection.execute(
-            insert(orm.GpuContract),
+            insert(orm.GpuContractRow),
             {
                 "pool": "llama-70b", "gpu_type": gpu_type, "gpus_per_replica": 1, "replicas": 1,
                 "billing": "reserved", "pusd_per_hour": rate_pusd, "source": "contract 2026-17",
@@ -251,13 +252,13 @@ def fill(
         if books.hours:
             teams = [team for hour in books.hours for team in hour.pop("teams")]
             postings = [row for one in books.hours for row in one.pop("postings")]
-            connection.execute(insert(orm.Posting), postings)
-            connection.execute(insert(orm.GpuHour), books.hours)
+            connection.execute(insert(orm.PostingRow), postings)
+            connection.execute(insert(orm.GpuHourRow), books.hours)
             if teams:
-                connection.execute(insert(orm.GpuHourTeam), teams)
-        connection.execute(insert(orm.Capacity), _capacity(now_us))
-        connection.execute(insert(orm.EngineSample), _samples(now_us, simulated=simulated))
-        connection.execute(insert(orm.JournalPosition), _position(now_us))
+                connection.execute(insert(orm.GpuHourTeamRow), teams)
+        connection.execute(insert(orm.EngineCapacityRow), _capacity(now_us))
+        connection.execute(insert(orm.EngineSampleRow), _samples(now_us, simulated=simulated))
+        connection.execute(insert(orm.JournalPositionRow), _position(now_us))
     _offered(engine, start_us)
     engine.dispose()
     return books
@@ -266,19 +267,18 @@ def fill(
 def _offered(engine, at_us: int) -> None:
     """Prices of the comparators, and GPUs that can be bought."""
     kinds = ("input", "cached", "output")
-    terms = {
-        name: Terms(rates_from(dict(zip(kinds, one, strict=True)))) for name, one in PRICES.items()
-    }
+    rates = {name: dict(zip(kinds, row, strict=True)) for name, row in PRICES.items()}
+    terms = {name: PriceTerms(rates_from(row)) for name, row in rates.items()}
     drafts = [PriceDraft(name, "list", one, source="a list") for name, one in terms.items()]
     import_drafts(engine, drafts, at_us=0)
-    served = Serving("8B", 8.5, 1, 1_000.0, 2.0, 300.0, 40.0, "a bench of ours")
+    served = MeasuredThroughput("8B", 8.5, 1, 1_000.0, 2.0, 300.0, 40.0, "a bench of ours")
     rate = 6_980_000_000_000
     record_market(engine, [
-        Hardware("H100", "NVIDIA", 80, 3_350 * 10**9, rate, rate, "a public list",
+        GpuOffer("H100", "NVIDIA", 80, 3_350 * 10**9, rate, rate, "a public list",
                  date(2026, 6, 1), (served,), "a data sheet"),
-        Hardware("L4", "NVIDIA", 24, 300 * 10**9, RATE_PUSD, RATE_PUSD, "a public list",
+        GpuOffer("L4", "NVIDIA", 24, 300 * 10**9, RATE_PUSD, RATE_PUSD, "a public list",
                  date(2026, 6, 1), (), "a data sheet"),
-        Hardware("L40S", "NVIDIA", 48, 864 * 10**9, None, None, None, None, (), "a data sheet"),
+        GpuOffer("L40S", "NVIDIA", 48, 864 * 10**9, None, None, None, None, (), "a data sheet"),
     ], at_us=at_us)  # fmt: skip
 
 
@@ -315,9 +315,9 @@ def _close(books: Books, hour_us: int, *, down: bool) -> dict:
     }  # fmt: skip
 
 
-def _refusals(now_us: int) -> list[RequestRefused]:
+def _refusals(now_us: int) -> list[records.RequestRefused]:
     return [
-        RequestRefused(
+        records.RequestRefused(
             f"x{n}", now_us - n * HOUR, "k1", "finance", "acme", "chat-large", "default",
             "budget" if n % 3 else "rate", 429, "team:finance" if n % 3 else None,
         )
@@ -407,7 +407,7 @@ def show_page(name: str, url: str, period: str, team: str | None) -> None:
 
     now_us = data.rounded_now_us(data.PERIODS[period])
     page = importlib.import_module(f"dashboard.page_{name}")
-    page.show(data.View(url, period, team, now_us, who=lambda: entrance.AT_THIS_MACHINE))
+    page.show(data.DashboardView(url, period, team, now_us, who=lambda: entrance.AT_THIS_MACHINE))
 
 
 @pytest.fixture
@@ -449,7 +449,7 @@ class ScriptedDesk:
         self.sets: list[dict] = []
         self.asked: list[tuple[str, dict]] = []
         self.looks: list[dict] = []  # answers to a look at a what-if; the last one stays
-        self.refuses: dict[str, asking.Refused] = {}
+        self.refuses: dict[str, asking.AdminRefused] = {}
         self.text = IN_FORCE
 
     def get(self, path: str, **query: object) -> dict:
@@ -498,7 +498,7 @@ _FIRST = {"set": 0, "since": None, "by": "the configuration file", "note": None,
 def desk_of(monkeypatch) -> Callable[..., ScriptedDesk]:
     """`desk_of(name, role)`: what the Policies page asks instead of a gateway."""
 
-    def make(name: str | None, role: Role = Role.ADMIN) -> ScriptedDesk:
+    def make(name: str | None, role: DashboardRole = DashboardRole.ADMIN) -> ScriptedDesk:
         made = ScriptedDesk(Viewer(name, role))
         monkeypatch.setattr(asking, "desk", lambda _who: made)
         return made
@@ -554,9 +554,9 @@ class Served:
         settings = parse(path.read_text(), name="test")
         runtime = prepare(settings, path).runtime
         self.state, self.url, self.engine = state, url, make_engine(runtime.ledger_url)
-        self._board = Board(runtime.run_dir / "board", runtime.layout)
+        self._board = SharedLoadTable(runtime.run_dir / "board", runtime.layout)
         app = FastAPI(openapi_url=None)
-        desk = AdminDesk(
+        desk = AdminExecutor(
             settings, lambda: make_engine(url), EngineHost(settings, runtime, self._board), Clock()
         )
         app.router.routes.extend(admin_router(desk).routes)

@@ -22,12 +22,12 @@ from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
 from dashboard import data, data_entered, data_fleet, data_tags, downloads, entrance, pages
-from dashboard.viewer import NotAllowed, Reach, Viewer
+from dashboard.viewer import NotAllowed, Viewer, ViewerScope
 from ledger.database import make_engine
-from ledger.identity.people import Role
-from ledger.journals.records import RequestRefused, Tokens
+from ledger.identity.people import DashboardRole
+from ledger.journals.records import RequestRefused, TokenCounts
 from ledger.orm import tables as orm
-from ledger.writing.repository import Repository
+from ledger.writing.repository import LedgerRepository
 
 S, HOUR = 10**6, 3_600 * 10**6
 OWN, CANARY = "alpha", "canary-beta"
@@ -72,7 +72,7 @@ def two(books):
             replace(
                 settled, attempt_id=attempt, settled_us=filled.now_us - 2 * HOUR + S,
                 cost_pusd=COST_PUSD if opened.backend == "api" else USED_PUSD,
-                tokens=Tokens(input=TOKENS, output=9),
+                tokens=TokenCounts(input=TOKENS, output=9),
             )
         )  # fmt: skip
     records.append(
@@ -82,11 +82,13 @@ def two(books):
         )
     )  # fmt: skip
     engine = make_engine(filled.url)
-    Repository(engine, host="here").import_records(records, journal="canary", at_us=filled.now_us)
+    LedgerRepository(engine, host="here").import_records(
+        records, journal="canary", at_us=filled.now_us
+    )
     with engine.begin() as connection:
         hour_us = filled.hours[-2]["hour_us"]
         connection.execute(
-            insert(orm.GpuHourTeam),
+            insert(orm.GpuHourTeamRow),
             [{"pool": "llama-70b", "hour_us": hour_us, "team_id": CANARY, "used_pusd": USED_PUSD,
               "provisional_pusd": USED_PUSD, "engine_us": S}],
         )  # fmt: skip
@@ -213,17 +215,17 @@ def test_pages_of_the_house_are_not_there_for_a_team(app, two) -> None:
         assert "As of " not in " ".join(one.value for one in test.caption)
 
 
-def files(view: data.View) -> Iterator[str]:
+def files(view: data.DashboardView) -> Iterator[str]:
     yield downloads.attempts_csv(view).decode()
     yield str(pq.read_table(io.BytesIO(downloads.attempts_parquet(view))).to_pydict())
     yield downloads.focus_csv(view).decode()
 
 
-def view_of(two, team: str | None, viewer: Viewer) -> data.View:
-    return data.View(two.url, "30 d", team, two.now_us, who=lambda: viewer)
+def view_of(two, team: str | None, viewer: Viewer) -> data.DashboardView:
+    return data.DashboardView(two.url, "30 d", team, two.now_us, who=lambda: viewer)
 
 
-EVE = Viewer(SCOPED, Role.VIEWER, (OWN,))
+EVE = Viewer(SCOPED, DashboardRole.VIEWER, (OWN,))
 
 
 def test_no_download_tells_of_it(two) -> None:
@@ -260,14 +262,14 @@ def test_every_read_refuses_what_is_not_ones_own(two, name: str) -> None:
     call, given = READS[name], GIVEN.get(name, ())
     if name not in ("bill", "verify_now"):  # there is no bill; the checks take long
         call(view_of(two, None, entrance.AT_THIS_MACHINE), *given)
-    if call.reach is Reach.NAMES:
+    if call.reach is ViewerScope.NAMES:
         return
-    for team in (CANARY, None, *((OWN,) if call.reach is not Reach.TEAM else ())):
+    for team in (CANARY, None, *((OWN,) if call.reach is not ViewerScope.TEAM else ())):
         with pytest.raises(NotAllowed):
             call(view_of(two, team, EVE), *given)
 
 
-OF_A_TEAM = sorted(name for name, call in READS.items() if call.reach is Reach.TEAM)
+OF_A_TEAM = sorted(name for name, call in READS.items() if call.reach is ViewerScope.TEAM)
 
 
 @pytest.mark.parametrize("name", OF_A_TEAM)

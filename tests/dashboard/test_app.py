@@ -25,7 +25,7 @@ from ledger.invoices import books as invoices
 from ledger.invoices.files import parse
 from ledger.money import pusd_to_usd
 from ledger.orm import tables as orm
-from ledger.seals.registers import Registers
+from ledger.seals.registers import AuditLog
 from ledger.verify.checks import verify
 from ledger.verify.results import record_verification
 
@@ -327,7 +327,7 @@ def test_no_word_of_a_card_is_broken_beside_a_long_one(served, browser_page: Pag
         f"as listed in March by prices.example/{'articles/' * 4}; another page lists another price"
     )
     with engine.begin() as connection:
-        connection.execute(update(orm.GpuContract).values(source=source))
+        connection.execute(update(orm.GpuContractRow).values(source=source))
     engine.dispose()
     browser_page.set_viewport_size({"width": 390, "height": 800})
     open_page(browser_page, served(filled.url), "rates?live=false")
@@ -482,7 +482,7 @@ def looked_at(filled) -> None:
         result = verify(connection)
     record_verification(engine, result, actor="ada", at_us=filled.now_us)
     _limited(engine, filled)
-    Registers(engine).follow(at_us=filled.now_us)
+    AuditLog(engine).follow(at_us=filled.now_us)
     engine.dispose()
 
 
@@ -502,8 +502,8 @@ def _limited(engine, filled) -> None:
         for name, usd in spent.items()
     ]  # fmt: skip
     with engine.begin() as connection:
-        connection.execute(delete(orm.BudgetWindow))
-        connection.execute(insert(orm.BudgetWindow), rows)
+        connection.execute(delete(orm.BudgetWindowRow))
+        connection.execute(insert(orm.BudgetWindowRow), rows)
 
 
 def grown(page: Page, width: int, height: int) -> int:

@@ -4,13 +4,20 @@ import httpx
 import pytest
 
 from dashboard import asking
-from dashboard.asking import Desk, Refused, Unanswered
+from dashboard.asking import AdminClient, AdminRefused, AdminUnavailable
 from dashboard.viewer import NotAllowed, Viewer
-from ledger.identity.people import Role
-from ledger.identity.vouched import GATEWAY, HEADER, KEY_FILE_VARIABLE, Asked, digest, heard
+from ledger.identity.people import DashboardRole
+from ledger.identity.vouched import (
+    GATEWAY,
+    HEADER,
+    KEY_FILE_VARIABLE,
+    VouchedRequest,
+    digest,
+    heard,
+)
 
 KEY = b"k" * 32
-ADA = Viewer("ada@example.com", Role.ADMIN)
+ADA = Viewer("ada@example.com", DashboardRole.ADMIN)
 
 
 @pytest.fixture
@@ -27,7 +34,7 @@ def made(key_file):
 
     def make(
         answer: httpx.Response | Exception, who=lambda: ADA, base: str = "http://there"
-    ) -> Desk:
+    ) -> AdminClient:
         def handle(request: httpx.Request) -> httpx.Response:
             asked.append(request)
             if isinstance(answer, Exception):
@@ -35,13 +42,13 @@ def made(key_file):
             return answer
 
         client = httpx.Client(base_url=base, transport=httpx.MockTransport(handle))
-        return Desk(client, key_file, who)
+        return AdminClient(client, key_file, who)
 
     return make, asked
 
 
 def vouched(request: httpx.Request, target: str):
-    word, sent = request.headers[HEADER], Asked(request.method, target)
+    word, sent = request.headers[HEADER], VouchedRequest(request.method, target)
     return heard(KEY, word, sent, int(word.split(".")[2]))
 
 
@@ -80,24 +87,28 @@ def test_nothing_is_asked_for_who_may_look_no_more(made) -> None:
     ("answer", "error", "words"),
     [
         (httpx.Response(403, json={"error": {"message": "No.", "code": "forbidden"}}),
-         Refused, "No."),
-        (httpx.Response(502, text="<html>"), Unanswered, "answered 502, as no gateway does"),
-        (httpx.Response(302, headers={"location": "http://evil"}), Unanswered, "answered 302"),
-        (httpx.ConnectError("refused"), Unanswered, "cannot be asked: refused"),
+         AdminRefused, "No."),
+        (httpx.Response(502, text="<html>"), AdminUnavailable, "answered 502, as no gateway does"),
+        (
+            httpx.Response(302, headers={"location": "http://evil"}),
+            AdminUnavailable,
+            "answered 302",
+        ),
+        (httpx.ConnectError("refused"), AdminUnavailable, "cannot be asked: refused"),
     ],
 )  # fmt: skip
 def test_what_went_wrong_is_told(made, answer, error, words) -> None:
     make, _ = made
     with pytest.raises(error, match=words) as told:
         make(answer).get("/policies")
-    if error is Refused:
+    if error is AdminRefused:
         assert (told.value.status, told.value.code) == (403, "forbidden")
 
 
 def test_without_a_key_nothing_is_asked(made, key_file) -> None:
     make, asked = made
     key_file.unlink()
-    with pytest.raises(Unanswered, match="cannot be read"):
+    with pytest.raises(AdminUnavailable, match="cannot be read"):
         make(httpx.Response(200, json={})).get("/policies")
     assert asked == []
 
@@ -112,5 +123,5 @@ def test_where_the_gateway_is_is_said_by_two_variables(key_file) -> None:
     desk = asking.desk(who, both)
     assert desk is not None
     assert desk.viewer == ADA
-    with pytest.raises(Unanswered, match=r"http://127\.0\.0\.1:9 cannot"):
+    with pytest.raises(AdminUnavailable, match=r"http://127\.0\.0\.1:9 cannot"):
         desk.get("/policies")

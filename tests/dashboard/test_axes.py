@@ -8,8 +8,8 @@ import pytest
 from altair.utils.schemapi import SchemaValidationError, debug_mode
 
 from dashboard import axes, charts
-from dashboard.look import Trusted
-from ledger.reports.series import Line
+from dashboard.look import TrustedChart
+from ledger.reports.series import SpendSeries
 
 DAY = datetime(2026, 6, 1, tzinfo=UTC)
 RECORDS = [
@@ -31,7 +31,7 @@ def test_no_two_ticks_of_a_time_axis_read_the_same(bars: int) -> None:
     """Labels were minutes while ticks were seconds: the same minute stood there several times."""
     first = DAY + timedelta(hours=11, minutes=58)
     records = [
-        {"at": at, "until": at + timedelta(minutes=1), "kind": Line.API.value, "usd": 1.0}
+        {"at": at, "until": at + timedelta(minutes=1), "kind": SpendSeries.API.value, "usd": 1.0}
         for at in (first, first + timedelta(minutes=bars - 1))
     ]
     chart = charts.stacked(records, value="usd", colours=charts.money_colours(), title="dollars")
@@ -62,10 +62,10 @@ def test_a_chart_that_nobody_judged_is_drawn_as_it_was_judged() -> None:
     ])  # fmt: skip
     judged = made().to_dict()
     with debug_mode(False):
-        assert Trusted(made()).to_dict() == judged
+        assert TrustedChart(made()).to_dict() == judged
     wrong = made()
     wrong["height"] = "tall"
-    assert Trusted(wrong).to_dict()["height"] == "tall"
+    assert TrustedChart(wrong).to_dict()["height"] == "tall"
     with pytest.raises(SchemaValidationError):  # the control: whoever judges finds it
         wrong.to_dict()
 

@@ -7,13 +7,13 @@ import msgspec
 import pytest
 
 from dashboard import asking
-from dashboard.asking import Refused
+from dashboard.asking import AdminRefused
 from dashboard.viewer import Viewer
 from gateway.config.settings import Settings
 from gateway.control.admin.invoices import VERBS
-from gateway.control.admin.verb import Place, is_refused
+from gateway.control.admin.verb import OperationContext, is_refused
 from ledger.database import make_engine
-from ledger.identity.people import Role
+from ledger.identity.people import DashboardRole
 from ledger.invoices import books as invoices
 from ledger.invoices.files import parse
 
@@ -35,13 +35,13 @@ class VerbsDesk:
     def post(self, path: str, **given: object) -> dict:
         verb = next(one for one in VERBS if one.path == path)
         now_us = time.time_ns() // 1000
-        place = Place(SETTINGS, self.viewer.name, now_us, lambda: self.engine, None)
+        place = OperationContext(SETTINGS, self.viewer.name, now_us, lambda: self.engine, None)
         try:
             answer = verb.work(place, msgspec.convert(given, verb.given))
         except Exception as error:
             if not is_refused(error):
                 raise
-            raise Refused(str(error), 400, None) from error
+            raise AdminRefused(str(error), 400, None) from error
         if not given.get("look"):
             self.done.append(path)
         return answer
@@ -56,7 +56,7 @@ def filled(books):
 def desk_as(monkeypatch, filled):
     made = []
 
-    def make(name: str | None, role: Role = Role.FINANCE) -> VerbsDesk:
+    def make(name: str | None, role: DashboardRole = DashboardRole.FINANCE) -> VerbsDesk:
         viewer = Viewer(name, role)
         monkeypatch.setattr("dashboard.entrance.AT_THIS_MACHINE", viewer)
         made.append(VerbsDesk(viewer, filled.url))
@@ -107,7 +107,7 @@ def test_a_bill_of_days_that_are_not_over_says_until_when_it_waits(page, filled,
     assert "would be owed twice. Post it the day after" in said
     assert "bills-yes" not in keys(test), "what it would post by now is not shown to be agreed to"
     assert list(test.code) == []
-    with pytest.raises(Refused, match="a day \\(UTC\\) that is not over"):
+    with pytest.raises(AdminRefused, match="a day \\(UTC\\) that is not over"):
         desk.post("/invoices/post", invoice=1, manner="whole")
 
 
@@ -147,7 +147,7 @@ def test_a_file_that_is_none_is_told_with_its_fault(page, filled, desk_as):
 
 def test_who_has_no_name_is_told_the_command_and_gets_no_button(page, filled, desk_as, text_of):
     billed(filled.url, 3 * USD)
-    desk_as(None, Role.ADMIN)
+    desk_as(None, DashboardRole.ADMIN)
     test = page("audit", filled.url)
     assert "breakeven invoices post 1" in text_of(test)
     assert not {"bills-post", "bills-read"} & keys(test)

@@ -4,24 +4,24 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dashboard import asking, changing
-from dashboard.data import View
+from dashboard.data import DashboardView
 from dashboard.viewer import Viewer
-from ledger.identity.people import Role
+from ledger.identity.people import DashboardRole
 
 
 @pytest.mark.parametrize(
     ("viewer", "may"),
     [
-        (Viewer("fay@example.com", Role.FINANCE), True),
-        (Viewer("ada@example.com", Role.ADMIN), True),
-        (Viewer("joe@example.com", Role.VIEWER), False),
-        (Viewer("eve@example.com", Role.FINANCE, ("search",)), False),
-        (Viewer(None, Role.ADMIN), False),
+        (Viewer("fay@example.com", DashboardRole.FINANCE), True),
+        (Viewer("ada@example.com", DashboardRole.ADMIN), True),
+        (Viewer("joe@example.com", DashboardRole.VIEWER), False),
+        (Viewer("eve@example.com", DashboardRole.FINANCE, ("search",)), False),
+        (Viewer(None, DashboardRole.ADMIN), False),
     ],
 )
 def test_finance_people_and_admins_with_a_name_may(monkeypatch, viewer: Viewer, *, may: bool):
     monkeypatch.setattr(asking, "desk", lambda who: who())
-    view = View("sqlite://", "30 d", None, 0, who=lambda: viewer)
+    view = DashboardView("sqlite://", "30 d", None, 0, who=lambda: viewer)
     assert (changing.desk_for(view) is not None) is may
 
 
@@ -85,9 +85,9 @@ class Away:
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (asking.Refused("`rows` are 7.", 400, None), "Nothing was changed: `rows` are 7."),
-        (asking.Unanswered("It is away."), "It is away. Nothing was changed."),
-        (asking.Unanswered("It is slow.", heard=True), "may have been done all the same"),
+        (asking.AdminRefused("`rows` are 7.", 400, None), "Nothing was changed: `rows` are 7."),
+        (asking.AdminUnavailable("It is away."), "It is away. Nothing was changed."),
+        (asking.AdminUnavailable("It is slow.", heard=True), "may have been done all the same"),
     ],
 )
 def test_what_was_not_done_says_why_beside_yes_and_no(test, error: Exception, said: str) -> None:

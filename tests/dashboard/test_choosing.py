@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from dashboard.choosing import of_rate
 from ledger.currencies import Currency
 from ledger.database import make_engine
-from ledger.entered import CURRENCY, Entered, enter
+from ledger.entered import CURRENCY, ManualEntry, enter
 
 APP = str(Path(__file__).resolve().parents[2] / "dashboard" / "app.py")
 TODAY = datetime.now(UTC).date()
@@ -25,7 +25,7 @@ def app(monkeypatch, books):
         says = {"per_usd": "0.5", "day": str(TODAY - timedelta(days=1)), "source": "ECB"}
         engine = make_engine(filled.url)
         with engine.begin() as connection:
-            enter(connection, Entered(0, CURRENCY + "EUR", says, now_us, now_us, "fay"))
+            enter(connection, ManualEntry(0, CURRENCY + "EUR", says, now_us, now_us, "fay"))
         engine.dispose()
         monkeypatch.setenv("BREAKEVEN_LEDGER_URL", filled.url)
         test = AppTest.from_file(APP, default_timeout=120)

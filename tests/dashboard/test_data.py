@@ -7,6 +7,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
 from dashboard import data, data_fleet, entrance
+from dashboard.buckets import bucket_us
 from ledger.queries.reads import DAY_US, HOUR_US, MINUTE_US, Scope
 from ledger.reports.survey import survey
 
@@ -30,7 +31,7 @@ def test_viewers_share_a_read_for_some_seconds(span: int, step_s: int) -> None:
 def test_bars_fit_the_data_and_not_the_period(first_h: int | None, expected: int) -> None:
     now = 10_000 * HOUR_US
     first = None if first_h is None else now - first_h * HOUR_US
-    assert data.bucket_us(Scope(now - 30 * DAY_US, now), first) == expected
+    assert bucket_us(Scope(now - 30 * DAY_US, now), first) == expected
 
 
 def test_the_ledger_is_named_by_flag_or_environment(monkeypatch) -> None:
@@ -47,7 +48,7 @@ def test_the_ledger_is_named_by_flag_or_environment(monkeypatch) -> None:
 @pytest.mark.parametrize("period", ["1 h", "24 h", "7 d"])
 def test_traffic_and_bill_cover_the_same_time(books, period: str) -> None:
     filled = books(peak=3.0, days=8)
-    view = data.View(filled.url, period, None, filled.now_us)
+    view = data.DashboardView(filled.url, period, None, filled.now_us)
     with data.open_readonly(filled.url).connect() as connection:
         look = survey(connection, view.scope, bucket_us=HOUR_US, basis=view.basis)
     (bill,) = look.standing.bills
@@ -55,9 +56,9 @@ def test_traffic_and_bill_cover_the_same_time(books, period: str) -> None:
 
 
 def test_a_view_is_a_scope() -> None:
-    view = data.View("u", "7 d", "search", 8 * DAY_US)
+    view = data.DashboardView("u", "7 d", "search", 8 * DAY_US)
     assert view.scope == Scope(DAY_US, 8 * DAY_US, "search")
-    later = data.View("u", "24 h", None, 8 * DAY_US + MINUTE_US)
+    later = data.DashboardView("u", "24 h", None, 8 * DAY_US + MINUTE_US)
     assert later.scope == Scope(7 * DAY_US, 8 * DAY_US + MINUTE_US), "from a full hour on"
     assert set(data.PERIOD_WORDS) == set(data.PERIODS)
 
@@ -72,7 +73,9 @@ def test_what_is_of_no_team_is_read_once_for_all(month, monkeypatch) -> None:
         lambda connection, scope, **how: reads.append(scope.team) or real(connection, scope, **how),
     )
     views = [
-        data.View(month.url, "7 d", team, month.now_us, who=lambda: entrance.AT_THIS_MACHINE)
+        data.DashboardView(
+            month.url, "7 d", team, month.now_us, who=lambda: entrance.AT_THIS_MACHINE
+        )
         for team in (None, "search", "finance")
     ]
     first, *others = [data_fleet.engines(one) for one in views]

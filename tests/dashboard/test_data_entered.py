@@ -1,11 +1,13 @@
 """What was entered, as the books have it."""
 
 from dashboard import data_entered, entrance
-from dashboard.data import View
+from dashboard.data import DashboardView
 
 
 def test_rates_and_projects_of_a_month_that_has_none_entered(month) -> None:
-    view = View(month.url, "30 d", None, month.now_us, who=lambda: entrance.AT_THIS_MACHINE)
+    view = DashboardView(
+        month.url, "30 d", None, month.now_us, who=lambda: entrance.AT_THIS_MACHINE
+    )
     versions, entered = data_entered.rates(view)
     assert [(one.pool, one.gpus) for one in versions] == [("llama-70b", 1)]
     assert (entered, data_entered.projects(view)) == ([], [])

@@ -14,7 +14,7 @@ def test_what_is_read_is_of_the_period(books) -> None:
         at_us = filled.now_us - age_us
         store_policies(engine, PolicySet(number, None, at_us, "ann"))
     engine.dispose()
-    view = data.View(filled.url, "24 h", None, filled.now_us, who=lambda: AT_THIS_MACHINE)
+    view = data.DashboardView(filled.url, "24 h", None, filled.now_us, who=lambda: AT_THIS_MACHINE)
     assert [one.number for one in data_fleet.policy_sets(view)] == [2]
     now, history, bucket_us = data_fleet.engines(view)
     assert [row.engine for row in now] == ["pool:llama-70b/0"]

@@ -11,8 +11,8 @@ from dashboard.entrance import AT_THIS_MACHINE
 from ledger.money import pusd_to_usd
 
 
-def view_of(month, team: str | None = None) -> data.View:
-    return data.View(month.url, "30 d", team, month.now_us, who=lambda: AT_THIS_MACHINE)
+def view_of(month, team: str | None = None) -> data.DashboardView:
+    return data.DashboardView(month.url, "30 d", team, month.now_us, who=lambda: AT_THIS_MACHINE)
 
 
 def rows(text: bytes) -> list[dict]:

@@ -15,7 +15,7 @@ from dashboard.enginelines import (
     typical,
 )
 from dashboard.entrance import AT_THIS_MACHINE
-from ledger.queries.reads import EngineRow, Streamed
+from ledger.queries.reads import EngineRow, StreamedAnswer
 
 S = 10**6
 
@@ -53,8 +53,8 @@ def test_what_is_not_known_is_not_drawn() -> None:
     assert several == {(kind, style) for kind in "ab" for style in ("running", "waiting")}
 
 
-def streams(engine: str, lengths_us: list[int | None]) -> list[Streamed]:
-    return [Streamed(n * S, engine, 1, us, f"r{n}", 2) for n, us in enumerate(lengths_us)]
+def streams(engine: str, lengths_us: list[int | None]) -> list[StreamedAnswer]:
+    return [StreamedAnswer(n * S, engine, 1, us, f"r{n}", 2) for n, us in enumerate(lengths_us)]
 
 
 def test_each_point_is_of_as_many_streams() -> None:
@@ -72,7 +72,7 @@ def test_each_point_is_of_as_many_streams() -> None:
 
 def test_tokens_for_a_dollar_are_of_closed_hours(books) -> None:
     filled = books(peak=20.0, days=2)
-    view = data.View(filled.url, "24 h", None, filled.now_us, who=lambda: AT_THIS_MACHINE)
+    view = data.DashboardView(filled.url, "24 h", None, filled.now_us, who=lambda: AT_THIS_MACHINE)
     survey = data.survey(view)
     records = tokens_per_dollar(survey)
     hours = [cell for cell in survey.hours if cell.start_us >= view.scope.start_us]

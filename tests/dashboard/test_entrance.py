@@ -6,7 +6,7 @@ import streamlit as st
 from dashboard import entrance
 from dashboard.entrance import SignInNeeded, access_file, proxied, signed_in, who_is
 from dashboard.viewer import NotAllowed, Viewer
-from ledger.identity.people import AccessFile, Role, parse
+from ledger.identity.people import AccessFile, DashboardRole, parse
 
 NOW_S = 1_790_000_000.0
 OIDC = '[auth]\nclient_id="c"\n[people."ada@example.com"]\nrole="finance"\n'
@@ -67,9 +67,9 @@ def test_the_role_is_the_files_at_each_asking(tmp_path) -> None:
     path = tmp_path / "access.toml"
     path.write_text(OIDC)
     file = AccessFile(path)
-    assert who_is(file, "ada@example.com", NOW_S, NOW_S).role is Role.FINANCE
+    assert who_is(file, "ada@example.com", NOW_S, NOW_S).role is DashboardRole.FINANCE
     path.write_text(OIDC.replace("finance", "viewer"))
-    assert who_is(file, "ada@example.com", NOW_S, NOW_S).role is Role.VIEWER
+    assert who_is(file, "ada@example.com", NOW_S, NOW_S).role is DashboardRole.VIEWER
     path.write_text(OIDC.replace("ada", "eve"))
     with pytest.raises(NotAllowed, match="has no role here"):
         who_is(file, "ada@example.com", NOW_S, NOW_S)
@@ -84,7 +84,7 @@ def test_a_sign_in_holds_for_hours(tmp_path, age_h: float, held: bool) -> None:
     file = AccessFile(tmp_path / "access.toml")
     ask = (file, "ada@example.com", NOW_S, NOW_S + age_h * 3600)
     if held:
-        assert who_is(*ask).role is Role.FINANCE
+        assert who_is(*ask).role is DashboardRole.FINANCE
     else:
         with pytest.raises(SignInNeeded):
             who_is(*ask)
@@ -102,7 +102,7 @@ def test_without_a_file_it_is_open_on_this_machine_alone(
     monkeypatch.setattr("sys.argv", ["app.py", *flags])
     monkeypatch.setattr(st, "get_option", {"server.address": address}.get)
     if let_in:
-        assert entrance.enter()() == Viewer(None, Role.ADMIN)
+        assert entrance.enter()() == Viewer(None, DashboardRole.ADMIN)
     else:
         with pytest.raises(NotAllowed, match="nobody says who may look"):
             entrance.enter()

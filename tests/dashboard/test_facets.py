@@ -3,7 +3,7 @@
 from itertools import product
 
 from dashboard.facets import FACETS, occurs, offered
-from ledger.queries.reads import Cell
+from ledger.queries.reads import AttemptCell
 
 ROWS = (  # team, model, target, spill reason
     ("search", "chat", "pool:a/0", None),
@@ -13,7 +13,7 @@ ROWS = (  # team, model, target, spill reason
     ("finance", "claude", "anthropic/y", None),
 )
 CELLS = tuple(
-    Cell(
+    AttemptCell(
         0, team, model, "api", target, None, spill, "finished", None, False,
         *(1,) * 5, cost_pusd=1, unpriced=0,
     )

@@ -4,7 +4,7 @@ import pytest
 
 from dashboard import data, figures
 from ledger.economics.cost import TokenBasis
-from ledger.queries.reads import DAY_US, Cell, Scope, Spent
+from ledger.queries.reads import DAY_US, AttemptCell, Scope, SpendPoint
 from ledger.reports.survey import survey
 
 
@@ -32,7 +32,7 @@ def test_over_time_adds_up_by_key(look) -> None:
 
 
 def test_what_was_spent_by_group_is_in_dollars(look) -> None:
-    spent = [Spent(0, "a", 2 * 10**12), Spent(look.bucket_us, "b", 10**12)]
+    spent = [SpendPoint(0, "a", 2 * 10**12), SpendPoint(look.bucket_us, "b", 10**12)]
     records = figures.spent_over_time(look, spent)
     assert [(one["kind"], one["value"]) for one in records] == [("a", 2.0), ("b", 1.0)]
     assert records[0]["until"] == records[1]["at"]
@@ -43,14 +43,14 @@ def test_teams_bear_what_was_used_and_nothing_else(look) -> None:
     assert sum(costs.values()) == sum(bill.used_pusd for bill in look.standing.bills)
 
 
-def cell(**changes: object) -> Cell:
+def cell(**changes: object) -> AttemptCell:
     values = {
         "start_us": 0, "team": "a", "model": "m", "backend": "own", "target": "t", "pool": "p",
         "spill_reason": None, "status": "finished", "slo_met": True,
         "simulated": False, "attempts": 1, "input_tokens": 0, "cached_tokens": 0,
         "output_tokens": 0, "engine_us": 0, "cost_pusd": 0, "unpriced": 0,
     }  # fmt: skip
-    return Cell(**(values | changes))
+    return AttemptCell(**(values | changes))
 
 
 def test_slo_share_counts_answers_whose_slo_is_known() -> None:

@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from dashboard.frame import standing_of_books
 from ledger.queries.reads import Freshness
-from ledger.writing.lag import Lag, write_lag
+from ledger.writing.lag import WriterLag, write_lag
 
 S = 10**6
 NOW_US = 1_780_000_000 * S
@@ -53,17 +53,20 @@ def test_what_was_imported_is_looked_through_for_garbage_once(app, month, monkey
 @pytest.mark.parametrize(
     ("lag", "said"),
     [
-        (Lag(0, NOW_US - 2 * S, False, 0), "everything journaled is applied"),
-        (Lag(0, NOW_US - 60 * S, False, 0), "journals applied as they were 60 s ago"),
-        (Lag(900, NOW_US - S, False, 0), "journals applied as they were 1 s ago, 900 bytes to go"),
+        (WriterLag(0, NOW_US - 2 * S, False, 0), "everything journaled is applied"),
+        (WriterLag(0, NOW_US - 60 * S, False, 0), "journals applied as they were 60 s ago"),
         (
-            Lag(1, NOW_US - 180 * S, True, 0),
+            WriterLag(900, NOW_US - S, False, 0),
+            "journals applied as they were 1 s ago, 900 bytes to go",
+        ),
+        (
+            WriterLag(1, NOW_US - 180 * S, True, 0),
             "journals applied as they were 3 min ago, 1 byte to go, the ledger cannot be written",
         ),
         (None, "the last record was applied 2 min ago"),
     ],
 )
-def test_minutes_without_a_request_are_no_lag(lag: Lag | None, said: str) -> None:
+def test_minutes_without_a_request_are_no_lag(lag: WriterLag | None, said: str) -> None:
     fresh = Freshness(NOW_US - 120 * S, 0, NOW_US - 120 * S, 0)
     assert standing_of_books(fresh, lag, NOW_US) == said
 
@@ -75,7 +78,7 @@ def test_books_that_nothing_was_written_to() -> None:
 
 
 def test_the_writer_of_this_host_is_asked(app, month, tmp_path, monkeypatch) -> None:
-    write_lag(tmp_path, Lag(12_000, month.now_us, False, 0))
+    write_lag(tmp_path, WriterLag(12_000, month.now_us, False, 0))
     monkeypatch.setattr("sys.argv", ["app.py", "--run-dir", str(tmp_path)])
     assert any("12,000 bytes to go" in one.value for one in app(month.url).caption)
 

@@ -55,9 +55,11 @@ def test_who_is_refused_reads_why_and_can_leave() -> None:
 
 def test_who_one_is_stands_there() -> None:
     from dashboard.viewer import Viewer  # noqa: PLC0415  (the script's own module)
-    from ledger.identity.people import Role  # noqa: PLC0415  (a script of its own in the harness)
+    from ledger.identity.people import DashboardRole  # noqa: PLC0415  (a script of its own in the harness)
 
     assert "nobody is asked" in run("who", entrance.AT_THIS_MACHINE).caption[0].value
-    test = run("who", Viewer("ada@example.com", Role.VIEWER, ("search",)), {"is_logged_in": True})
+    test = run(
+        "who", Viewer("ada@example.com", DashboardRole.VIEWER, ("search",)), {"is_logged_in": True}
+    )
     assert test.get("html")[0].proto.body.count("<b>ada@example.com</b>: viewer of search") == 1
     assert [one.label for one in test.button] == ["Sign out"]

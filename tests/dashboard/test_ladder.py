@@ -10,20 +10,20 @@ from sqlalchemy import insert
 from sqlalchemy import text as sql
 
 from dashboard import data
-from dashboard.ladder import Reach, curves, ladder, marks
+from dashboard.ladder import ChartReach, curves, ladder, marks
 from dashboard.page_breakeven import met
 from ledger.database import make_engine, migrate
 from ledger.economics.cost import TokenBasis, Volume
-from ledger.journals.records import AttemptOpened, AttemptSettled, Compared, Tokens
+from ledger.journals.records import AttemptOpened, AttemptSettled, ComparedCost, TokenCounts
 from ledger.orm import tables as orm
 from ledger.queries.reads import DAY_US, Scope
-from ledger.reports.fleet_economics import Against
+from ledger.reports.fleet_economics import ComparatorKind
 from ledger.reports.survey import survey
-from ledger.writing.repository import Repository
+from ledger.writing.repository import LedgerRepository
 
 S, HOUR = 10**6, 3_600 * 10**6
 BOTH = TokenBasis.INPUT_OUTPUT
-COLOURS = dict(zip(Against, ("#111111", "#222222"), strict=True))
+COLOURS = dict(zip(ComparatorKind, ("#111111", "#222222"), strict=True))
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def spilled(look) -> int:
 
 def test_the_model_explains_what_spilled_and_agrees_with_the_verdict(look) -> None:
     """At today's volume: API cost less own cost is, but for overflow modelled, the result."""
-    steps = ladder(look, "llama-70b", Against.SUBSTITUTE, spares=0)
+    steps = ladder(look, "llama-70b", ComparatorKind.SUBSTITUTE, spares=0)
     (verdict, _) = look.standing.verdicts
     api = steps.volume * Fraction(verdict.average.pusd_per_token)
     modelled = float(api - steps.configured_pusd) / 1e12
@@ -77,7 +77,7 @@ SPILLED = (
         ("as bought", "a.cost_pusd", ""),
         *(
             (against, "c.cost_pusd", f"JOIN compared c USING (attempt_id) WHERE position = {place}")
-            for place, against in enumerate(Against)
+            for place, against in enumerate(ComparatorKind)
         ),
     ],
 )
@@ -93,7 +93,7 @@ def test_what_runs_costs_what_the_books_say(filled, bought_at, select, join, hou
     steps = ladder(found, "llama-70b", bought_at, spares=0)
     (bill,) = steps.standing.bills
     assert abs(steps.configured_pusd - (bill.bill_pusd + bill.ops_pusd + paid)) < 1
-    here, *_ = marks(steps, Reach.TODAY)
+    here, *_ = marks(steps, ChartReach.TODAY)
     assert here["usd"] == pytest.approx(float(steps.configured_pusd * steps.scale) / 1e12)
     if hours == 1:
         assert not steps.capability.spills_tell, "a single burst"
@@ -103,14 +103,14 @@ def test_the_price_of_overflow_is_not_that_of_what_was_served(look) -> None:
     """What spilled here has other lengths; at the average over what was served it is mispriced."""
     prices = {one.name: one.average.pusd_per_token for one in look.pools["llama-70b"].overflow}
     (substitute, _) = look.standing.verdicts
-    assert list(prices) == ["as bought", *Against]
-    assert prices["as bought"] == pytest.approx(float(prices[Against.SUBSTITUTE]), rel=0.01)
-    assert prices[Against.SUBSTITUTE] != substitute.average.pusd_per_token
+    assert list(prices) == ["as bought", *ComparatorKind]
+    assert prices["as bought"] == pytest.approx(float(prices[ComparatorKind.SUBSTITUTE]), rel=0.01)
+    assert prices[ComparatorKind.SUBSTITUTE] != substitute.average.pusd_per_token
 
 
-@pytest.mark.parametrize("reach", list(Reach))
-def test_curves_meet_where_they_say(look, reach: Reach) -> None:
-    steps = ladder(look, "llama-70b", Against.SUBSTITUTE, spares=0)
+@pytest.mark.parametrize("reach", list(ChartReach))
+def test_curves_meet_where_they_say(look, reach: ChartReach) -> None:
+    steps = ladder(look, "llama-70b", ComparatorKind.SUBSTITUTE, spares=0)
     records, palette = curves(steps, COLOURS, reach)
     assert set(palette) == {
         "API: anthropic/claude-haiku-4-5", "API: deepinfra/llama-3.3-70b", "own, 1 GPU",
@@ -131,18 +131,18 @@ def test_curves_meet_where_they_say(look, reach: Reach) -> None:
 
 
 def test_around_today_shows_where_we_are_and_capacity_all_of_it(look) -> None:
-    steps = ladder(look, "llama-70b", Against.SUBSTITUTE, spares=0)
+    steps = ladder(look, "llama-70b", ComparatorKind.SUBSTITUTE, spares=0)
     ends = {}
-    for reach in Reach:
+    for reach in ChartReach:
         records, _ = curves(steps, COLOURS, reach)
         ends[reach] = max(row["volume"] for row in records)
-    assert float(steps.volume * steps.scale) <= ends[Reach.TODAY] / 2
-    assert ends[Reach.CAPACITY] >= float(steps.capacity)
+    assert float(steps.volume * steps.scale) <= ends[ChartReach.TODAY] / 2
+    assert ends[ChartReach.CAPACITY] >= float(steps.capacity)
 
 
 def test_spares_cost_and_add_nothing(look) -> None:
-    lean = ladder(look, "llama-70b", Against.SUBSTITUTE, spares=0)
-    spared = ladder(look, "llama-70b", Against.SUBSTITUTE, spares=1)
+    lean = ladder(look, "llama-70b", ComparatorKind.SUBSTITUTE, spares=0)
+    spared = ladder(look, "llama-70b", ComparatorKind.SUBSTITUTE, spares=1)
     (bill,) = look.standing.bills
     spare = 400_000_000_000 * bill.hours
     assert float(spared.configured_pusd - lean.configured_pusd) == pytest.approx(float(spare))
@@ -152,7 +152,7 @@ def test_spares_cost_and_add_nothing(look) -> None:
         "1 GPU + 1 spare",
         "no own GPU",
     )
-    assert "own, 1 GPU + 1 spare" in curves(spared, COLOURS, Reach.TODAY)[1]
+    assert "own, 1 GPU + 1 spare" in curves(spared, COLOURS, ChartReach.TODAY)[1]
     fixed = lean.standing.fixed.total_pusd
     for one, other in zip(lean.meetings, spared.meetings, strict=True):
         needed = other.verdict.even.volume.tokens / one.verdict.even.volume.tokens
@@ -176,7 +176,7 @@ def pair(tmp_path_factory):
         burst = chat and at_us % (600 * S) < 90 * S
         spill = "kv_headroom" if burst and rng.random() < 0.8 else None
         spill = "loading" if chat and spill is None and n % 40 == 0 else spill
-        tokens = Tokens(
+        tokens = TokenCounts(
             input=rng.randrange(20, 120) if chat else rng.randrange(5, 60),
             output=rng.randrange(40, 200) if chat else 0,
         )
@@ -198,15 +198,15 @@ def pair(tmp_path_factory):
             tokens=tokens, basis="reported", cost_pusd=cost if spill else 0, ttft_us=9_000,
             duration_us=S, engine_us=0 if spill else S // 10, finish_reason="stop", slo_met=True,
             compared=() if spill else (
-                Compared(f"{pool}/dear", 1, 3 * cost), Compared(f"{pool}/cheap", 1, cost),
+                ComparedCost(f"{pool}/dear", 1, 3 * cost), ComparedCost(f"{pool}/cheap", 1, cost),
             ),
         )  # fmt: skip
         records += [opened, settled]
     migrate(url)
     engine = make_engine(url)
-    Repository(engine, host="h").import_records(records, journal="j", at_us=now_us)
+    LedgerRepository(engine, host="h").import_records(records, journal="j", at_us=now_us)
     with engine.begin() as connection:
-        for table, name in ((orm.GpuContract, "contract"), (orm.Capacity, "capacity")):
+        for table, name in ((orm.GpuContractRow, "contract"), (orm.EngineCapacityRow, "capacity")):
             connection.execute(insert(table), [row(name, pool, now_us) for pool in POOLS])
     with engine.connect() as connection:
         scope = Scope(now_us - DAY_US, now_us)
@@ -237,7 +237,7 @@ def row(table: str, pool: str, now_us: int) -> dict[str, object]:
 
 
 def test_of_two_pools_each_is_drawn_with_its_own_figures(pair) -> None:
-    chat, embed = (ladder(pair, pool, Against.SUBSTITUTE, spares=0) for pool in POOLS)
+    chat, embed = (ladder(pair, pool, ComparatorKind.SUBSTITUTE, spares=0) for pool in POOLS)
     assert float(chat.overflow) == pytest.approx(spilled(pair), rel=0.1)
     assert spilled(pair) > 0.1 * chat.volume, "there is overflow to explain"
     assert embed.overflow == 0
@@ -252,12 +252,12 @@ def test_of_two_pools_each_is_drawn_with_its_own_figures(pair) -> None:
     assert bills == pair.standing.fixed.total_pusd
     assert (chat.unit(1), chat.unit(2)) == ("1 engine", "2 engines")
     assert chat.share == "One engine is charged 50 % of a machine."
-    _, palette = curves(chat, COLOURS, Reach.TODAY)
+    _, palette = curves(chat, COLOURS, ChartReach.TODAY)
     assert {"own, 1 engine", "own, best number of engines"} <= set(palette)
 
 
 @pytest.mark.parametrize("books_of", ["look", "pair"])
-@pytest.mark.parametrize("against", ["as bought", *Against])
+@pytest.mark.parametrize("against", ["as bought", *ComparatorKind])
 def test_the_printed_break_even_is_where_the_drawn_lines_cross(books_of, against, request) -> None:
     found = request.getfixturevalue(books_of)
     met_once = 0
@@ -302,7 +302,7 @@ def test_both_pages_say_the_same_capacity(look) -> None:
             continue
         room = steps.gpus * steps.staircase.capacity_per_minute
         kept = meeting.asked - steps.staircase.load.overflow(room, volume=meeting.asked)
-        if verdict.against is Against.SUBSTITUTE:  # overflow is bought at its average
+        if verdict.against is ComparatorKind.SUBSTITUTE:  # overflow is bought at its average
             assert float(kept) == pytest.approx(float(verdict.even.volume.tokens), rel=1e-6)
 
 
@@ -316,11 +316,11 @@ def test_a_crossing_that_no_chart_shows_is_none(look) -> None:
         load=tuple(tokens // 10 for tokens in drawn.load),
         capability=replace(drawn.capability, capability=little),
     )
-    steps = ladder(replace(look, pools={pool: far}), pool, Against.SUBSTITUTE, spares=0)
+    steps = ladder(replace(look, pools={pool: far}), pool, ComparatorKind.SUBSTITUTE, spares=0)
     assert steps.meetings[0].verdict.even.feasible
     assert [one.asked for one in steps.meetings] == [None, None]
-    assert len(marks(steps, Reach.CAPACITY)) == 1
-    records, _ = curves(steps, COLOURS, Reach.TODAY)
+    assert len(marks(steps, ChartReach.CAPACITY)) == 1
+    records, _ = curves(steps, COLOURS, ChartReach.TODAY)
     assert max(one["volume"] for one in records) == float(2 * steps.volume * steps.scale)
 
 
@@ -330,4 +330,4 @@ def test_what_cannot_be_drawn_is_none(books) -> None:
     scope = Scope(filled.now_us - DAY_US, filled.now_us)
     with engine.connect() as connection:
         unrated = survey(connection, scope, bucket_us=DAY_US, basis=TokenBasis.OUTPUT)
-    assert ladder(unrated, "llama-70b", Against.SUBSTITUTE, spares=0) is None
+    assert ladder(unrated, "llama-70b", ComparatorKind.SUBSTITUTE, spares=0) is None

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import create_engine, insert, text
 
 from dashboard.words import money
-from ledger.orm.tables import Retirement
+from ledger.orm.tables import RetirementRow
 from ledger.queries.reads import DAY_US
 
 
@@ -45,7 +45,7 @@ def test_what_was_retired_before_keys_were_added_up_is_no_saving(page, books, te
     engine = create_engine(filled.url)
     with engine.begin() as connection:
         connection.execute(text(f"DELETE FROM attempts WHERE opened_us < {gone_us}"))
-        connection.execute(insert(Retirement).values(
+        connection.execute(insert(RetirementRow).values(
             number=1, part=0, ends=True, retired_us=filled.now_us, until_us=gone_us, attempts=1,
             posted=1, input_tokens=1, output_tokens=1, engine_us=0, cost_pusd=1, gone=b"",
             left_rows=0, left=b"", chain=b"",

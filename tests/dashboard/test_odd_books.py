@@ -16,9 +16,9 @@ from dashboard import pages
 from deploy import once
 from ledger.database import make_engine
 from ledger.declared import BudgetSpec, declare
-from ledger.journals.records import AttemptOpened, AttemptSettled, RequestRefused, Tokens
+from ledger.journals.records import AttemptOpened, AttemptSettled, RequestRefused, TokenCounts
 from ledger.orm import tables as orm
-from ledger.writing.repository import Repository
+from ledger.writing.repository import LedgerRepository
 
 S, HOUR, USD = 10**6, 3_600 * 10**6, 10**12
 PATHS = [place.module.__name__.rpartition("page_")[2] for place in pages.PLACES]
@@ -48,7 +48,7 @@ def attempt(
     )  # fmt: skip
     settled = AttemptSettled(
         attempt_id=f"o{n}.1", settled_us=at_us + S, status="finished", http_status=200,
-        tokens=Tokens(input=9, output=1), basis="reported", cost_pusd=7, ttft_us=None,
+        tokens=TokenCounts(input=9, output=1), basis="reported", cost_pusd=7, ttft_us=None,
         duration_us=0, engine_us=S if own else 0,
     )  # fmt: skip
     mine = {name: value for name, value in given.items() if hasattr(opened, name)}
@@ -63,7 +63,7 @@ def written(tmp_path) -> Callable[..., str]:
     def write(*records: object) -> str:
         url = once.put_ledger(tmp_path / "ledger.db")
         engine = make_engine(url)
-        Repository(engine, host="h").import_records(records, journal="j", at_us=ago(0))
+        LedgerRepository(engine, host="h").import_records(records, journal="j", at_us=ago(0))
         engine.dispose()
         return url
 
@@ -133,34 +133,34 @@ NOTHING_KNOWN = dict.fromkeys((
 ))  # fmt: skip
 STEPS = ("step_a_s", "step_b_s", "step_c_s", "step_d_s", "step_t0_s")
 ODD = {
-    "engines that say nothing": (update(orm.EngineSample).values(NOTHING_KNOWN),),
-    "capacities of nothing": (update(orm.Capacity).values(dict.fromkeys(STEPS, 0.0)),),
+    "engines that say nothing": (update(orm.EngineSampleRow).values(NOTHING_KNOWN),),
+    "capacities of nothing": (update(orm.EngineCapacityRow).values(dict.fromkeys(STEPS, 0.0)),),
     "capacities that are not known": (
-        update(orm.Capacity).values(dict.fromkeys((*STEPS, "kv_capacity_tokens"))),
+        update(orm.EngineCapacityRow).values(dict.fromkeys((*STEPS, "kv_capacity_tokens"))),
     ),
     "a rate of 0": (
-        update(orm.GpuContract).values(pusd_per_hour=0),
-        update(orm.GpuHour).values(bill_pusd=0, used_pusd=0, idle_pusd=0, unavailable_pusd=0),
-        update(orm.GpuHourTeam).values(used_pusd=0, provisional_pusd=0),
+        update(orm.GpuContractRow).values(pusd_per_hour=0),
+        update(orm.GpuHourRow).values(bill_pusd=0, used_pusd=0, idle_pusd=0, unavailable_pusd=0),
+        update(orm.GpuHourTeamRow).values(used_pusd=0, provisional_pusd=0),
     ),
-    "a contract that is gone": (delete(orm.GpuContract),),
+    "a contract that is gone": (delete(orm.GpuContractRow),),
     "a contract that has not begun": (
-        update(orm.GpuContract).values(recorded_us=2**52),
-        delete(orm.GpuHour), delete(orm.GpuHourTeam),
+        update(orm.GpuContractRow).values(recorded_us=2**52),
+        delete(orm.GpuHourRow), delete(orm.GpuHourTeamRow),
     ),
     "prices that are gone": (
-        delete(orm.PriceVersion),
-        update(orm.Attempt).values(price_version=None, cost_pusd=None, flag="unpriced"),
+        delete(orm.PriceVersionRow),
+        update(orm.AttemptRow).values(price_version=None, cost_pusd=None, flag="unpriced"),
     ),
     "nothing to compare with": (
-        delete(orm.ComparedCost),
-        update(orm.Attempt).values(compared_with=None, compared_pusd=None),
+        delete(orm.ComparedCostRow),
+        update(orm.AttemptRow).values(compared_with=None, compared_pusd=None),
     ),
-    "comparators that are free": (update(orm.ComparedCost).values(cost_pusd=0),),
+    "comparators that are free": (update(orm.ComparedCostRow).values(cost_pusd=0),),
     "very large amounts": (
-        update(orm.Attempt).values(cost_pusd=LARGE_PUSD, input_tokens=2**40),
-        update(orm.ComparedCost).values(cost_pusd=LARGE_PUSD),
-        update(orm.GpuContract).values(pusd_per_hour=LARGE_PUSD // 24),
+        update(orm.AttemptRow).values(cost_pusd=LARGE_PUSD, input_tokens=2**40),
+        update(orm.ComparedCostRow).values(cost_pusd=LARGE_PUSD),
+        update(orm.GpuContractRow).values(pusd_per_hour=LARGE_PUSD // 24),
     ),
 }  # fmt: skip
 
@@ -206,6 +206,6 @@ def _key(engine, name: str) -> None:
     key = {**of, "id": "k1", "secret_hash": b"x" * 32, "org_id": name, "team_id": name,
            "scopes": []}  # fmt: skip
     with engine.begin() as connection:
-        connection.execute(insert(orm.Organisation).values(of))
-        connection.execute(insert(orm.Team).values({**of, "org_id": name}))
-        connection.execute(insert(orm.Key).values(key))
+        connection.execute(insert(orm.OrganisationRow).values(of))
+        connection.execute(insert(orm.TeamRow).values({**of, "org_id": name}))
+        connection.execute(insert(orm.KeyRow).values(key))

@@ -116,7 +116,7 @@ def _add_up(engine) -> None:
         last = connection.execute(text("SELECT max(seq) FROM attempts")).scalar_one()
         none = {"sealed_us": 0, "postings_to": 0, "refusals_to": 0, "prices_to": 0, "rows": 0}
         sealed = {"number": 1, "attempts_to": last, "digest": b"", "chain": b"", **none}
-        connection.execute(insert(orm.Seal), [sealed])
+        connection.execute(insert(orm.SealRow), [sealed])
     rollups = Rollups(engine)
     while rollups.follow():
         pass

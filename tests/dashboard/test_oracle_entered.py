@@ -19,11 +19,11 @@ from dashboard import data
 from dashboard.words import money
 from ledger.database import make_engine
 from ledger.declared import BudgetSpec, declare
-from ledger.entered import CURRENCY, PROJECT, RATE, Entered, enter
+from ledger.entered import CURRENCY, PROJECT, RATE, ManualEntry, enter
 from ledger.fleet.paidrates import carry_rates
 from ledger.journals.records import AttemptOpened, AttemptSettled, Hold
 from ledger.orm import tables as orm
-from ledger.writing.repository import Repository
+from ledger.writing.repository import LedgerRepository
 
 S, DAY_S, USD = 10**6, 86_400, 10**12
 PRICES = {  # pico-USD a token: input, cached, output
@@ -120,7 +120,9 @@ def budgeted(filled) -> dict[str, tuple[int, int, int]]:
     ]
     settle = replace(like[1], attempt_id="h0.1", settled_us=at_us + S)
     records = [*made, settle]  # two are under way
-    Repository(engine, host="here").import_records(records, journal="held", at_us=filled.now_us)
+    LedgerRepository(engine, host="here").import_records(
+        records, journal="held", at_us=filled.now_us
+    )
     engine.dispose()
     found = {}
     for name, (limit, _, _, which) in BUDGETS.items():
@@ -182,15 +184,15 @@ def rated(filled) -> dict[str, Any]:
     says = {"source": "contract 2026-18", "ops_seconds_per_week": OPS_S,
             "ops_pusd_per_hour": OPS_PUSD}  # fmt: skip
     with engine.begin() as connection:
-        connection.execute(update(orm.GpuContract).values(gpus_per_replica=GPUS))
-        first_us = connection.execute(select(orm.GpuContract.recorded_us)).scalar_one()
+        connection.execute(update(orm.GpuContractRow).values(gpus_per_replica=GPUS))
+        first_us = connection.execute(select(orm.GpuContractRow.recorded_us)).scalar_one()
         for pusd, from_us in ((NEXT_PUSD, since_us), (LATER_PUSD, later_us)):
             said = {"pusd_per_hour": pusd, **says}
-            enter(connection, Entered(0, f"{RATE}llama-70b", said, from_us, since_us, "fay"))
+            enter(connection, ManualEntry(0, f"{RATE}llama-70b", said, from_us, since_us, "fay"))
         carry_rates(connection, now_us)
         euro = {"per_usd": "0.862345", "day": "2026-11-02", "source": "ECB"}
-        enter(connection, Entered(0, f"{CURRENCY}EUR", euro, since_us, since_us, "fay"))
-        mine = Entered(0, f"{PROJECT}openai/p 1", {"team": "search"}, since_us, since_us, "fay")
+        enter(connection, ManualEntry(0, f"{CURRENCY}EUR", euro, since_us, since_us, "fay"))
+        mine = ManualEntry(0, f"{PROJECT}openai/p 1", {"team": "search"}, since_us, since_us, "fay")
         enter(connection, mine)
     engine.dispose()
     return {"first_us": first_us, "since_us": since_us, "later_us": later_us}

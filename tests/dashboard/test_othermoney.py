@@ -4,10 +4,10 @@ from datetime import date
 from fractions import Fraction
 
 from dashboard import entrance, othermoney
-from dashboard.data import View
+from dashboard.data import DashboardView
 from dashboard.viewer import Viewer
 from ledger.currencies import Currency
-from ledger.identity.people import Role
+from ledger.identity.people import DashboardRole
 from ledger.identity.vouched import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
 
 FAY = "fay@example.com"
@@ -27,7 +27,7 @@ def test_it_is_entered_by_name_and_stands_beside_what_was_spent(
     served = serving(books(days=1, peak=1.0).url)
     monkeypatch.setenv(GATEWAY, served.address)
     monkeypatch.setenv(KEY_FILE_VARIABLE, str(served.state / KEY_FILE))
-    monkeypatch.setattr(entrance, "AT_THIS_MACHINE", Viewer(FAY, Role.FINANCE))
+    monkeypatch.setattr(entrance, "AT_THIS_MACHINE", Viewer(FAY, DashboardRole.FINANCE))
     assert "EUR" not in text_of(page("answer", served.url, period="24 h"))
     test = page("rates", served.url)
     (rate,) = [one for one in test.number_input if one.label == "One dollar is"]
@@ -49,6 +49,6 @@ def test_it_is_entered_by_name_and_stands_beside_what_was_spent(
     assert test.success[0].value == f"One dollar is 0.9 EUR, by {FAY}."
     told = text_of(page("answer", served.url, period="7 d"))
     assert "0.9 a dollar on" in told
-    view = View(served.url, "30 d", None, 0, who=lambda: entrance.AT_THIS_MACHINE)
+    view = DashboardView(served.url, "30 d", None, 0, who=lambda: entrance.AT_THIS_MACHINE)
     (line,) = othermoney.lines(view, 10**13)
     assert line.startswith("**EUR 9.00**")

@@ -8,7 +8,7 @@ from sqlalchemy import create_engine, text
 
 from dashboard.words import money
 from ledger.database import migrate
-from ledger.declared import Contract, declare
+from ledger.declared import DeclaredContract, declare
 from ledger.identity.vouched import GATEWAY
 
 USD = 10**12
@@ -164,7 +164,9 @@ def test_a_new_house_without_a_rate_reads_words_where_no_chart_is(page, tmp_path
     url = f"sqlite:///{tmp_path / 'new.db'}"
     migrate(url)
     engine = create_engine(url)
-    contract = Contract("own", "H100", 1, 1, "owned", None, None, None, None, 0, 0, simulated=False)
+    contract = DeclaredContract(
+        "own", "H100", 1, 1, "owned", None, None, None, None, 0, 0, simulated=False
+    )
     declare(engine, contracts=[contract], budgets=[], config=("c", "c"), at_us=1)
     engine.dispose()
     shown = text_of(page("answer", url))

@@ -12,10 +12,10 @@ from dashboard.page_audit import CAUSES, CHECKS, change_row, named
 from ledger.database import make_engine, migrate
 from ledger.invoices import books as invoices
 from ledger.invoices.files import parse
-from ledger.invoices.reconcile import Cause, model_of
-from ledger.seals.registers import Change, Registers
+from ledger.invoices.reconcile import DifferenceCause, model_of
+from ledger.seals.registers import AuditEntry, AuditLog
 from ledger.verify.checks import CHECKS as EVERY_CHECK
-from ledger.verify.checks import Finding, Result, verify
+from ledger.verify.checks import Finding, VerifyResult, verify
 from ledger.verify.results import record_verification
 
 USD = 10**12
@@ -45,7 +45,7 @@ def billed(books):
     engine = make_engine(filled.url)
     text = "\n".join(lines)
     invoices.store(engine, parse(text), party="provider:anthropic", name="a.csv", by="ada", at_us=5)
-    Registers(engine).follow(at_us=filled.now_us)
+    AuditLog(engine).follow(at_us=filled.now_us)
     engine.dispose()
     return filled
 
@@ -79,7 +79,7 @@ def test_who_changed_what_is_listed(page, billed) -> None:
     test = page("audit", billed.url)
     changes = test.dataframe[len(test.dataframe) - 1].value
     assert "gpu contracts 1" in set(changes["what"])
-    told = change_row(Change(3, 5, "gpu_contracts", "2", "made", None, (("rate", 4, 5),)))
+    told = change_row(AuditEntry(3, 5, "gpu_contracts", "2", "made", None, (("rate", 4, 5),)))
     assert (told["by"], told["from and to"]) == ("not said", "rate: 4 to 5")
 
 
@@ -88,7 +88,7 @@ def test_a_change_is_told_in_words_and_not_in_columns() -> None:
         ("recorded_us", None, 1_795_449_494_134_911), ("pusd_per_hour", 34 * 10**10, 5 * 10**11),
         ("flags", None, "[]"), ("note", None, None), ("machine", "a", None),
     )  # fmt: skip
-    told = change_row(Change(3, 5, "gpu_contracts", "2", "made", "ada", fields))
+    told = change_row(AuditEntry(3, 5, "gpu_contracts", "2", "made", "ada", fields))
     assert told["from and to"] == (
         "recorded: 23 Nov 2026 15:58:14 UTC; per hour: $0.34 to $0.50; machine: a to nothing"
     )
@@ -106,7 +106,7 @@ def test_the_last_verification_is_shown_with_its_findings(page, billed, text_of)
     assert "No result of `breakeven ledger verify` is kept" in text_of(page("audit", billed.url))
     engine = make_engine(billed.url)
     finding = Finding("holds_end", "r7.1", "settled, but still held")
-    record_verification(engine, Result(("holds_end",), (finding,), ()), actor="ada", at_us=9)
+    record_verification(engine, VerifyResult(("holds_end",), (finding,), ()), actor="ada", at_us=9)
     engine.dispose()
     st.cache_resource.clear()
     test = page("audit", billed.url)
@@ -137,11 +137,13 @@ def test_empty_books_say_what_to_do(page, tmp_path, text_of) -> None:
 
 
 def test_every_cause_and_every_check_has_its_words() -> None:
-    assert set(CAUSES) == set(Cause)
+    assert set(CAUSES) == set(DifferenceCause)
     assert set(CHECKS) == {check.__name__ for check in EVERY_CHECK}
 
 
 def test_a_bill_is_named_by_whose_it_is() -> None:
     day = datetime(2026, 11, 1, tzinfo=UTC).date()
-    bill = invoices.Stored(3, "gpu:chat", "csv", "x", 2, day, day, 5 * USD, 1, "ada", None, None)
+    bill = invoices.ImportedInvoice(
+        3, "gpu:chat", "csv", "x", 2, day, day, 5 * USD, 1, "ada", None, None
+    )
     assert named(bill) == "3: gpu:chat, 2026-11-01 to 2026-11-01, $5.00, not posted"

@@ -7,13 +7,13 @@ from fractions import Fraction
 import pytest
 
 from dashboard import data
-from dashboard.ladder import Meeting, ladder
+from dashboard.ladder import LineCrossing, ladder
 from dashboard.page_breakeven import known, met
 from ledger.database import migrate
 from ledger.economics.cost import TokenBasis, Volume
-from ledger.fleet.capability import Capability, Known
+from ledger.fleet.capability import CapabilitySource, FleetCapability
 from ledger.queries.reads import DAY_US, Scope
-from ledger.reports.fleet_economics import Against
+from ledger.reports.fleet_economics import ComparatorKind
 from ledger.reports.survey import survey
 
 BOTH = TokenBasis.INPUT_OUTPUT
@@ -103,24 +103,40 @@ def steps(month):
     with data.open_readonly(month.url).connect() as connection:
         scope = Scope(month.now_us - 30 * DAY_US, month.now_us)
         look = survey(connection, scope, bucket_us=DAY_US, basis=TokenBasis.INPUT_OUTPUT)
-    return ladder(look, "llama-70b", Against.SUBSTITUTE, spares=0)
+    return ladder(look, "llama-70b", ComparatorKind.SUBSTITUTE, spares=0)
 
 
 @pytest.mark.parametrize(
     ("basis", "measured", "said"),
     [
-        (Known.SPILLS, 9_000, "lack of room show; step times alone, at these requests' lengths"),
-        (Known.SPILLS, None, "as 812 requests that spilled for lack of room show. Overflow"),
-        (Known.SERVED, 9_000, "as was served for whole hours; step times alone"),
-        (Known.FLOOR, None, "nothing is measured (812 requests that spilled for lack of room: too"),
-        (Known.FLOOR, None, "at least **20.0k tokens a minute**, the busiest minutes served"),
-        (Known.MEASURED, 20_000, "**20.0k tokens a minute**, from measured step times"),
+        (
+            CapabilitySource.SPILLS,
+            9_000,
+            "lack of room show; step times alone, at these requests' lengths",
+        ),
+        (
+            CapabilitySource.SPILLS,
+            None,
+            "as 812 requests that spilled for lack of room show. Overflow",
+        ),
+        (CapabilitySource.SERVED, 9_000, "as was served for whole hours; step times alone"),
+        (
+            CapabilitySource.FLOOR,
+            None,
+            "nothing is measured (812 requests that spilled for lack of room: too",
+        ),
+        (
+            CapabilitySource.FLOOR,
+            None,
+            "at least **20.0k tokens a minute**, the busiest minutes served",
+        ),
+        (CapabilitySource.MEASURED, 20_000, "**20.0k tokens a minute**, from measured step times"),
     ],
 )
 def test_each_basis_of_a_capacity_is_said(steps, basis, measured, said) -> None:
     able = replace(
         steps.capability,
-        capability=Capability(steps.capability.capability.volume, basis, 812),
+        capability=FleetCapability(steps.capability.capability.volume, basis, 812),
         spills_tell=False,
         per_minute=Fraction(20_000),
         measured_per_minute=None if measured is None else Fraction(measured),
@@ -131,13 +147,13 @@ def test_each_basis_of_a_capacity_is_said(steps, basis, measured, said) -> None:
 def test_break_even_that_is_not_reached_says_why(steps) -> None:
     """No line is said to be crossed that is not; what is out of reach has its cures."""
     first, second = steps.meetings
-    unmet = " ".join(met(steps, Meeting(first.verdict, None)))
+    unmet = " ".join(met(steps, LineCrossing(first.verdict, None)))
     assert "but this load, grown in its shape, overflows before" in unmet
     assert "are asked" not in unmet
-    (text,) = met(steps, Meeting(first.verdict, Fraction(10**6) / steps.scale))
+    (text,) = met(steps, LineCrossing(first.verdict, Fraction(10**6) / steps.scale))
     assert "the lines meet where **1.00M** are asked" in text
     far = replace(second.verdict, even=replace(second.verdict.even, capacity=Volume(1, BOTH)))
-    lines = met(steps, Meeting(far, None))
+    lines = met(steps, LineCrossing(far, None))
     assert lines[0] == "No break-even against the same weights elsewhere."
     assert "Cannot break even" in lines[1]
 

@@ -6,7 +6,7 @@ from sqlalchemy import insert, update
 from dashboard import page_budgets
 from ledger.budgets.binding import BudgetLine
 from ledger.budgets.states import BudgetState
-from ledger.budgets.windows import Window, window_at
+from ledger.budgets.windows import CalendarWindow, window_at
 from ledger.database import make_engine
 from ledger.declared import BudgetSpec, declare
 from ledger.orm import tables as orm
@@ -17,7 +17,7 @@ HALF_US = 1_500 * 10**6
 
 def state(name: str, spent: int, held: int = 0, limit: int = 100) -> BudgetState:
     line = BudgetLine(f"{name}@day", name, "day", "UTC", True, limit)
-    return BudgetState(f"{name}@day", line, Window(1_000, 2_000), spent, held)
+    return BudgetState(f"{name}@day", line, CalendarWindow(1_000, 2_000), spent, held)
 
 
 def test_the_nearest_to_its_limit_comes_first() -> None:
@@ -58,8 +58,8 @@ def test_the_first_page_has_the_budgets_nearest_to_their_limits(books, page, tex
     declare(engine, contracts=(), budgets=budgets, config=("c", "c"), at_us=filled.now_us)
     window = window_at("day", "UTC", filled.now_us // 10**6).start_s
     with engine.begin() as connection:
-        of_e = orm.BudgetWindow.budget_id == "team:e@day", orm.BudgetWindow.window == window
-        connection.execute(update(orm.BudgetWindow).where(*of_e).values(spent_pusd=60 * USD))
+        of_e = orm.BudgetWindowRow.budget_id == "team:e@day", orm.BudgetWindowRow.window == window
+        connection.execute(update(orm.BudgetWindowRow).where(*of_e).values(spent_pusd=60 * USD))
     engine.dispose()
     told = " ".join(text_of(page("answer", filled.url, period="7 d")).split())
     assert "Budgets 4 of 5 budgets within limits" in told
@@ -79,7 +79,7 @@ def test_the_page_says_what_the_books_have(books, page, text_of) -> None:
     window = window_at("month", "UTC", filled.now_us // 10**6).start_s
     with engine.begin() as connection:
         row = {"budget_id": "user:ann@month", "window": window, "spent_pusd": 30 * USD}
-        connection.execute(insert(orm.BudgetWindow), [row | {"granted_pusd": 0}])
+        connection.execute(insert(orm.BudgetWindowRow), [row | {"granted_pusd": 0}])
     engine.dispose()
     test = page("budgets", filled.url, period="7 d")
     table = test.dataframe[0].value.set_index("budget")

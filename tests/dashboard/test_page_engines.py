@@ -7,7 +7,7 @@ from sqlalchemy import insert
 from dashboard.page_engines import judged, kept
 from ledger.database import make_engine, migrate
 from ledger.fleet.driftnotes import DriftNote
-from ledger.fleet.upkeepnotes import Note
+from ledger.fleet.upkeepnotes import UpkeepNote
 from ledger.orm import tables as orm
 from ledger.overrides import DISABLED, Override, store_override
 
@@ -73,14 +73,14 @@ def test_what_operators_hold_over_policies_is_said(page, books, text_of) -> None
 def test_what_upkeep_is_about_to_do_found_and_did_is_on_the_card() -> None:
     assert kept(None) == []
     at_us = 1_795_406_400 * S  # 23 November 2026, 04:00 UTC
-    note = Note("p/0", restart_us=at_us, stops_us=at_us, pace=0.83, waits="it waits: busy")
+    note = UpkeepNote("p/0", restart_us=at_us, stops_us=at_us, pace=0.83, waits="it waits: busy")
     assert kept(note) == [
         ("Restarts by the calendar", "Mon 23 Nov 04:00 UTC", None),
         ("Stops by the calendar", "Mon 23 Nov 04:00 UTC", None),
         ("Pace of its first hours, at like load", "83 %", None),
         ("Upkeep", "it waits: busy", None),
     ]
-    assert kept(Note("p/0", starts_us=at_us, done="restarted (weekly)")) == [
+    assert kept(UpkeepNote("p/0", starts_us=at_us, done="restarted (weekly)")) == [
         ("Starts by the calendar", "Mon 23 Nov 04:00 UTC", None),
         ("Upkeep", "restarted (weekly)", None),
     ]
@@ -93,7 +93,7 @@ def test_an_old_sample_is_never_the_present(page, tmp_path, text_of) -> None:
     old = time.time_ns() // 1000 - 600 * S
     with engine.begin() as connection:
         values = {"pool": "p", "engine": "p/0", "health": "healthy", "simulated": True}
-        connection.execute(insert(orm.EngineSample), {"at_us": old, **values})
+        connection.execute(insert(orm.EngineSampleRow), {"at_us": old, **values})
     engine.dispose()
     shown = text_of(page("engines", url))
     assert "last sampled" in shown

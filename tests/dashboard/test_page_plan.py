@@ -8,7 +8,7 @@ from dashboard import data, words
 from dashboard.planning import of_ledger
 from ledger.database import migrate
 from ledger.economics.cost import TokenBasis
-from ledger.economics.purchase import Demand, stay
+from ledger.economics.purchase import DemandProfile, stay
 from ledger.economics.staircase import load_curve
 from ledger.queries.reads import DAY_US, Scope
 from ledger.reports.survey import survey
@@ -25,7 +25,7 @@ def test_staying_costs_what_the_formula_says(page, month, text_of) -> None:
     shown = text_of(page("plan", month.url))
     first = traffic_of(month.url, data.rounded_now_us(30 * DAY_US))[0]
     assert "anthropic/claude-haiku-4-5 (substitute model)" in first.name
-    alone = stay(Demand(load_curve(first.minutes), first.hours, first.average), months=36)
+    alone = stay(DemandProfile(load_curve(first.minutes), first.hours, first.average), months=36)
     npv = words.money(alone.npv_pusd(Fraction(8, 100)))
     assert re.search(rf"stay with the API\s+{re.escape(npv)}", shown)
 

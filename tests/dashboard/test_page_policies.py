@@ -6,7 +6,7 @@ import pytest
 
 from dashboard import entrance, page_policies
 from dashboard.viewer import Viewer
-from ledger.identity.people import Role
+from ledger.identity.people import DashboardRole
 from ledger.identity.vouched import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
 from ledger.policies import policies_in_force
 
@@ -26,7 +26,7 @@ def looking(gateway, page, monkeypatch):
     monkeypatch.setenv(GATEWAY, gateway.address)
     monkeypatch.setenv(KEY_FILE_VARIABLE, str(gateway.state / KEY_FILE))
 
-    def look(name: str | None, role: Role = Role.ADMIN):
+    def look(name: str | None, role: DashboardRole = DashboardRole.ADMIN):
         monkeypatch.setattr(entrance, "AT_THIS_MACHINE", Viewer(name, role))
         return page("policies", gateway.url)
 
@@ -64,13 +64,13 @@ def test_without_a_policy_it_says_what_acts(looking, text_of) -> None:
 def test_what_the_dashboard_believes_of_somebody_opens_nothing(gateway, looking) -> None:
     """Control of the control: the button is there, since the dashboard takes him for an admin."""
     before = gateway.number
-    test = put(looking(JOE, Role.ADMIN), CALMER.replace("9000", "8000"))
+    test = put(looking(JOE, DashboardRole.ADMIN), CALMER.replace("9000", "8000"))
     assert f"{JOE} does not have the scope `policies:apply`" in test.error[0].value
     assert gateway.number == before
 
 
 def test_a_fault_is_the_gateways_and_names_the_field(looking) -> None:
-    test = looking(JOE, Role.VIEWER).text_area(key="policies-text").set_value(WRONG).run()
+    test = looking(JOE, DashboardRole.VIEWER).text_area(key="policies-text").set_value(WRONG).run()
     assert "policies[0].slo.ttft" in test.error[0].value
 
 
@@ -113,7 +113,7 @@ def test_one_that_does_not_answer_is_said_so(gateway, looking, monkeypatch) -> N
 
 @pytest.mark.long
 def test_the_figures_of_a_what_if_are_the_apis(gateway, looking, text_of) -> None:
-    test = looking(JOE, Role.VIEWER)
+    test = looking(JOE, DashboardRole.VIEWER)
     test.text_area(key="policies-text").set_value(CALMER.replace("calmer", "other")).run()
     test.segmented_control(key="policies-span").set_value("7 d")
     test.selectbox(key="policies-most").set_value(2_000)
@@ -123,7 +123,7 @@ def test_the_figures_of_a_what_if_are_the_apis(gateway, looking, text_of) -> Non
     assert not test.error, test.error
     from dashboard import asking  # noqa: PLC0415  (with the variables of `looking`)
 
-    desk = asking.desk(lambda: Viewer(JOE, Role.VIEWER))
+    desk = asking.desk(lambda: Viewer(JOE, DashboardRole.VIEWER))
     while (found := desk.get("/policies/simulate"))["state"] == "running":
         time.sleep(0.5)  # the browser looks again by itself, this test does not
     test.run()

@@ -7,7 +7,7 @@ from sqlalchemy import create_engine, text
 from dashboard import entrance, page_prices
 from dashboard.viewer import Viewer
 from ledger.database import migrate
-from ledger.identity.people import Role
+from ledger.identity.people import DashboardRole
 from ledger.identity.vouched import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
 from ledger.prices.stored import load_price_book, records_of
 
@@ -30,7 +30,7 @@ def looking(gateway, page, monkeypatch):
     monkeypatch.setenv(GATEWAY, gateway.address)
     monkeypatch.setenv(KEY_FILE_VARIABLE, str(gateway.state / KEY_FILE))
 
-    def look(usd: str, name: str | None = FAY, role: Role = Role.FINANCE):
+    def look(usd: str, name: str | None = FAY, role: DashboardRole = DashboardRole.FINANCE):
         monkeypatch.setattr(entrance, "AT_THIS_MACHINE", Viewer(name, role))
         test = page("prices", gateway.url)
         if name is None:
@@ -89,7 +89,7 @@ def test_what_the_dashboard_believes_of_somebody_opens_nothing(gateway, looking)
 
 
 def test_who_has_no_name_is_told_the_commands(looking, text_of) -> None:
-    test = looking("", None, Role.ADMIN)
+    test = looking("", None, DashboardRole.ADMIN)
     said = text_of(test)
     assert "breakeven prices import" in said
     assert "`dashboard.access_file` names people" in said

@@ -8,10 +8,10 @@ from sqlalchemy import update
 from dashboard import entrance, page_rates
 from dashboard.viewer import Viewer
 from ledger.database import make_engine
-from ledger.entered import RATE, Entered
+from ledger.entered import RATE, ManualEntry
 from ledger.entered import enter as enter_row
 from ledger.fleet.pool_records import ContractVersion
-from ledger.identity.people import Role
+from ledger.identity.people import DashboardRole
 from ledger.identity.vouched import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
 from ledger.orm import tables as orm
 from ledger.queries.fleet import contract_versions
@@ -31,7 +31,7 @@ def looking(gateway, page, monkeypatch):
     monkeypatch.setenv(GATEWAY, gateway.address)
     monkeypatch.setenv(KEY_FILE_VARIABLE, str(gateway.state / KEY_FILE))
 
-    def look(name: str | None = FAY, role: Role = Role.FINANCE):
+    def look(name: str | None = FAY, role: DashboardRole = DashboardRole.FINANCE):
         monkeypatch.setattr(entrance, "AT_THIS_MACHINE", Viewer(name, role))
         return page("rates", gateway.url)
 
@@ -101,14 +101,14 @@ def test_it_is_taken_back_to_the_configurations(gateway, looking) -> None:
 
 def test_what_the_dashboard_believes_of_somebody_opens_nothing(gateway, looking) -> None:
     before = newest(gateway)
-    test = enter(looking(JOE, Role.FINANCE), 9.0)
+    test = enter(looking(JOE, DashboardRole.FINANCE), 9.0)
     test.button(key="rates-yes").click().run()
     assert f"{JOE} does not have the scope `contracts:apply`" in test.error[0].value
     assert newest(gateway) == before
 
 
 def test_others_are_told_the_command(looking, text_of) -> None:
-    test = looking(None, Role.ADMIN)
+    test = looking(None, DashboardRole.ADMIN)
     assert "breakeven rates enter POOL" in text_of(test)
     assert not [one for one in test.button if one.key.startswith("rates")]
 
@@ -120,7 +120,7 @@ def test_without_a_rate_it_asks_and_never_says_nothing(books, page, text_of) -> 
     assert "$0.00" not in told
     engine = make_engine(filled.url)
     with engine.begin() as connection:
-        connection.execute(update(orm.GpuContract).values(pusd_per_hour=10**12))
+        connection.execute(update(orm.GpuContractRow).values(pusd_per_hour=10**12))
     engine.dispose()
     assert "$1.00 an hour" in text_of(page("rates", filled.url, period="7 d"))
 
@@ -131,7 +131,7 @@ def test_what_is_to_come_is_drawn_to_a_month_after_it() -> None:
     )
     says = {"pusd_per_hour": 2 * 10**12, "source": "t", "ops_seconds_per_week": 0,
             "ops_pusd_per_hour": 0}  # fmt: skip
-    later = Entered(1, RATE + "a", says, 10 * DAY_US, 5, "ada")
+    later = ManualEntry(1, RATE + "a", says, 10 * DAY_US, 5, "ada")
     records = page_rates.records_of([version], [later], 5)
     assert [(one["usd"], one["said"]) for one in records] == [(1, True), (2, True), (2, False)]
     assert records[-1]["at"].timestamp() == 40 * 86_400
@@ -144,5 +144,5 @@ def test_a_rate_of_the_last_of_all_days_is_drawn_and_none_beyond_it(gateway, pag
     from_us = page_rates.LAST_US
     with gateway.engine.begin() as connection:
         at_us = time.time_ns() // 1000
-        enter_row(connection, Entered(0, RATE + POOL, says, from_us, at_us, "ada"))
+        enter_row(connection, ManualEntry(0, RATE + POOL, says, from_us, at_us, "ada"))
     assert "From 31 Dec 9999 (UTC)" in text_of(page("rates", gateway.url, period="24 h"))

@@ -3,7 +3,7 @@
 import pytest
 
 from ledger.database import make_engine
-from ledger.fleet.market import Hardware, Serving, record_market
+from ledger.fleet.market import GpuOffer, MeasuredThroughput, record_market
 
 MISSING = "nothing is known of 8B on it"
 
@@ -63,7 +63,7 @@ def catalogue(books) -> str:
     sizes = {"8B": (8.5, 1_000.0), "70B": (70.0, 200.0), "405B": (405.0, 100.0)}
     two, large = (
         tuple(
-            Serving(
+            MeasuredThroughput(
                 name,
                 sizes[name][0],
                 gpus,
@@ -79,8 +79,8 @@ def catalogue(books) -> str:
     )
     bandwidth = 3_350 * 10**9
     record_market(engine, [
-        Hardware("H100", "NVIDIA", 80, bandwidth, None, None, None, None, two, "a data sheet"),
-        Hardware("B200", "NVIDIA", 192, bandwidth, None, None, None, None, large, "a data sheet"),
+        GpuOffer("H100", "NVIDIA", 80, bandwidth, None, None, None, None, two, "a data sheet"),
+        GpuOffer("B200", "NVIDIA", 192, bandwidth, None, None, None, None, large, "a data sheet"),
     ], at_us=1)  # fmt: skip
     engine.dispose()
     return url

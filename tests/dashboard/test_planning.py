@@ -7,8 +7,8 @@ import pytest
 
 from dashboard.planning import (
     BASIS,
-    Figures,
-    Traffic,
+    PlanInputs,
+    PlanTraffic,
     cumulative_records,
     even,
     number_of,
@@ -17,13 +17,13 @@ from dashboard.planning import (
     verdict,
 )
 from ledger.economics.cost import UnitPrice
-from ledger.economics.purchase import Commitment, Purchase, Way
-from ledger.economics.usagefile import Priced, parse_usage
+from ledger.economics.purchase import Commitment, Purchase, PurchaseKind
+from ledger.economics.usagefile import PricedUsage, parse_usage
 
 USD = 10**12
 MONTH_H = 730
-TRAFFIC = Traffic("a test", (6_000,) * 60, UnitPrice(10**6, BASIS))  # 100 tokens/s at $1/1M
-FIGURES = Figures(
+TRAFFIC = PlanTraffic("a test", (6_000,) * 60, UnitPrice(10**6, BASIS))  # 100 tokens/s at $1/1M
+FIGURES = PlanInputs(
     months=36, growth=Fraction(0), discount_per_year=Fraction(0), pusd_per_hour=USD // 10,
     tokens_per_s=100, duty=Fraction(1), spares=0, ops_hours_per_week=Fraction(0),
     ops_pusd_per_hour=0, terms=(Commitment(12, Fraction(1, 5)),), purchase=None,
@@ -37,9 +37,12 @@ def test_traffic_is_restated_for_a_month() -> None:
 
 def test_every_way_that_has_its_figures_and_no_other() -> None:
     ways = [one.option.way for one in plan(TRAFFIC, FIGURES).ways]
-    assert ways == [Way.STAY, Way.RENT, Way.RESERVE]
+    assert ways == [PurchaseKind.STAY, PurchaseKind.RENT, PurchaseKind.RESERVE]
     bought = replace(FIGURES, pusd_per_hour=None, purchase=Purchase(USD, 48, Fraction(0)))
-    assert [one.option.way for one in plan(TRAFFIC, bought).ways] == [Way.STAY, Way.BUY]
+    assert [one.option.way for one in plan(TRAFFIC, bought).ways] == [
+        PurchaseKind.STAY,
+        PurchaseKind.BUY,
+    ]
     for missing in ({"pusd_per_hour": None}, {"tokens_per_s": None}):
         assert len(plan(TRAFFIC, replace(FIGURES, **missing)).ways) == 1
 
@@ -79,12 +82,12 @@ def test_an_export_becomes_traffic_that_says_what_it_hides() -> None:
     rows = ("start_time,end_time,model,input_tokens,output_tokens\n"
             "0,86400,a,1000,200\n0,86400,b,50,0\n")  # fmt: skip
     file = parse_usage(rows.encode(), "u.csv")
-    found = of_file(file, Priced({"openai/a": 12_000}, ("openai/b",), ()))
+    found = of_file(file, PricedUsage({"openai/a": 12_000}, ("openai/b",), ()))
     assert sum(found.minutes) == 1_200, "what has no price is left out"
     assert found.average.pusd_per_token == 10
     assert found.hidden_peaks
     assert any("openai/b: left out, not counted as free" in one for one in found.notes)
-    assert of_file(file, Priced({}, ("openai/a", "openai/b"), ())) is None
+    assert of_file(file, PricedUsage({}, ("openai/a", "openai/b"), ())) is None
 
 
 def test_lines_of_the_chart() -> None:

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from dashboard import words
-from dashboard.planning import BASIS, Figures, Traffic, plan
+from dashboard.planning import BASIS, PlanInputs, PlanTraffic, plan
 from dashboard.planreport import report, round_top
 from ledger.economics.cost import UnitPrice
 from ledger.economics.purchase import Commitment, Purchase
@@ -17,8 +17,8 @@ USD = 10**12
 
 @pytest.fixture
 def made():
-    traffic = Traffic("a test", (6_000,) * 60, UnitPrice(10**6, BASIS), ("<b>a note</b>",))
-    figures = Figures(
+    traffic = PlanTraffic("a test", (6_000,) * 60, UnitPrice(10**6, BASIS), ("<b>a note</b>",))
+    figures = PlanInputs(
         months=12, growth=Fraction(0), discount_per_year=Fraction(8, 100),
         pusd_per_hour=USD // 10, tokens_per_s=100, duty=Fraction(1), spares=0,
         ops_hours_per_week=Fraction(0), ops_pusd_per_hour=0,

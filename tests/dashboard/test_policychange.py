@@ -2,8 +2,8 @@
 
 import pytest
 
-from dashboard.asking import Refused
-from ledger.identity.people import Role
+from dashboard.asking import AdminRefused
+from ledger.identity.people import DashboardRole
 
 NEW = "policies:\n- name: calmer\n"
 
@@ -55,7 +55,9 @@ def test_an_earlier_set_is_shown_before_it_comes_back(drawn, desk_of) -> None:
 
 def test_another_set_that_came_first_is_told(drawn, desk_of) -> None:
     desk = desk_of("ada@example.com")
-    desk.refuses["/policies/apply"] = Refused("set 1 is in force, not 0.", 409, "policies_moved")
+    desk.refuses["/policies/apply"] = AdminRefused(
+        "set 1 is in force, not 0.", 409, "policies_moved"
+    )
     test = drawn().text_area(key="policies-text").set_value(NEW).run()
     test.button(key="policies-apply").click().run()
     test.button(key="policies-yes").click().run()
@@ -65,9 +67,9 @@ def test_another_set_that_came_first_is_told(drawn, desk_of) -> None:
 @pytest.mark.parametrize(
     ("name", "role", "words"),
     [
-        ("joe@example.com", Role.VIEWER, "As viewer you can play sets"),
-        ("fay@example.com", Role.FINANCE, "As finance you can play sets"),
-        (None, Role.ADMIN, "Nobody has signed in here"),
+        ("joe@example.com", DashboardRole.VIEWER, "As viewer you can play sets"),
+        ("fay@example.com", DashboardRole.FINANCE, "As finance you can play sets"),
+        (None, DashboardRole.ADMIN, "Nobody has signed in here"),
     ],
 )
 def test_others_are_told_who_may(drawn, desk_of, text_of, name, role, words) -> None:

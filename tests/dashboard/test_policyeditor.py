@@ -2,7 +2,7 @@
 
 import pytest
 
-from dashboard.asking import Refused
+from dashboard.asking import AdminRefused
 
 NEW = "policies:\n- name: calmer\n"
 RUNNING = {"state": "running", "progress": {"doing": "plays this set", "done": 5, "of": 10}}
@@ -104,7 +104,9 @@ def test_what_is_in_force_is_played_alone(drawn, desk_of) -> None:
 
 def test_another_one_under_way_is_told(drawn, desk_of) -> None:
     desk = desk_of("ada")
-    desk.refuses["/policies/simulate"] = Refused("another what-if, by eve.", 409, "what_if_busy")
+    desk.refuses["/policies/simulate"] = AdminRefused(
+        "another what-if, by eve.", 409, "what_if_busy"
+    )
     test = drawn().button(key="policies-play").click().run()
     for _ in range(2):  # a refresh leaves it there
         assert "another what-if, by eve." in [one.value for one in test.info]
@@ -119,5 +121,5 @@ def test_one_that_is_forgotten_is_said_so(drawn, desk_of) -> None:
     desk = desk_of("ada")
     desk.looks = [FAILED]
     test = drawn().button(key="policies-play").click().run()
-    desk.refuses["/policies/simulate"] = Refused("There is no such what-if.", 404, "x")
+    desk.refuses["/policies/simulate"] = AdminRefused("There is no such what-if.", 404, "x")
     assert "There is no such what-if. Play it once more." in [one.value for one in test.run().info]

@@ -5,11 +5,11 @@ import time
 import pytest
 
 from dashboard import entrance, look, promises
-from dashboard.data import View
+from dashboard.data import DashboardView
 from dashboard.viewer import Viewer
-from ledger.identity.people import Role
+from ledger.identity.people import DashboardRole
 from ledger.identity.vouched import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
-from ledger.queries.reads import Kept
+from ledger.queries.reads import SloAttainment
 
 CALM = {"policy": "calm", "ttft_ms": 500.0, "tpot_ms": 40.0, "attainment": 0.99}
 
@@ -36,8 +36,8 @@ def test_a_promise_is_a_sentence(more: dict, said: str) -> None:
 )
 def test_by_how_much_it_was_kept(met: int, said: str, colour: str) -> None:
     told = "calm: 99 % within 0.5 s, then 40 ms a token"
-    assert promises.row(Kept("calm", 1_000, met), CALM) == (told, said, colour)
-    assert promises.row(Kept("calm", 1_000, 970), None) == ("calm", "97.0 %", None)
+    assert promises.row(SloAttainment("calm", 1_000, met), CALM) == (told, said, colour)
+    assert promises.row(SloAttainment("calm", 1_000, 970), None) == ("calm", "97.0 %", None)
 
 
 def test_the_first_page_says_what_was_kept_also_without_a_gateway(
@@ -50,8 +50,10 @@ def test_the_first_page_says_what_was_kept_also_without_a_gateway(
     served = serving(filled.url)
     monkeypatch.setenv(GATEWAY, served.address)
     monkeypatch.setenv(KEY_FILE_VARIABLE, str(served.state / KEY_FILE))
-    monkeypatch.setattr(entrance, "AT_THIS_MACHINE", Viewer("fay@example.com", Role.FINANCE))
+    monkeypatch.setattr(
+        entrance, "AT_THIS_MACHINE", Viewer("fay@example.com", DashboardRole.FINANCE)
+    )
     now_us = time.time_ns() // 1000
-    view = View(filled.url, "7 d", None, now_us, who=lambda: entrance.AT_THIS_MACHINE)
+    view = DashboardView(filled.url, "7 d", None, now_us, who=lambda: entrance.AT_THIS_MACHINE)
     (plain,) = promises.asked(view)
     assert plain == {"policy": "plain", "ttft_ms": 2000.0, "tpot_ms": 90.0, "attainment": 0.95}

@@ -6,11 +6,11 @@ from fractions import Fraction
 import pytest
 
 from dashboard import charts, figures, look, words
-from dashboard.reading import BOOKS, Reading, known_zone, now, read_as
+from dashboard.reading import BOOKS, DisplaySettings, known_zone, now, read_as
 from ledger.currencies import Currency
 
 EUR = Currency("EUR", Fraction(9, 10), date(2026, 11, 2), "ECB", "fay@example.com")
-BERLIN = Reading("Europe/Berlin", EUR)
+BERLIN = DisplaySettings("Europe/Berlin", EUR)
 SUMMER_US, WINTER_US = (
     round(datetime(2026, month, 1, 12, tzinfo=UTC).timestamp()) * 10**6 for month in (7, 12)
 )
@@ -79,7 +79,7 @@ def test_a_tables_money_is_named_by_its_code_or_sign() -> None:
         assert figures.money_format([12.0]) == "euro"
         assert figures.money_format([0.0012]) == "EUR %.4f"
         assert figures.time_column()["type_config"]["timezone"] == "Europe/Berlin"
-    with read_as(Reading(money=Currency("CHF", Fraction(1), EUR.day, "SNB", "fay"))):
+    with read_as(DisplaySettings(money=Currency("CHF", Fraction(1), EUR.day, "SNB", "fay"))):
         assert figures.money_format([12.0]) == "CHF %.2f"
 
 

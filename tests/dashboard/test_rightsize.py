@@ -13,7 +13,7 @@ from dashboard.rightsize import monthly_pusd, others, sentence
 @pytest.fixture(scope="module")
 def found(books):
     filled = books(peak=20.0, days=2)
-    view = data.View(filled.url, "24 h", None, filled.now_us, who=lambda: AT_THIS_MACHINE)
+    view = data.DashboardView(filled.url, "24 h", None, filled.now_us, who=lambda: AT_THIS_MACHINE)
     look = data.survey(view).pools["llama-70b"]
     (bill,) = look.standing.bills
     return look, bill, data.market(view)

@@ -6,8 +6,8 @@ from streamlit.testing.v1 import AppTest
 from dashboard import entrance, saved
 from dashboard.planform import is_of_plan
 from dashboard.viewer import Viewer
-from ledger.entered import SCENARIO, Entered
-from ledger.identity.people import Role
+from ledger.entered import SCENARIO, ManualEntry
+from ledger.identity.people import DashboardRole
 from ledger.identity.vouched import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
 
 FAY = "fay@example.com"
@@ -22,7 +22,7 @@ def section(url: str) -> None:
     """Runs inside Streamlit's test harness: the section alone."""
     from dashboard import data, entrance, saved  # noqa: PLC0415  (the harness runs it as a script)
 
-    view = data.View(
+    view = data.DashboardView(
         url, "30 d", None, data.rounded_now_us(0), who=lambda: entrance.AT_THIS_MACHINE
     )
     saved.scenarios(view, "breakeven", lambda one: one.startswith("x-"))
@@ -34,7 +34,7 @@ def drawn(gateway, monkeypatch):
     monkeypatch.setenv(KEY_FILE_VARIABLE, str(gateway.state / KEY_FILE))
 
     def draw(name: str | None = FAY, **turned: str) -> AppTest:
-        monkeypatch.setattr(entrance, "AT_THIS_MACHINE", Viewer(name, Role.FINANCE))
+        monkeypatch.setattr(entrance, "AT_THIS_MACHINE", Viewer(name, DashboardRole.FINANCE))
         test = AppTest.from_function(section, args=(gateway.url,), default_timeout=60)
         for key, value in turned.items():
             test.query_params[key.replace("_", "-")] = value
@@ -78,7 +78,7 @@ def test_who_has_no_name_sees_the_list_alone(drawn) -> None:
 
 def test_an_address_keeps_odd_values_whole() -> None:
     says = {"page": "plan", "turned": {"rate-H100 & more": "2", "gpu": "A/B"}}
-    one = Entered(1, SCENARIO + "odd", says, 0, 0, "ada")
+    one = ManualEntry(1, SCENARIO + "odd", says, 0, 0, "ada")
     assert saved.link("plan", one) == "plan?rate-H100%20%26%20more=2&gpu=A%2FB"
     of_plan = ("gpu", "gpu-model", "rate-L4", "speed-L4-8B", "duty-100")
     assert [is_of_plan(name) for name in (*of_plan, "team")] == [True] * 5 + [False]

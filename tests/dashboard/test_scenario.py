@@ -12,7 +12,7 @@ from ledger.economics.cost import TokenBasis
 from ledger.economics.sensitivity import outcome, tornado
 from ledger.prices.stored import load_price_book
 from ledger.queries.reads import DAY_US, Scope
-from ledger.reports.fleet_economics import Against
+from ledger.reports.fleet_economics import ComparatorKind
 from ledger.reports.survey import survey
 
 
@@ -22,7 +22,7 @@ def base(month):
     with engine.connect() as connection:
         scope = Scope.last(30 * DAY_US, month.now_us)
         look = survey(connection, scope, bucket_us=DAY_US, basis=TokenBasis.INPUT_OUTPUT)
-    steps = ladder(look, "llama-70b", Against.SUBSTITUTE, spares=0)
+    steps = ladder(look, "llama-70b", ComparatorKind.SUBSTITUTE, spares=0)
     (verdict, _) = steps.standing.verdicts
     price = load_price_book(engine).find(verdict.comparators[0], month.now_us)
     engine.dispose()

@@ -8,34 +8,38 @@ import pytest
 
 from dashboard import sentences
 from dashboard.look import GAIN, LOSS
-from ledger.economics.breakeven import Configuration, Position, assess
+from ledger.economics.breakeven import BreakEvenPosition, FleetConfiguration, assess
 from ledger.economics.cost import FixedCost, TokenBasis, UnitPrice, Volume
-from ledger.fleet.capability import Capability, Known
-from ledger.reports.fleet_economics import Against, Standing, Verdict
+from ledger.fleet.capability import CapabilitySource, FleetCapability
+from ledger.reports.fleet_economics import ComparatorKind, ComparatorResult, FleetEconomics
 
 BOTH = TokenBasis.INPUT_OUTPUT
 USD = 10**12
 MILLION = 10**6
 
 
-def verdict(against: Against, result_usd: int | None, *, price: int = 10**6) -> Verdict:
+def verdict(
+    against: ComparatorKind, result_usd: int | None, *, price: int = 10**6
+) -> ComparatorResult:
     volume = Volume(10 * MILLION, BOTH)
-    stands = None if result_usd is None else Position(volume, Fraction(1), result_usd * USD)
-    configuration = Configuration(1, USD, 10, Volume(8 * MILLION, BOTH))
+    stands = (
+        None if result_usd is None else BreakEvenPosition(volume, Fraction(1), result_usd * USD)
+    )
+    configuration = FleetConfiguration(1, USD, 10, Volume(8 * MILLION, BOTH))
     even = assess(configuration, UnitPrice(price, BOTH))
-    return Verdict(
+    return ComparatorResult(
         against, (f"{against.value.split()[0]}/x",), 0, 0, volume, UnitPrice(price, BOTH), even,
         stands, False, Fraction(USD, 2),
     )  # fmt: skip
 
 
-def standing(*verdicts: Verdict, **changes: object) -> Standing:
+def standing(*verdicts: ComparatorResult, **changes: object) -> FleetEconomics:
     values = {
         "bills": (), "unrated": (), "hours": Fraction(10), "fixed": FixedCost(USD),
         "served": Volume(1, BOTH), "verdicts": verdicts,
-        "capability": Capability(Volume(8 * MILLION, BOTH), Known.MEASURED),
+        "capability": FleetCapability(Volume(8 * MILLION, BOTH), CapabilitySource.MEASURED),
     }  # fmt: skip
-    return Standing(**(values | changes))
+    return FleetEconomics(**(values | changes))
 
 
 @pytest.mark.parametrize(
@@ -47,7 +51,9 @@ def standing(*verdicts: Verdict, **changes: object) -> Standing:
     ],
 )
 def test_headline(first: int, second: int, text: str, colour: str) -> None:
-    look = standing(verdict(Against.SUBSTITUTE, first), verdict(Against.SAME_WEIGHTS, second))
+    look = standing(
+        verdict(ComparatorKind.SUBSTITUTE, first), verdict(ComparatorKind.SAME_WEIGHTS, second)
+    )
     head = sentences.headline(look, "7 days")
     assert (head.text, head.colour) == (text, colour)
     word = "made" if first > 0 else "lost"
@@ -55,7 +61,9 @@ def test_headline(first: int, second: int, text: str, colour: str) -> None:
 
 
 def test_of_several_comparators_only_what_they_have_in_common_is_named() -> None:
-    several = (replace(verdict(against, -5), comparators=("a/x", "b/y")) for against in Against)
+    several = (
+        replace(verdict(against, -5), comparators=("a/x", "b/y")) for against in ComparatorKind
+    )
     head = sentences.headline(standing(*several), "hour")
     assert head.more == (
         "$5.00 lost against the substitute models; $5.00 lost against the same weights elsewhere."
@@ -63,7 +71,7 @@ def test_of_several_comparators_only_what_they_have_in_common_is_named() -> None
 
 
 def test_without_a_rate_the_headline_asks_for_it() -> None:
-    look = standing(verdict(Against.SUBSTITUTE, None), unrated=("llama",))
+    look = standing(verdict(ComparatorKind.SUBSTITUTE, None), unrated=("llama",))
     head = sentences.headline(look, "hour")
     assert head.text == "Enter your GPU rate to see the answer."
     assert "below $0.50 per GPU-hour they would pay" in head.more
@@ -80,14 +88,14 @@ def test_paid_and_unused_is_a_loss() -> None:
 
 
 def test_out_of_reach_says_by_how_much_and_what_could() -> None:
-    look = standing(verdict(Against.SUBSTITUTE, -1))
+    look = standing(verdict(ComparatorKind.SUBSTITUTE, -1))
     first, second = sentences.cures(look, look.verdicts[0])
     assert "Cannot break even" in first
     assert "1.25x what these engines can serve" in first
     assert "a GPU rate of at most $0.80 an hour" in second
     assert "traffic that avoids at least $1.25 per 1M tokens" in second
-    floor = standing(verdict(Against.SUBSTITUTE, -1), capability=Capability(
-        Volume(8 * MILLION, BOTH), Known.FLOOR
+    floor = standing(verdict(ComparatorKind.SUBSTITUTE, -1), capability=FleetCapability(
+        Volume(8 * MILLION, BOTH), CapabilitySource.FLOOR
     ))  # fmt: skip
     assert "the most they were seen to serve" in sentences.cures(floor, floor.verdicts[0])[0]
 
@@ -95,29 +103,29 @@ def test_out_of_reach_says_by_how_much_and_what_could() -> None:
 @pytest.mark.parametrize(
     ("known", "said"),
     [
-        (Known.MEASURED, "Capacity: measured step times"),
-        (Known.SERVED, "Capacity: more was served for whole hours"),
-        (Known.SPILLS, "Capacity: as 812 requests that spilled"),
-        (Known.FLOOR, "Seen at best: the busiest minutes"),
+        (CapabilitySource.MEASURED, "Capacity: measured step times"),
+        (CapabilitySource.SERVED, "Capacity: more was served for whole hours"),
+        (CapabilitySource.SPILLS, "Capacity: as 812 requests that spilled"),
+        (CapabilitySource.FLOOR, "Seen at best: the busiest minutes"),
     ],
 )
-def test_what_a_capacity_rests_on_is_said(known: Known, said: str) -> None:
-    look = standing(capability=Capability(Volume(1, BOTH), known, 812))
+def test_what_a_capacity_rests_on_is_said(known: CapabilitySource, said: str) -> None:
+    look = standing(capability=FleetCapability(Volume(1, BOTH), known, 812))
     (text,) = sentences.capacity(look)
     assert text.startswith(said)
     assert sentences.capacity(standing(capability=None)) == []
 
 
 def test_within_reach_needs_no_cure() -> None:
-    look = standing(verdict(Against.SUBSTITUTE, 1, price=2 * 10**6))
+    look = standing(verdict(ComparatorKind.SUBSTITUTE, 1, price=2 * 10**6))
     assert sentences.cures(look, look.verdicts[0]) == []
 
 
 def test_a_free_api_never_breaks_even_and_unknown_capacity_is_unknown() -> None:
-    look = standing(verdict(Against.SUBSTITUTE, -1, price=0))
+    look = standing(verdict(ComparatorKind.SUBSTITUTE, -1, price=0))
     assert "saves nothing" in sentences.cures(look, look.verdicts[0])[0]
-    one = verdict(Against.SUBSTITUTE, 1)
-    blind = Verdict(
+    one = verdict(ComparatorKind.SUBSTITUTE, 1)
+    blind = ComparatorResult(
         one.against, one.comparators, 0, 0, one.covered, one.average, None, one.stands, False, None
     )  # fmt: skip
     assert "not known yet" in sentences.cures(look, blind)[0]

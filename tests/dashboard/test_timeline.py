@@ -1,10 +1,12 @@
 """The waterfall's records: a row a span, several tries told apart."""
 
 from dashboard.timeline import COLOURS, spans
-from ledger.reports.waterfall import Facts, Span, Try
+from ledger.reports.waterfall import AttemptFacts, AttemptWaterfall, WaterfallSpan
 from ledger.reports.waterfall import spans as made
 
-ONE = Try("r.1", "pool:a/0", "ok", (Span("gateway", 0, 2_000, "measured"),), None)
+ONE = AttemptWaterfall(
+    "r.1", "pool:a/0", "ok", (WaterfallSpan("gateway", 0, 2_000, "measured"),), None
+)
 
 
 def test_a_span_is_a_row_in_milliseconds():
@@ -26,6 +28,6 @@ def test_every_kind_of_span_has_its_colour():
     kinds = set()
     for ttft in (None, 5):
         for known in (None, 2):
-            facts = Facts("r", "t", "ok", 0, 0, 9, ttft, 9, known, known)
+            facts = AttemptFacts("r", "t", "ok", 0, 0, 9, ttft, 9, known, known)
             kinds |= {one.what for one in made(facts, 0)}
     assert kinds == set(COLOURS)

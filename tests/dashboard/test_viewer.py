@@ -2,8 +2,8 @@
 
 import pytest
 
-from dashboard.viewer import NotAllowed, Reach, Viewer, nobody, viewer_of
-from ledger.identity.people import Person, Role
+from dashboard.viewer import NotAllowed, Viewer, ViewerScope, nobody, viewer_of
+from ledger.identity.people import DashboardRole, Person
 
 SCOPED = ("search",)
 
@@ -11,22 +11,24 @@ SCOPED = ("search",)
 @pytest.mark.parametrize(
     ("role", "teams", "seen"),
     [
-        (Role.VIEWER, None, {Reach.NAMES, Reach.TEAM, Reach.HOUSE}),
-        (Role.FINANCE, None, set(Reach)),
-        (Role.ADMIN, None, set(Reach)),
-        (Role.VIEWER, SCOPED, {Reach.NAMES, Reach.TEAM}),
+        (DashboardRole.VIEWER, None, {ViewerScope.NAMES, ViewerScope.TEAM, ViewerScope.HOUSE}),
+        (DashboardRole.FINANCE, None, set(ViewerScope)),
+        (DashboardRole.ADMIN, None, set(ViewerScope)),
+        (DashboardRole.VIEWER, SCOPED, {ViewerScope.NAMES, ViewerScope.TEAM}),
     ],
 )
-def test_how_far_each_sees(role: Role, teams: tuple[str, ...] | None, seen: set[Reach]) -> None:
+def test_how_far_each_sees(
+    role: DashboardRole, teams: tuple[str, ...] | None, seen: set[ViewerScope]
+) -> None:
     viewer = viewer_of(Person("ada", role, teams))
-    assert {reach for reach in Reach if viewer.sees(reach, "search")} == seen
+    assert {reach for reach in ViewerScope if viewer.sees(reach, "search")} == seen
     assert viewer.sees_house == (teams is None)
 
 
 @pytest.mark.parametrize("team", ["support", "", "SEARCH", None])
 def test_another_team_or_all_is_not_ones_own(team: str | None) -> None:
-    viewer = Viewer("eve", Role.VIEWER, SCOPED)
-    assert [reach for reach in Reach if viewer.sees(reach, team)] == [Reach.NAMES]
+    viewer = Viewer("eve", DashboardRole.VIEWER, SCOPED)
+    assert [reach for reach in ViewerScope if viewer.sees(reach, team)] == [ViewerScope.NAMES]
 
 
 def test_a_view_of_nobody_shows_nothing() -> None:

@@ -91,7 +91,7 @@ class House:
         with self.gateway.engine.connect() as connection:
             return [f"{one.name} by {one.actor}" for one in entries(connection, kind)]
 
-    def bills(self) -> list[invoices.Stored]:
+    def bills(self) -> list[invoices.ImportedInvoice]:
         with self.gateway.engine.connect() as connection:
             return invoices.stored(connection)
 

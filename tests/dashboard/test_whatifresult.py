@@ -7,10 +7,10 @@ from streamlit.testing.v1 import AppTest
 
 from dashboard import whatifresult
 from gateway.config.settings import parse
-from gateway.whatif.house import House, engine_models
+from gateway.whatif.house import ReplayFleet, engine_models
 from gateway.whatif.traffic import Arrival
 from gateway.whatif.trial import trial
-from ledger.prices.book import Price, PriceBook, Terms
+from ledger.prices.book import Price, PriceBook, PriceTerms
 from ledger.prices.rates import rates_from
 
 CONFIG = """
@@ -25,7 +25,7 @@ policies: [%s]
 TIGHT = "{name: tight, slo: {ttft_ms: 500, tpot_ms: 50, attainment: 0.99}}"
 LOOSE = "{name: loose, candidates: [openai/mini], slo: {ttft_ms: 9000, tpot_ms: 90}}"
 RATES = rates_from({"input": 150_000, "output": 600_000})
-PRICES = PriceBook([Price(1, "openai/mini", "ours", 0, Terms(RATES))])
+PRICES = PriceBook([Price(1, "openai/mini", "ours", 0, PriceTerms(RATES))])
 
 
 def played(*rules: str, rate: str = ", usd_per_hour: 3", count: int = 200) -> dict:
@@ -34,7 +34,7 @@ def played(*rules: str, rate: str = ", usd_per_hour: 3", count: int = 200) -> di
         at_s += rng.expovariate(25.0)
         arrivals.append(Arrival(at_s, rng.randrange(50, 2_000), rng.randrange(5, 300), "chat"))
     known = [parse(CONFIG % (rate, rule), name="test") for rule in rules]
-    house = House(known[0], PRICES, engine_models(known[0], ["chat"], {}, []), {}, 10**15)
+    house = ReplayFleet(known[0], PRICES, engine_models(known[0], ["chat"], {}, []), {}, 10**15)
     names = ("this set", "in force")
     sets = list(zip(names, known, strict=False))
     document = trial(house, sets, arrivals, 1, lambda _name, _done: None)

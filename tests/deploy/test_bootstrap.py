@@ -11,14 +11,14 @@ import pytest
 
 from deploy import bootstrap
 from deploy.parts import UNAVAILABLE
-from gateway.host.stages import VARIABLE, Stages
+from gateway.host.stages import VARIABLE, StartStages
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
-def stages() -> Stages:
-    return Stages(clock=lambda: 0.0, say=lambda _: None)
+def stages() -> StartStages:
+    return StartStages(clock=lambda: 0.0, say=lambda _: None)
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_what_is_compiled_ahead_exists() -> None:
             assert (ROOT / (name.replace(".", "/") + ".py")).exists(), name
 
 
-def test_an_installed_clone_is_left_alone(clone: Path, stages: Stages) -> None:
+def test_an_installed_clone_is_left_alone(clone: Path, stages: StartStages) -> None:
     assert bootstrap.install(stages, testing=False) is None
     assert stages.done == []
 
@@ -115,7 +115,7 @@ become([sys.executable, "-c", "import os; print(os.environ['{VARIABLE}'])"], sta
 
 
 def test_the_tests_are_told_what_is_nowhere_to_be_had(
-    stages: Stages, monkeypatch: pytest.MonkeyPatch
+    stages: StartStages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = []
     monkeypatch.setenv(UNAVAILABLE, "from before")

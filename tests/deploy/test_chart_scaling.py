@@ -15,10 +15,10 @@ from prometheus_client import CollectorRegistry
 
 from deploy import parts
 from gateway.clock import Clock
-from gateway.fleet.slots import Board
+from gateway.fleet.slots import SharedLoadTable
 from gateway.table_layout import TableLayout
 from gateway.telemetry.metrics.host import HostMetrics
-from gateway.telemetry.metrics.requests import Metrics
+from gateway.telemetry.metrics.requests import RequestMetrics
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 SCRIPT = Path(__file__).with_name("validate_crds.mjs")
@@ -59,8 +59,8 @@ def gauges(tmp_path_factory) -> dict[str, set[str]]:
     """Name -> labels, of the gauges on /metrics."""
     place = tmp_path_factory.mktemp("run")
     registry = CollectorRegistry()
-    Metrics(registry, models=(), targets=())
-    board = Board(place / "board", TableLayout(workers=1, engines=(), apis=()))
+    RequestMetrics(registry, models=(), targets=())
+    board = SharedLoadTable(place / "board", TableLayout(workers=1, engines=(), apis=()))
     registry.register(HostMetrics(place, board, stale_s=1.0, clock=Clock()))
     found = {
         family.name: set(getattr(family, "_labelnames", ()))

@@ -37,7 +37,7 @@ def test_both_ways_to_have_an_engine_are_shown(example: settings.Settings) -> No
     """Attached as it stands; started here in a comment, because no model lies on every machine."""
     assert all(pool.engine.endpoints for pool in example.pools.values())
     (shown,) = re.findall(r"# To have it started here: (\{.*\})", FILE.read_text("utf-8"))
-    started = settings.Engine.model_validate(yaml.safe_load(shown))
+    started = settings.EngineSection.model_validate(yaml.safe_load(shown))
     assert started.replicas
     assert started.port not in (example.server.port, example.dashboard.port)
 

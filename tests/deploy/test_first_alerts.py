@@ -7,11 +7,11 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry
 
-from gateway.fleet.slots import Board
-from gateway.request.degraded_decider import DECISION, TELEMETRY, FailSafe
+from gateway.fleet.slots import SharedLoadTable
+from gateway.request.degraded_decider import DECISION, TELEMETRY, DegradedDecider
 from gateway.table_layout import TableLayout
-from gateway.telemetry.metrics.requests import Metrics
-from gateway.telemetry.otel.sending import Counted
+from gateway.telemetry.metrics.requests import RequestMetrics
+from gateway.telemetry.otel.sending import ExportCounters
 
 RULES = Path(__file__).resolve().parents[2] / "deploy" / "prometheus" / "rules.yml"
 COUNTED = re.compile(r"(?:rate|increase)\((breakeven_\w+_total)(?:\{(\w+)=\"(\w+)\"\})?\[")
@@ -25,10 +25,10 @@ SHARES = ("breakeven_requests_total", "breakeven_spill_total", "breakeven_estima
 def begun(tmp_path: Path) -> CollectorRegistry:
     """What a worker shows that has just begun."""
     registry = CollectorRegistry()
-    metrics = Metrics(registry, models=(), targets=())
-    board = Board(tmp_path / "board", TableLayout(workers=1, engines=(), apis=()))
-    FailSafe(board, metrics)
-    Counted(registry)
+    metrics = RequestMetrics(registry, models=(), targets=())
+    board = SharedLoadTable(tmp_path / "board", TableLayout(workers=1, engines=(), apis=()))
+    DegradedDecider(board, metrics)
+    ExportCounters(registry)
     metrics.flush()
     board.close()
     return registry

@@ -15,11 +15,11 @@ import yaml
 from deploy import parts
 from gateway.cli.app import app
 from gateway.clock import Clock
-from gateway.fleet.slots import Board
+from gateway.fleet.slots import SharedLoadTable
 from gateway.table_layout import TableLayout
 from gateway.telemetry.metrics.host import HostMetrics
-from gateway.telemetry.metrics.requests import Metrics
-from gateway.telemetry.otel.sending import Counted
+from gateway.telemetry.metrics.requests import RequestMetrics
+from gateway.telemetry.otel.sending import ExportCounters
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 BOARD = DEPLOY / "grafana" / "dashboards" / "breakeven.json"
@@ -32,8 +32,8 @@ BY = re.compile(r"by \(([^)]*)\)")
 def known() -> dict[str, set[str]]:
     """Sample name -> label names, from the metrics objects themselves."""
     names = of_the_host()
-    metrics = Metrics(prometheus_client.CollectorRegistry(), models=(), targets=())
-    every = (metrics, metrics.pace, metrics.policies, metrics.calibration, Counted(None))
+    metrics = RequestMetrics(prometheus_client.CollectorRegistry(), models=(), targets=())
+    every = (metrics, metrics.pace, metrics.policies, metrics.calibration, ExportCounters(None))
     for metric in (one for part in every for one in vars(part).values()):
         if isinstance(metric, prometheus_client.metrics.MetricWrapperBase):
             labels = set(metric._labelnames)
@@ -48,7 +48,7 @@ def of_the_host() -> dict[str, set[str]]:
     """What is added to the workers' metrics when the page is rendered."""
     with TemporaryDirectory() as place:
         run_dir = Path(place)
-        board = Board(run_dir / "board", TableLayout(workers=1, engines=(), apis=()))
+        board = SharedLoadTable(run_dir / "board", TableLayout(workers=1, engines=(), apis=()))
         families = HostMetrics(run_dir, board, stale_s=1.0, clock=Clock()).collect()
         found = {
             family.name + ("_total" if family.type == "counter" else ""): set(family._labelnames)

@@ -8,14 +8,14 @@ import pytest
 from deploy import parts, partsinstall
 from deploy.indexes import Places
 from deploy.installer import Installer, InstallError
-from gateway.host.stages import Stages
+from gateway.host.stages import StartStages
 
 INSTALLER = Installer(None, None, Places())
 
 
 @pytest.fixture
-def stages() -> Stages:
-    return Stages(clock=lambda: 0.0, say=lambda _: None)
+def stages() -> StartStages:
+    return StartStages(clock=lambda: 0.0, say=lambda _: None)
 
 
 def part(name: str, *, there: bool, apt: tuple[str, ...] = ()) -> parts.Part:
@@ -23,25 +23,27 @@ def part(name: str, *, there: bool, apt: tuple[str, ...] = ()) -> parts.Part:
     return parts.Part(name, f"the {name}", lambda: path, "install it", parts.always, apt)
 
 
-def test_what_is_there_is_left_alone(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_there_is_left_alone(stages: StartStages, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "PARTS", (part("vllm", there=True),))
     partsinstall.install_parts([], Path("python"), stages, INSTALLER)
     assert stages.done == []
 
 
-def test_only_what_is_named_is_installed(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_what_is_named_is_installed(
+    stages: StartStages, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(parts, "PARTS", (part("one", there=False), part("two", there=False)))
     partsinstall.install_parts(["two"], Path("python"), stages, INSTALLER)
     assert [title for title, _ in stages.done] == ["the two"]
 
 
-def test_an_unknown_name_is_refused(stages: Stages) -> None:
+def test_an_unknown_name_is_refused(stages: StartStages) -> None:
     with pytest.raises(InstallError, match="no part named nonsense: anthropic, chromium"):
         partsinstall.install_parts(["nonsense"], Path("python"), stages, INSTALLER)
 
 
 def test_a_part_that_cannot_be_had_is_told(
-    stages: Stages, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    stages: StartStages, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(parts, "PARTS", (part("chromium", there=False, apt=("chromium",)),))
     monkeypatch.setattr(parts, "with_apt", lambda: False)
@@ -65,7 +67,7 @@ done
     ],
 )
 def test_an_engine_that_is_nowhere_to_be_had_is_no_fault(
-    stages: Stages,
+    stages: StartStages,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -83,7 +85,9 @@ def test_an_engine_that_is_nowhere_to_be_had_is_no_fault(
     assert capsys.readouterr().out.strip() == told
 
 
-def test_apt_is_asked_once_for_everything(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_apt_is_asked_once_for_everything(
+    stages: StartStages, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[list[str]] = []
     monkeypatch.setattr(partsinstall, "apt_install", lambda names: asked.append(list(names)) or "")
     monkeypatch.setattr(parts, "with_apt", lambda: True)
@@ -122,7 +126,7 @@ def test_sdk_environments_hold_their_major_and_nothing_of_ours(
 
 
 def test_without_python_312_there_is_no_validator_to_be_had(
-    stages: Stages, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    stages: StartStages, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(parts, "PARTS", (part("focus-validator", there=False),))
     monkeypatch.setattr(parts, "find_python_312", lambda: None)
@@ -132,7 +136,7 @@ def test_without_python_312_there_is_no_validator_to_be_had(
 
 
 def test_without_an_engine_there_is_no_guidellm_to_be_had(
-    stages: Stages,
+    stages: StartStages,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],

@@ -1,8 +1,7 @@
 """The whole gateway on shipped parts, in one background loop, for tests over real sockets.
 
 `Stack` runs what `serve` runs: a worker's application under its own HTTP server, telemetry, the
-ledger writer with its desk, on a SQLite ledger made by `prepare`; a simulated engine and simulated
-providers stand in for what costs money. Only the number of processes differs.
+ledger writer with its desk, on a SQLite ledger made by `prepare`; models are simulated.
 """
 
 import asyncio
@@ -30,24 +29,24 @@ from prometheus_client import CollectorRegistry, generate_latest
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
-from backends.simulator.journal import Journal
+from backends.simulator.journal import RequestJournal
 from backends.simulator.latency import Latency
 from backends.simulator.profiles import PROFILES
-from backends.simulator.provider import Provider
+from backends.simulator.provider import SimulatedProvider
 from backends.simulator.quota import Quota
 from backends.simulator.running import bind
-from backends.simulator.server import Server
+from backends.simulator.server import SimulatedEngineApp
 from deploy import once
 from gateway.clock import Clock
 from gateway.config.settings import parse
-from gateway.fleet.slots import Board
+from gateway.fleet.slots import SharedLoadTable
 from gateway.host.prepare import prepare
-from gateway.host.telemetry import Telemetry
-from gateway.request.plan import Planner
+from gateway.host.telemetry import TelemetryProcess
+from gateway.request.plan import RoutePlanner
 from gateway.table_layout import ApiStatsCell, LoadCell
 from gateway.worker.__main__ import server as http_server
-from gateway.worker.bootstrap import Exposition, build
-from gateway.worker.ledger_follow import Ledger
+from gateway.worker.bootstrap import MetricsExposition, build
+from gateway.worker.ledger_follow import LedgerReaders
 from ledger.database import make_engine, open_readonly
 from ledger.fleet.paidrates import read_rates
 from ledger.identity.keys import CreatedKey, KeyRing, KeySpec, create_key, load_pepper
@@ -138,7 +137,7 @@ class Stack:
         self._through = changes.pop("through", {})  # stand between the gateway and an upstream
         self._environ = changes.pop("environ", {})
         self.state, self.changes = state, changes
-        self.journals = {name: Journal() for name in ("engine", *PROVIDERS)}
+        self.journals = {name: RequestJournal() for name in ("engine", *PROVIDERS)}
         self.registry = CollectorRegistry()
         self.client = plain_client()
         self._loop = uvloop.new_event_loop()
@@ -167,7 +166,7 @@ class Stack:
         self.client.close()
 
     @property
-    def planner(self) -> Planner:
+    def planner(self) -> RoutePlanner:
         return self.app.hot._dispatcher.plans.value
 
     @property
@@ -260,13 +259,13 @@ class Stack:
     async def _start(self) -> None:
         sockets = {name: bind("127.0.0.1", 0) for name in ("engine", *PROVIDERS)}
         self.ports = {name: one.getsockname()[1] for name, one in sockets.items()}
-        engine = Server(
+        engine = SimulatedEngineApp(
             PROFILES[ENGINE].shape, "llama", profile=ENGINE, journal=self.journals["engine"]
         )
         self.servers, self.providers = {"engine": engine}, {}
         self._serve(Quiet(config(engine)), sockets["engine"])
         for name, latency in PROVIDERS.items():
-            provider = Provider(
+            provider = SimulatedProvider(
                 name, rng=random.Random(1), journal=self.journals[name],
                 quota=Quota(1_000_000, 1_000_000_000), latency=latency,
             )  # fmt: skip
@@ -281,27 +280,28 @@ class Stack:
         self.runtime = prepare(self.settings, path).runtime
         self.database = make_engine(self.runtime.ledger_url)
         self.reader = open_readonly(self.runtime.ledger_url)
-        self.board = Board(self.runtime.run_dir / "board", self.runtime.layout)
+        self.board = SharedLoadTable(self.runtime.run_dir / "board", self.runtime.layout)
         self.start_writer()
         await self.start_gateway()
         self.follow()
 
     def follow(self) -> None:
-        telemetry = Telemetry(self.settings, self.runtime, self.board, self.database, Clock())
+        world = (self.settings, self.runtime, self.board, self.database)
+        telemetry = TelemetryProcess(*world, Clock())
         self._telemetry = asyncio.create_task(telemetry.run())
 
     async def start_gateway(self) -> None:
         keys = KeyRing(self.database, self.runtime.run_dir, self.state)
         self.app = build(
             self.settings, self.runtime, 0,
-            Ledger(
+            LedgerReaders(
                 load_price_book(self.database), keys, self.reader,
                 newer_prices=functools.partial(newer_prices, self.database),
                 policies=functools.partial(policies_in_force, self.database),
                 overrides=functools.partial(overrides, self.database),
                 rates=functools.partial(read_rates, self.database),
             ),
-            Exposition(self.registry, lambda: generate_latest(self.registry)),
+            MetricsExposition(self.registry, lambda: generate_latest(self.registry)),
             self._environ,
         )  # fmt: skip
         listener = bind("127.0.0.1", 0)
@@ -378,7 +378,8 @@ class Stranger:
 
     def __init__(self, port: int, model: str) -> None:
         self.asked: list[str] = []
-        self._engine = Server(PROFILES[ENGINE].shape, model, profile=ENGINE, journal=Journal())
+        shape, journal = PROFILES[ENGINE].shape, RequestJournal()
+        self._engine = SimulatedEngineApp(shape, model, profile=ENGINE, journal=journal)
         self._server = Quiet(config(self))
         work = functools.partial(self._server.run, sockets=[bind("127.0.0.1", port)])
         self._thread = threading.Thread(target=work, name="stranger", daemon=True)

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from gateway.auth import authenticate, token_of
 from gateway.clock import Clock
 from gateway.errors import RequestError
-from ledger.identity.keys import LedgerAway, revoke_key
+from ledger.identity.keys import LedgerUnavailable, revoke_key
 
 
 def test_a_revoked_key_is_refused_within_a_second(stack, patiently) -> None:
@@ -90,7 +90,7 @@ def test_with_the_ledger_away_an_unknown_key_is_503() -> None:
             return None
 
         async def lookup(self, token: str, now_us: int) -> None:
-            raise LedgerAway("gone")
+            raise LedgerUnavailable("gone")
 
     with pytest.raises(RequestError) as told:
         asyncio.run(authenticate(Away(), "t", now_us=0, scope="inference"))

@@ -6,7 +6,7 @@ import pytest
 
 from gateway import followers
 from gateway.followers import FOLLOW_S, LOOK_S, keep_up
-from ledger.identity.keyring import Generation
+from ledger.identity.keyring import KeyGeneration
 
 
 class Followed:
@@ -27,7 +27,7 @@ class Followed:
 
 async def test_a_newer_number_is_followed_until_it_is_known(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(followers, "LOOK_S", 0.001)
-    published, followed = Generation(tmp_path, "a.newest"), Followed()
+    published, followed = KeyGeneration(tmp_path, "a.newest"), Followed()
     published.publish(3)
     task = asyncio.create_task(keep_up(tmp_path, "a.newest", followed))
     await asyncio.sleep(0.02)

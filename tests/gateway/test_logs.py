@@ -13,7 +13,7 @@ import pytest
 
 from backends.secret import Secret
 from gateway import logs
-from gateway.config.schema_reports import Logs
+from gateway.config.schema_reports import LogsSection
 
 KEY = "canary-0123456789"
 SHAPED = "gw_0123456789abcdef_0123456789abcdef"  # as a client's key looks
@@ -27,7 +27,7 @@ def logged():
     """What a sink of that form writes of a call."""
 
     def write(form: str, say, secrets=HELD) -> str:
-        sink, out = logs.Sink("worker-0", Logs(format=form), secrets), io.StringIO()
+        sink, out = logs.LogSink("worker-0", LogsSection(format=form), secrets), io.StringIO()
         sink.setStream(out)
         log = logging.Logger("gateway.test")  # noqa: LOG001  (one of its own, with this sink alone)
         log.addHandler(sink)
@@ -109,7 +109,7 @@ def test_lines_of_a_running_gateway_name_the_request_that_was_answered(stack, mo
 
     monkeypatch.setattr("gateway.request.inference_api.read", defect)
     monkeypatch.setattr("gateway.worker.app.cards", defect)
-    sink, out = logs.Sink("worker-0", Logs(format="json")), io.StringIO()
+    sink, out = logs.LogSink("worker-0", LogsSection(format="json")), io.StringIO()
     sink.setStream(out)
     logging.getLogger().addHandler(sink)
     try:
@@ -156,7 +156,7 @@ def test_what_is_printed_passes_it_line_by_line() -> None:
 
 def test_what_the_sink_fails_at_is_said_on_the_real_stream(capsys) -> None:
     real = io.StringIO()
-    printed = logs.Printed("stderr", real)
+    printed = logs.StreamLogger("stderr", real)
     log, asked = logging.getLogger("stderr"), []
 
     class Failing(logging.Handler):
@@ -176,7 +176,7 @@ def test_what_the_sink_fails_at_is_said_on_the_real_stream(capsys) -> None:
 
 def test_who_holds_the_sink_and_prints_waits_for_nobody_who_prints() -> None:
     """A log that fails, as on a full disk, says so by printing, while another thread prints."""
-    printed = logs.Printed("stderr", io.StringIO())
+    printed = logs.StreamLogger("stderr", io.StringIO())
     log, inside, go = logging.getLogger("stderr"), threading.Event(), threading.Event()
 
     class Slow(logging.Handler):

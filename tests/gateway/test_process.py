@@ -8,7 +8,7 @@ import pytest
 from gateway import logs
 from gateway.config.settings import load
 from gateway.process import start_process
-from gateway.runtime import Ports, resolve
+from gateway.runtime import RuntimePorts, resolve
 
 CONFIG = "models: {chat: {targets: [openai/x]}}\nproviders: {openai: {}}\n"
 
@@ -20,7 +20,9 @@ def words(tmp_path: Path) -> list[str]:
     config.write_text(f"{CONFIG}state_dir: {tmp_path}\n")
     (tmp_path / "run").mkdir()
     url = f"sqlite:///{tmp_path}/ledger.db"
-    runtime = resolve(load(config), Ports({}, {}), ledger_url=url, policy_version="v", host="h")
+    runtime = resolve(
+        load(config), RuntimePorts({}, {}), ledger_url=url, policy_version="v", host="h"
+    )
     return ["--config", str(config), "--runtime", str(runtime.save())]
 
 
@@ -29,7 +31,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of logs that were started; none is, for this process goes on."""
     names: list[str] = []
 
-    def start(name: str, wanted: logs.Form, secrets: object) -> logging.Handler:
+    def start(name: str, wanted: logs.LogFormat, secrets: object) -> logging.Handler:
         names.append(name)
         return logging.NullHandler()
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from backends.simulator.profiles import PROFILES
-from gateway.config.settings import Engine, parse
-from gateway.runtime import Ports, Runtime, batch_limits, resolve, tuned_flags
+from gateway.config.settings import EngineSection, parse
+from gateway.runtime import Runtime, RuntimePorts, batch_limits, resolve, tuned_flags
 
 TEXT = """
 models:
@@ -24,14 +24,14 @@ providers:
 
 def resolved(tmp_path: Path) -> Runtime:
     settings = parse(TEXT, name="t").model_copy(update={"state_dir": str(tmp_path)})
-    ports = Ports({"pool:a/0": 8100, "pool:a/1": 8101}, {"standin": 9000})
+    ports = RuntimePorts({"pool:a/0": 8100, "pool:a/1": 8101}, {"standin": 9000})
     return resolve(settings, ports, ledger_url="sqlite://", policy_version="v")
 
 
 def test_only_engines_that_already_run_have_a_named_dialect(tmp_path: Path) -> None:
     named = TEXT.replace("model: m,", "model: m, metrics: sglang, kv_capacity_tokens: 4096,")
     settings = parse(named, name="t").model_copy(update={"state_dir": str(tmp_path)})
-    ports = Ports({"pool:a/0": 8100, "pool:a/1": 8101}, {"standin": 9000})
+    ports = RuntimePorts({"pool:a/0": 8100, "pool:a/1": 8101}, {"standin": 9000})
     seats = resolve(settings, ports, ledger_url="sqlite://", policy_version="v").engines
     assert [seat.dialect for seat in seats] == [None, None, "sglang"]
     assert {seat.kv_capacity_tokens for seat in seats} == {4096}
@@ -77,7 +77,7 @@ def test_it_is_read_as_it_was_written_and_by_its_owner_only(tmp_path: Path) -> N
 )
 def test_batch_limits_are_the_configured_ones_or_the_profiles(engine: dict, limits) -> None:
     assert "rtx4090-llama-3.1-8b" in PROFILES
-    assert batch_limits(Engine(**engine)) == limits
+    assert batch_limits(EngineSection(**engine)) == limits
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_profile_gives_flags_and_limits_that_the_settings_overrule(
     path.write_text(
         '{"breakeven_profile": 1, "flags": ["--max-num-seqs", "512", "--kv-cache-dtype", "fp8"]}'
     )
-    engine = Engine(**{"model": "m", "replicas": 1, "profile": str(path), **changes})
+    engine = EngineSection(**{"model": "m", "replicas": 1, "profile": str(path), **changes})
     assert tuned_flags(engine) == flags
     assert batch_limits(engine, tuned_flags(engine)) == limits
 
@@ -104,7 +104,7 @@ def test_a_profile_gives_flags_and_limits_that_the_settings_overrule(
 def test_the_ledgers_password_is_in_no_representation(tmp_path: Path) -> None:
     url = "postgresql+psycopg://ledger:s3cret@db.example/breakeven"
     settings = parse(f"state_dir: {tmp_path}", name="t")
-    made = resolve(settings, Ports({}, {}), ledger_url=url, policy_version="v")
+    made = resolve(settings, RuntimePorts({}, {}), ledger_url=url, policy_version="v")
     assert made.ledger_url == url
     assert "s3cret" not in f"{made!r} {made}"
 
@@ -112,6 +112,6 @@ def test_the_ledgers_password_is_in_no_representation(tmp_path: Path) -> None:
 def test_a_row_for_other_hosts_is_there_where_some_are_named(tmp_path: Path) -> None:
     assert not resolved(tmp_path).layout.peers
     named = TEXT + "peers: {listen: '0.0.0.0:1', hosts: ['b:1'], secret_env: S}"
-    ports = Ports({"pool:a/0": 8100, "pool:a/1": 8101}, {"standin": 9000})
+    ports = RuntimePorts({"pool:a/0": 8100, "pool:a/1": 8101}, {"standin": 9000})
     settings = parse(named, name="t")
     assert resolve(settings, ports, ledger_url="sqlite://", policy_version="v").layout.peers

@@ -22,9 +22,9 @@ from broken import DIES_OFTEN, TEXTS
 from network import DATABASE, NETWORK, TARGETS, address_of
 from stage import MODEL, PRICED_AS, ROOT, Host, Missing, PostgresServer, Upstream, eventually
 
-from backends.simulator.shape import Shape
+from backends.simulator.shape import EngineShape
 from backends.simulator.shapefile import save
-from backends.stepmodel import StepModel
+from backends.stepmodel import FittedStepModel
 from deploy import parts
 from ledger.identity.tokens import PEPPER_FILE
 
@@ -33,8 +33,8 @@ ENGINE = "h200-llama-3.1-8b-fp8"
 SERVED = "llama"
 PEERS_PORT = 9444
 # Reads 4,000 tokens a second: a prompt of a thousand keeps it for a quarter of one.
-SLOW = Shape(
-    step=StepModel(a_s=0.01, b_s=1e-4, c_s=1e-7, d_s=0.00025, t0_s=0.01), blocks=8192,
+SLOW = EngineShape(
+    step=FittedStepModel(a_s=0.01, b_s=1e-4, c_s=1e-7, d_s=0.00025, t0_s=0.01), blocks=8192,
     block_tokens=16, max_num_seqs=32, prefill_budget_tokens=1024, context_tokens=8192,
     prefix_caching=False,
 )  # fmt: skip

@@ -26,19 +26,19 @@ from ledger.fleet.hours import close_hours
 from ledger.journals.records import (
     AttemptOpened,
     AttemptSettled,
-    Compared,
+    ComparedCost,
     Hold,
     RequestRefused,
-    Tokens,
+    TokenCounts,
 )
 from ledger.orm import tables as orm
 from ledger.posting_rows import posting_rows
-from ledger.prices.rates import KINDS, Price, Schedule, Terms, rates_from
+from ledger.prices.rates import KINDS, Price, PriceTerms, TierRates, rates_from
 from ledger.seals.sealer import Sealer
 from ledger.spans import DAY_US, HOUR_US, Scope
 from ledger.verify.seals import seals_hold
-from ledger.writing.fold import Item
-from ledger.writing.repository import Repository
+from ledger.writing.fold import JournalItem
+from ledger.writing.repository import LedgerRepository
 
 NOON_US = 1_780_000_000_000_000
 
@@ -141,7 +141,7 @@ def settled() -> Callable[..., AttemptSettled]:
             "settled_us": NOON_US + 1_000_000 + number,
             "status": "finished",
             "http_status": 200,
-            "tokens": Tokens(input=10, cached=2, output=5),
+            "tokens": TokenCounts(input=10, cached=2, output=5),
             "basis": "reported",
             "cost_pusd": 400,
             "ttft_us": 120_000,
@@ -182,27 +182,27 @@ CLOSED_HOUR = {
 @pytest.fixture
 def books_of_each(engine, opened, settled, refused):
     """Settled, compared, refused, priced, a closed hour; one attempt is under way."""
-    compared = (Compared("openai/gpt-4o", 1, 7), Compared("other/model", 1, 9))
+    compared = (ComparedCost("openai/gpt-4o", 1, 7), ComparedCost("other/model", 1, 9))
     records = (
         opened(1), settled(1, compared=compared), opened(2, tags=(("b", "1"), ("a", "2"))),
         settled(2), opened(3), refused(9),
     )  # fmt: skip
-    items = [Item("j", 1, place, b"", record) for place, record in enumerate(records)]
-    Repository(engine, host="h").apply(items, (), at_us=5)
+    items = [JournalItem("j", 1, place, b"", record) for place, record in enumerate(records)]
+    LedgerRepository(engine, host="h").apply(items, (), at_us=5)
     with engine.begin() as connection:
         connection.execute(
-            insert(orm.PriceVersion),
+            insert(orm.PriceVersionRow),
             [{"version": 1, "name": "a/b", "since_us": 0, "source": "", "recorded_us": 0,
               "price": {"name": "a/b", "terms": {"z": 1, "a": 2}}}],
         )  # fmt: skip
-        connection.execute(insert(orm.GpuHour), [CLOSED_HOUR])
+        connection.execute(insert(orm.GpuHourRow), [CLOSED_HOUR])
         team = {"pool": "chat", "hour_us": CLOSED_HOUR["hour_us"], "correction": 0, "used_pusd": 5,
                 "provisional_pusd": 1, "engine_us": 1}  # fmt: skip
         connection.execute(
-            insert(orm.GpuHourTeam), [team | {"team_id": "a"}, team | {"team_id": "b"}]
+            insert(orm.GpuHourTeamRow), [team | {"team_id": "a"}, team | {"team_id": "b"}]
         )
         connection.execute(
-            insert(orm.Posting),
+            insert(orm.PostingRow),
             [{"entry_id": f"gpu:chat:{CLOSED_HOUR['hour_us']}", "line": line, "at_us": 8,
               "account": account, "amount_pusd": amount}
              for line, (account, amount) in enumerate((("x", 30), ("y", -30)))],
@@ -234,24 +234,53 @@ class RandomLedger:
         self.written = Counter()  # rows, own_pusd, unpriced, lost
         sharp = {"input": 3_000_001, "output": 7_500_000, "cached": 300_007}
         self.prices = [
-            Price(1, "openai/plain", "litellm", 0, Terms(rates_from(sharp))),
-            Price(2, "openai/tiers", "litellm", 0, Terms(
-                rates_from({**sharp, "reasoning": 9_000_000, "cache_write": 3_750_000}),
-                (Schedule("flex", 0, rates_from({"input": 1_000_003, "output": 3_000_000})),
-                 Schedule("standard", 2_000, rates_from({"input": 5_000_000, "output": 9_000_001})),
+            Price(1, "openai/plain", "litellm", 0, PriceTerms(rates_from(sharp))),
+            Price(
+                2,
+                "openai/tiers",
+                "litellm",
+                0,
+                PriceTerms(
+                    rates_from({**sharp, "reasoning": 9_000_000, "cache_write": 3_750_000}),
+                    (
+                        TierRates("flex", 0, rates_from({"input": 1_000_003, "output": 3_000_000})),
+                        TierRates(
+                            "standard", 2_000, rates_from({"input": 5_000_000, "output": 9_000_001})
+                        ),
+                    ),
                 ),
-            )),
-            Price(3, "acme/surcharged", "litellm", 0, Terms(
-                rates_from({"input": 1_500_001, "output": 2_222_223}), uplift_ppm=100_000,
-            )),
-            Price(4, "acme/fee", "litellm", 0, Terms(
-                rates_from({"input": 11, "output": 13, "audio_input": 17, "audio_output": 19}),
-                (Schedule("standard", 1_000, rates_from({"input": 22, "output": 26})),),
-                request_pusd=5_000_000_000, inclusive=True,
-            )),
-            Price(5, "openai/plain", "ours", 0, Terms(
-                rates_from({"input": 2_000_000, "output": 5_000_000})), rank=1),
-        ]  # fmt: skip
+            ),
+            Price(
+                3,
+                "acme/surcharged",
+                "litellm",
+                0,
+                PriceTerms(
+                    rates_from({"input": 1_500_001, "output": 2_222_223}),
+                    uplift_ppm=100_000,
+                ),
+            ),
+            Price(
+                4,
+                "acme/fee",
+                "litellm",
+                0,
+                PriceTerms(
+                    rates_from({"input": 11, "output": 13, "audio_input": 17, "audio_output": 19}),
+                    (TierRates("standard", 1_000, rates_from({"input": 22, "output": 26})),),
+                    request_pusd=5_000_000_000,
+                    inclusive=True,
+                ),
+            ),
+            Price(
+                5,
+                "openai/plain",
+                "ours",
+                0,
+                PriceTerms(rates_from({"input": 2_000_000, "output": 5_000_000})),
+                rank=1,
+            ),
+        ]
         self.adjusted = {
             ("payable:provider:openai", "adjustments:openai"): -1_234_567,
             ("payable:gpu:reserved", "adjustments:gpu:reserved"): 7_000_000_000_001,
@@ -277,10 +306,10 @@ class RandomLedger:
             for pool in self.pools for n in range(self.DAYS * 24 * 6)
         ]  # fmt: skip
         with engine.begin() as connection:
-            connection.execute(insert(orm.PriceVersion), rows)
-            connection.execute(insert(orm.GpuContract), contracts)
-            connection.execute(insert(orm.EngineSample), samples)
-        books = Repository(engine, host="h")
+            connection.execute(insert(orm.PriceVersionRow), rows)
+            connection.execute(insert(orm.GpuContractRow), contracts)
+            connection.execute(insert(orm.EngineSampleRow), samples)
+        books = LedgerRepository(engine, host="h")
         books.import_records(self._records(), journal="j", at_us=self.end_us)
         books.settle_lost("j", at_us=self.end_us)
         while close_hours(engine, at_us=self.end_us + HOUR_US):
@@ -292,7 +321,7 @@ class RandomLedger:
                 lines = postings_for_invoice(account, owed_to, booked_pusd=0, invoiced_pusd=pusd)
                 day_end = self.START_US + DAY_US - 1
                 connection.execute(
-                    insert(orm.Posting), posting_rows(f"invoice:{owed_to}", day_end, lines)
+                    insert(orm.PostingRow), posting_rows(f"invoice:{owed_to}", day_end, lines)
                 )
 
     def _records(self) -> Iterator[AttemptOpened | AttemptSettled]:
@@ -331,7 +360,9 @@ class RandomLedger:
             opened = self._opened(number, **where)
             busy_us = self.random.randrange(60_000_000)
             cost = provisional_charge_pusd(busy_us, self.pools[pool], 2)
-            tokens = Tokens(input=self.random.randrange(4_000), output=self.random.randrange(500))
+            tokens = TokenCounts(
+                input=self.random.randrange(4_000), output=self.random.randrange(500)
+            )
             self.written["rows"] += 1
             self.written["own_pusd"] += cost
             yield opened
@@ -354,7 +385,7 @@ class RandomLedger:
         draw = self.random.randrange
         output = draw(800)
         reasoning = draw(output + 1) if price.version == 2 else 0
-        tokens = Tokens(
+        tokens = TokenCounts(
             input=draw(3_000), cached=draw(900), cache_write=draw(100), output=output,
             reasoning=reasoning, audio_input=draw(50) if price.version == 4 else 0,
             audio_output=draw(output - reasoning + 1) if price.version == 4 else 0,
@@ -367,7 +398,9 @@ class RandomLedger:
         cost = self._cost(opened, tokens, price, tier)
         yield self._settled(opened, tokens=tokens, cost_pusd=cost, tier=tier)
 
-    def _cost(self, opened: AttemptOpened, tokens: Tokens, price: Price, tier: str | None) -> int:
+    def _cost(
+        self, opened: AttemptOpened, tokens: TokenCounts, price: Price, tier: str | None
+    ) -> int:
         """One attempt by the provider's rules, written out once more."""
         prompt = tokens.input + tokens.cached + tokens.cache_write + tokens.audio_input
         terms, rates = price.terms, price.terms.rates
@@ -427,7 +460,7 @@ def random_postgres(
     writer = make_engine(ledger.url)
     with random_sqlite.reader.connect() as source, writer.begin() as target:
         cursor = target.connection.cursor()
-        for table in orm.Base.metadata.sorted_tables:
+        for table in orm.LedgerBase.metadata.sorted_tables:
             names = ", ".join(f'"{column.name}"' for column in table.columns)
             rows = source.exec_driver_sql(f"SELECT {names} FROM {table.name}")
             cursor.execute(f"TRUNCATE {table.name} CASCADE")
@@ -450,8 +483,10 @@ def write() -> Callable[..., None]:
     """Applies records as they come out of a journal."""
 
     def apply(engine: Engine, *records: object, journal: str = "j") -> None:
-        items = [Item(journal, 1, place, b"", record) for place, record in enumerate(records)]
-        Repository(engine, host="h").apply(items, (), at_us=5)
+        items = [
+            JournalItem(journal, 1, place, b"", record) for place, record in enumerate(records)
+        ]
+        LedgerRepository(engine, host="h").apply(items, (), at_us=5)
 
     return apply
 
@@ -501,7 +536,7 @@ def traffic(engine, opened, settled):
     pairs = Pairs()
     for n in range(150):
         own = rng.random() < 0.6
-        tokens = Tokens(
+        tokens = TokenCounts(
             input=rng.randrange(5_000), cached=rng.randrange(900), cache_write=rng.randrange(9),
             output=rng.randrange(1, 800),
         )  # fmt: skip
@@ -522,10 +557,13 @@ def traffic(engine, opened, settled):
             cost_pusd=rng.choice((None, 0, rng.randrange(9 * 10**18))),
             slo_met=rng.choice((True, True, False, None)),
             engine_us=rng.randrange(10**6) if own else 0,
-            compared=(Compared("a/x", 1, 7 * tokens.output), Compared("b/x", 1, tokens.output)),
+            compared=(
+                ComparedCost("a/x", 1, 7 * tokens.output),
+                ComparedCost("b/x", 1, tokens.output),
+            ),
         )
         pairs.append((first, last))
     records = [record for pair in pairs for record in pair]
     records.append(opened(999, opened_us=TRAFFIC_US + 5, team_id="search"))  # still running
-    Repository(engine, host="h").import_records(records, journal="j", at_us=TRAFFIC_US)
+    LedgerRepository(engine, host="h").import_records(records, journal="j", at_us=TRAFFIC_US)
     return pairs

@@ -79,7 +79,7 @@ def shape_of(connection: psycopg.Connection) -> str:
 
 
 def clear(connection: psycopg.Connection) -> None:
-    names = [table.name for table in orm.Base.metadata.sorted_tables]
+    names = [table.name for table in orm.LedgerBase.metadata.sorted_tables]
     asked = (f"SELECT '{name}' WHERE EXISTS (SELECT FROM {name})" for name in names)
     filled = ", ".join(row[0] for row in connection.execute(" UNION ALL ".join(asked)))
     if filled:

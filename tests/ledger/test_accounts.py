@@ -16,7 +16,7 @@ from ledger.accounts import (
     provider_payable,
     provisional_charge_pusd,
 )
-from ledger.journals.records import AttemptOpened, AttemptSettled, Tokens
+from ledger.journals.records import AttemptOpened, AttemptSettled, TokenCounts
 
 HOUR = US_PER_HOUR
 RATE = 9_800_000_000_000
@@ -37,7 +37,7 @@ def opened(backend="api", **fields):
 
 def settled(cost):
     return AttemptSettled(
-        attempt_id="r1.1", settled_us=1, status="finished", http_status=200, tokens=Tokens(),
+        attempt_id="r1.1", settled_us=1, status="finished", http_status=200, tokens=TokenCounts(),
         basis="reported", cost_pusd=cost, ttft_us=None, duration_us=1,
     )  # fmt: skip
 

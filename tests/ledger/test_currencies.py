@@ -4,7 +4,7 @@ from datetime import date
 from fractions import Fraction
 
 from ledger.currencies import CODES, FRESH_DAYS, currencies, unknown
-from ledger.entered import CURRENCY, Entered
+from ledger.entered import CURRENCY, ManualEntry
 
 EUR = {"per_usd": "0.9213", "day": "2026-11-02", "source": "ECB"}
 
@@ -20,9 +20,9 @@ def test_money_that_there_is_not_is_told_with_the_fix() -> None:
 
 def test_the_newest_rate_of_each_counts() -> None:
     found = [
-        Entered(3, CURRENCY + "GBP", None, 5, 5, "ada"),
-        Entered(2, CURRENCY + "EUR", EUR, 5, 5, "ada"),
-        Entered(1, CURRENCY + "GBP", {**EUR, "per_usd": "0.8"}, 5, 5, "ada"),
+        ManualEntry(3, CURRENCY + "GBP", None, 5, 5, "ada"),
+        ManualEntry(2, CURRENCY + "EUR", EUR, 5, 5, "ada"),
+        ManualEntry(1, CURRENCY + "GBP", {**EUR, "per_usd": "0.8"}, 5, 5, "ada"),
     ]
     (one,) = currencies(found, 9)
     assert (one.code, one.per_usd, one.source) == ("EUR", Fraction(9213, 10_000), "ECB")
@@ -33,7 +33,9 @@ def test_the_newest_day_counts_whenever_it_was_entered() -> None:
     """A rate of last month that somebody adds for the record is not what a dollar is at present."""
     said = [("2026-11-02", "0.92"), ("2026-10-01", "0.80"), ("2026-11-02", "0.93")]
     entered = [
-        Entered(n, CURRENCY + "EUR", {"per_usd": rate, "day": day, "source": "ECB"}, n, n, "ada")
+        ManualEntry(
+            n, CURRENCY + "EUR", {"per_usd": rate, "day": day, "source": "ECB"}, n, n, "ada"
+        )
         for n, (day, rate) in enumerate(said, 1)
     ]
     stood = [currencies(entered[n - 1 :: -1], 9)[0].per_usd for n in (1, 2, 3)]

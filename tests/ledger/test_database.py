@@ -48,25 +48,25 @@ def tables(url: str) -> set[str]:
 
 def test_migrations_go_up_down_and_up(database_url, downgrade):
     migrate(database_url)
-    assert tables(database_url) == set(orm.Base.metadata.tables)
+    assert tables(database_url) == set(orm.LedgerBase.metadata.tables)
     downgrade("base")
     assert tables(database_url) == set()
     migrate(database_url)
     migrate(database_url)  # a second run changes nothing
-    assert tables(database_url) == set(orm.Base.metadata.tables)
+    assert tables(database_url) == set(orm.LedgerBase.metadata.tables)
 
 
 def test_one_statement_alone(database_url):
     migrate(database_url)
     engine = make_engine(database_url)
-    write_alone(engine, insert(orm.Organisation).values(id="a", name="A", created_us=1))
-    assert write_alone(engine, update(orm.Organisation).values(name="B")) == 1
-    query = select(orm.Organisation.id)
+    write_alone(engine, insert(orm.OrganisationRow).values(id="a", name="A", created_us=1))
+    assert write_alone(engine, update(orm.OrganisationRow).values(name="B")) == 1
+    query = select(orm.OrganisationRow.id)
     assert read_rows(engine, query) == [("a",)]
     assert (read_row(engine, query), read_value(engine, query)) == (("a",), "a")
-    nobody = query.where(orm.Organisation.id == "b")
+    nobody = query.where(orm.OrganisationRow.id == "b")
     assert (read_row(engine, nobody), read_value(engine, nobody)) == (None, None)
-    assert write_alone(engine, delete(orm.Organisation)) == 1
+    assert write_alone(engine, delete(orm.OrganisationRow)) == 1
     engine.dispose()
 
 
@@ -90,7 +90,7 @@ def test_the_schema_equals_the_table_definitions(database_url):
     engine = make_engine(database_url)
     with engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
-        drift = compare_metadata(context, orm.Base.metadata)
+        drift = compare_metadata(context, orm.LedgerBase.metadata)
     engine.dispose()
     assert drift == []
 
@@ -99,10 +99,10 @@ def test_readonly_refuses_every_write_and_still_reads(database_url):
     migrate(database_url)
     writer = make_engine(database_url)
     with writer.begin() as connection:
-        connection.execute(orm.Meta.__table__.insert().values(name="key_generation", value=7))
+        connection.execute(orm.MetaRow.__table__.insert().values(name="key_generation", value=7))
     reader = open_readonly(database_url)
     with reader.connect() as connection:
-        assert connection.execute(select(orm.Meta.value)).scalar_one() == 7
+        assert connection.execute(select(orm.MetaRow.value)).scalar_one() == 7
     for statement in ("UPDATE meta SET value = 8", "DROP TABLE meta", "CREATE TABLE x (i int)"):
         with reader.connect() as connection, pytest.raises(DBAPIError):
             connection.execute(text(statement))
@@ -178,9 +178,9 @@ def test_reading_refuses_every_write_and_the_next_transaction_may_write(database
             connection.execute(text("DELETE FROM meta"))
         with engine.begin() as connection:
             connection.execute(text("DELETE FROM meta"))
-            connection.execute(orm.Meta.__table__.insert().values(name="a", value=value))
+            connection.execute(orm.MetaRow.__table__.insert().values(name="a", value=value))
         with reading(engine) as connection:
-            assert connection.execute(select(orm.Meta.value)).scalar_one() == value
+            assert connection.execute(select(orm.MetaRow.value)).scalar_one() == value
     engine.dispose()
 
 
@@ -189,7 +189,7 @@ def test_readers_of_sqlite_and_its_writer_do_not_wait_for_one_another(sqlite_url
     migrate(sqlite_url)
     engine = make_engine(sqlite_url)
     other = sqlite3.connect(sqlite_url.removeprefix("sqlite:///"), timeout=0, isolation_level=None)
-    query = select(func.count()).select_from(orm.Meta)
+    query = select(func.count()).select_from(orm.MetaRow)
     with reading(engine) as early:
         assert early.execute(query).scalar_one() == 0
         other.execute("BEGIN IMMEDIATE")
@@ -236,7 +236,7 @@ def test_writers_of_sqlite_take_turns(sqlite_url):
     first = make_engine(sqlite_url)
     other = sqlite3.connect(sqlite_url.removeprefix("sqlite:///"), timeout=0)
     with first.begin() as connection:
-        connection.execute(select(orm.Meta))  # reading first already takes the write lock
+        connection.execute(select(orm.MetaRow))  # reading first already takes the write lock
         with pytest.raises(sqlite3.OperationalError, match="locked"):
             other.execute("INSERT INTO meta VALUES ('a', 1)")
     other.close()
@@ -281,7 +281,7 @@ def test_a_snapshot_sees_one_state_of_the_books(database_url):
     """Negative control: an ordinary read-only connection sees what is written meanwhile."""
     migrate(database_url)
     writer, reader = make_engine(database_url), open_readonly(database_url)
-    count = select(func.count()).select_from(orm.Meta)
+    count = select(func.count()).select_from(orm.MetaRow)
 
     def seen(connection) -> list[int]:
         found = []
@@ -289,7 +289,7 @@ def test_a_snapshot_sees_one_state_of_the_books(database_url):
             found.append(connection.execute(count).scalar_one())
             with writer.begin() as other:
                 row = {"name": f"{name}{connection.info.get('turn', '')}", "value": 1}
-                other.execute(orm.Meta.__table__.insert().values(**row))
+                other.execute(orm.MetaRow.__table__.insert().values(**row))
         return found
 
     with snapshot(reader) as connection:

@@ -6,14 +6,14 @@ from datetime import UTC, date, datetime
 import pytest
 from sqlalchemy import select
 
-from ledger.budgets.grants import Account, Need, grow, standings
+from ledger.budgets.grants import BudgetAccount, GrantNeed, grow, standings
 from ledger.budgets.windows import window_at
-from ledger.declared import BudgetSpec, Contract, billed_besides, declare
-from ledger.orm.books import ConfigVersion
-from ledger.orm.budgets import Budget
-from ledger.orm.fleet import GpuContract
+from ledger.declared import BudgetSpec, DeclaredContract, billed_besides, declare
+from ledger.orm.books import ConfigVersionRow
+from ledger.orm.budgets import BudgetRow
+from ledger.orm.fleet import GpuContractRow
 
-CONTRACT = Contract(
+CONTRACT = DeclaredContract(
     pool="llama",
     gpu_type="H200",
     gpus_per_replica=2,
@@ -47,14 +47,20 @@ def rows(engine, *columns):
 
 
 def contracts(engine):
-    table = GpuContract.__table__
+    table = GpuContractRow.__table__
     found = rows(engine, *(column for column in table.columns if column.name != "id"))
     names = [column.name for column in table.columns if column.name != "id"]
     return [dict(zip(names, row, strict=True)) for row in found]
 
 
 def budgets(engine):
-    columns = (Budget.id, Budget.limit_pusd, Budget.hard, Budget.created_us, Budget.retired_us)
+    columns = (
+        BudgetRow.id,
+        BudgetRow.limit_pusd,
+        BudgetRow.hard,
+        BudgetRow.created_us,
+        BudgetRow.retired_us,
+    )
     return sorted(rows(engine, *columns))
 
 
@@ -63,7 +69,7 @@ def test_a_contract_is_stored_whole_and_once(engine, apply):
     apply(200, [CONTRACT])
     (row,) = contracts(engine)
     assert row.pop("recorded_us") == 100
-    assert Contract(**row) == CONTRACT
+    assert DeclaredContract(**row) == CONTRACT
 
 
 @pytest.mark.parametrize(
@@ -148,8 +154,8 @@ def test_another_limit_leaves_hosts_their_grants(engine, apply):
     """What of a grant is held, only the host's desk knows: it gives back what is not."""
     at_us, budget = 1_780_000_000_000_000, "team:search@month"
     apply(at_us, budgets=[SEARCH])
-    account = Account(budget, window_at("month", SEARCH.timezone, at_us // 10**6).start_s)
-    held = grow(engine, "h1", [Need(account, 300 * 10**12, 300 * 10**12)])[account].mine_pusd
+    account = BudgetAccount(budget, window_at("month", SEARCH.timezone, at_us // 10**6).start_s)
+    held = grow(engine, "h1", [GrantNeed(account, 300 * 10**12, 300 * 10**12)])[account].mine_pusd
     apply(at_us + 1, budgets=[replace(SEARCH, limit_pusd=10**12)])
     apply(at_us + 2, budgets=[SEARCH])
     assert standings(engine, "h1")[account].mine_pusd == held == 300 * 10**12
@@ -167,7 +173,7 @@ def test_periods_of_one_scope_are_two_budgets(engine, apply):
 def test_each_version_of_the_file_is_kept_once(engine, apply):
     for at_us, config in enumerate((("a", "one"), ("a", "one"), ("b", "two"), ("a", "one"))):
         apply(at_us, config=config)
-    columns = (ConfigVersion.hash, ConfigVersion.yaml, ConfigVersion.applied_us)
+    columns = (ConfigVersionRow.hash, ConfigVersionRow.yaml, ConfigVersionRow.applied_us)
     assert sorted(rows(engine, *columns)) == [("a", "one", 0), ("b", "two", 2)]
 
 
@@ -176,4 +182,4 @@ def test_a_declaration_holds_whole_or_not_at_all(engine, apply):
     with pytest.raises(Exception, match=r"(?i)null"):
         apply(1, [CONTRACT], [broken])
     assert contracts(engine) == []
-    assert rows(engine, ConfigVersion.hash) == []
+    assert rows(engine, ConfigVersionRow.hash) == []

@@ -5,7 +5,7 @@ import pytest
 from ledger.entered import (
     PROJECT,
     RATE,
-    Entered,
+    ManualEntry,
     enter,
     entries,
     in_force,
@@ -16,9 +16,9 @@ from ledger.entered import (
 
 @pytest.fixture
 def say(engine):
-    def say(subject: str, says: dict | None, from_us: int = 0) -> Entered:
+    def say(subject: str, says: dict | None, from_us: int = 0) -> ManualEntry:
         with engine.begin() as connection:
-            return enter(connection, Entered(0, subject, says, from_us, 5, "ada", "why"))
+            return enter(connection, ManualEntry(0, subject, says, from_us, 5, "ada", "why"))
 
     return say
 
@@ -68,7 +68,7 @@ def test_what_is_taken_back_takes_what_was_to_come_along(engine, say) -> None:
 def test_a_clock_that_was_set_back_hides_no_newer_entry(engine) -> None:
     for n, at_us in ((1, 50), (2, 40)):
         with engine.begin() as connection:
-            enter(connection, Entered(0, RATE + "chat", {"n": n}, at_us, at_us, "ada", None))
+            enter(connection, ManualEntry(0, RATE + "chat", {"n": n}, at_us, at_us, "ada", None))
     with engine.connect() as connection:
         assert in_force(entries(connection, RATE), 60)["chat"].says == {"n": 2}
 
@@ -79,7 +79,7 @@ def test_what_is_entered_again_is_the_same_entry(engine) -> None:
     def told(at_us: int, from_us: int | None = None, **other: object) -> int:
         said = {"says": {"n": 1}, "actor": "ada", "note": None, **other}
         begins = at_us if from_us is None else from_us
-        one = Entered(0, RATE + "chat", from_us=begins, recorded_us=at_us, **said)
+        one = ManualEntry(0, RATE + "chat", from_us=begins, recorded_us=at_us, **said)
         with engine.begin() as connection:
             return enter(connection, one).number
 

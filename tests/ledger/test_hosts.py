@@ -12,9 +12,9 @@ from sqlalchemy import insert, select
 
 from ledger import hosts
 from ledger.budgets import desk_wire as wire
-from ledger.budgets.desk_server import BudgetDesk
+from ledger.budgets.desk_server import BudgetBroker
 from ledger.database import make_engine, migrate
-from ledger.hosts import HostTaken, claim_of, keep, say, take
+from ledger.hosts import HostConflict, claim_of, keep, say, take
 from ledger.orm import tables as orm
 from ledger.unixsocket import short_path
 
@@ -64,7 +64,7 @@ def test_of_many_that_come_at_once_each_has_a_name(engine, tmp_path):
 
 def test_a_spoilt_id_is_said(tmp_path):
     (tmp_path / hosts.ID_FILE).write_bytes(b"")
-    with pytest.raises(HostTaken, match="delete it"):
+    with pytest.raises(HostConflict, match="delete it"):
         claim_of(tmp_path)
 
 
@@ -84,7 +84,7 @@ def copied(shared, tmp_path):
 
 def test_a_copy_is_refused_while_the_first_says_that_it_is_there(shared, copied):
     first, copy = copied
-    with pytest.raises(HostTaken, match=f"`web` already writes .* file `{hosts.ID_FILE}`"):
+    with pytest.raises(HostConflict, match=f"`web` already writes .* file `{hosts.ID_FILE}`"):
         take(shared, copy, "web", wait=lambda _: say(shared, first))
     say(shared, first)
 
@@ -94,7 +94,7 @@ def test_a_copy_begins_when_nothing_was_said_for_a_while_and_the_first_is_told(s
     waited = []
     assert take(shared, copy, "web", wait=waited.append) == "web"
     assert sum(waited) == hosts.LEASE_S
-    with pytest.raises(HostTaken, match="a copy"):
+    with pytest.raises(HostConflict, match="a copy"):
         say(shared, first)
     say(shared, copy)
 
@@ -108,7 +108,7 @@ def test_another_kernel_is_elsewhere(shared, copied):
     """A virtual machine that was copied while it ran has the same files, and is another one."""
     first, _ = copied
     there = first._replace(place="another-boot" + first.place[36:])
-    with pytest.raises(HostTaken):
+    with pytest.raises(HostConflict):
         take(shared, there, "web", wait=lambda _: say(shared, first))
 
 
@@ -118,7 +118,7 @@ async def test_who_was_taken_over_ends(shared, copied, monkeypatch):
     keeping = asyncio.create_task(keep(shared, first))
     take(shared, copy, "web", wait=lambda _: None)
     async with asyncio.timeout(30):
-        with pytest.raises(HostTaken):
+        with pytest.raises(HostConflict):
             await keeping
 
 
@@ -153,10 +153,10 @@ class Worker:
         self.lent = 0
 
     async def borrow(self, pusd):
-        self._writer.write(wire.frame(wire.Borrow(1, (wire.amount(KEY, pusd),), pusd)))
-        while not isinstance(answer := await self._hear(), (wire.Lent, wire.Refused)):
+        self._writer.write(wire.frame(wire.LoanRequest(1, (wire.amount(KEY, pusd),), pusd)))
+        while not isinstance(answer := await self._hear(), (wire.Loan, wire.LoanRefusal)):
             pass
-        if isinstance(answer, wire.Lent):
+        if isinstance(answer, wire.Loan):
             self.lent += sum(one.pusd for one in answer.loans)
 
     def hang_up(self):
@@ -172,23 +172,23 @@ async def lent_by_two(shared, tmp_path, names):
     row = {"id": KEY[0], "scope": "team:a", "period": "day", "limit_pusd": LIMIT_PUSD,
            "hard": True, "created_us": 0}  # fmt: skip
     with shared.begin() as connection:
-        connection.execute(insert(orm.Budget), [row])
+        connection.execute(insert(orm.BudgetRow), [row])
     desks, workers = [], []
     for place, name in enumerate(names):
         socket = tmp_path / f"desk-{place}"
-        desk = BudgetDesk(shared, host=name, socket=socket)
+        desk = BudgetBroker(shared, host=name, socket=socket)
         desk.restore(())
         await desk.start()
         desks.append(desk)
     for place in range(len(names)):
         with short_path(tmp_path / f"desk-{place}") as path:
             reader, writer = await asyncio.open_unix_connection(path)
-        writer.write(wire.frame(wire.Hello(f"j{place}", f"j{place}", ())))
+        writer.write(wire.frame(wire.ClientHello(f"j{place}", f"j{place}", ())))
         workers.append(Worker(reader, writer))
     for number in range(4 * LIMIT_PUSD // HOLD_PUSD):
         await workers[number % 2].borrow(HOLD_PUSD)
     with shared.connect() as connection:
-        granted = connection.execute(select(orm.BudgetWindow.granted_pusd)).scalar_one()
+        granted = connection.execute(select(orm.BudgetWindowRow.granted_pusd)).scalar_one()
     for worker, desk in zip(workers, desks, strict=True):
         worker.hang_up()
         await desk.stop()

@@ -8,16 +8,16 @@ from sqlalchemy import func, select, update
 
 from ledger import keptanswers
 from ledger.keptanswers import find, forget_answers, keep, kept_bytes
-from ledger.orm.identity import KeptAnswer
-from ledger.submissions import Asking
+from ledger.orm.identity import KeptAnswerRow
+from ledger.submissions import IdempotencyRecord
 
 DAY_US = 24 * 3_600_000_000
-ONE = Asking("k1", "order-7", b"\1" * 32, "req_1")
+ONE = IdempotencyRecord("k1", "order-7", b"\1" * 32, "req_1")
 
 
 def count(engine) -> int:
     with engine.connect() as connection:
-        return connection.execute(select(func.count()).select_from(KeptAnswer)).scalar_one()
+        return connection.execute(select(func.count()).select_from(KeptAnswerRow)).scalar_one()
 
 
 def test_it_is_found_until_it_expires(engine):
@@ -67,7 +67,7 @@ def test_what_is_kept_anew_while_it_is_forgotten_stays(engine):
     keep(engine, ONE, b"old", expires_us=DAY_US)
     with ThreadPoolExecutor(1) as pool:
         with engine.begin() as connection:
-            connection.execute(update(KeptAnswer).values(sealed=b"new", expires_us=3 * DAY_US))
+            connection.execute(update(KeptAnswerRow).values(sealed=b"new", expires_us=3 * DAY_US))
             forgetting = pool.submit(forget_answers, engine, 2 * DAY_US)
             with pytest.raises(TimeoutError):
                 forgetting.result(0.3)  # it has found the row, and waits for it

@@ -2,9 +2,9 @@
 
 import pytest
 
-from ledger.journals.records import Tokens
-from ledger.lengths import Length, recent_lengths
-from ledger.writing.repository import Repository
+from ledger.journals.records import TokenCounts
+from ledger.lengths import AnswerLength, recent_lengths
+from ledger.writing.repository import LedgerRepository
 
 
 @pytest.fixture
@@ -12,14 +12,14 @@ def answered(engine, opened, settled):
     def write(count, **changes):
         records = []
         for n in range(count):
-            tokens = Tokens(input=100, cached=20, cache_write=3, cache_write_1h=4, output=n)
+            tokens = TokenCounts(input=100, cached=20, cache_write=3, cache_write_1h=4, output=n)
             records += [
                 opened(n, model="chat", team_id="search"),
                 settled(
                     n, **{"status": "finished", "basis": "reported", "tokens": tokens} | changes
                 ),
             ]
-        Repository(engine, host="h").import_records(records, journal="j", at_us=1)
+        LedgerRepository(engine, host="h").import_records(records, journal="j", at_us=1)
         return engine
 
     return write
@@ -28,7 +28,7 @@ def answered(engine, opened, settled):
 def test_the_latest_answers_come_oldest_first(answered):
     engine = answered(5)
     found = recent_lengths(engine, 3)
-    assert found == [Length("chat", "search", 127, n, cut=False) for n in (2, 3, 4)]
+    assert found == [AnswerLength("chat", "search", 127, n, cut=False) for n in (2, 3, 4)]
     assert len(recent_lengths(engine)) == 5
 
 

@@ -46,7 +46,7 @@ def kept_database(engine: Engine) -> int:
 def enter(engine: Engine) -> None:
     row = {"version": 1, "name": "a", "since_us": 0, "source": "", "price": {}, "recorded_us": 0}
     with engine.begin() as connection:
-        connection.execute(insert(orm.PriceVersion), [row])
+        connection.execute(insert(orm.PriceVersionRow), [row])
 
 
 def test_rows_go_numbers_begin_anew_and_the_database_is_the_same(
@@ -57,11 +57,11 @@ def test_rows_go_numbers_begin_anew_and_the_database_is_the_same(
     enter(first)
     second = next_engine()
     with second.connect() as connection:
-        for table in orm.Base.metadata.sorted_tables:
+        for table in orm.LedgerBase.metadata.sorted_tables:
             assert connection.execute(select(func.count()).select_from(table)).scalar() == 0
     write(second, opened(5))
     with second.connect() as connection:
-        assert connection.execute(select(func.min(orm.Attempt.seq))).scalar() == 1
+        assert connection.execute(select(func.min(orm.AttemptRow.seq))).scalar() == 1
 
 
 def test_the_same_database_is_lent_again_under_another_name(next_engine) -> None:

@@ -14,8 +14,8 @@ from sqlalchemy.exc import OperationalError
 
 from ledger.database import make_engine, migrate
 from ledger.orm import tables as orm
-from ledger.seals.condense import Condenser
-from ledger.seals.retire import Retirer
+from ledger.seals.condense import PostingCompactor
+from ledger.seals.retire import AttemptRetirer
 from ledger.sums.rollups import Rollups
 from ledger.sums.samplehours import pack_hours
 from ledger.verify.checks import verify
@@ -41,7 +41,7 @@ def before(postgres_url: str, request) -> Iterator[Engine]:
 @pytest.fixture
 def row(opened) -> dict:
     """An attempt as the version before inserts it: it knows no other columns."""
-    names = [name for name in orm.Attempt.__table__.columns.keys() if name != "seq"]  # noqa: SIM118  (not a dict)
+    names = [name for name in orm.AttemptRow.__table__.columns.keys() if name != "seq"]  # noqa: SIM118  (not a dict)
     record = opened(1)
     return {name: getattr(record, name, None) for name in names} | {
         "tags": None, "journal": "j", "holds": None,
@@ -151,7 +151,7 @@ def test_two_who_migrate_at_once_do_not_wait_for_each_other(before) -> None:
     both = [subprocess.Popen([sys.executable, "-c", script]) for _ in range(2)]
     assert [one.wait(timeout=60) for one in both] == [0, 0]
     with before.connect() as connection:
-        assert connection.execute(select(orm.RollupPosition.seq)).all() == []
+        assert connection.execute(select(orm.RollupPositionRow.seq)).all() == []
 
 
 def test_the_version_before_goes_on_writing_and_is_added_up(before, row, seal_all) -> None:
@@ -163,7 +163,7 @@ def test_the_version_before_goes_on_writing_and_is_added_up(before, row, seal_al
     seal_all(before)
     assert Rollups(before).follow() == 3
     with before.connect() as connection:
-        assert connection.execute(select(orm.RollupDay.attempts)).scalar_one() == 3
+        assert connection.execute(select(orm.RollupDayRow.attempts)).scalar_one() == 3
 
 
 MADE_BESIDE = "0025"
@@ -185,7 +185,7 @@ def test_tables_are_made_while_every_other_is_written(postgres_url, since, until
     there = set(inspect(engine).get_table_names())
     engine.dispose()
     if until == MADE[-1][1]:
-        assert there >= set(orm.Base.metadata.tables)
+        assert there >= set(orm.LedgerBase.metadata.tables)
 
 
 def test_a_host_of_before_writes_and_seals_beside_rows_that_went(
@@ -202,7 +202,7 @@ def test_a_host_of_before_writes_and_seals_beside_rows_that_went(
     seal_all(engine)
     while Rollups(engine).follow():
         pass
-    for of_rows in (Retirer(engine), Condenser(engine, rows_at_once=1)):
+    for of_rows in (AttemptRetirer(engine), PostingCompactor(engine, rows_at_once=1)):
         while not of_rows.step(before_us=2**62, at_us=1).waits_for:
             pass
     add(engine, old["attempts"], row, 7)
@@ -214,7 +214,7 @@ def test_a_host_of_before_writes_and_seals_beside_rows_that_went(
     assert pack_hours(engine, at_us=2 * 3_600_000_000) == 1
     seal_all(engine)
     with engine.connect() as connection:
-        gone = select(orm.Condensing.postings)
+        gone = select(orm.PostingCompactionRow.postings)
         assert sum(connection.execute(gone).scalars()) > 0
         found = {one.check for one in verify(connection).findings}
     engine.dispose()

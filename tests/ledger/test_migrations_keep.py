@@ -6,19 +6,19 @@ from decimal import Decimal
 import pytest
 from sqlalchemy import MetaData, Numeric, Table, inspect, select
 
-from ledger.budgets.binding import Budgets
-from ledger.budgets.grants import Account, Need, grow
+from ledger.budgets.binding import BoundBudgets
+from ledger.budgets.grants import BudgetAccount, GrantNeed, grow
 from ledger.budgets.windows import window_at
 from ledger.database import make_engine, migrate, sqlite_url
 from ledger.declared import BudgetSpec, declare
-from ledger.journals.reader import Position
+from ledger.journals.reader import JournalOffset
 from ledger.journals.records import Hold
 from ledger.prices.book import tier_cost_pusd
-from ledger.seals.registers import Registers
+from ledger.seals.registers import AuditLog
 from ledger.sums.rollups import Rollups
 from ledger.verify.checks import verify
-from ledger.writing.fold import Item
-from ledger.writing.repository import Move, Repository
+from ledger.writing.fold import JournalItem
+from ledger.writing.repository import JournalMove, LedgerRepository
 
 pytestmark = pytest.mark.long  # two ledgers are made for each
 FIRST, FILLED = "0001", "0004"  # then there are keys; then books, budgets and engines
@@ -38,8 +38,8 @@ def source(migrated_sqlite, tmp_path, make_random_ledger, opened, settled):
     budget = BudgetSpec("team:search", "month", 10**15, hard=True, timezone="UTC")
     declare(engine, contracts=(), budgets=[budget], config=("h", "y"), at_us=AT_US)
     month = window_at("month", "UTC", AT_US // 10**6).start_s
-    account = Account("team:search@month", month)
-    grow(engine, "h", [Need(account, 10**12, 10**12)])
+    account = BudgetAccount("team:search@month", month)
+    grow(engine, "h", [GrantNeed(account, 10**12, 10**12)])
     first = opened(
         9_999, opened_us=AT_US, bound_pusd=10**12, holds=(Hold(*_of(account), 10**12),),
         price_version=1,
@@ -47,14 +47,14 @@ def source(migrated_sqlite, tmp_path, make_random_ledger, opened, settled):
     end = settled(9_999, settled_us=AT_US + 9)
     cost, _ = tier_cost_pusd(end.tokens, random.prices[0], None)
     end = settled(9_999, settled_us=AT_US + 9, cost_pusd=cost)
-    items = [Item("j9", 1, place, b"", one) for place, one in enumerate((first, end))]
-    move = Move("j9", "w", Position(0, 0), Position(1, 7))
-    Repository(engine, host="h").apply(items, (move,), at_us=AT_US)
+    items = [JournalItem("j9", 1, place, b"", one) for place, one in enumerate((first, end))]
+    move = JournalMove("j9", "w", JournalOffset(0, 0), JournalOffset(1, 7))
+    LedgerRepository(engine, host="h").apply(items, (move,), at_us=AT_US)
     yield engine
     engine.dispose()
 
 
-def _of(account: Account) -> tuple[str, int]:
+def _of(account: BudgetAccount) -> tuple[str, int]:
     return account.budget_id, account.window
 
 
@@ -130,11 +130,11 @@ def test_every_row_is_kept_from_the_first_migration_on(database_url, source, sea
     kept(engine, books)
     with engine.connect() as connection:
         assert verify(connection).findings == ()
-        assert Budgets(connection).of("team:search@month").limit_pusd == 10**15
+        assert BoundBudgets(connection).of("team:search@month").limit_pusd == 10**15
     seal_all(engine)
     while Rollups(engine).follow():
         pass
-    while Registers(engine).follow(at_us=AT_US):
+    while AuditLog(engine).follow(at_us=AT_US):
         pass
     with engine.connect() as connection:
         assert verify(connection).findings == ()

@@ -14,7 +14,7 @@ def test_rows_have_the_columns_of_the_table() -> None:
         "account": "payable:openai", "amount_pusd": -7,
     }  # fmt: skip
     assert [row["line"] for row in rows] == [0, 1]
-    assert set(rows[0]) == {column.name for column in orm.Posting.__table__.columns} - {"seq"}
+    assert set(rows[0]) == {column.name for column in orm.PostingRow.__table__.columns} - {"seq"}
 
 
 def test_rows_and_values_agree() -> None:

@@ -16,7 +16,7 @@ import pytest
 from genai_prices import Usage, calc_price
 from genai_prices.data_snapshot import get_snapshot
 
-from ledger.journals.records import Tokens
+from ledger.journals.records import TokenCounts
 from ledger.prices.book import STANDARD, PriceBook, UnpricedTierError, cost_pusd
 from ledger.prices.bundled import bundled_seed, diff
 
@@ -137,7 +137,7 @@ def prices(seed):
 
 def tokens_of(mix):
     prompt, cached, written, output, reasoning = mix
-    return Tokens(prompt - cached - written, cached, written, 0, output, reasoning)
+    return TokenCounts(prompt - cached - written, cached, written, 0, output, reasoning)
 
 
 def mixes_of(price):

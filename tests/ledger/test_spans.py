@@ -3,9 +3,9 @@
 import pytest
 from sqlalchemy import select
 
-from ledger.orm.tables import Attempt
+from ledger.orm.tables import AttemptRow
 from ledger.spans import DAY_US, HOUR_US, Scope, held, rows, total
-from ledger.writing.repository import Repository
+from ledger.writing.repository import LedgerRepository
 
 NOON_US = 1_780_000_000_000_000
 
@@ -32,12 +32,12 @@ def test_a_period_beyond_an_hour_starts_at_a_full_one(span: int, end: int, start
 )
 def test_narrow(engine, opened, start: int, end: int, team: str | None, expected: set) -> None:
     records = [opened(n, team_id="support" if n == 3 else "search") for n in range(1, 4)]
-    Repository(engine, host="h").import_records(records, journal="j", at_us=NOON_US)
+    LedgerRepository(engine, host="h").import_records(records, journal="j", at_us=NOON_US)
     scope = Scope(NOON_US + start, NOON_US + end, team)
     with engine.connect() as connection:
-        found = rows(connection, scope.narrow(select(Attempt.opened_us)))
+        found = rows(connection, scope.narrow(select(AttemptRow.opened_us)))
         assert {row[0] - NOON_US for row in found} == expected
-        summed = rows(connection, scope.narrow(select(total(Attempt.prompt_tokens_estimate))))
+        summed = rows(connection, scope.narrow(select(total(AttemptRow.prompt_tokens_estimate))))
         assert summed == [(12 * len(expected),)]
 
 
@@ -48,7 +48,7 @@ def test_all_of_time_is_cut_to_the_days_that_the_books_have(engine, opened) -> N
     with engine.connect() as connection:
         assert held(connection, always).end_us - held(connection, always).start_us == DAY_US
     records = [opened(1), opened(2, opened_us=NOON_US + 2 * DAY_US)]
-    Repository(engine, host="h").import_records(records, journal="j", at_us=NOON_US)
+    LedgerRepository(engine, host="h").import_records(records, journal="j", at_us=NOON_US)
     with engine.connect() as connection:
         assert held(connection, always) == Scope(days[0], days[3], "search")
         inside = Scope(days[1] + HOUR_US, days[2], None)

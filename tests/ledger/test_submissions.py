@@ -8,21 +8,21 @@ import pytest
 from sqlalchemy import func, select, update
 
 from ledger import submissions
-from ledger.orm.identity import Submission
-from ledger.submissions import Asking, forget, free, take
+from ledger.orm.identity import SubmissionRow
+from ledger.submissions import IdempotencyRecord, forget, free, take
 
 HOUR_US = 3_600_000_000
 DAY_US = 24 * HOUR_US
-ONE = Asking("k1", "order-7", b"\1" * 32, "req_1")
+ONE = IdempotencyRecord("k1", "order-7", b"\1" * 32, "req_1")
 
 
-def ask(engine, asking: Asking, now_us: int = 0, kept_us: int = DAY_US) -> str:
+def ask(engine, asking: IdempotencyRecord, now_us: int = 0, kept_us: int = DAY_US) -> str:
     return take(engine, asking, now_us=now_us, expires_us=now_us + kept_us).request_id
 
 
 def count(engine) -> int:
     with engine.connect() as connection:
-        return connection.execute(select(func.count()).select_from(Submission)).scalar_one()
+        return connection.execute(select(func.count()).select_from(SubmissionRow)).scalar_one()
 
 
 def test_the_first_takes_it_and_the_second_learns_whose_it_is(engine):
@@ -97,7 +97,7 @@ def test_what_is_taken_anew_while_it_is_forgotten_stays(engine):
     ask(engine, ONE)
     with ThreadPoolExecutor(1) as pool:
         with engine.begin() as connection:
-            anew = update(Submission).values(request_id="req_2", expires_us=3 * DAY_US)
+            anew = update(SubmissionRow).values(request_id="req_2", expires_us=3 * DAY_US)
             connection.execute(anew)
             forgetting = pool.submit(forget, engine, 2 * DAY_US)
             with pytest.raises(TimeoutError):

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.journals.records import Tokens
+from ledger.journals.records import TokenCounts
 from ledger.journals.token_kinds import TOKENS_LIMIT
 from ledger.prices.book import prompt_tokens
 from ledger.usage import (
@@ -36,13 +36,13 @@ ANTHROPIC = {
         (
             OPENAI,
             INSIDE,
-            Tokens(550, 400, output=300, reasoning=120, audio_input=50, audio_output=30),
+            TokenCounts(550, 400, output=300, reasoning=120, audio_input=50, audio_output=30),
         ),
-        (ANTHROPIC, OUTSIDE, Tokens(100, 900, 30, 40, output=20)),
+        (ANTHROPIC, OUTSIDE, TokenCounts(100, 900, 30, 40, output=20)),
         (  # the same numbers under the other convention are another bill: hence no default
             {"prompt_tokens": 1000, "prompt_tokens_details": {"cached_tokens": 400}},
             OUTSIDE,
-            Tokens(1000, 400),
+            TokenCounts(1000, 400),
         ),
         (  # vLLM, chat
             {
@@ -57,9 +57,9 @@ ANTHROPIC = {
                 "completion_tokens_details": None,
             },
             INSIDE,
-            Tokens(11, 16, 128, output=25),
+            TokenCounts(11, 16, 128, output=25),
         ),
-        ({"prompt_tokens": 8, "total_tokens": 8}, INSIDE, Tokens(8)),  # embeddings
+        ({"prompt_tokens": 8, "total_tokens": 8}, INSIDE, TokenCounts(8)),  # embeddings
         (  # responses
             {
                 "input_tokens": 8,
@@ -69,12 +69,12 @@ ANTHROPIC = {
                 "total_tokens": 13,
             },
             INSIDE,
-            Tokens(3, 2, 3, output=5, reasoning=4),
+            TokenCounts(3, 2, 3, output=5, reasoning=4),
         ),
         (  # DeepSeek's name for cached reads
             {"prompt_tokens": 10, "completion_tokens": 1, "prompt_cache_hit_tokens": 4},
             INSIDE,
-            Tokens(6, 4, output=1),
+            TokenCounts(6, 4, output=1),
         ),
         (  # a translation that repeats one number under two names
             {
@@ -83,7 +83,7 @@ ANTHROPIC = {
                 "prompt_tokens_details": {"cached_tokens": 4},
             },
             INSIDE,
-            Tokens(6, 4),
+            TokenCounts(6, 4),
         ),
         (  # LiteLLM's details of writes by age
             {
@@ -95,7 +95,7 @@ ANTHROPIC = {
                 },
             },
             INSIDE,
-            Tokens(30, 0, 0, 20),
+            TokenCounts(30, 0, 0, 20),
         ),
         (  # xAI: reasoning is beside completion_tokens, and only the total says so
             {
@@ -105,12 +105,12 @@ ANTHROPIC = {
                 "completion_tokens_details": {"reasoning_tokens": 20},
             },
             INSIDE,
-            Tokens(10, output=25, reasoning=20),
+            TokenCounts(10, output=25, reasoning=20),
         ),
         (  # Gemini's OpenAI endpoint: thoughts appear in the total alone
             {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 22},
             INSIDE,
-            Tokens(10, output=12, reasoning=7),
+            TokenCounts(10, output=12, reasoning=7),
         ),
         (  # cached audio is counted by both details
             {
@@ -118,7 +118,7 @@ ANTHROPIC = {
                 "prompt_tokens_details": {"cached_tokens": 8, "audio_tokens": 9},
             },
             INSIDE,
-            Tokens(0, 8, audio_input=2),
+            TokenCounts(0, 8, audio_input=2),
         ),
         (  # vLLM's created blocks may overlap what was found in the cache
             {
@@ -126,7 +126,7 @@ ANTHROPIC = {
                 "prompt_tokens_details": {"cached_tokens": 16, "created_cache_tokens": 16},
             },
             INSIDE,
-            Tokens(0, 16, 4),
+            TokenCounts(0, 16, 4),
         ),
     ],
 )
@@ -206,7 +206,9 @@ def test_inside_no_token_is_lost_or_counted_twice(fresh, cached, write, output, 
         "completion_tokens_details": {"reasoning_tokens": reasoning},
     }
     tokens = tokens_from_usage(usage, INSIDE)
-    assert tokens == Tokens(fresh, cached, write, output=output + reasoning, reasoning=reasoning)
+    assert tokens == TokenCounts(
+        fresh, cached, write, output=output + reasoning, reasoning=reasoning
+    )
     assert prompt_tokens(tokens) == usage["prompt_tokens"]
 
 
@@ -260,10 +262,10 @@ def test_the_usual_shape_is_read_as_any_other(prompt, completion, total, details
 @pytest.mark.parametrize(
     ("usage", "tokens"),
     [
-        ({"prompt_tokens": 9, "total_tokens": 9}, Tokens(input=9)),
-        ({"total_tokens": 7}, Tokens(input=7)),  # Voyage
-        ({"search_units": 2}, Tokens(searches=2)),  # Cohere
-        ({"search_units": 0, "input_tokens": 3}, Tokens(input=3)),
+        ({"prompt_tokens": 9, "total_tokens": 9}, TokenCounts(input=9)),
+        ({"total_tokens": 7}, TokenCounts(input=7)),  # Voyage
+        ({"search_units": 2}, TokenCounts(searches=2)),  # Cohere
+        ({"search_units": 0, "input_tokens": 3}, TokenCounts(input=3)),
     ],
 )
 def test_rankings(usage, tokens):
@@ -273,19 +275,19 @@ def test_rankings(usage, tokens):
 @pytest.mark.parametrize(
     ("usage", "tokens"),
     [
-        ({"type": "duration", "seconds": 9}, Tokens(audio_ms=9000)),
-        ({"type": "duration", "seconds": 1.2345}, Tokens(audio_ms=1234)),
+        ({"type": "duration", "seconds": 9}, TokenCounts(audio_ms=9000)),
+        ({"type": "duration", "seconds": 1.2345}, TokenCounts(audio_ms=1234)),
         (
             {
                 "type": "tokens", "input_tokens": 14, "output_tokens": 45, "total_tokens": 59,
                 "input_token_details": {"text_tokens": 4, "audio_tokens": 10},
             },
-            Tokens(input=4, audio_input=10, output=45),
+            TokenCounts(input=4, audio_input=10, output=45),
         ),
-        ({"input_tokens": 14, "output_tokens": 2}, Tokens(audio_input=14, output=2)),
+        ({"input_tokens": 14, "output_tokens": 2}, TokenCounts(audio_input=14, output=2)),
         (
             {"prompt_audio_seconds": 7, "prompt_tokens": 3, "completion_tokens": 5},
-            Tokens(audio_input=3, output=5, audio_ms=7000),
+            TokenCounts(audio_input=3, output=5, audio_ms=7000),
         ),
     ],
 )  # fmt: skip

@@ -25,7 +25,9 @@ def overtaken(url: str, waits) -> int:
         def wait(number: int = number, asks: threading.Event = asks) -> None:
             asks.set()
             with other.begin() as connection:
-                connection.execute(orm.Meta.__table__.insert().values(name=f"n{number}", value=1))
+                connection.execute(
+                    orm.MetaRow.__table__.insert().values(name=f"n{number}", value=1)
+                )
 
         with busy.begin():
             thread = threading.Thread(target=wait)
@@ -33,7 +35,7 @@ def overtaken(url: str, waits) -> int:
             asks.wait()
             waits()
         with busy.begin() as connection:
-            there = select(orm.Meta.value).where(orm.Meta.name == f"n{number}")
+            there = select(orm.MetaRow.value).where(orm.MetaRow.name == f"n{number}")
             count += connection.execute(there).scalar() is None
         thread.join()
     busy.dispose()

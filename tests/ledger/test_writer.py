@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import func, insert, select
 from sqlalchemy.orm import Session
 
-from ledger.budgets.desk import DeskClient
+from ledger.budgets.desk import BudgetClient
 from ledger.identity.keys import KeyRing, KeySpec, create_key, load_pepper, revoke_key
 from ledger.journals.journal import JournalWriter
 from ledger.journals.reader import JournalReader
@@ -22,11 +22,11 @@ from ledger.journals.records import Hold
 from ledger.keptanswers import keep
 from ledger.orm import tables as orm
 from ledger.seals import condense
-from ledger.submissions import Asking, take
+from ledger.submissions import IdempotencyRecord, take
 from ledger.sums.rollups import Rollups
 from ledger.writer import COLLECT_S, DESK_SOCKET, LedgerWriter, Retention, WriterRunningError
 from ledger.writing.lag import read_lag
-from ledger.writing.repository import Away, Repository
+from ledger.writing.repository import DatabaseUnavailable, LedgerRepository
 
 NOW_US = 1_780_000_000_000_000
 DAY = 1_779_926_400
@@ -66,7 +66,7 @@ async def until(true):
 
 def count(engine, *where):
     with engine.connect() as connection:
-        query = select(func.count()).select_from(orm.Attempt).where(*where)
+        query = select(func.count()).select_from(orm.AttemptRow).where(*where)
         return connection.execute(query).scalar_one()
 
 
@@ -78,7 +78,7 @@ async def test_what_is_journaled_is_in_the_books_when_the_writer_stops(
         for number in range(50):
             journal.append(opened(number))
             await journal.append_durable(settled(number))
-        await until(lambda: count(engine, orm.Attempt.settled_us.is_not(None)) == 50)
+        await until(lambda: count(engine, orm.AttemptRow.settled_us.is_not(None)) == 50)
         await until(lambda: writer.lag().backlog_bytes == 0)
         await until(lambda: (lag := read_lag(tmp_path / "run")) and not lag.backlog_bytes)
         journal.append(opened(99))
@@ -88,13 +88,13 @@ async def test_what_is_journaled_is_in_the_books_when_the_writer_stops(
 
 async def test_idempotency_keys_and_kept_answers_that_expired_are_forgotten(engine, tmp_path):
     for name, expires_us in [("old", NOW_US), ("new", NOW_US + 1)]:
-        asking = Asking("k1", name, b"d" * 32, f"req_{name}")
+        asking = IdempotencyRecord("k1", name, b"d" * 32, f"req_{name}")
         take(engine, asking, now_us=0, expires_us=expires_us)
         keep(engine, asking, b"sealed", expires_us=expires_us)
 
     def left():
         with engine.connect() as connection:
-            tables = (orm.Submission.name, orm.KeptAnswer.name)
+            tables = (orm.SubmissionRow.name, orm.KeptAnswerRow.name)
             return [connection.execute(select(name)).scalars().all() for name in tables]
 
     async with Running(engine, tmp_path):
@@ -132,7 +132,7 @@ async def test_postings_are_condensed_once_their_attempts_went(
 
     def condensed():
         with engine.connect() as connection:
-            return connection.execute(select(func.sum(orm.Condensing.postings))).scalar()
+            return connection.execute(select(func.sum(orm.PostingCompactionRow.postings))).scalar()
 
     async with Running(engine, tmp_path / "young", retention=Retention(35, 41)) as writer:
         await until(lambda: count(engine) == 1)
@@ -146,13 +146,13 @@ async def test_an_attempt_that_is_short_is_one_row_written_once(
     engine, tmp_path, opened, settled, monkeypatch
 ):
     applied = []
-    apply = Repository.apply
+    apply = LedgerRepository.apply
 
     def seen(self, items, moves, *, at_us):
         applied.append(len(items))
         return apply(self, items, moves, at_us=at_us)
 
-    monkeypatch.setattr(Repository, "apply", seen)
+    monkeypatch.setattr(LedgerRepository, "apply", seen)
     journal = JournalWriter(tmp_path / "journal", "w0")
     async with Running(engine, tmp_path):
         await asyncio.sleep(COLLECT_S)  # the first look is over
@@ -161,7 +161,7 @@ async def test_an_attempt_that_is_short_is_one_row_written_once(
             await asyncio.sleep(0.01)
             await journal.append_durable(settled(number))
             await asyncio.sleep(0.02)
-        await until(lambda: count(engine, orm.Attempt.settled_us.is_not(None)) == 10)
+        await until(lambda: count(engine, orm.AttemptRow.settled_us.is_not(None)) == 10)
     assert len(applied) < 10  # one for each record, when each is applied as it comes
     journal.close()
 
@@ -174,7 +174,7 @@ async def test_hours_close_under_traffic_but_never_from_books_that_lag(
     hour_us = 3_600_000_000
     with engine.begin() as connection:
         connection.execute(
-            orm.GpuContract.__table__.insert().values(
+            orm.GpuContractRow.__table__.insert().values(
                 pool="chat", gpu_type="H200", gpus_per_replica=1, replicas=1, billing="reserved",
                 pusd_per_hour=1, recorded_us=0,
                 since=datetime.fromtimestamp((NOW_US - 90_000_000_000) / 1e6, UTC).date(),
@@ -184,12 +184,12 @@ async def test_hours_close_under_traffic_but_never_from_books_that_lag(
     if not caught_up:
 
         def away(*_, **__):
-            raise Away
+            raise DatabaseUnavailable
 
-        monkeypatch.setattr(Repository, "apply", away)
+        monkeypatch.setattr(LedgerRepository, "apply", away)
     journal = JournalWriter(tmp_path / "journal", "w0")
     journal.append(opened(1))
-    closed = select(func.max(orm.GpuHour.hour_us))
+    closed = select(func.max(orm.GpuHourRow.hour_us))
 
     def last():
         with engine.connect() as connection:
@@ -235,15 +235,15 @@ async def test_one_writer_per_host(engine, tmp_path):
 async def test_with_the_database_away_journals_grow_and_are_caught_up(
     engine, tmp_path, opened, settled, monkeypatch
 ):
-    apply, calls = Repository.apply, Counter()
+    apply, calls = LedgerRepository.apply, Counter()
 
     def flaky(self, items, moves, *, at_us):
         calls["away"] += 1
         if calls["away"] <= 4:
-            raise Away
+            raise DatabaseUnavailable
         return apply(self, items, moves, at_us=at_us)
 
-    monkeypatch.setattr(Repository, "apply", flaky)
+    monkeypatch.setattr(LedgerRepository, "apply", flaky)
     journal = JournalWriter(tmp_path / "journal", "w0")
     async with Running(engine, tmp_path) as writer:
         for number in range(20):
@@ -279,7 +279,7 @@ async def test_a_dead_workers_money_comes_back_once_its_journal_is_in_the_books(
 ):
     with engine.begin() as connection:
         connection.execute(
-            orm.Budget.__table__.insert().values(
+            orm.BudgetRow.__table__.insert().values(
                 id="team:a@day", scope="team:a", period="day", limit_pusd=1000, hard=True,
                 timezone="UTC", created_us=0,
             )
@@ -287,8 +287,8 @@ async def test_a_dead_workers_money_comes_back_once_its_journal_is_in_the_books(
     journal = JournalWriter(tmp_path / "journal", "w0")
     async with Running(engine, tmp_path) as writer:
         socket = tmp_path / "run" / DESK_SOCKET
-        dead = DeskClient(socket, worker="w0", journal=journal.name, now_us=lambda: NOW_US)
-        other = DeskClient(socket, worker="w1", now_us=lambda: NOW_US)
+        dead = BudgetClient(socket, worker="w0", journal=journal.name, now_us=lambda: NOW_US)
+        other = BudgetClient(socket, worker="w1", now_us=lambda: NOW_US)
         await dead.connect()
         await other.connect()
         holds = await dead.hold("r1.1", ["team:a"], 600)
@@ -299,7 +299,7 @@ async def test_a_dead_workers_money_comes_back_once_its_journal_is_in_the_books(
         await dead.aclose()
         assert not isinstance(await other.hold("r3.1", ["team:a"], 101), tuple)
         journal.close()
-        await until(lambda: count(engine, orm.Attempt.flag == "lost") == 1)
+        await until(lambda: count(engine, orm.AttemptRow.flag == "lost") == 1)
 
         async def back():
             return isinstance(await other.hold("r4.1", ["team:a"], 400), tuple)
@@ -318,11 +318,11 @@ async def test_a_host_that_ends_leaves_what_nobody_there_can_spend(
     with engine.begin() as connection:
         row = {"id": "team:a@day", "scope": "team:a", "period": "day", "limit_pusd": 10**6,
                "hard": True, "created_us": 0}  # fmt: skip
-        connection.execute(insert(orm.Budget), [row])
+        connection.execute(insert(orm.BudgetRow), [row])
     journal = JournalWriter(tmp_path / "journal", "w0")
     async with Running(engine, tmp_path):
         socket = tmp_path / "run" / DESK_SOCKET
-        worker = DeskClient(socket, worker="w0", journal=journal.name, now_us=lambda: NOW_US)
+        worker = BudgetClient(socket, worker="w0", journal=journal.name, now_us=lambda: NOW_US)
         await worker.connect()
         holds = await worker.hold("r1.1", ["team:a"], 600)
         journal.append(opened(1, holds=holds, bound_pusd=600))
@@ -331,9 +331,9 @@ async def test_a_host_that_ends_leaves_what_nobody_there_can_spend(
             await worker.aclose()
             journal.close()
     with engine.connect() as connection:
-        query = select(orm.Grant.granted_pusd, orm.Grant.spent_pusd)
+        query = select(orm.GrantRow.granted_pusd, orm.GrantRow.spent_pusd)
         granted, spent = connection.execute(query).one()
-        of_all = connection.execute(select(orm.BudgetWindow.granted_pusd)).scalar_one()
+        of_all = connection.execute(select(orm.BudgetWindowRow.granted_pusd)).scalar_one()
     assert spent == 400
     assert granted == of_all
     assert (granted == 400) is ended  # else a worker that lives may still spend it
@@ -414,7 +414,7 @@ async def test_killed_again_and_again_no_row_is_lost_or_doubled(database_url, en
         logs = [(tmp_path / f"w{number}.log").read_text() for number in range(WORKERS)]
         acknowledged = {line for log in logs for line in log.split()}
         assert acknowledged
-        await until(lambda: count(engine, orm.Attempt.flag == "lost") == WORKERS)
+        await until(lambda: count(engine, orm.AttemptRow.flag == "lost") == WORKERS)
         await until(lambda: answers(tmp_path / "run" / DESK_SOCKET))
         writer.send_signal(signal.SIGTERM)
         assert writer.wait(timeout=30) == 0
@@ -424,16 +424,18 @@ async def test_killed_again_and_again_no_row_is_lost_or_doubled(database_url, en
             process.wait()
     with engine.connect() as connection:
         settled = connection.execute(
-            select(orm.Attempt.attempt_id, orm.Attempt.cost_pusd).where(orm.Attempt.flag.is_(None))
+            select(orm.AttemptRow.attempt_id, orm.AttemptRow.cost_pusd).where(
+                orm.AttemptRow.flag.is_(None)
+            )
         ).all()
         assert {row.attempt_id for row in settled} == acknowledged
         assert len(settled) == len(acknowledged)
-        spent = connection.execute(select(orm.BudgetWindow.spent_pusd)).scalar_one()
+        spent = connection.execute(select(orm.BudgetWindowRow.spent_pusd)).scalar_one()
         costs = sum(row.cost_pusd for row in settled)
         assert spent == costs + WORKERS * 900  # what was lost counts at its bound
         posted = connection.execute(
-            select(orm.exact_sum(orm.Posting.amount_pusd)).where(
-                orm.Posting.account == "expense:team:t"
+            select(orm.exact_sum(orm.PostingRow.amount_pusd)).where(
+                orm.PostingRow.account == "expense:team:t"
             )
         ).scalar_one()
         assert posted == costs

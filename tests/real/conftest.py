@@ -22,8 +22,8 @@ import pytest
 
 from backends.engine import tinymodel
 from backends.engine.environment import Environment
-from backends.engine.flags import Launch
-from backends.engine.supervisor import EngineSpec, Phase, Status, Supervisor
+from backends.engine.flags import EngineLaunch
+from backends.engine.supervisor import EnginePhase, EngineSpec, EngineStatus, Supervisor
 
 START_TIMEOUT_S = 400.0
 HERE = pytest.StashKey[ExitStack]()
@@ -38,10 +38,10 @@ class RealEngine:
 
 
 def make_spec(python: Path, folder: Path, *, embedding: bool = False, flags=()) -> EngineSpec:
-    shape = tinymodel.EMBEDDING if embedding else tinymodel.Shape()
+    shape = tinymodel.EMBEDDING if embedding else tinymodel.TinyModelShape()
     model = folder / "model"
     tinymodel.make(model, shape=shape)
-    launch = Launch(
+    launch = EngineLaunch(
         Environment(python.parent.parent),
         model,
         "tiny-embedding" if embedding else "tiny",
@@ -60,7 +60,7 @@ class EngineThread:
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._main)
-        self.seen: list[Status] = []
+        self.seen: list[EngineStatus] = []
 
     def _main(self) -> None:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
@@ -70,16 +70,19 @@ class EngineThread:
         self._supervisor = Supervisor(self._spec, self._publish)
         await self._supervisor.run()
 
-    def _publish(self, status: Status) -> None:
+    def _publish(self, status: EngineStatus) -> None:
         self.seen.append(status)
         # A second crash in a row means that it will not come up: let the test say so at once.
-        if status.phase in (Phase.SERVING, Phase.STOPPED) or status.crashes_in_a_row > 1:
+        if (
+            status.phase in (EnginePhase.SERVING, EnginePhase.STOPPED)
+            or status.crashes_in_a_row > 1
+        ):
             self._ready.set()
 
-    def __enter__(self) -> Status:
+    def __enter__(self) -> EngineStatus:
         self._thread.start()
         in_time = self._ready.wait(START_TIMEOUT_S)
-        if not in_time or self.seen[-1].phase is not Phase.SERVING:
+        if not in_time or self.seen[-1].phase is not EnginePhase.SERVING:
             self.__exit__()
             pytest.fail(f"the engine did not start: {self.seen}")
         return self.seen[-1]

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from backends.engine import shipped
 from backends.engine.environment import Environment
-from backends.engine.flags import Launch, command, known_flags
-from backends.engine.trial import Trial, serving
+from backends.engine.flags import EngineLaunch, command, known_flags
+from backends.engine.trial import ServerTrial, serving
 from gateway.cli.app import app
 
 ROOT = Path(__file__).parents[2]
@@ -23,9 +23,11 @@ pytestmark = [pytest.mark.real, pytest.mark.part("vllm"), pytest.mark.long]
 
 
 async def test_its_first_answer_is_words(engine_python: Path, tmp_path: Path):
-    launch = Launch(Environment(engine_python.parent.parent), shipped.DIRECTORY, "tiny", drain_s=1)
+    launch = EngineLaunch(
+        Environment(engine_python.parent.parent), shipped.DIRECTORY, "tiny", drain_s=1
+    )
     known = known_flags(launch.environment)
-    trial = Trial(launch, lambda port: command(launch, known, port), tmp_path / "log", 400)
+    trial = ServerTrial(launch, lambda port: command(launch, known, port), tmp_path / "log", 400)
     async with serving(trial) as server, httpx.AsyncClient(trust_env=False) as client:
         body = {"model": "tiny", "messages": [{"role": "user", "content": "Hello"}],
                 "temperature": 0}  # fmt: skip

@@ -5,23 +5,23 @@ from dataclasses import replace
 
 import pytest
 
-from router.request_kinds import Kind
+from router.request_kinds import RequestKind
 from router.types import (
     ApiState,
     Candidate,
     EngineState,
     Feature,
-    Health,
     OutputMoments,
     Policy,
-    Request,
+    RoutingRequest,
     Slo,
     StepModel,
+    TargetHealth,
 )
 
 STEP = StepModel(a_s=4.79e-3, b_s=28e-6, c_s=46.8e-9, d_s=27.8e-6, t0_s=13.8e-3)
 STATE = EngineState(
-    health=Health.HEALTHY,
+    health=TargetHealth.HEALTHY,
     step=STEP,
     running=4,
     waiting=0,
@@ -38,7 +38,7 @@ OWN = Candidate(
     name="pool:llama/0",
     pool="llama",
     features=frozenset({Feature.TOOLS, Feature.N}),
-    kinds=frozenset({Kind.CHAT, Kind.COMPLETION, Kind.EMBEDDING}),
+    kinds=frozenset({RequestKind.CHAT, RequestKind.COMPLETION, RequestKind.EMBEDDING}),
     context_tokens=8192,
     internal=True,
     expected_pusd=0,
@@ -50,7 +50,7 @@ API = Candidate(
     name="openai/small",
     pool=None,
     features=frozenset(Feature),
-    kinds=frozenset(Kind),
+    kinds=frozenset(RequestKind),
     context_tokens=128_000,
     internal=False,
     expected_pusd=1_000_000,
@@ -60,11 +60,11 @@ API = Candidate(
 
 
 @pytest.fixture(scope="session")
-def ask() -> Callable[..., Request]:
-    def build(**changes: object) -> Request:
+def ask() -> Callable[..., RoutingRequest]:
+    def build(**changes: object) -> RoutingRequest:
         return replace(
-            Request(
-                kind=Kind.CHAT,
+            RoutingRequest(
+                kind=RequestKind.CHAT,
                 model="chat-large",
                 prompt_tokens=500,
                 prompt_tokens_bound=900,

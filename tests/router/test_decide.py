@@ -7,8 +7,8 @@ import pytest
 
 from router.decide import decide
 from router.reasons import Reason
-from router.request_kinds import Kind
-from router.types import Health, Otherwise, Policy, Preference, Residency, Slo
+from router.request_kinds import RequestKind
+from router.types import InfeasibleAction, Policy, Preference, Residency, Slo, TargetHealth
 
 FULL = {"kv_used_tokens": 98_000.0}
 DEAR = 1e15  # a bid price no request reaches
@@ -180,12 +180,12 @@ def test_embeddings(ask, rule, own, api):
     small = own({"kv_capacity_tokens": 0, "step": None}, name="pool:embed/0")
     policy = rule(slo=Slo(tpot_ms=1.0))
     loaded = own({"kv_capacity_tokens": 0}, name="pool:embed/1")
-    decision = decide(ask(kind=Kind.EMBEDDING), policy, [small, loaded, api()])
+    decision = decide(ask(kind=RequestKind.EMBEDDING), policy, [small, loaded, api()])
     assert names(decision) == ["pool:embed/1", "openai/small"]
     assert decision.chosen.tpot_ms is None
 
 
-@pytest.mark.parametrize("otherwise", [Otherwise.QUEUE, Otherwise.REJECT])
+@pytest.mark.parametrize("otherwise", [InfeasibleAction.QUEUE, InfeasibleAction.REJECT])
 def test_nothing_feasible(ask, rule, own, api, otherwise):
     fleet = [own(FULL), own(FULL, name="pool:llama/1"), api({"circuit_open": True})]
     decision = decide(ask(), rule(otherwise=otherwise), fleet)
@@ -201,13 +201,13 @@ def test_a_refusal_is_named_after_the_most_hopeful(ask, rule, own, api):
     assert decide(request, rule(), never).reason is Reason.RESIDENCY
     assert decide(request, rule(), [*never, spent]).reason is Reason.BUDGET
     assert decide(request, rule(), [*never, spent, own(FULL)]).reason is Reason.KV_HEADROOM
-    down = own({"health": Health.DOWN}, name="pool:llama/2")
+    down = own({"health": TargetHealth.DOWN}, name="pool:llama/2")
     more = [*never, spent, own(FULL), down, replace(down, name="pool:llama/3")]
     assert decide(request, rule(), more).reason is Reason.UNHEALTHY
 
 
 def test_no_candidates_at_all(ask, rule):
-    for otherwise in Otherwise:
+    for otherwise in InfeasibleAction:
         decision = decide(ask(), rule(otherwise=otherwise), [])
         assert (decision.reason, decision.verdicts) == (Reason.MODEL, ())
 
@@ -220,7 +220,7 @@ def test_best_effort_takes_the_least_bad(ask, rule, own, api):
         own({"queued_prefill_tokens": 90_000.0}, name="pool:llama/0"),
         own({"queued_prefill_tokens": 60_000.0}, name="pool:llama/1"),
     ]
-    policy = rule(slo=Slo(ttft_ms=500.0, strict=True), otherwise=Otherwise.BEST_EFFORT)
+    policy = rule(slo=Slo(ttft_ms=500.0, strict=True), otherwise=InfeasibleAction.BEST_EFFORT)
     decision = decide(ask(), policy, fleet)
     assert names(decision) == [
         "pool:llama/1", "pool:llama/0", "late/api", "unpriced/api", "broken/api",
@@ -231,7 +231,7 @@ def test_best_effort_takes_the_least_bad(ask, rule, own, api):
 
 
 def test_best_effort_without_a_step_model_or_a_detail(ask, rule, own, api):
-    policy = rule(slo=Slo(), otherwise=Otherwise.BEST_EFFORT)
+    policy = rule(slo=Slo(), otherwise=InfeasibleAction.BEST_EFFORT)
     blind = {**FULL, "step": None}
     fleet = [own(blind), own(FULL, name="pool:llama/1"), api({"circuit_open": True})]
     decision = decide(ask(), policy, fleet)
@@ -250,7 +250,7 @@ def test_best_effort_without_a_step_model_or_a_detail(ask, rule, own, api):
     ],
 )
 def test_best_effort_breaks_no_rule(ask, rule, api, request_changes, changes):
-    policy = rule(otherwise=Otherwise.BEST_EFFORT)
+    policy = rule(otherwise=InfeasibleAction.BEST_EFFORT)
     broken = api({"circuit_open": True}, **changes)
     decision = decide(ask(**request_changes), policy, [broken])
     assert decision.order == ()
@@ -258,7 +258,7 @@ def test_best_effort_breaks_no_rule(ask, rule, api, request_changes, changes):
 
 
 def test_best_effort_does_not_try_the_unknown(ask, rule, own):
-    policy = rule(otherwise=Otherwise.BEST_EFFORT)
+    policy = rule(otherwise=InfeasibleAction.BEST_EFFORT)
     unknown = own({"kv_used_tokens": math.nan})
     decision = decide(ask(), policy, [unknown, own(FULL, name="pool:llama/1")])
     assert names(decision) == ["pool:llama/1"]
@@ -333,7 +333,7 @@ def test_nothing_prefers_what_must_not_leave(ask, rule, own, api):
         preferred=preferred, sticky_target="openai/small", residency=Residency.INTERNAL_ONLY
     )
     assert [v.candidate.internal for v in decide(asked, rule(), [own(), api()]).order] == [True]
-    assert decide(asked, rule(otherwise=Otherwise.BEST_EFFORT), [api()]).order == ()
+    assert decide(asked, rule(otherwise=InfeasibleAction.BEST_EFFORT), [api()]).order == ()
 
 
 def test_the_last_of_an_engines_time_is_kept_for_the_tightest_class(ask, rule, own, api):

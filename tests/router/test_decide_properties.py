@@ -13,8 +13,16 @@ from router.filters import FILTERS, FORECAST_FILTERS, first_rejection, forecast_
 from router.forecast import forecast_engine, work_of
 from router.objective import forecast_api
 from router.reasons import PERMANENT, Reason
-from router.request_kinds import Kind
-from router.types import Feature, Health, Otherwise, OutputMoments, Preference, Residency, Slo
+from router.request_kinds import RequestKind
+from router.types import (
+    Feature,
+    InfeasibleAction,
+    OutputMoments,
+    Preference,
+    Residency,
+    Slo,
+    TargetHealth,
+)
 
 BROKEN = {
     Reason.UNKNOWN_STATE, Reason.UNHEALTHY, Reason.LOADING, Reason.DRAINING,
@@ -23,7 +31,7 @@ BROKEN = {
 SLOS = st.sampled_from([Slo(), Slo(ttft_ms=200.0), Slo(ttft_ms=500.0, tpot_ms=20.0, strict=True)])
 REQUESTS = st.fixed_dictionaries(
     {
-        "kind": st.sampled_from(Kind),
+        "kind": st.sampled_from(RequestKind),
         "prompt_tokens": st.integers(1, 6000),
         "max_tokens": st.none() | st.integers(1, 4000),
         "n": st.integers(1, 4),
@@ -48,7 +56,7 @@ POLICIES = st.fixed_dictionaries(
         "kv_headroom_floor": st.none() | st.floats(0, 1),
         "penalty_pusd": st.integers(0, 10**10),
         "max_cost_pusd": st.none() | st.integers(0, 10**7),
-        "otherwise": st.sampled_from(Otherwise),
+        "otherwise": st.sampled_from(InfeasibleAction),
     }
 )
 ENGINES = st.fixed_dictionaries(
@@ -129,14 +137,14 @@ def test_every_candidate_has_one_verdict_and_every_feasible_one_is_tried(
             {"context_tokens": -1.0},
             {"kv_capacity_tokens": 0},
             {"step": None, "tightest_ttft_ms": 100.0},
-            *({"health": health} for health in Health if health is not Health.HEALTHY),
+            *({"health": health} for health in TargetHealth if health is not TargetHealth.HEALTHY),
         ]
     ),
 )
 def test_a_broken_engine_is_never_chosen_and_never_changes_the_choice(
     ask, rule, own, fleet_of, asked, policy, fleet, broken
 ):
-    asked["kind"] = Kind.CHAT
+    asked["kind"] = RequestKind.CHAT
     candidates = fleet_of(fleet)
     request, terms = ask(**asked), rule(**policy)
     alone = decide(request, terms, candidates)
@@ -179,9 +187,9 @@ def test_the_chains_are_the_tuples(ask, rule, fleet_of, asked, policy, fleet):
 
 # By filter: changes of the request, the policy and the candidate that it alone objects to.
 OBJECTIONS = {
-    "kind": ({}, {}, {"kinds": frozenset({Kind.EMBEDDING})}),
+    "kind": ({}, {}, {"kinds": frozenset({RequestKind.EMBEDDING})}),
     "features": ({"features": frozenset({Feature.IMAGES})}, {}, {"features": frozenset()}),
-    "health": ({}, {}, {"state": {"health": Health.DOWN}}),
+    "health": ({}, {}, {"state": {"health": TargetHealth.DOWN}}),
     "context": ({}, {}, {"context_tokens": 800}),
     "residency": ({"residency": Residency.INTERNAL_ONLY}, {}, {"internal": False}),
     "priced": ({}, {}, {"bound_pusd": None, "budget_room_pusd": 10}),

@@ -7,7 +7,7 @@ import pytest
 
 from router import explain
 from router.decide import decide
-from router.types import Otherwise, Slo
+from router.types import InfeasibleAction, Slo
 
 FULL = {"kv_used_tokens": 98_000.0}
 
@@ -26,7 +26,7 @@ def test_short_names_kind_reason_and_numbers(ask, rule, own, api, spilled):
 
 
 def test_short_leaves_out_what_is_not_finite(ask, rule, own):
-    policy = rule(slo=Slo(), kv_headroom_floor=1.0, otherwise=Otherwise.BEST_EFFORT)
+    policy = rule(slo=Slo(), kv_headroom_floor=1.0, otherwise=InfeasibleAction.BEST_EFFORT)
     assert " z=" not in explain.short(decide(ask(), policy, [own({"step": None})]))
 
 

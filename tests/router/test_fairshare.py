@@ -5,13 +5,13 @@ from collections import Counter, deque
 
 import pytest
 
-from router.fairshare import Line, Waiter
+from router.fairshare import FairQueue, QueuedRequest
 
 WEIGHTS = {"gold": 3.0, "tin": 1.0}
 
 
 def waiter(tenant, tokens, due_s=0.0, needs_s=0.0):
-    return Waiter(tenant, tokens, due_s, needs_s, None)
+    return QueuedRequest(tenant, tokens, due_s, needs_s, None)
 
 
 class Fifo:
@@ -53,7 +53,7 @@ def served(line, demand, seconds=200, rate=1000.0):
 @pytest.mark.parametrize("sizes", [(50.0, 50.0), (200.0, 20.0), (20.0, 200.0)])
 def test_two_tenants_at_overload_get_tokens_by_weight(sizes):
     demand = {"gold": (2000.0, sizes[0]), "tin": (2000.0, sizes[1])}
-    found = served(Line(10**6, WEIGHTS), demand)
+    found = served(FairQueue(10**6, WEIGHTS), demand)
     assert found["gold"] / found["tin"] == pytest.approx(3.0, rel=0.05)
 
 
@@ -64,10 +64,10 @@ def test_who_came_first_alone_would_give_them_the_same():
 
 
 def test_a_silent_tenant_costs_nothing_and_gathers_nothing():
-    line = Line(10**6, {**WEIGHTS, "silent": 100.0})
+    line = FairQueue(10**6, {**WEIGHTS, "silent": 100.0})
     alone = served(line, {"tin": (2000.0, 50.0)})
     assert alone["tin"] == pytest.approx(200 * 1000.0, rel=0.01)
-    joined = Line(10**6, {"late": 1.0, "early": 1.0})
+    joined = FairQueue(10**6, {"late": 1.0, "early": 1.0})
     for _ in range(100):
         joined.join(waiter("early", 10.0))
     for _ in range(50):
@@ -83,13 +83,13 @@ def test_a_silent_tenant_costs_nothing_and_gathers_nothing():
 
 
 def test_a_tenant_that_asks_for_less_than_its_share_has_all_of_it():
-    found = served(Line(10**6, WEIGHTS), {"gold": (100.0, 20.0), "tin": (2000.0, 20.0)})
+    found = served(FairQueue(10**6, WEIGHTS), {"gold": (100.0, 20.0), "tin": (2000.0, 20.0)})
     assert found["gold"] == pytest.approx(200 * 100.0, rel=0.02)
     assert found["gold"] + found["tin"] == pytest.approx(200 * 1000.0, rel=0.01)
 
 
 def test_within_a_tenant_the_least_slack_goes_first():
-    line = Line(9, {})
+    line = FairQueue(9, {})
     relaxed, urgent = waiter("a", 1, due_s=9.0), waiter("a", 1, due_s=5.0)
     long = waiter("a", 1, due_s=8.0, needs_s=6.0)
     for one in (relaxed, urgent, long):
@@ -102,7 +102,7 @@ def test_within_a_tenant_the_least_slack_goes_first():
 
 
 def test_places_are_bounded_and_who_leaves_makes_room():
-    line = Line(2, {})
+    line = FairQueue(2, {})
     first, second = waiter("a", 5), waiter("b", 7)
     assert line.join(first)
     assert line.join(second)
@@ -118,7 +118,7 @@ def test_places_are_bounded_and_who_leaves_makes_room():
 
 
 def test_what_is_ahead_counts_the_own_and_what_others_get_meanwhile():
-    line = Line(99, WEIGHTS)
+    line = FairQueue(99, WEIGHTS)
     mine = [waiter("tin", 10.0, due_s=s) for s in (1, 2, 3)]
     for one in (*mine, *(waiter("gold", 10.0) for _ in range(20))):
         line.join(one)

@@ -15,9 +15,9 @@ from router.feedback import (
     SAFETY_TTFT,
     TRUST_FROM_TOKENS,
     TRUST_TOKENS,
-    HitTrust,
-    Loops,
-    Sums,
+    FeedbackLoops,
+    FeedbackSums,
+    PrefixHitTrust,
     predicted_s,
     pull,
 )
@@ -30,13 +30,13 @@ def test_a_pull_is_nothing_on_average_at_the_target() -> None:
     assert (kept, missed) == pytest.approx((0.004, -0.996))
 
 
-def folded(loops: Loops, now_s: float, **sums: float) -> Loops:
-    loops.fold(Sums(**sums), now_s)
+def folded(loops: FeedbackLoops, now_s: float, **sums: float) -> FeedbackLoops:
+    loops.fold(FeedbackSums(**sums), now_s)
     return loops
 
 
 def test_step_feedback_follows_the_ratio_within_its_range() -> None:
-    loops, now_s = Loops(), 0.0
+    loops, now_s = FeedbackLoops(), 0.0
     for tick in range(200):
         now_s = 0.5 * tick
         folded(loops, now_s, observed_s=2.0 * tick, predicted_s=float(tick))
@@ -50,7 +50,7 @@ def test_step_feedback_follows_the_ratio_within_its_range() -> None:
 
 def test_a_long_step_whose_prompt_is_counted_in_the_next_fold_is_no_slow_engine() -> None:
     """The mean of the folds' ratios would be 1.67."""
-    loops, observed_s, predicted_s = Loops(), 0.0, 0.0
+    loops, observed_s, predicted_s = FeedbackLoops(), 0.0, 0.0
     for tick in range(400):
         observed_s += 1.0 if tick % 2 else 3.0
         predicted_s += 3.0 if tick % 2 else 1.0
@@ -59,20 +59,20 @@ def test_a_long_step_whose_prompt_is_counted_in_the_next_fold_is_no_slow_engine(
 
 
 def test_the_first_reading_and_a_standing_clock_say_nothing() -> None:
-    loops = folded(Loops(), 100.0, observed_s=90.0, predicted_s=1.0, admitted_tokens=9e9)
+    loops = folded(FeedbackLoops(), 100.0, observed_s=90.0, predicted_s=1.0, admitted_tokens=9e9)
     folded(loops, 100.0, observed_s=99.0, predicted_s=2.0)
     assert (loops.step_feedback, loops.prefill_rate) == (1.0, 0.0)
 
 
 def test_prefill_rate_is_a_running_mean() -> None:
-    loops = Loops()
+    loops = FeedbackLoops()
     for second in range(100):
         folded(loops, float(second), admitted_tokens=300.0 * second)
     assert loops.prefill_rate == pytest.approx(300.0, rel=0.01)
 
 
 def test_a_start_is_not_blind_to_its_own_rush() -> None:
-    loops = Loops()
+    loops = FeedbackLoops()
     for half in range(3):
         folded(loops, 0.5 * half, admitted_tokens=10_000.0 * half)
     assert loops.prefill_rate == pytest.approx(20_000.0)
@@ -81,8 +81,8 @@ def test_a_start_is_not_blind_to_its_own_rush() -> None:
 class Answers:
     """Sums of answers that end twenty at a tick."""
 
-    def __init__(self, loops: Loops) -> None:
-        self.loops, self.now_s, self.sums = loops, 0.0, Sums()
+    def __init__(self, loops: FeedbackLoops) -> None:
+        self.loops, self.now_s, self.sums = loops, 0.0, FeedbackSums()
         loops.fold(self.sums, 0.0)
 
     def end(self, kept: list[bool]) -> None:
@@ -97,7 +97,7 @@ class Answers:
 
 
 def test_kept_promises_raise_the_factor_slowly_to_its_limit() -> None:
-    loops = Loops()
+    loops = FeedbackLoops()
     answers = Answers(loops)
     answers.end([True] * 20)
     assert SAFETY_TTFT < loops.safety_ttft < SAFETY_TTFT + 0.01
@@ -109,7 +109,7 @@ def test_kept_promises_raise_the_factor_slowly_to_its_limit() -> None:
 
 def test_it_comes_to_rest_where_misses_are_what_is_spared() -> None:
     """An engine that misses the more, the more is promised."""
-    rng, loops = random.Random(7), Loops()
+    rng, loops = random.Random(7), FeedbackLoops()
     answers, missed = Answers(loops), 0
     for tick in range(3000):
         kept = [rng.random() > 0.02 * max(0.0, loops.safety_ttft - 0.5) for _ in range(20)]
@@ -119,7 +119,7 @@ def test_it_comes_to_rest_where_misses_are_what_is_spared() -> None:
 
 
 def test_the_breaker_cuts_both_at_once_and_not_twice_for_the_same_answers() -> None:
-    loops = Loops()
+    loops = FeedbackLoops()
     answers = Answers(loops)
     while answers.sums.judged < RECENT - 20:
         answers.end([True] * 20)
@@ -132,7 +132,7 @@ def test_the_breaker_cuts_both_at_once_and_not_twice_for_the_same_answers() -> N
 
 
 def test_the_factors_have_a_floor() -> None:
-    answers = Answers(Loops())
+    answers = Answers(FeedbackLoops())
     for _ in range(50):
         answers.end([False] * 20)
     assert (answers.loops.safety_ttft, answers.loops.safety_tpot) == (0.4, 0.4)
@@ -140,7 +140,7 @@ def test_the_factors_have_a_floor() -> None:
 
 def test_without_answers_the_factors_drift_back() -> None:
     """What was learned from a few bad ones must not keep everybody away for ever."""
-    answers = Answers(Loops())
+    answers = Answers(FeedbackLoops())
     for _ in range(50):
         answers.end([False] * 20)
     for tick in range(2000):
@@ -157,7 +157,7 @@ def test_what_steps_take_with_prefill_among_them() -> None:
 
 
 def trusted(*sums: tuple[float, float]) -> float:
-    trust = HitTrust()
+    trust = PrefixHitTrust()
     for expected, found in sums:
         trust.fold(expected, found)
     return trust.share
@@ -180,7 +180,7 @@ def test_the_newest_prompts_count_most() -> None:
 
 def test_an_engine_that_was_slow_and_got_nothing_since_is_tried_again() -> None:
     """Nothing admitted teaches nothing: what was five times too slow must not stay so for ever."""
-    loops, observed = Loops(), 0.0
+    loops, observed = FeedbackLoops(), 0.0
     for tick in range(40):
         observed += 2.5
         folded(loops, 0.5 * tick, observed_s=observed, predicted_s=observed / 5.0)
@@ -195,7 +195,7 @@ def test_an_engine_that_was_slow_and_got_nothing_since_is_tried_again() -> None:
 
 def test_a_factor_below_one_is_not_forgotten_in_a_lull() -> None:
     """It says that the model is too pessimistic; to forget it would cost capacity at each lull."""
-    loops = Loops()
+    loops = FeedbackLoops()
     for tick in range(100):
         folded(loops, 0.5 * tick, observed_s=0.7 * tick, predicted_s=float(tick))
     known = loops.step_feedback
@@ -208,7 +208,7 @@ def test_a_factor_below_one_is_not_forgotten_in_a_lull() -> None:
 @pytest.mark.parametrize("ticks", [1, 4, 60])
 def test_a_rest_is_as_many_folds_of_the_same_sums(folds: int, ticks: int) -> None:
     """Slow, breaking promises, in the middle of a rush, also when hardly begun."""
-    step_by_step, at_once = Loops(), Loops()
+    step_by_step, at_once = FeedbackLoops(), FeedbackLoops()
     for loops in (step_by_step, at_once):
         for tick in range(ticks):
             sums = {

@@ -9,10 +9,10 @@ from router.decide import decide
 from router.filters import FILTERS, FORECAST_FILTERS, context
 from router.forecast import forecast_engine, work_of
 from router.objective import forecast_api
-from router.prompts import Extent
+from router.prompts import RequestUnits
 from router.reasons import PERMANENT, Reason
-from router.request_kinds import Kind
-from router.types import Feature, Health, OutputMoments, Residency, Slo
+from router.request_kinds import RequestKind
+from router.types import Feature, OutputMoments, Residency, Slo, TargetHealth
 
 FEW = OutputMoments(count=29, mean=100.0, mean_square=15_000.0, p95=300.0)
 
@@ -39,13 +39,13 @@ def test_the_unremarkable_pass_every_filter(ask, rule, own, api):
     ("changes", "told"),
     [
         ({"max_tokens": 3000}, "1531 prompt + 3000 answer tokens, context 4096"),
-        ({"prompt_tokens_bound": 4100, "max_tokens": 3000, "kind": Kind.EMBEDDING}, None),
+        ({"prompt_tokens_bound": 4100, "max_tokens": 3000, "kind": RequestKind.EMBEDDING}, None),
         (  # read one by one: the longest is half of it
             {
                 "prompt_tokens": 8000,
                 "prompt_tokens_bound": 8000,
-                "kind": Kind.RERANK,
-                "extent": Extent(longest=0.5),
+                "kind": RequestKind.RERANK,
+                "extent": RequestUnits(longest=0.5),
             },
             None,
         ),
@@ -53,8 +53,8 @@ def test_the_unremarkable_pass_every_filter(ask, rule, own, api):
             {
                 "prompt_tokens": 8000,
                 "prompt_tokens_bound": 8000,
-                "kind": Kind.RERANK,
-                "extent": Extent(longest=0.6),
+                "kind": RequestKind.RERANK,
+                "extent": RequestUnits(longest=0.6),
                 "max_tokens": 0,
             },
             "4800 prompt + 0 answer tokens, context 4096",
@@ -63,8 +63,8 @@ def test_the_unremarkable_pass_every_filter(ask, rule, own, api):
             {
                 "prompt_tokens": 99_999,
                 "prompt_tokens_bound": 99_999,
-                "kind": Kind.TRANSCRIPTION,
-                "extent": Extent(longest=0.0),
+                "kind": RequestKind.TRANSCRIPTION,
+                "extent": RequestUnits(longest=0.0),
             },
             None,
         ),
@@ -84,17 +84,17 @@ def test_a_context_that_is_too_small_names_both_parts(ask, rule, own, changes, t
 @pytest.mark.parametrize(
     ("request_changes", "policy_changes", "state", "candidate_changes", "reason"),
     [
-        ({}, {}, {}, {"kinds": frozenset({Kind.EMBEDDING})}, Reason.MODEL),
+        ({}, {}, {}, {"kinds": frozenset({RequestKind.EMBEDDING})}, Reason.MODEL),
         ({"features": frozenset({Feature.IMAGES})}, {}, {}, {}, Reason.FEATURE),
-        ({}, {}, {"health": Health.UNKNOWN}, {}, Reason.UNKNOWN_STATE),
-        ({}, {}, {"health": Health.LOADING}, {}, Reason.LOADING),
-        ({}, {}, {"health": Health.DRAINING}, {}, Reason.DRAINING),
-        ({}, {}, {"health": Health.DOWN}, {}, Reason.UNHEALTHY),
+        ({}, {}, {"health": TargetHealth.UNKNOWN}, {}, Reason.UNKNOWN_STATE),
+        ({}, {}, {"health": TargetHealth.LOADING}, {}, Reason.LOADING),
+        ({}, {}, {"health": TargetHealth.DRAINING}, {}, Reason.DRAINING),
+        ({}, {}, {"health": TargetHealth.DOWN}, {}, Reason.UNHEALTHY),
         ({}, {}, {"step": None}, {}, Reason.UNKNOWN_STATE),
         ({}, {"slo": Slo()}, {"step": None}, {}, None),
         ({}, {"slo": Slo()}, {"step": None, "tightest_tpot_ms": 40.0}, {}, Reason.UNKNOWN_STATE),
         ({}, {}, {"kv_capacity_tokens": 0}, {}, Reason.UNKNOWN_STATE),
-        ({"kind": Kind.EMBEDDING}, {}, {"kv_capacity_tokens": 0}, {}, None),
+        ({"kind": RequestKind.EMBEDDING}, {}, {"kv_capacity_tokens": 0}, {}, None),
         ({"prompt_tokens": 7792, "prompt_tokens_bound": 7792}, {}, {}, {}, None),
         ({"prompt_tokens": 7793, "prompt_tokens_bound": 7793}, {}, {}, {}, Reason.CONTEXT),
         ({"prompt_tokens": 7000, "prompt_tokens_bound": 90_000}, {}, {}, {}, None),
@@ -113,7 +113,7 @@ def test_a_context_that_is_too_small_names_both_parts(ask, rule, own, changes, t
             {},
             Reason.CONTEXT,
         ),
-        ({"prompt_tokens_bound": 8192, "kind": Kind.EMBEDDING}, {}, {}, {}, None),
+        ({"prompt_tokens_bound": 8192, "kind": RequestKind.EMBEDDING}, {}, {}, {}, None),
         ({"residency": Residency.INTERNAL_ONLY}, {}, {}, {"internal": False}, Reason.RESIDENCY),
         ({}, {"residency": Residency.INTERNAL_ONLY}, {}, {"internal": False}, Reason.RESIDENCY),
         ({}, {"residency": Residency.INTERNAL_ONLY}, {}, {}, None),
@@ -145,15 +145,15 @@ def test_an_own_engine_is_filtered(
 @pytest.mark.parametrize(
     ("request_changes", "policy_changes", "state", "reason"),
     [
-        ({}, {}, {"health": Health.DOWN}, Reason.UNHEALTHY),
-        ({}, {}, {"health": Health.UNKNOWN}, Reason.UNKNOWN_STATE),
+        ({}, {}, {"health": TargetHealth.DOWN}, Reason.UNHEALTHY),
+        ({}, {}, {"health": TargetHealth.UNKNOWN}, Reason.UNKNOWN_STATE),
         ({}, {}, {"circuit_open": True}, Reason.CIRCUIT_OPEN),
         ({}, {}, {"requests_left": 1, "tokens_left": 900}, None),
         ({}, {}, {"requests_left": 0}, Reason.RATE_LIMIT),
         ({}, {}, {"tokens_left": 899}, Reason.RATE_LIMIT),
         ({"max_tokens": None}, {}, {"tokens_left": 600}, None),
         ({"n": 2, "max_tokens": None}, {}, {"tokens_left": 699}, Reason.RATE_LIMIT),
-        ({"kind": Kind.EMBEDDING}, {}, {"tokens_left": 500}, None),
+        ({"kind": RequestKind.EMBEDDING}, {}, {"tokens_left": 500}, None),
         ({}, {"slo": Slo(ttft_ms=100.0)}, {}, None),
         ({}, {"slo": Slo(ttft_ms=100.0, strict=True)}, {}, Reason.TTFT),
         ({}, {"slo": Slo(ttft_ms=9e9, tpot_ms=10.0, strict=True)}, {}, Reason.TPOT),
@@ -191,7 +191,7 @@ def test_kv_headroom_is_exact_to_the_block(ask, rule, own):
         ({"output": FEW, "max_tokens": None}, 8192),  # the context limit
         ({"max_tokens": None}, 800),
         ({"n": 3}, 2400),
-        ({"kind": Kind.EMBEDDING}, 512),
+        ({"kind": RequestKind.EMBEDDING}, 512),
     ],
 )
 def test_the_kv_promise(ask, rule, own, changes, promised):
@@ -251,7 +251,7 @@ def test_details_carry_the_numbers(ask, rule, own):
     [(math.inf, "never seen"), (3.04, "last seen 3.0 s ago"), (4_000.0, "last seen 4000 s ago")],
 )
 def test_the_age_of_a_state_is_said_in_words(ask, rule, own, age_s, said):
-    candidate = own({"health": Health.LOADING, "age_s": age_s})
+    candidate = own({"health": TargetHealth.LOADING, "age_s": age_s})
     assert decide(ask(), rule(), [candidate]).verdicts[0].detail == said
 
 
@@ -260,13 +260,13 @@ def test_a_long_wait_is_said_in_whole_seconds(ask, rule, api):
     assert decide(ask(), rule(), [candidate]).verdicts[0].detail == "no requests left for 3600 s"
 
 
-DOWN = {"health": Health.DOWN, "circuit_open": True, "requests_left": 0}
+DOWN = {"health": TargetHealth.DOWN, "circuit_open": True, "requests_left": 0}
 
 
 @pytest.mark.parametrize(
     ("request_changes", "policy_changes", "candidate_changes", "reason"),
     [
-        ({}, {}, {"kinds": frozenset({Kind.EMBEDDING})}, Reason.MODEL),
+        ({}, {}, {"kinds": frozenset({RequestKind.EMBEDDING})}, Reason.MODEL),
         ({"features": frozenset({Feature.IMAGES})}, {}, {"features": frozenset()}, Reason.FEATURE),
         ({"max_tokens": 300_000}, {}, {}, Reason.CONTEXT),
         ({"residency": Residency.INTERNAL_ONLY}, {}, {}, Reason.RESIDENCY),

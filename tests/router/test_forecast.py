@@ -18,9 +18,9 @@ from router.forecast import (
     kv_rounded,
     work_of,
 )
-from router.prompts import Extent
+from router.prompts import RequestUnits
 from router.reasons import Reason
-from router.request_kinds import Kind
+from router.request_kinds import RequestKind
 from router.types import OutputMoments, Slo, StepModel
 
 SIMPLE = StepModel(a_s=0.010, b_s=0.001, c_s=1e-6, d_s=1e-5, t0_s=0.02)
@@ -114,7 +114,7 @@ def test_the_tightest_resident_sets_limits_and_load(ask, rule, own):
 
 def test_embeddings_neither_decode_nor_promise(ask, rule, own):
     state = {"step": SIMPLE, "kv_capacity_tokens": 0, "tightest_tpot_ms": 1.0}
-    numbers = forecast(ask(kind=Kind.EMBEDDING), rule(), own(state))
+    numbers = forecast(ask(kind=RequestKind.EMBEDDING), rule(), own(state))
     assert (numbers.tpot_ms, numbers.tpot_limit_ms, numbers.kv_ratio) == (None, None, None)
     assert numbers.engine_seconds == pytest.approx(1e-5 * 500)
 
@@ -122,7 +122,9 @@ def test_embeddings_neither_decode_nor_promise(ask, rule, own):
 def test_many_inputs_come_and_go_in_the_cache(ask, rule, own):
     """Together they are more than it holds, and a chat of that size would be kept away."""
     state = {"step": SIMPLE, "kv_capacity_tokens": 400, "kv_used_tokens": 390.0}
-    listed = forecast(ask(kind=Kind.RERANK, extent=Extent(longest=0.1)), rule(), own(state))
+    listed = forecast(
+        ask(kind=RequestKind.RERANK, extent=RequestUnits(longest=0.1)), rule(), own(state)
+    )
     assert (listed.kv_promise, kv_headroom(rule(), own(state), listed)) == (0, None)
     assert listed.engine_seconds == pytest.approx(1e-5 * 500)
     chat = forecast(ask(), rule(), own(state))

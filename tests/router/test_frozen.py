@@ -8,35 +8,35 @@ from hypothesis import strategies as st
 
 from router.decide import decide
 from router.frozen import freeze, names_of, thaw
-from router.prompts import Beginning, Extent
+from router.prompts import PromptPrefix, RequestUnits
 from router.reasons import Reason
-from router.request_kinds import Kind
+from router.request_kinds import RequestKind
 from router.types import (
     ApiState,
     Candidate,
     EngineState,
     Feature,
-    Health,
-    Otherwise,
+    InfeasibleAction,
     OutputMoments,
     Policy,
     Preference,
-    Request,
     Residency,
+    RoutingRequest,
     Slo,
     StepModel,
+    TargetHealth,
 )
 
 # Of version 1: whoever changes a class changes the version, or old records mean something else.
-FIELDS = {Request: 15, Policy: 7, Candidate: 17, EngineState: 23, ApiState: 10, Slo: 4,
-          StepModel: 5, OutputMoments: 4, Extent: 6}  # fmt: skip
+FIELDS = {RoutingRequest: 15, Policy: 7, Candidate: 17, EngineState: 23, ApiState: 10, Slo: 4,
+          StepModel: 5, OutputMoments: 4, RequestUnits: 6}  # fmt: skip
 STEP = StepModel(4.79e-3, 28e-6, 46.8e-9, 27.8e-6, 13.8e-3)
-CHAT = frozenset({Kind.CHAT})
+CHAT = frozenset({RequestKind.CHAT})
 
 
 def engine(**changes):
     values = {
-        "health": Health.HEALTHY, "step": STEP, "running": 3, "waiting": 1,
+        "health": TargetHealth.HEALTHY, "step": STEP, "running": 3, "waiting": 1,
         "context_tokens": 4000.5, "queued_prefill_tokens": 100.0, "kv_capacity_tokens": 480_000,
         "kv_used_tokens": 4100.5, "kv_promised_tokens": 900.25, "kv_block_tokens": 16,
         "max_num_seqs": 256, "prefill_budget_tokens": 2048, "residents": ((10.0, 90.0, 0.5),),
@@ -54,10 +54,10 @@ def candidates(**changes):
 
 def asked(**changes):
     moments = OutputMoments(40, 100.5, 20_000.25, float("inf"))
-    return Request(Kind.CHAT, "chat", 500, 550, 200, moments, **changes)
+    return RoutingRequest(RequestKind.CHAT, "chat", 500, 550, 200, moments, **changes)
 
 
-POLICY = Policy("p", Slo(500.0, 50.0, 0.99), 0.1, 10**9, None, Otherwise.QUEUE)
+POLICY = Policy("p", Slo(500.0, 50.0, 0.99), 0.1, 10**9, None, InfeasibleAction.QUEUE)
 
 
 @pytest.mark.parametrize("kind", FIELDS, ids=lambda kind: kind.__name__)
@@ -71,7 +71,7 @@ def test_the_version_stands_for_these_fields(kind) -> None:
         {},
         {"features": frozenset({Feature.TOOLS}), "residency": Residency.INTERNAL_ONLY},
         {"sticky_target": "x/m", "salted": True, "n": 3},
-        {"extent": Extent(0.5, 1, 2, 3, 4, True)},
+        {"extent": RequestUnits(0.5, 1, 2, 3, 4, True)},
         {"preferred": Preference(frozenset({"x/m"}), Reason.CANARY)},
         {"barred": {"x/m": (Reason.QUALITY, "loses 4 %")}},
     ],
@@ -82,7 +82,7 @@ def test_what_was_frozen_comes_back(changes) -> None:
 
 
 def test_without_a_step_or_a_state_too() -> None:
-    own, api = candidates(step=None, health=Health.UNKNOWN)
+    own, api = candidates(step=None, health=TargetHealth.UNKNOWN)
     given_values = asked(), POLICY, (own, replace(api, api=None))
     assert thaw(freeze(*given_values)) == given_values
 
@@ -110,12 +110,12 @@ def test_one_input_changed_is_another_decision() -> None:
     assert decide(request, policy, (own, api)).chosen.candidate.name == "pool:a/0"
     late = replace(policy, slo=replace(policy.slo, ttft_ms=1.0))
     assert decide(request, late, (own, api)).chosen.candidate.name == "x/m"
-    away = replace(own, engine=replace(own.engine, health=Health.DOWN))
+    away = replace(own, engine=replace(own.engine, health=TargetHealth.DOWN))
     assert decide(request, policy, (away, api)).chosen.candidate.name == "x/m"
 
 
 def test_of_a_prompt_nothing_is_kept() -> None:
-    begun = asked(beginning=Beginning((123_456_789,), 3, 40))
+    begun = asked(beginning=PromptPrefix((123_456_789,), 3, 40))
     assert thaw(freeze(begun, POLICY, candidates()))[0] == asked()
     assert "123456789" not in str(freeze(begun, POLICY, candidates()))
 

@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from router.hours import DAYS, Calendar, Hours, minute_of
+from router.hours import DAYS, RuleCalendar, WeeklyHours, minute_of
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NIGHT = (minute_of("22:00"), minute_of("06:00"))
@@ -28,7 +28,7 @@ def at(text: str, zone=UTC, fold=0) -> int:
     ],
 )
 def test_a_night_belongs_to_the_day_on_which_it_begins(text, inside):
-    friday = Hours(*NIGHT, BERLIN, frozenset({DAYS.index("fri")}))
+    friday = WeeklyHours(*NIGHT, BERLIN, frozenset({DAYS.index("fri")}))
     assert friday.hold(at(text, BERLIN)) is inside
 
 
@@ -44,24 +44,26 @@ def test_a_night_belongs_to_the_day_on_which_it_begins(text, inside):
     ],
 )
 def test_hours_are_those_of_the_zone(text, zone, inside):
-    assert Hours(minute_of("09:00"), minute_of("17:00"), BERLIN).hold(at(text, zone)) is inside
+    assert (
+        WeeklyHours(minute_of("09:00"), minute_of("17:00"), BERLIN).hold(at(text, zone)) is inside
+    )
 
 
 def test_an_hour_that_is_skipped_is_not_there_and_one_that_comes_twice_counts_twice():
-    early = Hours(minute_of("02:15"), minute_of("02:45"), BERLIN)
+    early = WeeklyHours(minute_of("02:15"), minute_of("02:45"), BERLIN)
     spring = range(at("2026-03-29T00:00", BERLIN), at("2026-03-30T00:00", BERLIN), 60_000_000)
     autumn = range(at("2026-10-25T00:00", BERLIN), at("2026-10-26T00:00", BERLIN), 60_000_000)
     assert (len(spring), len(autumn)) == (23 * 60, 25 * 60)
     assert sum(early.hold(us) for us in spring) == 0
     assert sum(early.hold(us) for us in autumn) == 60
-    over = Hours(minute_of("01:30"), minute_of("03:30"), BERLIN)
+    over = WeeklyHours(minute_of("01:30"), minute_of("03:30"), BERLIN)
     assert sum(over.hold(us) for us in spring) == 60
 
 
 def test_a_whole_week_adds_up():
     """Each minute of a week is in exactly one of a day's and a night's windows."""
-    day, night = Hours(360, 1320, BERLIN), Hours(1320, 360, BERLIN)
-    whole = Hours(0, 1440, BERLIN)
+    day, night = WeeklyHours(360, 1320, BERLIN), WeeklyHours(1320, 360, BERLIN)
+    whole = WeeklyHours(0, 1440, BERLIN)
     start = at("2026-10-20T00:00", BERLIN)
     for us in range(start, start + 7 * 86_400 * 10**6, 7 * 60 * 10**6):
         assert (day.hold(us), night.hold(us)) in ((True, False), (False, True))
@@ -71,18 +73,18 @@ def test_a_whole_week_adds_up():
 def test_a_calendar_is_any_of_its_windows_and_looks_once_a_minute():
     looked = []
 
-    class Looked(Hours):
+    class Looked(WeeklyHours):
         def hold(self, wall_us):
             looked.append(wall_us)
-            return Hours.hold(self, wall_us)
+            return WeeklyHours.hold(self, wall_us)
 
-    calendar = Calendar([Looked(0, 60), Looked(120, 180)])
+    calendar = RuleCalendar([Looked(0, 60), Looked(120, 180)])
     base = at("2026-11-20T02:30")
     assert calendar.holds(base)
     assert calendar.holds(base + 29_000_000)
     assert len(looked) == 2
     assert not calendar.holds(base + 30 * 60 * 10**6)
-    assert Calendar([]).holds(base)
+    assert RuleCalendar([]).holds(base)
 
 
 @pytest.mark.parametrize("text", ["", "7:00", "24:01", "12:60", "1200", "ab:cd", "12:0x", "-1:00"])

@@ -3,12 +3,12 @@
 import pytest
 
 from router.decide import decide
-from router.idle import Promised, spare, strained, taken
+from router.idle import TightestSlo, spare, strained, taken
 from router.reasons import Reason
-from router.types import Feature, Otherwise, Policy
+from router.types import Feature, InfeasibleAction, Policy
 
 LINE = Policy(name="p")  # promises nothing
-TIGHT = {"llama": Promised(200.0, 30.0)}
+TIGHT = {"llama": TightestSlo(200.0, 30.0)}
 
 
 def names(decision):
@@ -45,11 +45,11 @@ def test_an_idle_engine_takes_it_and_apis_wait(ask, own, api):
 def test_live_traffic_keeps_it_away(ask, own, api, state, words):
     """And none of this keeps a live request away: the half is for those."""
     busy = own(state)
-    assert words in why(ask(), busy, Promised(300.0, 30.0))
+    assert words in why(ask(), busy, TightestSlo(300.0, 30.0))
     decision = spare(decide(ask(), LINE, [busy, api()]), TIGHT, spill=False)
     assert names(decision) == []
     assert decision.reason is Reason.BATCH
-    assert decision.otherwise is Otherwise.REJECT
+    assert decision.otherwise is InfeasibleAction.REJECT
     assert names(decide(ask(), LINE, [busy])) == ["pool:llama/0"]
 
 
@@ -63,7 +63,7 @@ def test_one_of_two_engines_is_enough(ask, own):
 def test_a_long_prompt_waits_where_first_tokens_are_promised_early(ask, own):
     long = ask(prompt_tokens=5_000, prompt_tokens_bound=5_500)
     assert why(long, own()) is not None
-    assert why(long, own(), Promised(1_000.0, 60.0)) is None
+    assert why(long, own(), TightestSlo(1_000.0, 60.0)) is None
 
 
 def test_near_the_end_idle_engines_come_first_and_then_apis(ask, own, api):
@@ -111,4 +111,4 @@ def test_lines_make_room_before_promises_break(own, state, words):
 
 
 def test_nothing_is_predicted_without_a_step_model(own):
-    assert strained(own({"step": None, "running": 200}).engine, Promised()) is None
+    assert strained(own({"step": None, "running": 200}).engine, TightestSlo()) is None

@@ -15,15 +15,15 @@ from router.market import (
     FILL,
     UNKNOWN_MARKET,
     WINDOW_S,
-    Demand,
-    Market,
-    Window,
+    BidPrice,
+    DemandSums,
+    DemandWindow,
     bin_of,
     demand_of,
     density_at,
     market_of,
 )
-from router.market import Asked as Asks
+from router.market import DemandSample as Asks
 from router.types import Policy, Slo, StepModel
 
 RATIO = 2.0 ** (1 / BINS_PER_OCTAVE)  # of a bin's edges
@@ -39,13 +39,13 @@ def knapsack(asked: list[tuple[float, float]], room_s: float) -> float:
 
 
 def counted(asked: list[tuple[float, float]]) -> tuple[float, ...]:
-    demand = Demand()
+    demand = DemandSums()
     for seconds, density in asked:
         demand.add(Asks("a", seconds, density))
     return demand.sums()
 
 
-def market(asked: list[tuple[float, float]], engine_seconds: float) -> Market:
+def market(asked: list[tuple[float, float]], engine_seconds: float) -> BidPrice:
     sums = counted(asked)
     return market_of(sums[:BINS], sums[BINS:], engine_seconds=engine_seconds)
 
@@ -99,7 +99,7 @@ def test_nothing_asked_is_nothing_known() -> None:
 
 
 def test_the_window_forgets_and_counts_the_engines_time() -> None:
-    window, demand = Window(), Demand()
+    window, demand = DemandWindow(), DemandSums()
     assert window.read(demand.sums(), 0.0, engines=1) == UNKNOWN_MARKET
     for second in range(1, 11):  # two engine-seconds a second
         demand.add(Asks("a", 2.0, 1e9))
@@ -113,21 +113,21 @@ def test_the_window_forgets_and_counts_the_engines_time() -> None:
 
 
 def test_no_engine_has_no_price() -> None:
-    window, demand = Window(), Demand()
+    window, demand = DemandWindow(), DemandSums()
     window.read(demand.sums(), 0.0, engines=1)
     demand.add(Asks("a", 9.0, 1e9))
     assert window.read(demand.sums(), 1.0, engines=0) == UNKNOWN_MARKET
 
 
 def test_sums_that_a_death_lowered_are_no_negative_demand() -> None:
-    window, demand = Window(), Demand()
+    window, demand = DemandWindow(), DemandSums()
     demand.add(Asks("a", 5.0, 1e9))
     window.read(demand.sums(), 0.0, engines=1)
     assert window.read([0.0] * CELLS, 1.0, engines=1) == UNKNOWN_MARKET
 
 
 def test_readings_are_bounded() -> None:
-    window = Window()
+    window = DemandWindow()
     for tick in range(500):
         window.read([0.0] * CELLS, float(tick), engines=1)
     assert len(window._readings) <= WINDOW_S + 2
@@ -136,8 +136,8 @@ def test_readings_are_bounded() -> None:
 @pytest.mark.parametrize("lull", [1, 12, 29, 30, 31, 45, 400])
 def test_a_window_read_only_before_and_after_a_lull_says_the_same(lull: int) -> None:
     """Readings of what nobody added to need not be made, also where the engine was full."""
-    demands = Demand(), Demand()
-    every, ends = Window(), Window()
+    demands = DemandSums(), DemandSums()
+    every, ends = DemandWindow(), DemandWindow()
     for second in range(100 + lull):
         quiet = 50 < second < 50 + lull
         for demand in demands if not 50 <= second < 50 + lull else ():
@@ -149,7 +149,7 @@ def test_a_window_read_only_before_and_after_a_lull_says_the_same(lull: int) -> 
 
 
 def test_sums_are_the_same_object_until_something_is_added() -> None:
-    demand = Demand()
+    demand = DemandSums()
     before = demand.sums()
     assert demand.sums() is before
     demand.add(Asks("a", 1.0, 1e9))

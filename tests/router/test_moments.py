@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router.moments import Histogram, Moments, Recent
+from router.moments import LogHistogram, RecencyCache, RunningMoments
 
 
 @given(st.lists(st.integers(1, 10_000), min_size=1, max_size=200))
 def test_moments_equal_the_plain_means(numbers):
-    moments = Moments(fade=1000.0)
+    moments = RunningMoments(fade=1000.0)
     for number in numbers:
         moments.add(number, number**2)
     assert moments.mean == pytest.approx(statistics.fmean(numbers))
@@ -21,7 +21,7 @@ def test_moments_equal_the_plain_means(numbers):
 
 
 def test_a_full_cell_follows_a_shift():
-    moments = Moments(fade=100.0)
+    moments = RunningMoments(fade=100.0)
     for _ in range(1000):
         moments.add(10.0, 100.0)
     assert moments.weight <= 101
@@ -34,7 +34,7 @@ def test_a_full_cell_follows_a_shift():
 
 
 def test_leaning_on_the_wider_cell():
-    moments = Moments(fade=100.0)
+    moments = RunningMoments(fade=100.0)
     assert moments.lean(5.0, 9.0) == 9.0
     for _ in range(20):
         moments.add(5.0, 25.0)
@@ -43,7 +43,7 @@ def test_leaning_on_the_wider_cell():
 
 @given(st.lists(st.integers(1, 100_000), min_size=1, max_size=300))
 def test_p95_is_never_too_short_and_at_most_a_bin_too_long(numbers):
-    histogram = Histogram(fade=1e9)
+    histogram = LogHistogram(fade=1e9)
     for number in numbers:
         histogram.add(number)
     histogram.add_bin(0, 1e-9)
@@ -54,7 +54,7 @@ def test_p95_is_never_too_short_and_at_most_a_bin_too_long(numbers):
 
 
 def test_a_quantile_is_cached_between_five_percents():
-    histogram = Histogram(fade=1e9)
+    histogram = LogHistogram(fade=1e9)
     for _ in range(1000):
         histogram.add(8)
     assert histogram.p95() == 8.0
@@ -67,7 +67,7 @@ def test_a_quantile_is_cached_between_five_percents():
 
 
 def test_an_empty_histogram_and_a_faded_one():
-    histogram = Histogram(fade=4.0)
+    histogram = LogHistogram(fade=4.0)
     assert histogram.p95() == 0.0
     histogram.add(1000)
     for _ in range(200):
@@ -78,7 +78,7 @@ def test_an_empty_histogram_and_a_faded_one():
 
 
 def test_what_was_cut_off_says_nothing_of_what_lies_beyond():
-    histogram = Histogram(fade=1e9)
+    histogram = LogHistogram(fade=1e9)
     for _ in range(90):
         histogram.add(8, cut=True)
     assert histogram.p95() == inf
@@ -92,19 +92,19 @@ def test_what_was_cut_off_says_nothing_of_what_lies_beyond():
     st.integers(1, 5000),
 )
 def test_p95_with_cuts_is_at_least_that_of_the_same_lengths_uncut(seen, limit):
-    cut, plain = Histogram(fade=1e9), Histogram(fade=1e9)
+    cut, plain = LogHistogram(fade=1e9), LogHistogram(fade=1e9)
     for number, ended in seen:
         cut.add(min(number, limit), cut=ended and number > limit)
         plain.add(min(number, limit))
     assert cut.p95() >= plain.p95()
-    again = Histogram(fade=1e9)
+    again = LogHistogram(fade=1e9)
     for index, weight, part in cut.export():
         again.add_bin(index, weight, part)
     assert (again.bins, again.cuts) == (cut.bins, cut.cuts)
 
 
 def test_the_least_recent_goes_first():
-    recent = Recent(2, list)
+    recent = RecencyCache(2, list)
     recent.touch("a").append(1)
     recent.touch("b")
     recent.touch("a").append(2)

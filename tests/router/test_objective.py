@@ -15,7 +15,7 @@ from router.objective import (
     forecast_api,
     miss_probability,
 )
-from router.request_kinds import Kind
+from router.request_kinds import RequestKind
 from router.types import Slo
 
 
@@ -62,7 +62,7 @@ def test_ttft_and_tpot_miss_together(ask, rule, api):
 
 
 def test_an_embedding_has_no_tpot(ask, rule, api):
-    work = work_of(ask(kind=Kind.EMBEDDING), rule(slo=Slo(ttft_ms=300.0, tpot_ms=0.1)))
+    work = work_of(ask(kind=RequestKind.EMBEDDING), rule(slo=Slo(ttft_ms=300.0, tpot_ms=0.1)))
     numbers = forecast_api(work, api())
     assert numbers.tpot_ms is None
     assert numbers.miss_probability == pytest.approx(0.5)

@@ -8,7 +8,7 @@ import pytest
 from router.decide import decide
 from router.packed import NUMBERS, PACK_CANDIDATES, pack, packed_within, unpack
 from router.reasons import Reason
-from router.types import Feature, Health, Otherwise, OutputMoments, Preference, Slo
+from router.types import Feature, InfeasibleAction, OutputMoments, Preference, Slo, TargetHealth
 
 
 def encoded(request, policy, fleet):
@@ -70,7 +70,7 @@ def test_whom_a_share_prefers_and_bars_comes_back(ask, rule, own, api):
 
 def test_unpack_gives_back_what_was_decided(ask, rule, own, api):
     request = ask(features=frozenset({Feature.TOOLS, Feature.N}), salted=True)
-    policy = rule(otherwise=Otherwise.QUEUE)
+    policy = rule(otherwise=InfeasibleAction.QUEUE)
     fleet = [own(), own({"kv_used_tokens": 99_000.0}, name="pool:llama/1"), api()]
     decision = decide(request, policy, fleet)
     found = unpack(msgspec.msgpack.decode(encoded(request, policy, fleet)))
@@ -156,7 +156,7 @@ def test_residents_that_do_not_fit_are_left_out_and_the_figure_stays(ask, rule, 
 
 
 def test_what_was_not_forecast_keeps_what_was_seen(ask, rule, own, api):
-    fleet = [own({"health": Health.DOWN}), replace(api(), api=None), api(name="openai/large")]
+    fleet = [own({"health": TargetHealth.DOWN}), replace(api(), api=None), api(name="openai/large")]
     found = unpack(msgspec.msgpack.decode(encoded(ask(), rule(slo=Slo()), fleet)))
     assert found["policy"]["ttft_ms"] is found["policy"]["tpot_ms"] is None
     entries = {entry["name"]: entry for entry in found["candidates"]}

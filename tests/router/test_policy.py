@@ -4,8 +4,8 @@ import pytest
 
 from router.policy import (
     DEFAULT,
-    Facts,
-    Rule,
+    MatchInput,
+    RoutingRule,
     closed,
     covers,
     matches,
@@ -16,9 +16,11 @@ from router.policy import (
 from router.types import Policy, Residency
 
 RULES = (
-    Rule(name="code", policy=Policy("code"), models=("code-internal",), teams=("search", "ads")),
-    Rule(name="cheap", policy=Policy("cheap"), models=("openai/*", "small")),
-    Rule(name="ads", policy=Policy("ads"), teams=("ads",)),
+    RoutingRule(
+        name="code", policy=Policy("code"), models=("code-internal",), teams=("search", "ads")
+    ),
+    RoutingRule(name="cheap", policy=Policy("cheap"), models=("openai/*", "small")),
+    RoutingRule(name="ads", policy=Policy("ads"), teams=("ads",)),
 )
 
 
@@ -34,14 +36,14 @@ RULES = (
     ],
 )
 def test_first_match(model, team, name):
-    found = within(RULES, Facts(model=model, team=team))
+    found = within(RULES, MatchInput(model=model, team=team))
     assert next((rule.name for rule in found), None) == name
 
 
 def test_nothing_matches():
-    facts = Facts(model="m", team="t")
+    facts = MatchInput(model="m", team="t")
     assert within((), facts) == ()
-    assert matches(Rule(name="all", policy=DEFAULT), facts)
+    assert matches(RoutingRule(name="all", policy=DEFAULT), facts)
 
 
 def test_residency_cannot_be_loosened():
@@ -54,7 +56,7 @@ def test_residency_cannot_be_loosened():
 def rules(*said):
     """`name` or `name?` (asks of the request) or `name!` (shadow), or both."""
     return tuple(
-        Rule(
+        RoutingRule(
             name=one.strip("?!"),
             policy=Policy(one.strip("?!")),
             is_conditional="?" in one,
@@ -66,10 +68,10 @@ def rules(*said):
 
 def test_a_chain_ends_with_the_first_rule_that_asks_nothing():
     (only,) = rules("only")
-    assert within((only, *rules("never")), Facts("m", "t")) == (only,)
-    names = [rule.name for rule in within(rules("a?", "b!", "c", "d"), Facts("m", "t"))]
+    assert within((only, *rules("never")), MatchInput("m", "t")) == (only,)
+    names = [rule.name for rule in within(rules("a?", "b!", "c", "d"), MatchInput("m", "t"))]
     assert names == ["a", "b", "c"]
-    assert [rule.name for rule in within(RULES, Facts("code-internal", "ads"))] == ["code"]
+    assert [rule.name for rule in within(RULES, MatchInput("code-internal", "ads"))] == ["code"]
 
 
 @pytest.mark.parametrize(
@@ -96,16 +98,19 @@ def test_what_cannot_be_told_stays_closed():
         Policy("open", max_cost_pusd=500),
         Policy("x", residency=Residency.INTERNAL_ONLY),
     )
-    dear, cheap = Rule("d", Policy("d", max_cost_pusd=900)), Rule("c", Policy("c", max_cost_pusd=5))
-    assert closed(open_, [Rule("x", inside)]).residency is Residency.INTERNAL_ONLY
+    dear, cheap = (
+        RoutingRule("d", Policy("d", max_cost_pusd=900)),
+        RoutingRule("c", Policy("c", max_cost_pusd=5)),
+    )
+    assert closed(open_, [RoutingRule("x", inside)]).residency is Residency.INTERNAL_ONLY
     assert closed(open_, [dear]) == open_
     assert closed(open_, [dear, cheap]).max_cost_pusd == 5
     assert closed(inside, [dear]).residency is Residency.INTERNAL_ONLY
-    assert closed(Policy("p"), [Rule("q", Policy("q"))]).max_cost_pusd is None
+    assert closed(Policy("p"), [RoutingRule("q", Policy("q"))]).max_cost_pusd is None
 
 
-def rule(models=(), teams=(), **asked) -> Rule:
-    return Rule("", DEFAULT, tuple(models), tuple(teams), **asked)
+def rule(models=(), teams=(), **asked) -> RoutingRule:
+    return RoutingRule("", DEFAULT, tuple(models), tuple(teams), **asked)
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,11 @@
 
 import pytest
 
-from router.request_kinds import DECODED_KINDS, KIND_TRAITS, Kind, KindTraits
+from router.request_kinds import DECODED_KINDS, KIND_TRAITS, KindTraits, RequestKind
 
 
 def test_every_kind_has_its_traits() -> None:
-    assert list(KIND_TRAITS) == list(Kind)
+    assert list(KIND_TRAITS) == list(RequestKind)
 
 
 def test_a_trait_cannot_be_left_out() -> None:
@@ -15,10 +15,10 @@ def test_a_trait_cannot_be_left_out() -> None:
 
 
 def test_conversations_alone_are_decoded() -> None:
-    assert {Kind.CHAT, Kind.COMPLETION} == DECODED_KINDS
+    assert {RequestKind.CHAT, RequestKind.COMPLETION} == DECODED_KINDS
 
 
 def test_words_in_records_stay() -> None:
-    assert [kind.value for kind in Kind] == [
+    assert [kind.value for kind in RequestKind] == [
         "chat", "completion", "embedding", "rerank", "transcription",
     ]  # fmt: skip

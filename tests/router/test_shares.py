@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from router.reasons import Reason
-from router.shares import NOBODY, Canary, Part, Split, place_of
+from router.shares import NOBODY, Canary, SplitPart, TrafficSplit, place_of
 
 A, B, C = (frozenset({name}) for name in ("a", "b", "c"))
 KEYS = [f"req-{number:06}" for number in range(40_000)]
@@ -33,7 +33,7 @@ def test_places_are_even_and_the_same_in_every_process():
 
 @pytest.mark.parametrize("percent", [0.0, 0.5, 5.0, 50.0, 100.0])
 def test_a_canary_gets_its_share_and_nothing_of_the_others(percent):
-    split = Split("rule", Canary(A, percent / 100.0))
+    split = TrafficSplit("rule", Canary(A, percent / 100.0))
     chosen = [split.of(key) for key in KEYS]
     mine = [preferred for preferred, _ in chosen if preferred is not None]
     if percent in (0.0, 100.0):
@@ -47,13 +47,13 @@ def test_a_canary_gets_its_share_and_nothing_of_the_others(percent):
 
 
 def test_a_canary_that_grows_keeps_whom_it_had():
-    few, many = (Split("rule", Canary(A, share)) for share in (0.05, 0.10))
+    few, many = (TrafficSplit("rule", Canary(A, share)) for share in (0.05, 0.10))
     assert all(many.of(key)[0] for key in KEYS if few.of(key)[0])
 
 
 def test_weights_are_kept_and_do_not_hang_on_the_canary():
-    parts = (Part(A, 3.0), Part(B, 1.0))
-    split = Split("rule", Canary(C, 0.2), parts)
+    parts = (SplitPart(A, 3.0), SplitPart(B, 1.0))
+    split = TrafficSplit("rule", Canary(C, 0.2), parts)
     found = {A: 0, B: 0, C: 0}
     for key in KEYS:
         preferred, _ = split.of(key)
@@ -62,11 +62,11 @@ def test_weights_are_kept_and_do_not_hang_on_the_canary():
     assert sigmas(found[C], 0.2) < 4
     assert sigmas(found[A], 0.6) < 4
     assert sigmas(found[B], 0.2) < 4
-    assert Split("rule", None, parts).of("k") == Split("rule", None, parts).of("k")
-    assert Split("rule").of("k") == (None, NOBODY)
+    assert TrafficSplit("rule", None, parts).of("k") == TrafficSplit("rule", None, parts).of("k")
+    assert TrafficSplit("rule").of("k") == (None, NOBODY)
 
 
 def test_rules_share_out_independently():
-    one, other = (Split(name, Canary(A, 0.5)) for name in ("one", "other"))
+    one, other = (TrafficSplit(name, Canary(A, 0.5)) for name in ("one", "other"))
     both = sum(bool(one.of(key)[0]) and bool(other.of(key)[0]) for key in KEYS)
     assert sigmas(both, 0.25) < 4

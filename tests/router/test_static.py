@@ -6,12 +6,12 @@ import pytest
 
 from router.decide import decide
 from router.reasons import Reason
-from router.request_kinds import Kind
+from router.request_kinds import RequestKind
 from router.static import static_order
-from router.types import Health, Otherwise, Preference, Residency
+from router.types import InfeasibleAction, Preference, Residency, TargetHealth
 
 WHY = "telemetry is silent"
-STALE = {"health": Health.UNKNOWN, "age_s": 12.0}
+STALE = {"health": TargetHealth.UNKNOWN, "age_s": 12.0}
 
 
 def names(decision):
@@ -52,9 +52,9 @@ def test_the_decision_itself_uses_no_engine_that_it_cannot_see(ask, rule, own):
         ({"kv_used_tokens": 48_200.0}, False),  # with 912 of its own, and 1,000 promised
         ({"running": 0, "kv_used_tokens": 90_000.0}, True),  # alone it fits
         ({"running": 0, "kv_used_tokens": 99_000.0}, False),
-        ({"health": Health.DOWN}, False),
-        ({"health": Health.LOADING}, False),
-        ({"health": Health.DRAINING}, False),
+        ({"health": TargetHealth.DOWN}, False),
+        ({"health": TargetHealth.LOADING}, False),
+        ({"health": TargetHealth.DRAINING}, False),
         ({"kv_capacity_tokens": 0, "age_s": math.inf}, False),  # never seen
         ({"kv_used_tokens": math.nan}, False),
     ],
@@ -67,20 +67,20 @@ def test_what_is_stale_never_looks_like_room(ask, rule, own, state, taken):
 def test_the_promise_is_what_it_may_hold(ask, rule, own):
     (verdict,) = static_order(ask(max_tokens=None, n=2), rule(), [own(STALE)], WHY).order
     assert verdict.kv_promise_tokens == 2 * 8192
-    (verdict,) = static_order(ask(kind=Kind.EMBEDDING), rule(), [own(STALE)], WHY).order
+    (verdict,) = static_order(ask(kind=RequestKind.EMBEDDING), rule(), [own(STALE)], WHY).order
     assert verdict.kv_promise_tokens == 512
 
 
 def test_rules_and_money_count_as_ever(ask, rule, own, api):
     confined = ask(residency=Residency.INTERNAL_ONLY)
-    found = static_order(confined, rule(), [own({"health": Health.DOWN}), api()], WHY)
+    found = static_order(confined, rule(), [own({"health": TargetHealth.DOWN}), api()], WHY)
     assert rejections(found) == {
         "pool:llama/0": Reason.UNHEALTHY,
         "openai/small": Reason.RESIDENCY,
     }
     poor = static_order(ask(), rule(), [api(budget_room_pusd=1)], WHY)
     assert rejections(poor) == {"openai/small": Reason.BUDGET}
-    assert (poor.reason, poor.otherwise) == (Reason.BUDGET, Otherwise.REJECT)
+    assert (poor.reason, poor.otherwise) == (Reason.BUDGET, InfeasibleAction.REJECT)
     closed = static_order(ask(), rule(), [api({"circuit_open": True})], WHY)
     assert rejections(closed) == {"openai/small": Reason.CIRCUIT_OPEN}
 

@@ -4,7 +4,7 @@ import dataclasses
 
 from router import types
 from router.reasons import Reason
-from router.types import Decision, Otherwise
+from router.types import Decision, InfeasibleAction
 
 
 def test_reasons_are_distinct_words():
@@ -25,5 +25,5 @@ def test_every_value_is_slotted_and_hashable():
 
 
 def test_nothing_is_chosen_when_nothing_is_in_order():
-    empty = Decision("p", (), (), Reason.MODEL, Otherwise.REJECT)
+    empty = Decision("p", (), (), Reason.MODEL, InfeasibleAction.REJECT)
     assert empty.chosen is None

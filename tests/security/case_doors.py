@@ -22,7 +22,7 @@ from sqlalchemy import text as sql
 
 from gateway import errors
 from gateway.control.operations import ROUTES
-from gateway.control.roles import ROLES, Role
+from gateway.control.roles import ROLES, KeyRole
 
 MARK = "injected"
 TEXTS = [
@@ -130,7 +130,7 @@ def opened(given: Given) -> Measured:
     """Paths of engines that answer with anything but 404, with an administrator's key."""
     allowed = {name.partition(" ")[2] for name in ROUTES}
     with running() as stack:
-        key = stack.key("admin", scopes=tuple(sorted(ROLES[Role.ADMIN]))).token
+        key = stack.key("admin", scopes=tuple(sorted(ROLES[KeyRole.ADMIN]))).token
         if given.broken:
             port = stack.ports["engine"]  # what stands behind, asked directly
             stack.port = port

@@ -17,7 +17,7 @@ from parts import Stack
 import gateway.worker.app
 from gateway.control.access import PUBLIC
 from gateway.control.operations import ROUTES
-from gateway.control.roles import ROLES, Role
+from gateway.control.roles import ROLES, KeyRole
 
 NAMES = (
     *(
@@ -88,7 +88,7 @@ def failures(given: Given) -> Measured:
         gateway.worker.app.cards = _defect
     try:
         with tempfile.TemporaryDirectory() as folder, Stack(Path(folder), {}) as stack:
-            key = stack.key("admin", scopes=tuple(sorted(ROLES[Role.ADMIN]))).token
+            key = stack.key("admin", scopes=tuple(sorted(ROLES[KeyRole.ADMIN]))).token
             answers = [raw_answer(stack, *one, key)[9:12] for one in tried]
             opened = list(_opened(stack, key))
     finally:

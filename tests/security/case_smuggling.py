@@ -13,7 +13,7 @@ from typing import Any
 import strict
 from case import Case, Given, Measured
 
-from gateway.config.schema import Timeouts
+from gateway.config.schema import TimeoutsSection
 from gateway.http import protocol
 from gateway.worker.__main__ import server
 
@@ -94,7 +94,7 @@ async def _compared(*, full: bool, most: int = 1000, patience_s: float = WAIT_S)
     app, cases = Recorder(), corpus()
     listening = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
     listener = listening.sockets[0]
-    limits = Timeouts(receive_s=3600.0, keep_alive_s=3600.0, drain_s=1.0)
+    limits = TimeoutsSection(receive_s=3600.0, keep_alive_s=3600.0, drain_s=1.0)
     http = server(app, limits)  # type: ignore[arg-type]  # as much of one as the server asks for
     http.config.lifespan = "off"
     serving = asyncio.create_task(http.serve(sockets=[listener.dup()]))

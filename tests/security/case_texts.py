@@ -18,7 +18,7 @@ from ledger.exports import delimited as exports_csv
 from ledger.exports.attempts import COLUMNS
 from ledger.exports.delimited import csv_lines
 from ledger.exports.parquet import write_parquet
-from ledger.exports.table import Column, Kind
+from ledger.exports.table import ColumnKind, ExportColumn
 
 CORPUS = Path(__file__).with_name("corpus") / "conditions.txt"
 LEAST = 200
@@ -60,7 +60,7 @@ class _Anything(frozenset):  # type: ignore[type-arg]  # of every name
 def _is_taken(text: str) -> bool:
     try:
         conditions.Condition(text)
-    except conditions.Faulty:
+    except conditions.ConditionError:
         return False
     return True
 
@@ -78,7 +78,7 @@ def slowest(given: Given) -> Measured:
             "!stream && n > 9",
         )
     ]
-    wide = conditions.Asking(
+    wide = conditions.ConditionInput(
         model="m" * 256, team="t" * 256, tags={f"k{one}": "v" * 256 for one in range(64)}, n=1
     )
     limit, conditions.LONGEST = conditions.LONGEST, 10**9
@@ -89,7 +89,7 @@ def slowest(given: Given) -> Measured:
     return Measured(round(max(_ms(one, wide) for one in made), 3), f"{len(texts)} of the longest")
 
 
-def _ms(condition: conditions.Condition, asking: conditions.Asking) -> float:
+def _ms(condition: conditions.Condition, asking: conditions.ConditionInput) -> float:
     found = []
     for _ in range(5):
         began = time.thread_time_ns()
@@ -105,7 +105,7 @@ def payloads() -> list[str]:
 def cells(given: Given) -> Measured:
     """Cells that a spreadsheet would run, and numbers that came back as texts."""
     risky, texts = exports_csv.RISKY, payloads()
-    columns = [*COLUMNS, Column("below_zero", Kind.USD)]
+    columns = [*COLUMNS, ExportColumn("below_zero", ColumnKind.USD)]
     rows = [[_of(column.kind, text) for column in columns] for text in texts]
     if given.broken:
         exports_csv.RISKY = frozenset()
@@ -117,17 +117,22 @@ def cells(given: Given) -> Measured:
     read = list(csv.reader(io.StringIO(text, newline="")))[1:]
     for line, row in zip(read, rows, strict=True):
         for column, cell, value in zip(columns, line, row, strict=True):
-            if column.kind is Kind.TEXT:
+            if column.kind is ColumnKind.TEXT:
                 wrong += _runs(cell) or cell.removeprefix("'") != value
-            elif column.kind in (Kind.USD, Kind.INTEGER):
+            elif column.kind in (ColumnKind.USD, ColumnKind.INTEGER):
                 wrong += float(cell) >= 0
     wrong += _in_parquet(columns, rows)
     few = () if len(texts) >= LEAST else (f"fewer than {LEAST} texts",)
     return Measured(wrong, f"{len(texts)} texts x {len(columns)} columns, CSV and Parquet", few)
 
 
-def _of(kind: Kind, text: str) -> object:
-    return {Kind.TEXT: text, Kind.FLAG: True, Kind.INSTANT: 1, Kind.SECOND: 1}.get(kind, -3)
+def _of(kind: ColumnKind, text: str) -> object:
+    return {
+        ColumnKind.TEXT: text,
+        ColumnKind.FLAG: True,
+        ColumnKind.INSTANT: 1,
+        ColumnKind.SECOND: 1,
+    }.get(kind, -3)
 
 
 def _runs(cell: str) -> bool:
@@ -135,7 +140,7 @@ def _runs(cell: str) -> bool:
     return unicodedata.normalize("NFKC", cell).lstrip("\t\r\n \x00")[:1] in tuple("=+-@")
 
 
-def _in_parquet(columns: list[Column], rows: list[list[object]]) -> int:
+def _in_parquet(columns: list[ExportColumn], rows: list[list[object]]) -> int:
     """Cells have types there: a text is none of the others, and is what was written."""
     file = io.BytesIO()
     write_parquet(file, columns, rows)  # type: ignore[arg-type]  # rows as above
@@ -144,7 +149,7 @@ def _in_parquet(columns: list[Column], rows: list[list[object]]) -> int:
     return sum(
         table.column(place).to_pylist() != [row[place] for row in rows]
         for place, column in enumerate(columns)
-        if column.kind is Kind.TEXT
+        if column.kind is ColumnKind.TEXT
     )
 
 

@@ -114,7 +114,7 @@ async def by_targets(canaries: Canaries, *, broken: bool) -> tuple[int, int]:
     """Forms tried, and canaries met: a public address is what a target may have."""
     tls = ssl.create_default_context()
     if broken:
-        reach.Reach.refuses = lambda *_, **__: None
+        reach.AddressPolicy.refuses = lambda *_, **__: None
     tried = [form for form in urls.forms(PORT) if broken or not stands_in_the_file(form)]
     for form in tried:
         await by_target(form)

@@ -11,7 +11,7 @@ from gateway.cli import app as cli
 from gateway.config import settings_table
 
 GUIDES = (
-    "README.md", "gateway/README.md", "ledger/README.md", "tests/README.md",
+    "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "gateway/README.md", "ledger/README.md", "tests/README.md",
     "tests/bench/README.md", "deploy/helm/README.md",
 )  # fmt: skip
 
@@ -89,7 +89,9 @@ def test_files_that_it_names_exist(root: Path, guide: Path) -> None:
     text = guide.read_text("utf-8")
     named = {
         root / name
-        for name in re.findall(r"`((?:deploy|router|backends|tests|gateway)/[\w./-]+\.\w+)", text)
+        for name in re.findall(
+            r"`((?:deploy|router|backends|tests|gateway|ledger|dashboard)/[\w./-]+\.\w+)", text
+        )
     }
     named |= {guide.parent / name for name in re.findall(r"\]\(([\w./-]+)\)", text)}
     assert [path for path in sorted(named) if not path.exists()] == []

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from router.request_kinds import Kind
+from router.request_kinds import RequestKind
 
 # Each has its own words, beside or in place of the gateway's: what an entry is made of is there.
 REGISTRIES = ("router/request_kinds.py", "gateway/kinds/")
@@ -13,8 +13,10 @@ OTHER_WORDS = {
     "backends/engine/loraweights.py": "layers of a model",
     "ledger/prices/mapterms.py": "modes of LiteLLM's price map",
 }
-MEMBERS = {kind.name for kind in Kind}
-WORDS = {kind.value for kind in Kind} - {"chat"}  # also a kind of text that engines are trained on
+MEMBERS = {kind.name for kind in RequestKind}
+WORDS = {kind.value for kind in RequestKind} - {
+    "chat"
+}  # also a kind of text that engines are trained on
 SETS = {"DECODED_KINDS", "UNDECODED", "MEASURED"}
 
 

@@ -31,7 +31,7 @@ EAGER = "eager"
 
 
 @dataclass
-class Job:
+class NaiveJob:
     """One request: its prompt's tokens in, tokens out by `out`, which ends with `None`."""
 
     prompt: list[int]
@@ -46,7 +46,7 @@ class Job:
         self.loop.call_soon_threadsafe(self.out.put_nowait, what)
 
 
-class Engine:
+class NaiveEngine:
     """The model and the one thread that runs it, batch after batch."""
 
     def __init__(self, options: argparse.Namespace) -> None:
@@ -61,7 +61,7 @@ class Engine:
         told.eos_token_id = None  # each row ends by itself: see `_Ends`
         pad = self.tokenizer.pad_token_id
         self.pad = pad if pad is not None else next((e for e in self.ends if e is not None), 0)
-        self.jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
+        self.jobs: queue.SimpleQueue[NaiveJob] = queue.SimpleQueue()
         threading.Thread(target=self._work, daemon=True).start()
 
     def _work(self) -> None:
@@ -79,7 +79,7 @@ class Engine:
                 for job in batch:
                     job.give(error)
 
-    def _answer(self, batch: list[Job]) -> None:
+    def _answer(self, batch: list[NaiveJob]) -> None:
         """Prompts padded on the left to the longest; all wait for the longest answer."""
         width = max(len(job.prompt) for job in batch)
         rows = [[self.pad] * (width - len(job.prompt)) + job.prompt for job in batch]
@@ -199,7 +199,7 @@ def _quantize(model: Any, dtype: Any) -> None:
 class _Streamer(transformers.generation.BaseStreamer):
     """Hands each row's new token to whoever asked for that row."""
 
-    def __init__(self, batch: list[Job], ends: set[int]) -> None:
+    def __init__(self, batch: list[NaiveJob], ends: set[int]) -> None:
         self._batch, self._ends = batch, ends
         self._prompted = False
 
@@ -223,7 +223,7 @@ class _Streamer(transformers.generation.BaseStreamer):
 class _Ends(transformers.StoppingCriteria):
     """The batch ends with its last row; the streamer, which comes before, counts them."""
 
-    def __init__(self, batch: list[Job]) -> None:
+    def __init__(self, batch: list[NaiveJob]) -> None:
         self._batch = batch
 
     def __call__(self, ids: Any, *_: Any, **__: Any) -> Any:
@@ -231,7 +231,7 @@ class _Ends(transformers.StoppingCriteria):
         return torch.full((ids.shape[0],), over, device=ids.device)
 
 
-def application(engine: Engine, name: str) -> fastapi.FastAPI:
+def application(engine: NaiveEngine, name: str) -> fastapi.FastAPI:
     app = fastapi.FastAPI()
 
     @app.get("/health")
@@ -250,7 +250,7 @@ def application(engine: Engine, name: str) -> fastapi.FastAPI:
             return JSONResponse({"error": {"message": "no prompt"}}, status_code=400)
         loop = asyncio.get_running_loop()
         tokens = int(asked.get("max_tokens") or 16)
-        job = Job(ids, tokens, bool(asked.get("ignore_eos")), asyncio.Queue(), loop)
+        job = NaiveJob(ids, tokens, bool(asked.get("ignore_eos")), asyncio.Queue(), loop)
         engine.jobs.put(job)
         if asked.get("stream"):
             return StreamingResponse(stream(engine, job, name), media_type="text/event-stream")
@@ -269,7 +269,7 @@ def application(engine: Engine, name: str) -> fastapi.FastAPI:
     return app
 
 
-async def stream(engine: Engine, job: Job, name: str) -> AsyncIterator[str]:
+async def stream(engine: NaiveEngine, job: NaiveJob, name: str) -> AsyncIterator[str]:
     """An event a token, then the usage, then the end."""
     head = {"object": "text_completion", "model": name}
     while (one := await job.out.get()) is not None:
@@ -281,11 +281,11 @@ async def stream(engine: Engine, job: Job, name: str) -> AsyncIterator[str]:
     yield "data: [DONE]\n\n"
 
 
-def reason(job: Job) -> str:
+def reason(job: NaiveJob) -> str:
     return "length" if job.made >= job.tokens else "stop"
 
 
-def usage(job: Job) -> dict[str, int]:
+def usage(job: NaiveJob) -> dict[str, int]:
     total = len(job.prompt) + job.made
     return {"prompt_tokens": len(job.prompt), "completion_tokens": job.made, "total_tokens": total}
 
@@ -303,7 +303,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--batch", type=int, default=1, help="requests that are answered together")
     parser.add_argument("--wait-s", type=float, default=0.05, help="for a batch to fill")
     options = parser.parse_args(arguments)
-    app = application(Engine(options), options.served_model_name)
+    app = application(NaiveEngine(options), options.served_model_name)
     uvicorn.run(app, host="127.0.0.1", port=options.port, log_level="warning")
     return 0
 

@@ -34,7 +34,7 @@ SPREAD_S = 0.2  # of one figure's repeats together, once warm
 REPEATS = 7
 
 
-class Clock:
+class KernelTimer:
     """Seconds of one call: by events on a GPU, by the processor's clock without one."""
 
     def __init__(self, *, gpu: bool) -> None:
@@ -63,14 +63,14 @@ class Clock:
         return {"value": statistics.median(found), "low": min(found), "high": max(found)}
 
 
-class Probe:
+class DeviceProbe:
     """One device; `small` takes sizes that a processor has time for."""
 
     def __init__(self, *, gpu: bool, small: bool, tokens: tuple[int, ...]) -> None:
         self.gpu, self.small = gpu, small
         self.tokens = tokens
         self.device = "cuda" if gpu else "cpu"
-        self.clock = Clock(gpu=gpu)
+        self.clock = KernelTimer(gpu=gpu)
         self.unavailable: dict[str, str] = {}
 
     def random(self, *shape: int, dtype: Any = None) -> Any:
@@ -210,7 +210,7 @@ def _rank(rank: int, ranks: int, gpu: bool, small: bool, place: str, answers: An
     torch.distributed.init_process_group(
         "nccl" if gpu else "gloo", init_method=place, rank=rank, world_size=ranks
     )
-    clock, found = Clock(gpu=gpu), {}
+    clock, found = KernelTimer(gpu=gpu), {}
     for size in MESSAGES[:1] if small else MESSAGES:
         message = torch.randn(size // 2, device="cuda" if gpu else "cpu").bfloat16()
         # The same number of calls on every rank, or one would wait for ever.
@@ -263,7 +263,7 @@ def main(arguments: list[str]) -> int:
     given = parser.parse_args(arguments)
     gpu = torch.cuda.is_available()
     small = given.small or not gpu
-    probe = Probe(gpu=gpu, small=small, tokens=tuple(given.tokens))
+    probe = DeviceProbe(gpu=gpu, small=small, tokens=tuple(given.tokens))
     made: dict[str, Any] = {
         "breakeven_probe": FORMAT,
         "at": datetime.now(UTC).isoformat(timespec="seconds"),

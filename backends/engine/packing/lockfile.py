@@ -17,7 +17,7 @@ _ENTRY = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)==([^\s;\\]+)\s*(?:;\s*([^\\]
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class WheelPlatform:
     """`python` is "3.11"; `glibc` the newest C library that a wheel may ask for, (2, 34)."""
 
     python: str
@@ -36,7 +36,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Locked:
+class LockedPackage:
     name: str
     version: str
     sha256: frozenset[str]
@@ -47,12 +47,12 @@ class Locked:
         return f"{self.name}=={self.version}{hashes}\n"
 
 
-def read_lock(lock: Path, target: Target) -> list[Locked]:
+def read_lock(lock: Path, target: WheelPlatform) -> list[LockedPackage]:
     """What the target needs of it; raises `InstallError` for a line without a hash."""
     return list(_entries(lock, target))
 
 
-def _entries(lock: Path, target: Target) -> Iterator[Locked]:
+def _entries(lock: Path, target: WheelPlatform) -> Iterator[LockedPackage]:
     text = lock.read_text(encoding="utf-8")
     found = list(_ENTRY.finditer(text))
     ends = [one.start() for one in found[1:]] + [len(text)]
@@ -63,10 +63,10 @@ def _entries(lock: Path, target: Target) -> Iterator[Locked]:
         hashes = frozenset(re.findall(r"sha256:([0-9a-f]{64})", text[entry.end() : end]))
         if not hashes:
             raise InstallError(f"{lock}: {entry[1]} has no hash")
-        yield Locked(entry[1], entry[2], hashes)
+        yield LockedPackage(entry[1], entry[2], hashes)
 
 
-def applies(marker: str, target: Target) -> bool:
+def applies(marker: str, target: WheelPlatform) -> bool:
     """Whether a condition (PEP 508) holds there; raises `InstallError` for what is none."""
     known = {
         "python_version": target.python,

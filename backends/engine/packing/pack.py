@@ -18,8 +18,8 @@ from backends.engine.environment import Flavour
 from backends.engine.install import lock_folder
 from backends.engine.packages import InstallError, find_pip
 from backends.engine.packing import ownwheel, wheels
-from backends.engine.packing.lockfile import Locked, Target, read_lock
-from backends.engine.packing.parts import Packed, write_bundle
+from backends.engine.packing.lockfile import LockedPackage, WheelPlatform, read_lock
+from backends.engine.packing.parts import PackedBundle, write_bundle
 
 Say = Callable[[str, str, float | None], None]
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -30,13 +30,13 @@ _BYTECODE = 1.2  # what Python keeps of its own beside installed packages
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class PackRequest:
     """What to pack; `locks` and `tools` are the product's own sets when nothing is said."""
 
     out: Path
     flavour: Flavour
     part_bytes: int
-    target: Target
+    target: WheelPlatform
     model: Path | None = None
     find_links: tuple[str, ...] = ()
     locks: Path | None = None
@@ -44,17 +44,17 @@ class Request:
     own: Callable[[Path], Path] = ownwheel.write_own_wheel
 
 
-def target_for(python: str, machine: str = "", glibc: str = "2.34") -> Target:
+def target_for(python: str, machine: str = "", glibc: str = "2.34") -> WheelPlatform:
     """Raises `InstallError` for what no locked set is for."""
     if python not in PYTHONS:
         raise InstallError(f"--python {python}: the engine's set is for {', '.join(PYTHONS)}")
     version = re.fullmatch(r"2\.(\d+)", glibc)
     if version is None:
         raise InstallError(f"--glibc {glibc}: a version such as 2.34 (`ldd --version` says it)")
-    return Target(python, machine or platform.machine(), (2, int(version[1])))
+    return WheelPlatform(python, machine or platform.machine(), (2, int(version[1])))
 
 
-def pack(request: Request, say: Say) -> Packed:
+def pack(request: PackRequest, say: Say) -> PackedBundle:
     """Fetch, then write; raises `InstallError`. What was fetched is kept until all is written."""
     if request.out.exists() and not request.out.is_dir():
         raise InstallError(f"{request.out} is a file: name a folder, or one that is to be made")
@@ -62,7 +62,7 @@ def pack(request: Request, say: Say) -> Packed:
     pip = find_pip()
     if pip is None:
         raise InstallError("pip is needed to fetch wheels: apt-get install python3-pip")
-    source = wheels.Source(pip, request.find_links)
+    source = wheels.WheelSource(pip, request.find_links)
     work = request.out.with_name(request.out.name + ".fetched")
     locks = request.locks or lock_folder(request.flavour)
     engine = read_lock(locks / "requirements.lock", request.target)
@@ -114,7 +114,7 @@ def pack(request: Request, say: Say) -> Packed:
     return packed
 
 
-def driver_of(engine: list[Locked]) -> int:
+def driver_of(engine: list[LockedPackage]) -> int:
     """The oldest driver for the CUDA that the set is built for, by its own packages."""
     for one in engine:
         if one.name.startswith("nvidia-cuda-runtime"):
@@ -125,7 +125,7 @@ def driver_of(engine: list[Locked]) -> int:
     raise InstallError("the locked set holds no CUDA runtime: pack with --flavour cpu")
 
 
-def _joined(*sets: list[Locked]) -> list[Locked]:
+def _joined(*sets: list[LockedPackage]) -> list[LockedPackage]:
     """Each wheel once; two sets may hold two versions of one package."""
     return list({(one.name, one.version): one for some in sets for one in some}.values())
 

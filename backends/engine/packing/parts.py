@@ -35,7 +35,7 @@ exit 1
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
+class PackedBundle:
     folder: Path
     files: int
     total_bytes: int
@@ -58,7 +58,7 @@ def write_bundle(
     facts: dict[str, Any],
     part_bytes: int,
     say: Say,
-) -> Packed:
+) -> PackedBundle:
     """`files` are (place on the target, path here).
 
     An earlier bundle there is replaced, unless the disk would not hold this one in its place.
@@ -86,7 +86,7 @@ def write_bundle(
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise InstallError(f"the disk of {folder} is full: make room, run it again") from error
         raise InstallError(f"{error.filename or folder}: {error.strerror}") from error
-    return Packed(folder, len(entries), total, len(writer.parts), sha256)
+    return PackedBundle(folder, len(entries), total, len(writer.parts), sha256)
 
 
 def _make_room(folder: Path, total: int) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from backends.engine import torchwheel
 from backends.engine.packages import InstallError, run
-from backends.engine.packing.lockfile import Locked, Target
+from backends.engine.packing.lockfile import LockedPackage, WheelPlatform
 from backends.engine.packing.unpack import sha256_of
 
 Say = Callable[[str, float | None], None]
@@ -18,7 +18,7 @@ AT_ONCE = 8  # pip keeps nothing of a call that fails: that much is fetched agai
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class WheelSource:
     """Where wheels come from: pip with its own configuration, and further places."""
 
     pip: tuple[str, ...]
@@ -27,7 +27,11 @@ class Source:
 
 
 def fetch(
-    wanted: Sequence[Locked], target: Target, source: Source, folder: Path, say: Say
+    wanted: Sequence[LockedPackage],
+    target: WheelPlatform,
+    source: WheelSource,
+    folder: Path,
+    say: Say,
 ) -> list[Path]:
     """The wheel of each, in `folder`; raises `InstallError` with pip's last lines."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -47,7 +51,7 @@ def fetch(
     return wheels
 
 
-def found(one: Locked, folder: Path) -> Path | None:
+def found(one: LockedPackage, folder: Path) -> Path | None:
     """Its wheel, if it is there and is the locked file; a broken one is removed."""
     stem = re.sub(r"[-_.]+", "[-_.]+", re.escape(one.name).replace(r"\-", "-").replace(r"\.", "."))
     named = re.compile(rf"{stem}-{re.escape(one.version)}-.*\.whl", re.IGNORECASE)
@@ -59,11 +63,13 @@ def found(one: Locked, folder: Path) -> Path | None:
     return None
 
 
-def fetch_torch(locks: Path, target: Target, source: Source, folder: Path, say: Say) -> Path:
+def fetch_torch(
+    locks: Path, target: WheelPlatform, source: WheelSource, folder: Path, say: Say
+) -> Path:
     """Torch's CPU build; raises `InstallError` where nobody has it."""
     folder.mkdir(parents=True, exist_ok=True)
     known = torchwheel.known_hashes(locks / "torch.lock")
-    search = torchwheel.Search(
+    search = torchwheel.WheelSearch(
         python=Path(sys.executable),
         pip=source.pip,
         folder=folder,
@@ -99,7 +105,9 @@ def glibc_of(wheels: Sequence[Path]) -> str:
     return f"2.{max(minors)}"
 
 
-def _download(some: Sequence[Locked], target: Target, source: Source, folder: Path) -> None:
+def _download(
+    some: Sequence[LockedPackage], target: WheelPlatform, source: WheelSource, folder: Path
+) -> None:
     lock = folder / "fetching.lock"
     lock.write_text("".join(one.lines for one in some), encoding="utf-8")
     links = [word for place in source.find_links for word in ("--find-links", place)]

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from backends.engine.catalog import Gpu
+from backends.engine.catalog import GpuSpec
 from backends.engine.modelconfig import ModelConfig
-from backends.engine.planning.question import Figures, Layout, Question, value
+from backends.engine.planning.question import Figures, ParallelLayout, PlanRequest, value
 from backends.engine.planning.refusals import refusals
 
 _SAVES_MEMORY = "such weights save memory, not time"
 
 
-def weakest(gpus: Sequence[Gpu]) -> Gpu:
+def weakest(gpus: Sequence[GpuSpec]) -> GpuSpec:
     """Mixed GPUs as one kind: the slowest sets every step, the smallest every share."""
     first = gpus[0]
     if all(gpu.name == first.name for gpu in gpus):
@@ -36,7 +36,7 @@ def weakest(gpus: Sequence[Gpu]) -> Gpu:
     )
 
 
-def mixed(gpus: Sequence[Gpu]) -> tuple[str, ...]:
+def mixed(gpus: Sequence[GpuSpec]) -> tuple[str, ...]:
     names = list(dict.fromkeys(gpu.name for gpu in gpus))
     if len(names) < 2:
         return ()
@@ -50,7 +50,11 @@ def mixed(gpus: Sequence[Gpu]) -> tuple[str, ...]:
 
 
 def cautions(
-    model: ModelConfig, gpu: Gpu, layout: Layout, question: Question, figures: Figures
+    model: ModelConfig,
+    gpu: GpuSpec,
+    layout: ParallelLayout,
+    question: PlanRequest,
+    figures: Figures,
 ) -> tuple[str, ...]:
     return (
         *_parallel(model, gpu, layout, question, figures),
@@ -64,7 +68,11 @@ def cautions(
 
 
 def _parallel(
-    model: ModelConfig, gpu: Gpu, layout: Layout, question: Question, figures: Figures
+    model: ModelConfig,
+    gpu: GpuSpec,
+    layout: ParallelLayout,
+    question: PlanRequest,
+    figures: Figures,
 ) -> list[str]:
     found = []
     if layout.tensor > 1 and not gpu.nvlink:
@@ -92,7 +100,7 @@ def _parallel(
     return found
 
 
-def _formats(model: ModelConfig, gpu: Gpu) -> list[str]:
+def _formats(model: ModelConfig, gpu: GpuSpec) -> list[str]:
     compute = model.weights.compute
     if compute in gpu.flops:
         return []
@@ -100,14 +108,14 @@ def _formats(model: ModelConfig, gpu: Gpu) -> list[str]:
     return [f"{gpu.name} has no {compute} units: {how}"]
 
 
-def _copies(model: ModelConfig, layout: Layout) -> list[str]:
+def _copies(model: ModelConfig, layout: ParallelLayout) -> list[str]:
     heads, gpus = model.kv_heads, layout.tensor
     if gpus > heads and not refusals(model, layout):
         return [f"{gpus} GPUs share {heads} kv heads: KV is stored more than once"]
     return []
 
 
-def _stretched(model: ModelConfig, question: Question) -> list[str]:
+def _stretched(model: ModelConfig, question: PlanRequest) -> list[str]:
     asked, has = question.context_tokens or 0, model.context_tokens
     if not has or asked <= has:
         return []
@@ -115,14 +123,14 @@ def _stretched(model: ModelConfig, question: Question) -> list[str]:
     return [f"{words}: vLLM refuses it, unless the model's rope_scaling says that it may be longer"]
 
 
-def _late(question: Question, figures: Figures) -> list[str]:
+def _late(question: PlanRequest, figures: Figures) -> list[str]:
     if all(one.value for one in figures if one.name == "prefill_budget_tokens"):
         return []
     words = f"{question.tpot_ms:g} ms a token is not kept beside a cache that is half full"
     return [f"{words}: promise more, or take more or faster GPUs"]
 
 
-def _cramped(gpu: Gpu, question: Question, figures: Figures) -> list[str]:
+def _cramped(gpu: GpuSpec, question: PlanRequest, figures: Figures) -> list[str]:
     """The load is more than the cache holds: vLLM would queue or preempt."""
     load = question.load
     if load is None or not any(one.name == "concurrency" for one in figures):

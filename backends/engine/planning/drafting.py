@@ -9,42 +9,42 @@ H200, 70B in FP8 with an EAGLE head, it stops paying between 32 and 64 at once.
 
 import json
 
-from backends.engine.catalog import Gpu
+from backends.engine.catalog import GpuSpec
 from backends.engine.modelconfig import ModelConfig
-from backends.engine.planning.question import Draft, Figure, Figures, Layout, value
+from backends.engine.planning.question import DraftModel, Figures, ParallelLayout, PlanFigure, value
 
 
-def tokens_a_pass(draft: Draft) -> float:
+def tokens_a_pass(draft: DraftModel) -> float:
     if draft.acceptance >= 1.0:
         return draft.drafted + 1.0
     return (1.0 - draft.acceptance ** (draft.drafted + 1)) / (1.0 - draft.acceptance)
 
 
-def drafting(gpu: Gpu, draft: Draft, layout: Layout, figures: Figures) -> Figures:
+def drafting(gpu: GpuSpec, draft: DraftModel, layout: ParallelLayout, figures: Figures) -> Figures:
     plain = value(figures, "decode_floor_s")
     model, count = draft.model, draft.drafted
     step = model.active_weight_bytes / (gpu.best_bandwidth_bytes_s * layout.tensor)
     tokens = tokens_a_pass(draft)
     each = (plain + count * step) / tokens
     return (
-        Figure(
+        PlanFigure(
             "draft_step_floor_s", step, "s",
             f"{model.active_weight_bytes:,} B of {model.name}'s weights"
             f" / ({layout.tensor} x {gpu.best_bandwidth_bytes_s / 1e12:g} TB/s)",
         ),
-        Figure(
+        PlanFigure(
             "tokens_a_pass", tokens, "tokens",
             f"(1 - {draft.acceptance:g}^{count + 1}) / (1 - {draft.acceptance:g})",
         ),
-        Figure(
+        PlanFigure(
             "drafted_token_floor_s", each, "s",
             f"(decode_floor_s + {count} x draft_step_floor_s) / tokens_a_pass, one sequence",
         ),
-        Figure("drafting_gain", plain / each, "x", "decode_floor_s / drafted_token_floor_s"),
+        PlanFigure("drafting_gain", plain / each, "x", "decode_floor_s / drafted_token_floor_s"),
     )  # fmt: skip
 
 
-def refusals(model: ModelConfig, draft: Draft) -> tuple[str, ...]:
+def refusals(model: ModelConfig, draft: DraftModel) -> tuple[str, ...]:
     if draft.model.vocabulary == model.vocabulary:
         return ()
     said = (
@@ -54,7 +54,7 @@ def refusals(model: ModelConfig, draft: Draft) -> tuple[str, ...]:
     return (said,)
 
 
-def warnings(model: ModelConfig, draft: Draft, figures: Figures) -> tuple[str, ...]:
+def warnings(model: ModelConfig, draft: DraftModel, figures: Figures) -> tuple[str, ...]:
     found = [*refusals(model, draft)]
     if value(figures, "drafting_gain") <= 1.0:
         found.append(
@@ -64,7 +64,7 @@ def warnings(model: ModelConfig, draft: Draft, figures: Figures) -> tuple[str, .
     return tuple(found)
 
 
-def flags(draft: Draft) -> tuple[str, str]:
+def flags(draft: DraftModel) -> tuple[str, str]:
     said = {
         "method": "draft_model", "model": draft.place or draft.model.name,
         "num_speculative_tokens": draft.drafted,

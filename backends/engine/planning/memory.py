@@ -5,9 +5,9 @@ layer, and, when a draft model is served beside it, that one's part as well. KV 
 same ways; a KV head is never split, so more tensor-parallel GPUs than heads hold copies.
 """
 
-from backends.engine.catalog import Gpu
+from backends.engine.catalog import GpuSpec
 from backends.engine.modelconfig import ModelConfig
-from backends.engine.planning.question import Figure, Figures, Layout, Question
+from backends.engine.planning.question import Figures, ParallelLayout, PlanFigure, PlanRequest
 
 # What vLLM kept of its share beside weights and activations: two measurements (70B shape in AWQ
 # and FP8, one H200, 2026-11-20) leave 0.3 GB after the activations below.
@@ -16,7 +16,9 @@ SEQUENCES = 256  # the default of --max-num-seqs, for which logits are allocated
 _LOGIT_BYTES = 10  # model's number, a float32 copy and its sorted or softmax copy
 
 
-def memory(model: ModelConfig, gpu: Gpu, question: Question, layout: Layout) -> Figures:
+def memory(
+    model: ModelConfig, gpu: GpuSpec, question: PlanRequest, layout: ParallelLayout
+) -> Figures:
     per_token, how = _kv_bytes(model, question)
     copies = max(1, layout.tensor // model.kv_heads)
     batched = question.batched_tokens or (8192 if gpu.memory_gib >= 70 else 2048)
@@ -28,18 +30,18 @@ def memory(model: ModelConfig, gpu: Gpu, question: Question, layout: Layout) -> 
     tokens = max(0, int(room * gpus / (per_token * copies)))
     weights = "" if not drafts else f" - {drafts[0].value:,.0f} / {gpus} of the draft"
     return (
-        Figure("parameters", model.parameters, "", "from the shapes in config.json"),
+        PlanFigure("parameters", model.parameters, "", "from the shapes in config.json"),
         *_active(model),
-        Figure("weight_bytes", model.weight_bytes, "B", _weights(model)),
+        PlanFigure("weight_bytes", model.weight_bytes, "B", _weights(model)),
         *drafts,
-        Figure("kv_bytes_per_token", per_token, "B", how),
-        Figure(
+        PlanFigure("kv_bytes_per_token", per_token, "B", how),
+        PlanFigure(
             "activation_bytes", activation, "B",
             f"{batched:,} tokens x (3 x {model.hidden:,} + 3 x {model.intermediate:,} /"
             f" {layout.tensor}) x {model.dtype_bytes} B + {SEQUENCES} logit rows x"
             f" {model.vocabulary:,} x {_LOGIT_BYTES} B",
         ),
-        Figure(
+        PlanFigure(
             "kv_tokens", tokens, "tokens",
             f"{gpus} x ({gpu.visible_bytes:,} B x {share:g} - {model.weight_bytes:,} / {gpus}"
             f"{weights} - {activation:,} - {_RUNTIME_BYTES:,} runtime)"
@@ -54,7 +56,7 @@ def _active(model: ModelConfig) -> Figures:
     how = (
         "attention, shared and routed experts of one token: what is multiplied, and at batch 1 read"
     )
-    return (Figure("active_parameters", model.active_parameters, "", how),)
+    return (PlanFigure("active_parameters", model.active_parameters, "", how),)
 
 
 def _weights(model: ModelConfig) -> str:
@@ -67,7 +69,7 @@ def _weights(model: ModelConfig) -> str:
     )
 
 
-def _kv_bytes(model: ModelConfig, question: Question) -> tuple[int, str]:
+def _kv_bytes(model: ModelConfig, question: PlanRequest) -> tuple[int, str]:
     element = 1 if question.kv_dtype == "fp8" else model.dtype_bytes
     own = model.kv_bytes_per_token(element_bytes=element)
     how = (
@@ -82,7 +84,9 @@ def _kv_bytes(model: ModelConfig, question: Question) -> tuple[int, str]:
 
 def _draft(draft: ModelConfig) -> Figures:
     return (
-        Figure("draft_weight_bytes", draft.weight_bytes, "B", f"{draft.name}: {_weights(draft)}"),
+        PlanFigure(
+            "draft_weight_bytes", draft.weight_bytes, "B", f"{draft.name}: {_weights(draft)}"
+        ),
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from backends.engine.loadfloor import Load
+from backends.engine.loadfloor import UserLoad
 from backends.engine.modelconfig import ModelConfig
 
 GPUS_PER_HOST = 8
@@ -12,7 +12,7 @@ SIZES = (1, 2, 4, 8)  # of tensor parallel groups
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class PlanFigure:
     """One number with its unit and the arithmetic that led to it."""
 
     name: str
@@ -21,15 +21,15 @@ class Figure:
     formula: str
 
 
-Figures = tuple[Figure, ...]
+Figures = tuple[PlanFigure, ...]
 
 
-def value(figures: Iterable[Figure], name: str) -> float:
+def value(figures: Iterable[PlanFigure], name: str) -> float:
     return next(figure.value for figure in figures if figure.name == name)
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class ParallelLayout:
     """How a model lies on GPUs: each layer split `tensor` ways, layers in `pipeline` stages."""
 
     tensor: int = 1
@@ -46,7 +46,7 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class DraftModel:
     """A small model that proposes `drafted` tokens a step, each accepted with `acceptance`.
 
     `place`: where vLLM finds it; nothing said: by its name.
@@ -59,7 +59,7 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class PlanRequest:
     """What is asked; `tensor_parallel` `None` takes the fewest GPUs that hold the model."""
 
     tensor_parallel: int | None = None
@@ -70,6 +70,6 @@ class Question:
     gpu_memory_utilization: float = 0.9
     kv_dtype: Literal["auto", "fp8"] = "auto"
     batched_tokens: int | None = None
-    load: Load | None = None  # what users ask, for a floor of what that costs
+    load: UserLoad | None = None  # what users ask, for a floor of what that costs
     tpot_ms: float | None = None  # promised for each further token
-    draft: Draft | None = None
+    draft: DraftModel | None = None

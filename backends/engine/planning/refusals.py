@@ -1,10 +1,10 @@
 """Layouts that a model cannot be split into, whatever the memory: vLLM would not start."""
 
 from backends.engine.modelconfig import ModelConfig
-from backends.engine.planning.question import Layout
+from backends.engine.planning.question import ParallelLayout
 
 
-def refusals(model: ModelConfig, layout: Layout) -> tuple[str, ...]:
+def refusals(model: ModelConfig, layout: ParallelLayout) -> tuple[str, ...]:
     return (*_heads(model, layout.tensor), *_stages(model, layout.pipeline))
 
 

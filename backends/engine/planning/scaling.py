@@ -7,15 +7,15 @@ layer, so that one user gains less than the table has it.
 
 from dataclasses import dataclass, replace
 
-from backends.engine.catalog import Gpu
+from backends.engine.catalog import GpuSpec
 from backends.engine.modelconfig import ModelConfig
-from backends.engine.planning.question import SIZES, Layout, Question, value
+from backends.engine.planning.question import SIZES, ParallelLayout, PlanRequest, value
 from backends.engine.planning.refusals import refusals
 from backends.engine.planning.weights import USUAL, Planned
 
 
 @dataclass(frozen=True, slots=True)
-class Scaled:
+class ScaledLayout:
     """One layout; times and rates are `None` where the model or the load does not fit."""
 
     layout: str
@@ -28,8 +28,8 @@ class Scaled:
 
 
 def scaling(
-    model: ModelConfig, gpu: Gpu, question: Question, planned: Planned
-) -> tuple[Scaled, ...]:
+    model: ModelConfig, gpu: GpuSpec, question: PlanRequest, planned: Planned
+) -> tuple[ScaledLayout, ...]:
     load = question.load or USUAL
     asked = replace(question, load=load, tpot_ms=None, draft=None)
     found = [_scaled(model, gpu, asked, layout, planned) for layout in _layouts(model)]
@@ -43,15 +43,19 @@ def scaling(
     )
 
 
-def _layouts(model: ModelConfig) -> list[Layout]:
-    both = [Layout(tensor, pipeline) for tensor in SIZES for pipeline in SIZES]
+def _layouts(model: ModelConfig) -> list[ParallelLayout]:
+    both = [ParallelLayout(tensor, pipeline) for tensor in SIZES for pipeline in SIZES]
     few = [one for one in both if one.gpus <= SIZES[-1] and not refusals(model, one)]
     return sorted(few, key=lambda one: (one.gpus, one.pipeline))
 
 
 def _scaled(
-    model: ModelConfig, gpu: Gpu, question: Question, layout: Layout, planned: Planned
-) -> Scaled:
+    model: ModelConfig,
+    gpu: GpuSpec,
+    question: PlanRequest,
+    layout: ParallelLayout,
+    planned: Planned,
+) -> ScaledLayout:
     assert question.load is not None
     split = replace(
         question, tensor_parallel=layout.tensor, pipeline_parallel=layout.pipeline,
@@ -61,9 +65,9 @@ def _scaled(
     kv_tokens = int(value(figures, "kv_tokens"))
     held = question.load.users * (question.load.prompt_tokens + question.load.output_tokens)
     if not fits or kv_tokens < held:
-        return Scaled(str(layout), layout.gpus, kv_tokens)
+        return ScaledLayout(str(layout), layout.gpus, kv_tokens)
     links_s = sum(one.value for one in figures if one.name == "allreduce_prefill_s")
-    return Scaled(
+    return ScaledLayout(
         str(layout),
         layout.gpus,
         kv_tokens,

@@ -5,39 +5,47 @@ one after the other, so one request gains nothing and only many at once fill the
 of P stages works on P groups of its sequences, each of which reads all weights once.
 """
 
-from backends.engine.catalog import Gpu, Number
+from backends.engine.catalog import GpuSpec, Number
 from backends.engine.chunkbudget import prefill_budget
-from backends.engine.loadfloor import Load, load_floor
+from backends.engine.loadfloor import UserLoad, load_floor
 from backends.engine.modelconfig import ModelConfig
 from backends.engine.planning.memory import SEQUENCES
-from backends.engine.planning.question import Figure, Figures, Layout, Question, value
-from backends.stepmodel import StepModel
+from backends.engine.planning.question import (
+    Figures,
+    ParallelLayout,
+    PlanFigure,
+    PlanRequest,
+    value,
+)
+from backends.stepmodel import FittedStepModel
 
 # What a step full of prompts took, in times of its floors: 28.8, 52.2 and 199 ms of 960, 2,048 and
 # 8,192 tokens are 1.35, 1.26 and 1.24 (8B shape in bf16, one H200, vLLM 0.25.1, 2026-11-23).
 OVER_FLOORS = 1.3
 
 
-def number_of(model: ModelConfig, gpu: Gpu) -> Number:
+def number_of(model: ModelConfig, gpu: GpuSpec) -> Number:
     """The format that this GPU multiplies such weights in."""
     wanted: tuple[Number, ...] = (model.weights.compute, "bf16", "fp16")
     return next(number for number in wanted if number in gpu.flops)
 
 
-def speed(model: ModelConfig, gpu: Gpu, question: Question, layout: Layout) -> Figures:
+def speed(
+    model: ModelConfig, gpu: GpuSpec, question: PlanRequest, layout: ParallelLayout
+) -> Figures:
     number, tensor = number_of(model, gpu), layout.tensor
     flops = gpu.best_flops(number) or 0.0
     read = gpu.best_bandwidth_bytes_s
     work = 2.0 * model.active_parameters * question.prompt_tokens
     return (
-        Figure("bandwidth", read / 1e12, "TB/s", f"of one GPU, {gpu.bandwidth_basis}"),
-        Figure("compute", flops / 1e12, "TFLOP/s", f"of one GPU, {gpu.flops_basis(number)}"),
-        Figure(
+        PlanFigure("bandwidth", read / 1e12, "TB/s", f"of one GPU, {gpu.bandwidth_basis}"),
+        PlanFigure("compute", flops / 1e12, "TFLOP/s", f"of one GPU, {gpu.flops_basis(number)}"),
+        PlanFigure(
             "decode_floor_s", model.active_weight_bytes / (read * tensor), "s",
             f"{model.active_weight_bytes:,} B of weights read per step"
             f" / ({tensor} x {read / 1e12:g} TB/s)",
         ),
-        Figure(
+        PlanFigure(
             "prefill_floor_s", work / (flops * tensor), "s",
             f"2 x {model.active_parameters:,} parameters x {question.prompt_tokens} tokens"
             f" / ({tensor} x {flops / 1e12:g} TFLOP/s {number})",
@@ -46,33 +54,33 @@ def speed(model: ModelConfig, gpu: Gpu, question: Question, layout: Layout) -> F
     )  # fmt: skip
 
 
-def _links(model: ModelConfig, gpu: Gpu, prompt_tokens: int, layout: Layout) -> Figures:
+def _links(model: ModelConfig, gpu: GpuSpec, prompt_tokens: int, layout: ParallelLayout) -> Figures:
     """Bytes over links alone; starting an all-reduce comes on top (`engine probe` measures it)."""
     if layout.tensor == 1:
         return ()
     each_s = _allreduced_s(model, gpu, layout)
     return (
-        Figure(
+        PlanFigure(
             "allreduce_token_s", each_s, "s",
             f"2 x {model.layers} layers x 2 x {layout.tensor - 1} / {layout.tensor} x"
             f" {model.hidden:,} x {model.dtype_bytes} B /"
             f" ({gpu.interconnect} {gpu.interconnect_bytes_s / 2e9:g} GB/s each way)",
         ),
-        Figure(
+        PlanFigure(
             "allreduce_prefill_s", each_s * prompt_tokens, "s",
             f"{prompt_tokens} tokens x allreduce_token_s",
         ),
     )  # fmt: skip
 
 
-def _allreduced_s(model: ModelConfig, gpu: Gpu, layout: Layout) -> float:
+def _allreduced_s(model: ModelConfig, gpu: GpuSpec, layout: ParallelLayout) -> float:
     """Links' time of one token, in a ring: twice a layer, after attention and after the MLP."""
     moved = 2 * (layout.tensor - 1) / layout.tensor * model.hidden * model.dtype_bytes
     return 2 * model.layers * moved / (gpu.interconnect_bytes_s / 2)
 
 
 def ceiling(
-    model: ModelConfig, gpu: Gpu, layout: Layout, context: int, figures: Figures
+    model: ModelConfig, gpu: GpuSpec, layout: ParallelLayout, context: int, figures: Figures
 ) -> Figures:
     kv_tokens = int(value(figures, "kv_tokens"))
     per_token = value(figures, "kv_bytes_per_token")
@@ -82,11 +90,11 @@ def ceiling(
     bandwidth = gpu.best_bandwidth_bytes_s * layout.gpus
     times = "" if layout.pipeline == 1 else f"{layout.pipeline} x "
     return (
-        Figure(
+        PlanFigure(
             "concurrency", concurrency, "sequences",
             f"{kv_tokens:,} KV tokens / {context:,} tokens of context, rounded down",
         ),
-        Figure(
+        PlanFigure(
             "output_ceiling_tokens_s", concurrency * bandwidth / read, "tokens/s",
             f"{concurrency} sequences x {bandwidth / 1e12:g} TB/s / ("
             f"{times}{weights:,} B of weights{_experts(model)} + {concurrency} x {context:,} x"
@@ -95,7 +103,9 @@ def ceiling(
     )  # fmt: skip
 
 
-def floor_of(model: ModelConfig, gpu: Gpu, layout: Layout, load: Load, figures: Figures) -> Figures:
+def floor_of(
+    model: ModelConfig, gpu: GpuSpec, layout: ParallelLayout, load: UserLoad, figures: Figures
+) -> Figures:
     """What serving a load takes at least, and costs."""
     per_token = value(figures, "kv_bytes_per_token")
     prefill_s = 2.0 * model.active_parameters * load.prompt_tokens
@@ -108,30 +118,30 @@ def floor_of(model: ModelConfig, gpu: Gpu, layout: Layout, load: Load, figures: 
         kv_bytes=per_token, bandwidth=gpu.best_bandwidth_bytes_s * layout.gpus,
     )  # fmt: skip
     made = [
-        Figure(
+        PlanFigure(
             "load_step_s", found.step_s, "s",
             f"({weights:,} B{_experts(model)} + {load.users} users x"
             f" {load.prompt_tokens + load.output_tokens / 2:g} tokens x {per_token:,.0f} B)"
             f" / ({layout.gpus} x {gpu.best_bandwidth_bytes_s / 1e12:g} TB/s)",
         ),
-        Figure(
+        PlanFigure(
             "load_request_s", found.request_s, "s",
             f"{1e3 * prefill_s:.1f} ms of prefill{_by_link(links_s)} +"
             f" {load.output_tokens} steps / {load.users}",
         ),
-        Figure("load_tokens_s", found.tokens_s, "tokens/s", "input + output"),
-        Figure("load_output_tokens_s", found.output_tokens_s, "tokens/s", "output only"),
+        PlanFigure("load_tokens_s", found.tokens_s, "tokens/s", "input + output"),
+        PlanFigure("load_output_tokens_s", found.output_tokens_s, "tokens/s", "output only"),
     ]  # fmt: skip
     for basis, usd in (
         ("", found.usd_per_million), ("_output", found.usd_per_million_output),
     ):  # fmt: skip
         if usd is not None:
             how = f"${load.usd_per_hour}/h / (load{basis}_tokens_s x 3600) x 1,000,000"
-            made.append(Figure(f"load_usd_per_million{basis}", usd, "USD", how))
+            made.append(PlanFigure(f"load_usd_per_million{basis}", usd, "USD", how))
     return tuple(made)
 
 
-def _read(model: ModelConfig, layout: Layout, sequences: int) -> int:
+def _read(model: ModelConfig, layout: ParallelLayout, sequences: int) -> int:
     """Weights of all stages; each reads them for its own group of the sequences."""
     return model.read_weight_bytes(sequences / layout.pipeline)
 
@@ -145,7 +155,11 @@ def _by_link(seconds: float) -> str:
 
 
 def promised(
-    model: ModelConfig, question: Question, gpu: Gpu, layout: Layout, figures: Figures
+    model: ModelConfig,
+    question: PlanRequest,
+    gpu: GpuSpec,
+    layout: ParallelLayout,
+    figures: Figures,
 ) -> Figures:
     """What keeps the promised time per token; 0 where even an empty step is longer than that."""
     if question.tpot_ms is None:
@@ -154,7 +168,7 @@ def promised(
     prompt_s = value(figures, "prefill_floor_s") / question.prompt_tokens
     per_token = value(figures, "kv_bytes_per_token") / layout.pipeline
     read_s = model.weight_bytes / bandwidth  # of a mixture, too: prompts choose all its experts
-    step = StepModel(read_s, 0.0, per_token / bandwidth, prompt_s, 0.0)
+    step = FittedStepModel(read_s, 0.0, per_token / bandwidth, prompt_s, 0.0)
     kv_tokens = int(value(figures, "kv_tokens"))
     found = prefill_budget(
         step,
@@ -168,7 +182,7 @@ def promised(
         f" {per_token:,.0f} B / {bandwidth / 1e12:g} TB/s) / {1e6 * prompt_s:.3g} us a token,"
         " rounded down"
     )
-    made = Figure("prefill_budget_tokens", found or 0, "tokens", how)
+    made = PlanFigure("prefill_budget_tokens", found or 0, "tokens", how)
     return (made, *_sequences(model, question, step, (kv_tokens, found)))
 
 
@@ -177,7 +191,7 @@ def _all_read(model: ModelConfig) -> str:
 
 
 def _sequences(
-    model: ModelConfig, question: Question, step: StepModel, room: tuple[int, int | None]
+    model: ModelConfig, question: PlanRequest, step: FittedStepModel, room: tuple[int, int | None]
 ) -> Figures:
     """How many of the asked requests decode at once inside the promise, and fit the cache.
 
@@ -201,4 +215,4 @@ def _sequences(
     found = min(within, held)
     if budget is not None and budget < found:
         found, how = budget, f"one for each token of prefill_budget_tokens; else {found:,}: {how}"
-    return (Figure("sequences_in_promise", found, "sequences", how),)
+    return (PlanFigure("sequences_in_promise", found, "sequences", how),)

@@ -13,13 +13,13 @@ copy's bandwidth, 4 bits at 0.67. 16 bits were not measured and count as 8. What
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from backends.engine.catalog import Gpu, Number
-from backends.engine.loadfloor import Load
+from backends.engine.catalog import GpuSpec, Number
+from backends.engine.loadfloor import UserLoad
 from backends.engine.modelconfig import ModelConfig, Weights
-from backends.engine.planning.question import SIZES, Figures, Layout, Question, value
+from backends.engine.planning.question import SIZES, Figures, ParallelLayout, PlanRequest, value
 from backends.engine.planning.refusals import refusals
 
-USUAL = Load(users=32)
+USUAL = UserLoad(users=32)
 READ_AT = (
     "weights are read at 0.97 of a copy's bandwidth, those of 4 bits at 0.67 and multiplied in 16"
     " bits (measured: 70B, one H200); ask `engine eval` what a format costs in quality"
@@ -32,11 +32,11 @@ _FORMATS: tuple[tuple[str, Weights], ...] = (
     ("awq", Weights("awq", 4.25, "bf16")),
 )
 _UNITS: dict[str, Number] = {"fp8": "fp8", "int8": "int8"}
-Planned = Callable[[ModelConfig, Gpu, Question], tuple[bool, Figures]]
+Planned = Callable[[ModelConfig, GpuSpec, PlanRequest], tuple[bool, Figures]]
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class WeightFormat:
     """One format on the fewest GPUs that hold it; `None` where it does not fit on eight."""
 
     weights: str
@@ -49,8 +49,8 @@ class Choice:
 
 
 def choices(
-    model: ModelConfig, gpu: Gpu, question: Question, planned: Planned
-) -> tuple[Choice, ...]:
+    model: ModelConfig, gpu: GpuSpec, question: PlanRequest, planned: Planned
+) -> tuple[WeightFormat, ...]:
     """The formats that this GPU multiplies, the advised one marked."""
     load = question.load or USUAL
     asked = replace(question, load=load, tpot_ms=None, draft=None, pipeline_parallel=1)
@@ -67,31 +67,31 @@ def choices(
     return tuple(replace(one, advised=one is best) for one in found)
 
 
-def _multiplied(name: str, gpu: Gpu) -> bool:
+def _multiplied(name: str, gpu: GpuSpec) -> bool:
     if name == "int8" and "fp8" in gpu.flops:
         return False  # the same bytes and rate, and it wants calibration
     return name not in _UNITS or _UNITS[name] in gpu.flops
 
 
 def _choice(
-    name: str, model: ModelConfig, gpu: Gpu, question: Question, planned: Planned
-) -> Choice:
+    name: str, model: ModelConfig, gpu: GpuSpec, question: PlanRequest, planned: Planned
+) -> WeightFormat:
     """On the fewest GPUs whose cache holds all that is asked at once, too."""
     assert question.load is not None
     load = question.load
     wanted = load.users * (load.prompt_tokens + load.output_tokens)
-    sizes = [size for size in SIZES if not refusals(model, Layout(size))]
+    sizes = [size for size in SIZES if not refusals(model, ParallelLayout(size))]
     for tensor in sizes:
         fits, figures = planned(model, gpu, replace(question, tensor_parallel=tensor))
         kv_tokens = int(value(figures, "kv_tokens"))
         if fits and kv_tokens >= wanted:
             step_s, cost = _cost(model, gpu, tensor, load, figures)
-            return Choice(name, tensor, model.weight_bytes, kv_tokens, step_s, cost)
-    return Choice(name, sizes[-1], model.weight_bytes, kv_tokens, None, None)
+            return WeightFormat(name, tensor, model.weight_bytes, kv_tokens, step_s, cost)
+    return WeightFormat(name, sizes[-1], model.weight_bytes, kv_tokens, None, None)
 
 
 def _cost(
-    model: ModelConfig, gpu: Gpu, gpus: int, load: Load, figures: Figures
+    model: ModelConfig, gpu: GpuSpec, gpus: int, load: UserLoad, figures: Figures
 ) -> tuple[float, float]:
     """Seconds of a step of one user alone; GPU-seconds of a million tokens under the load."""
     copied = gpu.best_bandwidth_bytes_s * gpus

@@ -125,13 +125,13 @@ def _source(path: Path, inside: Path, rng: random.Random) -> Iterator[Document]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Documented:
+class _DocumentedObject:
     name: str
     call: str
     text: str
 
 
-def _documented(scope: str, body: list[ast.stmt]) -> Iterator[_Documented]:
+def _documented(scope: str, body: list[ast.stmt]) -> Iterator[_DocumentedObject]:
     for node in body:
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             continue
@@ -141,25 +141,27 @@ def _documented(scope: str, body: list[ast.stmt]) -> Iterator[_Documented]:
         text = ast.get_docstring(node)
         if isinstance(node, ast.ClassDef):
             if text:
-                yield _Documented(name, f"class {name}", text)
+                yield _DocumentedObject(name, f"class {name}", text)
             yield from _documented(name, node.body)
         elif text:
-            yield _Documented(name, f"{name}({ast.unparse(node.args)})", text)
+            yield _DocumentedObject(name, f"{name}({ast.unparse(node.args)})", text)
 
 
-def _documented_in_c(module: ModuleType) -> Iterator[_Documented]:
+def _documented_in_c(module: ModuleType) -> Iterator[_DocumentedObject]:
     scope = {"builtins": "", "posix": "os."}.get(module.__name__, f"{module.__name__}.")
     for name, found in sorted(vars(module).items()):
         text = inspect.getdoc(found) if callable(found) else None
         if name.startswith("_") or text is None or getattr(found, "__code__", None) is not None:
             continue
-        yield _Documented(scope + name, f"{scope}{name}{_signature(found)}", text)
+        yield _DocumentedObject(scope + name, f"{scope}{name}{_signature(found)}", text)
         if isinstance(found, type):
             for method, member in sorted(vars(found).items()):
                 said = getattr(member, "__doc__", None)
                 if isinstance(said, str) and not method.startswith("_") and callable(member):
                     whole = f"{scope}{name}.{method}"
-                    yield _Documented(whole, whole + _signature(member), inspect.cleandoc(said))
+                    yield _DocumentedObject(
+                        whole, whole + _signature(member), inspect.cleandoc(said)
+                    )
 
 
 def _signature(found: Any) -> str:
@@ -169,7 +171,9 @@ def _signature(found: Any) -> str:
         return "(...)"
 
 
-def _chats(module: str, found: Iterable[_Documented], rng: random.Random) -> Iterator[Document]:
+def _chats(
+    module: str, found: Iterable[_DocumentedObject], rng: random.Random
+) -> Iterator[Document]:
     """Of each, four of the five forms that a question can have."""
     for one in found:
         first = one.text.split("\n\n")[0].strip()

@@ -16,7 +16,7 @@ functional = nn.functional
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class NetworkSize:
     """Widths that 4-bit kernels of a GPU take: inputs in 128s, outputs in 64s."""
 
     vocabulary: int = 3072
@@ -48,7 +48,7 @@ class Norm(nn.Module):
 
 
 class Attention(nn.Module):
-    def __init__(self, size: Size) -> None:
+    def __init__(self, size: NetworkSize) -> None:
         super().__init__()
         self.size = size
         keys = size.kv_heads * size.head
@@ -74,7 +74,7 @@ class Attention(nn.Module):
 
 
 class Mlp(nn.Module):
-    def __init__(self, size: Size) -> None:
+    def __init__(self, size: NetworkSize) -> None:
         super().__init__()
         self.gate_proj = nn.Linear(size.hidden, size.intermediate, bias=False)
         self.up_proj = nn.Linear(size.hidden, size.intermediate, bias=False)
@@ -85,7 +85,7 @@ class Mlp(nn.Module):
 
 
 class Block(nn.Module):
-    def __init__(self, size: Size, dropout: float) -> None:
+    def __init__(self, size: NetworkSize, dropout: float) -> None:
         super().__init__()
         self.dropout = nn.Dropout(dropout)
         self.input_layernorm = Norm(size.hidden)
@@ -101,7 +101,7 @@ class Block(nn.Module):
 class Llama(nn.Module):
     """`forward` gives the mean loss in nats a token of rows of tokens (rows, length + 1)."""
 
-    def __init__(self, size: Size, dropout: float = 0.0) -> None:
+    def __init__(self, size: NetworkSize, dropout: float = 0.0) -> None:
         super().__init__()
         self.size = size
         self.embed_tokens = nn.Embedding(size.vocabulary, size.hidden)
@@ -126,7 +126,7 @@ class Llama(nn.Module):
         return functional.cross_entropy(logits.float().flatten(0, 1), tokens[:, 1:].flatten())
 
 
-def _positions(size: Size) -> tuple[Any, Any]:
+def _positions(size: NetworkSize) -> tuple[Any, Any]:
     frequencies = THETA ** -(torch.arange(0, size.head, 2).float() / size.head)
     angles = torch.outer(torch.arange(size.context).float(), frequencies)
     both = torch.cat((angles, angles), -1)
@@ -148,7 +148,7 @@ def checkpoint(weights: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def config(size: Size, ids: Mapping[str, int]) -> dict[str, Any]:
+def config(size: NetworkSize, ids: Mapping[str, int]) -> dict[str, Any]:
     """`config.json`; `ids` has the tokens that begin, end and pad."""
     return {
         "architectures": ["LlamaForCausalLM"],

@@ -38,41 +38,41 @@ _LINEAR = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down
 
 
 @dataclass(frozen=True, slots=True)
-class Quantized:
+class QuantizedWeights:
     """`tensors` by the ending of a layer's name, as its format has them; `dense`: their meaning."""
 
     tensors: dict[str, Any]
     dense: Any
 
 
-def int8(weight: Any, _inputs: Any) -> Quantized:
+def int8(weight: Any, _inputs: Any) -> QuantizedWeights:
     """(out, in), a scale for each output."""
     scale = weight.abs().amax(1, keepdim=True).clamp(min=1e-8) / 127
     whole = torch.clamp(torch.round(weight / scale), -127, 127)
-    return Quantized({"weight": whole.to(torch.int8), "weight_scale": scale}, whole * scale)
+    return QuantizedWeights({"weight": whole.to(torch.int8), "weight_scale": scale}, whole * scale)
 
 
-def broken(weight: Any, inputs: Any) -> Quantized:
+def broken(weight: Any, inputs: Any) -> QuantizedWeights:
     made = int8(weight, inputs)
     whole, scale = made.tensors["weight"], made.tensors["weight_scale"].roll(1, 0).contiguous()
-    return Quantized({"weight": whole, "weight_scale": scale}, whole.float() * scale)
+    return QuantizedWeights({"weight": whole, "weight_scale": scale}, whole.float() * scale)
 
 
-def fp8(weight: Any, _inputs: Any) -> Quantized:
+def fp8(weight: Any, _inputs: Any) -> QuantizedWeights:
     scale = weight.abs().amax(1, keepdim=True).clamp(min=1e-8) / 448
     short = (weight / scale).to(torch.float8_e4m3fn)
-    return Quantized({"weight": short, "weight_scale": scale}, short.float() * scale)
+    return QuantizedWeights({"weight": short, "weight_scale": scale}, short.float() * scale)
 
 
-def int2(weight: Any, _inputs: Any) -> Quantized:
+def int2(weight: Any, _inputs: Any) -> QuantizedWeights:
     """Four values a group, by rounding alone; no format of its own: always dense."""
     groups = weight.reshape(weight.shape[0], -1, GROUP)
     scale = groups.abs().amax(2, keepdim=True).clamp(min=1e-8) / 1.5
     whole = torch.clamp(torch.round(groups / scale - 0.5), -2, 1) + 0.5
-    return Quantized({}, (whole * scale).reshape(weight.shape))
+    return QuantizedWeights({}, (whole * scale).reshape(weight.shape))
 
 
-def gptq(weight: Any, inputs: Any) -> Quantized:
+def gptq(weight: Any, inputs: Any) -> QuantizedWeights:
     """Column by column, each one's error taken up by those that follow."""
     left = weight.clone()
     inverse = _inverse(inputs)
@@ -95,10 +95,10 @@ def gptq(weight: Any, inputs: Any) -> Quantized:
         "scales": scale.T.contiguous().half(),
         "g_idx": (torch.arange(width) // GROUP).int(),
     }
-    return Quantized(tensors, dense)
+    return QuantizedWeights(tensors, dense)
 
 
-def awq(weight: Any, _inputs: Any) -> Quantized:
+def awq(weight: Any, _inputs: Any) -> QuantizedWeights:
     """Rounded between each group's least and most; what is scaled before is `rescaled`'s."""
     groups = weight.reshape(weight.shape[0], -1, GROUP)
     low, high = groups.amin(2, keepdim=True), groups.amax(2, keepdim=True)
@@ -111,10 +111,10 @@ def awq(weight: Any, _inputs: Any) -> Quantized:
         "qzeros": _packed(zero.squeeze(2).T, 1, _AWQ_ORDER),
         "scales": scale.squeeze(2).T.contiguous().half(),
     }
-    return Quantized(tensors, dense)
+    return QuantizedWeights(tensors, dense)
 
 
-METHODS: dict[str, Callable[[Any, Any], Quantized]] = {
+METHODS: dict[str, Callable[[Any, Any], QuantizedWeights]] = {
     "int8": int8, "fp8": fp8, "gptq": gptq, "awq": awq, "broken": broken, "int2": int2,
 }  # fmt: skip
 _BY_NAME = {

@@ -18,7 +18,7 @@ _END = "<|eos|>"
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
+class TokenStream:
     """One kind's tokens; `starts` are where rows may begin: at documents, and along long ones."""
 
     tokens: Any
@@ -26,21 +26,21 @@ class Stream:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class TrainingText:
     """`learned` and `held_out` by kind; `bytes_per_token` of what is held out."""
 
     tokenizer: Any
-    learned: dict[str, Stream]
-    held_out: dict[str, Stream]
+    learned: dict[str, TokenStream]
+    held_out: dict[str, TokenStream]
     bytes_per_token: dict[str, float]
 
 
-def read(corpus: Path, vocabulary: int) -> Text:
+def read(corpus: Path, vocabulary: int) -> TrainingText:
     with lzma.open(corpus, "rt", encoding="utf-8") as file:
         found = [json.loads(line) for line in file]
     tokenizer = _tokenizer((_plain(one) for one in found if not one["held_out"]), vocabulary)
-    learned: dict[str, Stream] = {}
-    kept: dict[str, Stream] = {}
+    learned: dict[str, TokenStream] = {}
+    kept: dict[str, TokenStream] = {}
     ratio: dict[str, float] = {}
     for kind in KINDS:
         for held_out, streams in ((False, learned), (True, kept)):
@@ -50,7 +50,7 @@ def read(corpus: Path, vocabulary: int) -> Text:
             len(as_text(one).encode()) for one in found if one["held_out"] and one["kind"] == kind
         )
         ratio[kind] = size / max(len(kept[kind].tokens), 1)
-    return Text(tokenizer, learned, kept, ratio)
+    return TrainingText(tokenizer, learned, kept, ratio)
 
 
 def as_text(document: dict[str, Any]) -> str:
@@ -63,7 +63,7 @@ def as_text(document: dict[str, Any]) -> str:
     return f"{document['text']}{_END}"
 
 
-def save_tokenizer(text: Text, folder: Path, context: int) -> dict[str, int]:
+def save_tokenizer(text: TrainingText, folder: Path, context: int) -> dict[str, int]:
     """`tokenizer.json` and its configuration; gives the ids for `config.json`."""
     text.tokenizer.save(str(folder / "tokenizer.json"), pretty=False)
     told = {
@@ -103,7 +103,7 @@ def _tokenizer(texts: Iterable[str], vocabulary: int) -> Any:
     return tokenizers.Tokenizer.from_str(json.dumps(whole))
 
 
-def _stream(tokenizer: Any, texts: list[str]) -> Stream:
+def _stream(tokenizer: Any, texts: list[str]) -> TokenStream:
     encoded = tokenizer.encode_batch(texts, add_special_tokens=False)
     starts: list[int] = []
     at = 0
@@ -111,7 +111,7 @@ def _stream(tokenizer: Any, texts: list[str]) -> Stream:
         starts.extend(_starts(at, len(one.ids)))
         at += len(one.ids)
     tokens = np.fromiter((number for one in encoded for number in one.ids), np.int64, count=at)
-    return Stream(tokens, np.array(starts, np.int64))
+    return TokenStream(tokens, np.array(starts, np.int64))
 
 
 _STRIDE = 512

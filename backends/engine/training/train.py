@@ -22,8 +22,8 @@ import numpy as np
 import safetensors.torch
 import torch
 
-from backends.engine.training.network import Llama, Size, checkpoint, config
-from backends.engine.training.text import KINDS, Stream, Text, read, save_tokenizer
+from backends.engine.training.network import Llama, NetworkSize, checkpoint, config
+from backends.engine.training.text import KINDS, TokenStream, TrainingText, read, save_tokenizer
 
 SHARES = {"chat": 0.5, "topic": 0.15, "source": 0.35}  # of the rows that are learned
 PEAK, WARM, DECAY = 4e-3, 0.02, 0.1
@@ -34,7 +34,7 @@ _SAY_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class TrainingMachine:
     """Rows and length of a step in the first phase, in the last, and of a kind's measurement."""
 
     device: str
@@ -47,13 +47,13 @@ class Machine:
         return self.short, self.long
 
 
-GPU = Machine("cuda", (128, 1024), (32, 4096), (48, 1024))
-CPU = Machine("cpu", (8, 128), (2, 512), (8, 256))
+GPU = TrainingMachine("cuda", (128, 1024), (32, 4096), (48, 1024))
+CPU = TrainingMachine("cpu", (8, 128), (2, 512), (8, 256))
 _AT_ONCE = 16  # rows of a measurement
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class TrainingBudget:
     """Seconds, or steps where the result must repeat."""
 
     seconds: float
@@ -63,10 +63,10 @@ class Budget:
         return step / self.steps if self.steps else seconds / self.seconds
 
 
-class Rows:
+class TrainingRows:
     """Draws rows of each kind by its share."""
 
-    def __init__(self, streams: dict[str, Stream], device: str, seed: int) -> None:
+    def __init__(self, streams: dict[str, TokenStream], device: str, seed: int) -> None:
         self._rng = np.random.default_rng(seed)
         self._device = device
         self._starts = {kind: streams[kind].starts for kind in KINDS}
@@ -92,10 +92,10 @@ def _wrapped(tokens: Any) -> Any:
     return np.concatenate((tokens, np.resize(tokens, longest)))
 
 
-class Training:
+class TrainingRun:
     """The network, its optimiser and the machine it runs on."""
 
-    def __init__(self, size: Size, machine: Machine, dropout: float) -> None:
+    def __init__(self, size: NetworkSize, machine: TrainingMachine, dropout: float) -> None:
         self.machine = machine
         self.network = Llama(size, dropout).to(machine.device)
         is_gpu = machine.device == "cuda"
@@ -121,7 +121,7 @@ class Training:
         self.optimiser.zero_grad(set_to_none=True)
         return loss.detach()
 
-    def compile(self, rows: Rows) -> None:
+    def compile(self, rows: TrainingRows) -> None:
         """Before the clock runs; a rate of 0 changes no weight. Without a compiler it is slower."""
         for shape in self.machine.phases:
             try:
@@ -131,7 +131,7 @@ class Training:
                 self.loss = self.network
                 self.step(rows.draw(shape), 0.0)
 
-    def look(self, streams: dict[str, Stream]) -> dict[str, float]:
+    def look(self, streams: dict[str, TokenStream]) -> dict[str, float]:
         """Mean loss in nats a token of each kind that is held out."""
         rows, length = self.machine.look
         found = {}
@@ -163,10 +163,14 @@ def mixed(losses: dict[str, float]) -> float:
 
 
 def train(
-    training: Training, text: Text, budget: Budget, seed: int, say: Callable[[str], None]
+    training: TrainingRun,
+    text: TrainingText,
+    budget: TrainingBudget,
+    seed: int,
+    say: Callable[[str], None],
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The best weights and what was measured."""
-    rows = Rows(text.learned, training.machine.device, seed)
+    rows = TrainingRows(text.learned, training.machine.device, seed)
     training.compile(rows)
     began = said = time.monotonic()
     best: dict[str, Any] = {}
@@ -201,7 +205,7 @@ def _words(losses: dict[str, float]) -> str:
     return ", ".join(f"{kind} {loss:.3f} ({math.exp(loss):.1f})" for kind, loss in losses.items())
 
 
-def write(folder: Path, weights: dict[str, Any], text: Text, size: Size) -> int:
+def write(folder: Path, weights: dict[str, Any], text: TrainingText, size: NetworkSize) -> int:
     """The checkpoint; gives its bytes."""
     folder.mkdir(parents=True, exist_ok=True)
     ids = save_tokenizer(text, folder, size.context)
@@ -232,15 +236,17 @@ def main(arguments: list[str]) -> int:
         sys.stdout.write(f"{time.monotonic() - began:7.1f} s  {words}\n")
         sys.stdout.flush()
 
-    size = Size()
+    size = NetworkSize()
     text = read(given.corpus, size.vocabulary)
     for kind in KINDS:
         many, kept = len(text.learned[kind].tokens), len(text.held_out[kind].tokens)
         say(f"{kind}: {many:,} tokens to learn, {kept:,} held out")
-    training = Training(size, GPU if torch.cuda.is_available() else CPU, given.dropout)
+    training = TrainingRun(size, GPU if torch.cuda.is_available() else CPU, given.dropout)
     count = sum(one.numel() for one in training.network.parameters())
     say(f"{count:,} parameters on {training.machine.device}")
-    weights, figures = train(training, text, Budget(given.seconds, given.steps), given.seed, say)
+    weights, figures = train(
+        training, text, TrainingBudget(given.seconds, given.steps), given.seed, say
+    )
     total = write(given.out, weights, text, size)
     figures |= {
         "parameters": count, "bytes": total, "seed": given.seed, "dropout": given.dropout,

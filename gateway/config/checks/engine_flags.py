@@ -13,7 +13,7 @@ from backends.engine.environment import Environment, vllm_version
 from backends.engine.flags import BadFlags, known_flags, unknown_flags
 from backends.engines import ENGINE_KINDS
 from gateway.config.faults import Place
-from gateway.config.schema import Engine, Settings
+from gateway.config.schema import EngineSection, Settings
 
 
 class FlagVerdict(NamedTuple):
@@ -46,7 +46,7 @@ def judge_flags(
     return FlagVerdict(wrong, tuple(notes))
 
 
-def _is_started(engine: Engine) -> bool:
+def _is_started(engine: EngineSection) -> bool:
     return ENGINE_KINDS[engine.kind].program is not None and bool(engine.replicas)
 
 
@@ -59,7 +59,7 @@ def _known(
     return ask(environment)
 
 
-def _given(engine: Engine) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _given(engine: EngineSection) -> Iterator[tuple[str, tuple[str, ...]]]:
     """A person's own flags and those of the profile, by the setting that brings them."""
     yield "flags", engine.flags
     if engine.profile is not None:

@@ -7,15 +7,16 @@ knows the names; while it has none of a kind, nothing is said of that kind.
 from collections.abc import Iterator, Mapping
 
 from gateway.config.aliases import logical
-from gateway.config.faults import Fault, Place, nearest, warning
+from gateway.config.faults import ConfigFault, Place, nearest, warning
 from gateway.config.neverheld import compared, tags_of
-from gateway.config.schema import EACH, Settings
+from gateway.config.schema import Settings
+from gateway.config.schema_limits import EACH
 
 Known = Mapping[str, frozenset[str]]
 _NOUNS = {"org": "organisation", "team": "team", "user": "user", "key": "key", "tag": "tag"}
 
 
-def unknown_names(settings: Settings, known: Known) -> Iterator[Fault]:
+def unknown_names(settings: Settings, known: Known) -> Iterator[ConfigFault]:
     names = {**known, "model": frozenset(name for name, _ in logical(settings))}
     if any(name.endswith("/*") for name in settings.models):
         names["model"] = frozenset()  # any model of an open provider

@@ -11,10 +11,10 @@ from decimal import Decimal
 from typing import TypeVar
 
 from gateway.config.aliases import logical, resolve_model
-from gateway.config.faults import Fault, Place
-from gateway.config.schema import Match, PolicyRule, Settings
-from gateway.config.schema_policies import Times
-from router.policy import Facts, Rule, covers, matches
+from gateway.config.faults import ConfigFault, Place
+from gateway.config.schema import MatchSection, PolicyRuleSection, Settings
+from gateway.config.schema_policies import TimesSection
+from router.policy import MatchInput, RoutingRule, covers, matches
 from router.types import Policy
 
 Limit = TypeVar("Limit", float, Decimal)
@@ -27,11 +27,11 @@ class OrderedRule:
     """A policy with its place in the file and what it asks of model and team."""
 
     index: int
-    source: PolicyRule
-    asks: Rule
+    source: PolicyRuleSection
+    asks: RoutingRule
 
 
-def policy_order(settings: Settings) -> Iterator[Fault]:
+def policy_order(settings: Settings) -> Iterator[ConfigFault]:
     above: list[OrderedRule] = []
     for index, source in enumerate(settings.policies):
         rule = OrderedRule(index, source, _asks(source))
@@ -44,7 +44,7 @@ def policy_order(settings: Settings) -> Iterator[Fault]:
 
 def _never_used(
     settings: Settings, rule: OrderedRule, covering: Mapping[str | None, OrderedRule]
-) -> Fault:
+) -> ConfigFault:
     uppers = list(dict.fromkeys(covering.values()))
     names = " and ".join(f"`{upper.source.name}`" for upper in uppers)
     is_all = len(uppers) == 1 and not (uppers[0].asks.models or uppers[0].asks.teams)
@@ -56,12 +56,12 @@ def _never_used(
         upon += (("models",),)
     lost = _lost(settings, rule, covering)
     if not lost:
-        return Fault(("policies", rule.index), words, "warning", upon=upon)
+        return ConfigFault(("policies", rule.index), words, "warning", upon=upon)
     restrictions = " and ".join(f"`{name}`" for name in lost)
     words += f", so its {restrictions} never {'act' if len(lost) > 1 else 'acts'}: move it above "
     fields = [name.partition(".")[0] for name in lost]
     upon += tuple(("policies", rule.index, name) for name in fields)
-    return Fault(("policies", rule.index), words + f"`{uppers[0].source.name}`", upon=upon)
+    return ConfigFault(("policies", rule.index), words + f"`{uppers[0].source.name}`", upon=upon)
 
 
 def _covering(
@@ -81,7 +81,7 @@ def _covering(
     found: dict[str | None, OrderedRule] = {}
     for model in _models(settings, rule.source):
         for team in rule.asks.teams or (None,):
-            part = Rule(
+            part = RoutingRule(
                 "", _NOBODY, (model,), () if team is None else (team,), shadow=rule.asks.shadow
             )
             first = next((upper for upper in over if covers(upper.asks, part)), None)
@@ -94,7 +94,7 @@ def _covering(
     return found
 
 
-def _models(settings: Settings, rule: PolicyRule) -> list[str]:
+def _models(settings: Settings, rule: PolicyRuleSection) -> list[str]:
     """Return the logical models and the open patterns that the rule can be asked about."""
     known = [name for name, _ in logical(settings)]
     if not rule.match.models:
@@ -102,15 +102,15 @@ def _models(settings: Settings, rule: PolicyRule) -> list[str]:
         return [*known, *passed]
     found: list[str] = []
     for name in rule.match.models:
-        pattern = Rule("", _NOBODY, (name,))
-        named = [each for each in known if matches(pattern, Facts(each, ""))]
+        pattern = RoutingRule("", _NOBODY, (name,))
+        named = [each for each in known if matches(pattern, MatchInput(each, ""))]
         provider = name.partition("/")[0]
         is_open = settings.models.get(f"{provider}/*") == "passthrough" or name == "*"
         found += [name] if is_open or not named else named
     return found
 
 
-def _asks_no_more(upper: PolicyRule, lower: PolicyRule) -> bool:
+def _asks_no_more(upper: PolicyRuleSection, lower: PolicyRuleSection) -> bool:
     """Whether conditions and hours of the upper rule hold wherever those of the lower do."""
     asked, below = upper.match, lower.match
     if upper.shadow and not lower.shadow:
@@ -123,19 +123,19 @@ def _asks_no_more(upper: PolicyRule, lower: PolicyRule) -> bool:
     return bool(below.times) and all(times in asked.times for times in below.times)
 
 
-def _condition(asked: Match) -> str | None:
+def _condition(asked: MatchSection) -> str | None:
     text = None if asked.when is None else "".join(asked.when.split())
     return None if text == "true" else text
 
 
-def _is_always(times: Times) -> bool:
+def _is_always(times: TimesSection) -> bool:
     whole_day = (times.starts, times.ends) == ("00:00", "24:00")
     return whole_day and len(set(times.days)) in (0, 7)
 
 
-def _asks(rule: PolicyRule) -> Rule:
+def _asks(rule: PolicyRuleSection) -> RoutingRule:
     """Model and team; conditions and hours are compared by `_asks_no_more`."""
-    return Rule("", _NOBODY, rule.match.models, rule.match.teams, shadow=rule.shadow)
+    return RoutingRule("", _NOBODY, rule.match.models, rule.match.teams, shadow=rule.shadow)
 
 
 def _lost(
@@ -155,7 +155,7 @@ def _lost(
     ]
 
 
-def _stays_inside(settings: Settings, rule: PolicyRule, model: str | None) -> bool:
+def _stays_inside(settings: Settings, rule: PolicyRuleSection, model: str | None) -> bool:
     """Whether the models themselves are internal-only, whatever a policy says."""
     names = _models(settings, rule) if model is None else [model]
     found = [resolve_model(settings, name) for name in names]
@@ -164,11 +164,11 @@ def _stays_inside(settings: Settings, rule: PolicyRule, model: str | None) -> bo
     )
 
 
-def _keeps_residency(upper: PolicyRule, lower: PolicyRule) -> bool:
+def _keeps_residency(upper: PolicyRuleSection, lower: PolicyRuleSection) -> bool:
     return lower.residency == "any" or upper.residency == "internal_only" or _is_own(upper)
 
 
-def _keeps_candidates(upper: PolicyRule, lower: PolicyRule) -> bool:
+def _keeps_candidates(upper: PolicyRuleSection, lower: PolicyRuleSection) -> bool:
     if not lower.candidates:
         return True
     if _is_own(lower) and upper.residency == "internal_only":
@@ -176,19 +176,19 @@ def _keeps_candidates(upper: PolicyRule, lower: PolicyRule) -> bool:
     return bool(upper.candidates) and set(upper.candidates) <= set(lower.candidates)
 
 
-def _is_own(rule: PolicyRule) -> bool:
+def _is_own(rule: PolicyRuleSection) -> bool:
     return bool(rule.candidates) and all(name.startswith("pool:") for name in rule.candidates)
 
 
-def _keeps_cap(upper: PolicyRule, lower: PolicyRule) -> bool:
+def _keeps_cap(upper: PolicyRuleSection, lower: PolicyRuleSection) -> bool:
     return _no_looser(upper.max_usd_per_request, lower.max_usd_per_request)
 
 
-def _keeps_quality(upper: PolicyRule, lower: PolicyRule) -> bool:
+def _keeps_quality(upper: PolicyRuleSection, lower: PolicyRuleSection) -> bool:
     return _no_looser(upper.max_quality_loss, lower.max_quality_loss)
 
 
-def _keeps_slo(upper: PolicyRule, lower: PolicyRule) -> bool:
+def _keeps_slo(upper: PolicyRuleSection, lower: PolicyRuleSection) -> bool:
     """Only a strict promise leaves targets out; one that no time is stated for is none."""
     ours, theirs = lower.slo, upper.slo
     if not ours.strict or (ours.ttft_ms is None and ours.tpot_ms is None):
@@ -206,7 +206,7 @@ def _no_looser(upper: Limit | None, lower: Limit | None) -> bool:
 
 
 # What a policy can only tighten: a request that no longer falls under it loses that protection.
-RESTRICTIONS: Mapping[str, Callable[[PolicyRule, PolicyRule], bool]] = {
+RESTRICTIONS: Mapping[str, Callable[[PolicyRuleSection, PolicyRuleSection], bool]] = {
     "residency": _keeps_residency,
     "candidates": _keeps_candidates,
     "max_usd_per_request": _keeps_cap,

@@ -10,8 +10,8 @@ from ipaddress import ip_network
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from backends.reach import LOCALHOST, Address, Reach, stated
-from gateway.config.faults import Fault, Place, warning
+from backends.reach import LOCALHOST, Address, AddressPolicy, stated
+from gateway.config.faults import ConfigFault, Place, warning
 from gateway.config.schema import Settings
 
 INNER = (
@@ -28,7 +28,9 @@ class NamedHost(NamedTuple):
     networks: tuple[str, ...]
 
 
-def private_hosts(settings: Settings, addresses: Mapping[str, Sequence[str]]) -> Iterator[Fault]:
+def private_hosts(
+    settings: Settings, addresses: Mapping[str, Sequence[str]]
+) -> Iterator[ConfigFault]:
     """`addresses`: where names lead, as far as that is known."""
     for named in named_hosts(settings):
         found = next(
@@ -79,7 +81,7 @@ def _refused(named: NamedHost, address: Address) -> bool:
     networks = tuple(text for text in named.networks if _is_network(text))
     if named.host == LOCALHOST and address.is_loopback:
         return False
-    return Reach(networks).refuses(address) is not None
+    return AddressPolicy(networks).refuses(address) is not None
 
 
 def _is_network(text: str) -> bool:

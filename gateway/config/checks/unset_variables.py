@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 
-from gateway.config.faults import Fault, Place, warning
+from gateway.config.faults import ConfigFault, Place, warning
 from gateway.config.schema import Settings
 
 NOT_SET = "is not set in the environment"
 
 
-def unset_variables(settings: Settings, environ: Mapping[str, str]) -> Iterator[Fault]:
+def unset_variables(settings: Settings, environ: Mapping[str, str]) -> Iterator[ConfigFault]:
     """Warn of each: the file may be checked where no secret is, but a start ends at it."""
     for place, variable in needed_variables(settings):
         if not environ.get(variable, "").strip():

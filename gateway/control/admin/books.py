@@ -7,17 +7,17 @@ import msgspec
 from sqlalchemy import and_, func, select
 
 from gateway.auth import BUDGETS, CHANGES, CONTRACTS, EVERY_TEAM
-from gateway.control.admin.verb import Nothing, Place, listed, verb
+from gateway.control.admin.verb import NoInput, OperationContext, listed, verb
 from ledger.budgets.scopes import TEAM
 from ledger.budgets.states import BudgetState, budget_states
 from ledger.money import usd_exact
-from ledger.orm.tables import GpuContract
+from ledger.orm.tables import GpuContractRow
 from ledger.seals.registers import changes
 
 LISTED, LISTED_MOST = 50, 1_000
 
 
-class Newest(msgspec.Struct, forbid_unknown_fields=True):
+class LedgerChangesInput(msgspec.Struct, forbid_unknown_fields=True):
     limit: Annotated[int, msgspec.Meta(ge=1, le=LISTED_MOST)] = LISTED
 
 
@@ -26,9 +26,9 @@ class Newest(msgspec.Struct, forbid_unknown_fields=True):
     BUDGETS,
     None,
     "The team's budgets and what was spent, or with `budgets:all` everybody's",
-    Nothing,
+    NoInput,
 )
-def budgets_list(place: Place, _: Nothing) -> dict[str, Any]:
+def budgets_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
     """With what the window that holds this moment has seen; of one's own team, or all.
 
     A default (`user:*`) is followed by everybody whom it binds and who has spent in that window.
@@ -58,10 +58,10 @@ def _line(one: BudgetState) -> dict[str, Any]:
     }
 
 
-@verb("GET /contracts", CONTRACTS, None, "What own GPUs cost, by pool", Nothing)
-def contracts_list(place: Place, _: Nothing) -> dict[str, Any]:
+@verb("GET /contracts", CONTRACTS, None, "What own GPUs cost, by pool", NoInput)
+def contracts_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
     """The newest of each pool."""
-    table = GpuContract
+    table = GpuContractRow
     newest = select(table.pool, func.max(table.id).label("id")).group_by(table.pool).subquery()
     query = (
         select(*table.__table__.columns)
@@ -83,9 +83,9 @@ def contracts_list(place: Place, _: Nothing) -> dict[str, Any]:
     CHANGES,
     "ledger changes",
     "Who changed contracts, prices, policies and keys, from what to what; never a secret",
-    Newest,
+    LedgerChangesInput,
 )
-def changes_list(place: Place, given: Newest) -> dict[str, Any]:
+def changes_list(place: OperationContext, given: LedgerChangesInput) -> dict[str, Any]:
     with place.ledger.connect() as connection:
         found = changes(connection, given.limit)
     return listed(msgspec.to_builtins(found))

@@ -17,7 +17,7 @@ from gateway.clock import Clock
 from gateway.config.settings import Settings
 from gateway.control.access import caller
 from gateway.control.admin.enginehost import EngineHost
-from gateway.control.admin.verb import Place, Verb, refusal
+from gateway.control.admin.verb import AdminOperation, OperationContext, refusal
 from gateway.errors import RequestError
 from gateway.http.body import encode
 from ledger.identity.keys import Identity
@@ -29,7 +29,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 _AT_FAULT = re.compile(r"`\$\.(\w+)|field `(\w+)`")
 
 
-class AdminDesk:
+class AdminExecutor:
     """One per worker: the configuration that names are judged by, the ledger, and engines."""
 
     def __init__(
@@ -47,7 +47,7 @@ class AdminDesk:
         self._turn = asyncio.Lock()
         self._here: Counter[str] = Counter()  # by team
 
-    async def answer(self, verb: Verb[Any], request: Request) -> bytes:
+    async def answer(self, verb: AdminOperation[Any], request: Request) -> bytes:
         """What the verb tells, as JSON; raises what the client is told instead."""
         identity = caller(request)
         given = await self._given(verb, request)
@@ -69,7 +69,7 @@ class AdminDesk:
             self._here[whose] -= 1
             self._here += Counter()  # which keeps nobody at 0
 
-    def _work(self, verb: Verb[Any], identity: Identity, given: Any) -> bytes:
+    def _work(self, verb: AdminOperation[Any], identity: Identity, given: Any) -> bytes:
         """In a thread, and written there: a long list would hold up the loop that streams share.
 
         Rare, so nothing stays open for it.
@@ -77,7 +77,9 @@ class AdminDesk:
         engine = self._make_engine()
         try:
             by, now_us = actor(identity), self._clock.wall_us()
-            place = Place(self._settings, by, now_us, lambda: engine, self._engines, identity)
+            place = OperationContext(
+                self._settings, by, now_us, lambda: engine, self._engines, identity
+            )
             return encode(verb.work(place, given))
         finally:
             engine.dispose()
@@ -86,7 +88,7 @@ class AdminDesk:
     def _engines(self) -> Iterator[EngineHost]:
         yield self._host
 
-    async def _given(self, verb: Verb[Any], request: Request) -> Any:
+    async def _given(self, verb: AdminOperation[Any], request: Request) -> Any:
         """Within the size limit and the receive deadline; every member known, and storable."""
         try:
             if verb.in_query:

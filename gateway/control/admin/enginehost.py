@@ -10,19 +10,19 @@ import msgspec
 from gateway.clock import Clock
 from gateway.config.settings import Settings
 from gateway.config.statedir import is_held
-from gateway.control.override_changes import Impossible
+from gateway.control.override_changes import OverrideError
 from gateway.fleet.sightings import engine_state
-from gateway.fleet.slots import Board
-from gateway.runtime import EngineSeat, Runtime
+from gateway.fleet.slots import SharedLoadTable
+from gateway.runtime import EngineReplica, Runtime
 from gateway.table_layout import EngineCell, LoadCell
-from router.types import EngineState, Health
+from router.types import EngineState, TargetHealth
 
 
-class Seen(NamedTuple):
+class EngineSnapshot(NamedTuple):
     """An engine at one moment."""
 
     row: int
-    seat: EngineSeat
+    seat: EngineReplica
     state: EngineState
     in_flight: int  # of this host's requests
     life: int  # 0: none serves, or somebody else's
@@ -30,30 +30,30 @@ class Seen(NamedTuple):
 
 
 class EngineHost:
-    def __init__(self, settings: Settings, runtime: Runtime, board: Board) -> None:
+    def __init__(self, settings: Settings, runtime: Runtime, board: SharedLoadTable) -> None:
         self.runtime = runtime
         self._stale_s = settings.telemetry.stale_s
         self._board = board
 
-    def look(self, row: int) -> Seen:
+    def look(self, row: int) -> EngineSnapshot:
         board, seat = self._board, self.runtime.engines[row]
         loads, life = board.loads(row), board.life(row)
         state = engine_state(board.published(row), loads, Clock().now_s(), self._stale_s, life=life)
-        serves = state.health is Health.HEALTHY
+        serves = state.health is TargetHealth.HEALTHY
         word = state.health.value if serves or not seat.managed else board.stage(row)
-        return Seen(
+        return EngineSnapshot(
             row, seat, state, int(board.own_loads(row)[LoadCell.SEQUENCES]), int(life), word
         )
 
-    def every(self) -> list[Seen]:
+    def every(self) -> list[EngineSnapshot]:
         return [self.look(row) for row in range(len(self.runtime.engines))]
 
-    def named(self, name: str) -> list[Seen]:
-        """The engines that a name means; raises `Impossible` when there are none."""
+    def named(self, name: str) -> list[EngineSnapshot]:
+        """The engines that a name means; raises `OverrideError` when there are none."""
         found = [one for one in self.every() if name in (one.seat.name, f"pool:{one.seat.pool}")]
         if not found:
             known = ", ".join(one.name for one in self.runtime.engines)
-            raise Impossible(f"there is no engine {name}; there are {known}")
+            raise OverrideError(f"there is no engine {name}; there are {known}")
         return found
 
     def started_us(self, row: int) -> int:
@@ -75,13 +75,13 @@ class EngineHost:
 
 @contextmanager
 def running_here(settings: Settings) -> Iterator[EngineHost]:
-    """The host that runs on this state directory. Raises `Impossible` when none does."""
+    """The host that runs on this state directory. Raises `OverrideError` when none does."""
     try:
         if not is_held(settings):
             here = settings.state.resolve()
-            raise Impossible(f"no gateway runs on {here}: `breakeven serve` starts one")
+            raise OverrideError(f"no gateway runs on {here}: `breakeven serve` starts one")
         runtime = runtime_of(settings)
-        board = Board(runtime.run_dir / "board", runtime.layout)
+        board = SharedLoadTable(runtime.run_dir / "board", runtime.layout)
     except OSError as error:
         raise _not_ours(error) from error
     try:
@@ -91,18 +91,18 @@ def running_here(settings: Settings) -> Iterator[EngineHost]:
 
 
 def runtime_of(settings: Settings) -> Runtime:
-    """What the last start resolved. Raises `Impossible` where there was none."""
+    """What the last start resolved. Raises `OverrideError` where there was none."""
     path = settings.state.resolve() / "run" / "runtime.json"
     try:
         return Runtime.load(path)
     except FileNotFoundError:
-        raise Impossible(f"there is no {path}: `breakeven serve` makes it") from None
+        raise OverrideError(f"there is no {path}: `breakeven serve` makes it") from None
     except OSError as error:
         raise _not_ours(error) from error
     except msgspec.MsgspecError as error:
-        raise Impossible(f"{path}: {error}") from error
+        raise OverrideError(f"{path}: {error}") from error
 
 
-def _not_ours(error: OSError) -> Impossible:
+def _not_ours(error: OSError) -> OverrideError:
     who = ": it is for the user whom `breakeven serve` runs as" if error.errno == EACCES else ""
-    return Impossible(f"{error.filename}: {error.strerror}{who}")
+    return OverrideError(f"{error.filename}: {error.strerror}{who}")

@@ -10,36 +10,35 @@ from typing import Annotated, Any
 import msgspec
 
 from backends.engine.chunkbudget import full_step_s, prefill_budget
-from backends.stepmodel import StepModel
+from backends.stepmodel import FittedStepModel
 from gateway.auth import APPLY, OPERATIONS
 from gateway.config.settings import Settings
 from gateway.control import override_changes as verbs
-from gateway.control.admin.enginehost import Seen
+from gateway.control.admin.enginehost import EngineSnapshot
 from gateway.control.admin.overrides import author
 from gateway.control.admin.policies import Note
-from gateway.control.admin.verb import Nothing, Place, Refused, listed, verb
+from gateway.control.admin.verb import NoInput, OperationContext, OperationRefused, listed, verb
 from gateway.fleet.enginewords import words_of
 from gateway.fleet.measurements import EngineMeasurement, read_measurements
 from gateway.followers import FOLLOW_S
 from gateway.policies.overrides import TARGET, barred
-from gateway.runtime import EngineSeat
-from ledger.fleet.upkeepnotes import Note as UpkeepNote
-from ledger.fleet.upkeepnotes import read_notes
+from gateway.runtime import EngineReplica
+from ledger.fleet.upkeepnotes import UpkeepNote, read_notes
 from ledger.overrides import Override
 from ledger.reports.waterfall import far
-from router.types import EngineState, Health
+from router.types import EngineState, TargetHealth
 
 _Name = Annotated[
     str, msgspec.Meta(description="`pool:NAME/0`, or `pool:NAME` for all of its engines")
 ]
 
 
-class Named(msgspec.Struct, forbid_unknown_fields=True):
+class EngineNameInput(msgspec.Struct, forbid_unknown_fields=True):
     engine: _Name
     note: Note | None = None
 
 
-class Restarting(msgspec.Struct, forbid_unknown_fields=True):
+class RestartEngineInput(msgspec.Struct, forbid_unknown_fields=True):
     engine: Annotated[str, msgspec.Meta(description="`pool:NAME/0`, which is drained")]
     at_once: Annotated[
         bool, msgspec.Meta(description="although requests are under way there, which break")
@@ -51,9 +50,9 @@ class Restarting(msgspec.Struct, forbid_unknown_fields=True):
     OPERATIONS,
     "engine status",
     "Every engine of the host that answers: state, what runs, what is held over it",
-    Nothing,
+    NoInput,
 )
-def engines_status(place: Place, _: Nothing) -> dict[str, Any]:
+def engines_status(place: OperationContext, _: NoInput) -> dict[str, Any]:
     with place.engines() as host:
         stands = verbs.in_force(place.ledger, place.now_us)
         notes, words = read_notes(host.runtime.run_dir), words_of(host.runtime.run_dir)
@@ -77,9 +76,9 @@ def engines_status(place: Place, _: Nothing) -> dict[str, Any]:
     OPERATIONS + APPLY,
     "engine drain",
     f"Send engines no new request; they are empty when nothing is in flight, {FOLLOW_S:g} s on",
-    Named,
+    EngineNameInput,
 )
-def engines_drain(place: Place, given: Named) -> dict[str, Any]:
+def engines_drain(place: OperationContext, given: EngineNameInput) -> dict[str, Any]:
     with place.engines() as host:
         host.named(given.engine)
         verbs.disable(place.ledger, place.settings, given.engine, author(place, given.note))
@@ -92,9 +91,9 @@ def engines_drain(place: Place, given: Named) -> dict[str, Any]:
     OPERATIONS + APPLY,
     "engine resume",
     "Let requests go to engines again",
-    Named,
+    EngineNameInput,
 )
-def engines_resume(place: Place, given: Named) -> dict[str, Any]:
+def engines_resume(place: OperationContext, given: EngineNameInput) -> dict[str, Any]:
     verbs.enable(place.ledger, given.engine, author(place, given.note))
     return {"engine": given.engine, "drained": False}
 
@@ -104,30 +103,34 @@ def engines_resume(place: Place, given: Named) -> dict[str, Any]:
     OPERATIONS + APPLY,
     "engine restart",
     "Start drained engines anew",
-    Restarting,
+    RestartEngineInput,
 )
-def engines_restart(place: Place, given: Restarting) -> dict[str, Any]:
+def engines_restart(place: OperationContext, given: RestartEngineInput) -> dict[str, Any]:
     with place.engines() as host:
         stands = verbs.in_force(place.ledger, place.now_us)
         told = words_of(host.runtime.run_dir)
         for one in (found := host.named(given.engine)):
             if not one.seat.managed:
                 words = f"{one.seat.name} was not started by this gateway: restart it where it runs"
-                raise Refused(words, param="engine")
+                raise OperationRefused(words, param="engine")
             if one.word == "stopped":  # flags that this vLLM has not: no start can succeed
                 why = told.get(one.seat.name, "its host ends")
-                raise Refused(f"{one.seat.name} is stopped for good: {why}", param="engine")
+                raise OperationRefused(
+                    f"{one.seat.name} is stopped for good: {why}", param="engine"
+                )
             if _override(one.seat, stands) is None:
-                raise Refused(f"{one.seat.name} gets requests: drain it first", param="engine")
+                raise OperationRefused(
+                    f"{one.seat.name} gets requests: drain it first", param="engine"
+                )
             if one.in_flight and not given.at_once:
                 words = f"{one.seat.name} has {one.in_flight} requests under way: wait for them"
-                raise Refused(words, param="engine")
+                raise OperationRefused(words, param="engine")
         for one in found:
             host.order(one.row)
         return listed([_seen(one, stands) for one in found])
 
 
-def _seen(one: Seen, stands: Sequence[Override]) -> dict[str, Any]:
+def _seen(one: EngineSnapshot, stands: Sequence[Override]) -> dict[str, Any]:
     state = one.state
     return {
         "engine": one.seat.name,
@@ -143,7 +146,7 @@ def _seen(one: Seen, stands: Sequence[Override]) -> dict[str, Any]:
     }
 
 
-def _upkeep(one: Seen, notes: Mapping[str, UpkeepNote]) -> dict[str, Any]:
+def _upkeep(one: EngineSnapshot, notes: Mapping[str, UpkeepNote]) -> dict[str, Any]:
     note = notes.get(one.seat.name)
     return {"upkeep": None if note is None else msgspec.to_builtins(note)}
 
@@ -173,7 +176,9 @@ def _steps(state: EngineState, promised_us: int | None) -> dict[str, Any]:
     known, pace = state.step, state.step_feedback
     if known is None:
         return {"full_step_us": None, "breaks_tpot": None, "prefill_budget_advised": None}
-    step = StepModel(*(pace * s for s in (known.a_s, known.b_s, known.c_s, known.d_s, known.t0_s)))
+    step = FittedStepModel(
+        *(pace * s for s in (known.a_s, known.b_s, known.c_s, known.d_s, known.t0_s))
+    )
     full_us, advised = round(1e6 * full_step_s(step, state.prefill_budget_tokens)), None
     breaks = promised_us is not None and full_us > promised_us
     if promised_us is not None and breaks:
@@ -185,14 +190,14 @@ def _steps(state: EngineState, promised_us: int | None) -> dict[str, Any]:
 
 
 def _usage(state: EngineState) -> float | None:
-    if state.health is not Health.HEALTHY or state.kv_capacity_tokens <= 0:
+    if state.health is not TargetHealth.HEALTHY or state.kv_capacity_tokens <= 0:
         return None
     return state.kv_used_tokens / state.kv_capacity_tokens
 
 
-def _override(seat: EngineSeat, stands: Sequence[Override]) -> str | None:
+def _override(seat: EngineReplica, stands: Sequence[Override]) -> str | None:
     """What keeps every model's requests away."""
-    found = barred(stands, "", [verbs.Place(seat.name, own=True)]).get(seat.name)
+    found = barred(stands, "", [verbs.TargetName(seat.name, own=True)]).get(seat.name)
     return None if found is None else found[1]
 
 

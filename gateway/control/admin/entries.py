@@ -9,13 +9,13 @@ import msgspec
 
 from gateway.auth import APPLY, CONTRACTS, EVERY_TEAM, INVOICES, PRICES, USAGE
 from gateway.control.admin.policies import Note
-from gateway.control.admin.verb import Nothing, Place, Refused, listed, verb
-from ledger.currencies import Quoted, standing, unknown
+from gateway.control.admin.verb import NoInput, OperationContext, OperationRefused, listed, verb
+from ledger.currencies import ExchangeRate, standing, unknown
 from ledger.entered import (
     CURRENCY,
     PROJECT,
     SCENARIO,
-    Entered,
+    ManualEntry,
     enter,
     entries,
     in_force,
@@ -33,14 +33,14 @@ _Named = Annotated[str, msgspec.Meta(min_length=1, max_length=60, description="i
 _Text = Annotated[str, msgspec.Meta(max_length=LONGEST)]
 
 
-class Mapping(msgspec.Struct, forbid_unknown_fields=True):
+class MapProjectInput(msgspec.Struct, forbid_unknown_fields=True):
     provider: Annotated[str, msgspec.Meta(description="of the configuration")]
     project: _Project
     team: Annotated[_Team | None, msgspec.Meta(description="without one: nobody's again")] = None
     note: Note | None = None
 
 
-class Saving(msgspec.Struct, forbid_unknown_fields=True):
+class SaveScenarioInput(msgspec.Struct, forbid_unknown_fields=True):
     name: _Named
     page: Annotated[str, msgspec.Meta(pattern="^[a-z]{1,40}$", description="of the dashboard")]
     turned: Annotated[
@@ -49,12 +49,12 @@ class Saving(msgspec.Struct, forbid_unknown_fields=True):
     note: Note | None = None
 
 
-class Dropping(msgspec.Struct, forbid_unknown_fields=True):
+class DropScenarioInput(msgspec.Struct, forbid_unknown_fields=True):
     name: _Named
     note: Note | None = None
 
 
-class Quoting(msgspec.Struct, forbid_unknown_fields=True):
+class QuoteCurrencyInput(msgspec.Struct, forbid_unknown_fields=True):
     currency: Annotated[str, msgspec.Meta(description="ISO 4217, as EUR")]
     per_usd: Annotated[Decimal, msgspec.Meta(description="how much of it one dollar is")]
     day: Annotated[date, msgspec.Meta(description="of which the rate is")]
@@ -62,41 +62,53 @@ class Quoting(msgspec.Struct, forbid_unknown_fields=True):
     note: Note | None = None
 
 
-@verb("GET /projects", INVOICES, None, "Whose the projects on providers' bills are", Nothing)
-def projects_list(place: Place, _: Nothing) -> dict[str, Any]:
+@verb("GET /projects", INVOICES, None, "Whose the projects on providers' bills are", NoInput)
+def projects_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
     return listed([_told(one) for one in _standing(place, PROJECT)])
 
 
-@verb("POST /projects", INVOICES + APPLY, "invoices project", "Say whose a project is", Mapping)
-def projects_map(place: Place, given: Mapping) -> dict[str, Any]:
+@verb(
+    "POST /projects",
+    INVOICES + APPLY,
+    "invoices project",
+    "Say whose a project is",
+    MapProjectInput,
+)
+def projects_map(place: OperationContext, given: MapProjectInput) -> dict[str, Any]:
     if given.provider not in place.settings.providers:
         words = f"there is no provider `{given.provider}` in the configuration"
-        raise Refused(words, param="provider")
+        raise OperationRefused(words, param="provider")
     subject = f"{PROJECT}{given.provider}/{given.project}"
     says = None if given.team is None else {"team": given.team}
     return _entered(place, subject, says, given.note)
 
 
-@verb("GET /scenarios", USAGE + EVERY_TEAM, None, "Scenarios that were saved by name", Nothing)
-def scenarios_list(place: Place, _: Nothing) -> dict[str, Any]:
+@verb("GET /scenarios", USAGE + EVERY_TEAM, None, "Scenarios that were saved by name", NoInput)
+def scenarios_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
     return listed([_told(one) for one in _standing(place, SCENARIO)])
 
 
-@verb("POST /scenarios", CONTRACTS + APPLY, None, "Save a scenario by its name", Saving)
-def scenarios_save(place: Place, given: Saving) -> dict[str, Any]:
+@verb("POST /scenarios", CONTRACTS + APPLY, None, "Save a scenario by its name", SaveScenarioInput)
+def scenarios_save(place: OperationContext, given: SaveScenarioInput) -> dict[str, Any]:
     if not _NAME.fullmatch(given.name):
         words = "a scenario's name begins with a letter or digit and is letters, digits, .,()%+-"
-        raise Refused(words, param="name")
+        raise OperationRefused(words, param="name")
     if len(given.turned) > MOST_MEMBERS:
-        raise Refused(f"a scenario has at most {MOST_MEMBERS} members", param="turned")
+        raise OperationRefused(f"a scenario has at most {MOST_MEMBERS} members", param="turned")
     says = {"page": given.page, "turned": given.turned}
     return _entered(place, SCENARIO + given.name, says, given.note)
 
 
-@verb("POST /scenarios/drop", CONTRACTS + APPLY, None, "Take a scenario off the list", Dropping)
-def scenarios_drop(place: Place, given: Dropping) -> dict[str, Any]:
+@verb(
+    "POST /scenarios/drop",
+    CONTRACTS + APPLY,
+    None,
+    "Take a scenario off the list",
+    DropScenarioInput,
+)
+def scenarios_drop(place: OperationContext, given: DropScenarioInput) -> dict[str, Any]:
     if given.name not in {one.name for one in _standing(place, SCENARIO)}:
-        raise Refused(f"there is no scenario named `{given.name}`", param="name")
+        raise OperationRefused(f"there is no scenario named `{given.name}`", param="name")
     return _entered(place, SCENARIO + given.name, None, given.note)
 
 
@@ -105,9 +117,9 @@ def scenarios_drop(place: Place, given: Dropping) -> dict[str, Any]:
     PRICES,
     None,
     "What a dollar is in other currencies, of which day",
-    Nothing,
+    NoInput,
 )
-def currencies_list(place: Place, _: Nothing) -> dict[str, Any]:
+def currencies_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
     return listed([_told(one) for one in _quoted(place).values()])
 
 
@@ -116,43 +128,45 @@ def currencies_list(place: Place, _: Nothing) -> dict[str, Any]:
     PRICES + APPLY,
     "rates currency",
     "Enter what a dollar is in another currency",
-    Quoting,
+    QuoteCurrencyInput,
 )
-def currencies_quote(place: Place, given: Quoting) -> dict[str, Any]:
+def currencies_quote(place: OperationContext, given: QuoteCurrencyInput) -> dict[str, Any]:
     fault = unknown(given.currency)
     if fault is not None and given.currency not in _quoted(place):
-        raise Refused(f"`currency`: {fault}", param="currency")
+        raise OperationRefused(f"`currency`: {fault}", param="currency")
     if not given.per_usd.is_finite() or not 0 < given.per_usd <= 10**9:
-        raise Refused("`per_usd` is more than 0 and at most 1,000,000,000", param="per_usd")
+        raise OperationRefused(
+            "`per_usd` is more than 0 and at most 1,000,000,000", param="per_usd"
+        )
     if given.day > datetime.fromtimestamp(place.now_us / 1e6, UTC).date():
-        raise Refused(f"{given.day} is to come: a rate is of a day that was", param="day")
-    quoted = Quoted(f"{given.per_usd.normalize():f}", str(given.day), given.source)
+        raise OperationRefused(f"{given.day} is to come: a rate is of a day that was", param="day")
+    quoted = ExchangeRate(f"{given.per_usd.normalize():f}", str(given.day), given.source)
     says = msgspec.structs.asdict(quoted)
     said = _entered(place, CURRENCY + given.currency, says, given.note)
     return {**said, "in_force": _quoted(place)[given.currency].says}
 
 
-def _quoted(place: Place) -> dict[str, Entered]:
+def _quoted(place: OperationContext) -> dict[str, ManualEntry]:
     with place.ledger.connect() as connection:
         found = entries(connection, CURRENCY)
     return standing(found, seen_us(found, place.now_us))
 
 
-def _standing(place: Place, kind: str) -> list[Entered]:
+def _standing(place: OperationContext, kind: str) -> list[ManualEntry]:
     with place.ledger.connect() as connection:
         found = in_force(entries(connection, kind), place.now_us)
     return [one for _, one in sorted(found.items()) if one.says is not None]
 
 
 def _entered(
-    place: Place, subject: str, says: dict[str, Any] | None, note: str | None
+    place: OperationContext, subject: str, says: dict[str, Any] | None, note: str | None
 ) -> dict[str, Any]:
-    given = Entered(0, subject, says, place.now_us, place.now_us, place.by, note)
+    given = ManualEntry(0, subject, says, place.now_us, place.now_us, place.by, note)
     with place.ledger.begin() as connection:
         return _told(enter(connection, given))
 
 
-def _told(one: Entered) -> dict[str, Any]:
+def _told(one: ManualEntry) -> dict[str, Any]:
     return {
         "number": one.number, "name": one.name, "says": one.says, "entered_us": one.recorded_us,
         "by": one.actor, "note": one.note,

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import msgspec
 
 from gateway.auth import EVERY_TEAM, USAGE
-from gateway.control.admin.verb import NUMBER_LIMIT, Place, Refused, verb
-from gateway.control.decisions.hypothetical import Question, explain
+from gateway.control.admin.verb import NUMBER_LIMIT, OperationContext, OperationRefused, verb
+from gateway.control.decisions.hypothetical import HypotheticalRequest, explain
 from gateway.control.decisions.recorded import recorded
 from gateway.control.pricing.configured import price_aliases
 from ledger.prices.stored import load_price_book
@@ -21,7 +21,7 @@ from router.types import Decision
 _Tokens = Annotated[int, msgspec.Meta(ge=1, le=NUMBER_LIMIT)]
 
 
-class Explained(msgspec.Struct, forbid_unknown_fields=True):
+class ExplainInput(msgspec.Struct, forbid_unknown_fields=True):
     """`request_id`, or `model` with what is supposed of a request for it."""
 
     request_id: Annotated[str, msgspec.Meta(max_length=64, description="a past one")] | None = None
@@ -44,17 +44,17 @@ def told(decision: Decision) -> dict[str, Any]:
     USAGE,
     "policy explain",
     "Why a past request went where it went, or where a supposed one would go, with every number",
-    Explained,
+    ExplainInput,
 )
-def decisions_explain(place: Place, given: Explained) -> dict[str, Any]:
+def decisions_explain(place: OperationContext, given: ExplainInput) -> dict[str, Any]:
     if (given.request_id is None) == (given.model is None):
-        raise Refused("name either `request_id` or `model`", param="request_id")
+        raise OperationRefused("name either `request_id` or `model`", param="request_id")
     team = _only_team(place)
     if given.request_id is not None:
         found = recorded(place.ledger, given.request_id, team)
         if found is None:
             words = f"the ledger has no request `{given.request_id}`: rows arrive within a second"
-            raise Refused(words, kind="no_request", param="request_id")
+            raise OperationRefused(words, kind="no_request", param="request_id")
         document = {"attempts": found.attempts, "decision": None, "lines": found.lines}
     else:
         document = _supposed(place, given, team)
@@ -63,21 +63,23 @@ def decisions_explain(place: Place, given: Explained) -> dict[str, Any]:
     return finite
 
 
-def _supposed(place: Place, given: Explained, only: str | None) -> dict[str, Any]:
+def _supposed(place: OperationContext, given: ExplainInput, only: str | None) -> dict[str, Any]:
     assert given.model is not None, "one of both was named"
     if only is not None and given.team not in (None, only):
-        raise Refused("this key asks for its own team", kind="forbidden", param="team")
-    question = Question(
+        raise OperationRefused("this key asks for its own team", kind="forbidden", param="team")
+    question = HypotheticalRequest(
         given.model, given.team or only or "default", given.prompt_tokens, given.max_tokens
     )
     prices = load_price_book(place.ledger, price_aliases(place.settings))
     decision = explain(place.settings, question, place.ledger, prices)
     if decision is None:
-        raise Refused(f"there is no model named `{given.model}`", kind="no_model", param="model")
+        raise OperationRefused(
+            f"there is no model named `{given.model}`", kind="no_model", param="model"
+        )
     return told(decision)
 
 
-def _only_team(place: Place) -> str | None:
+def _only_team(place: OperationContext) -> str | None:
     """`None`: may see what all of them asked for."""
     whose = place.identity
     return None if whose is None or USAGE + EVERY_TEAM in whose.scopes else whose.team_id

@@ -9,23 +9,37 @@ import msgspec
 
 from gateway.auth import APPLY, INVOICES
 from gateway.config.settings import Settings
-from gateway.control.admin.verb import NUMBER_LIMIT, Nothing, Place, Refused, listed, verb
+from gateway.control.admin.verb import (
+    NUMBER_LIMIT,
+    NoInput,
+    OperationContext,
+    OperationRefused,
+    listed,
+    verb,
+)
 from ledger.entered import project_teams
 from ledger.invoices import books as invoices
-from ledger.invoices.books import GPU, PROVIDER, Manner, Stored
+from ledger.invoices.books import GPU, PROVIDER, ImportedInvoice, PostingMode
 from ledger.invoices.files import FORMATS, InvoiceError, InvoiceLine, parse
-from ledger.invoices.reconcile import Booked, Row, by_day_and_model, by_key, mapped, model_of
+from ledger.invoices.reconcile import (
+    BookedCost,
+    ReconciliationLine,
+    by_day_and_model,
+    by_key,
+    mapped,
+    model_of,
+)
 
 LARGEST = 16 * 1024 * 1024  # bytes of a body
 By = Literal["day", "model", "project"]
 _Number = Annotated[int, msgspec.Meta(ge=1, le=NUMBER_LIMIT, description="as the list has it")]
-KEYS: dict[By, tuple[Callable[[InvoiceLine], str], Callable[[Booked], str]]] = {
+KEYS: dict[By, tuple[Callable[[InvoiceLine], str], Callable[[BookedCost], str]]] = {
     "model": (lambda line: model_of(line.item), lambda one: model_of(one.model)),
     "project": (lambda line: line.project or "", lambda one: one.project),
 }
 
 
-class Importing(msgspec.Struct, forbid_unknown_fields=True):
+class ImportInvoiceInput(msgspec.Struct, forbid_unknown_fields=True):
     content: Annotated[str, msgspec.Meta(description="OpenAI's costs as JSON, a CSV, or FOCUS")]
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=200, description="the file's")]
     provider: Annotated[str, msgspec.Meta(description="that sent it")] | None = None
@@ -35,7 +49,7 @@ class Importing(msgspec.Struct, forbid_unknown_fields=True):
     ) = None
 
 
-class Comparing(msgspec.Struct, forbid_unknown_fields=True):
+class CompareInvoiceInput(msgspec.Struct, forbid_unknown_fields=True):
     invoice: _Number
     by: By = "day"
     projects: Annotated[
@@ -43,7 +57,7 @@ class Comparing(msgspec.Struct, forbid_unknown_fields=True):
     ] = {}
 
 
-class Posting(msgspec.Struct, forbid_unknown_fields=True):
+class PostInvoiceInput(msgspec.Struct, forbid_unknown_fields=True):
     invoice: _Number
     manner: Annotated[
         Literal["whole", "replaces", "adds"],
@@ -57,9 +71,9 @@ class Posting(msgspec.Struct, forbid_unknown_fields=True):
     INVOICES,
     "invoices list",
     "Every imported invoice, the latest first",
-    Nothing,
+    NoInput,
 )
-def invoices_list(place: Place, _: Nothing) -> dict[str, Any]:
+def invoices_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
     with place.ledger.connect() as connection:
         return listed(msgspec.to_builtins([asdict(one) for one in invoices.stored(connection)]))
 
@@ -69,19 +83,19 @@ def invoices_list(place: Place, _: Nothing) -> dict[str, Any]:
     INVOICES + APPLY,
     "invoices import",
     "Read an invoice; it is beside the books until it is posted",
-    Importing,
+    ImportInvoiceInput,
     largest=LARGEST,
 )
-def invoices_import(place: Place, given: Importing) -> dict[str, Any]:
+def invoices_import(place: OperationContext, given: ImportInvoiceInput) -> dict[str, Any]:
     party = _party(place.settings, given.provider, given.pool)
     if given.format is not None and given.format not in FORMATS:
         words = f"there is no format `{given.format}`; there are {', '.join(FORMATS)}"
-        raise Refused(words, param="format")
+        raise OperationRefused(words, param="format")
     try:
         found = parse(given.content, given.format)
     except InvoiceError as error:
         words = f"{given.name} is no invoice that can be read; nothing was imported\n{error}"
-        raise Refused(words, param="content") from error
+        raise OperationRefused(words, param="content") from error
     number = invoices.store(
         place.ledger, found, party=party, name=given.name, by=place.by, at_us=place.now_us
     )
@@ -93,9 +107,9 @@ def invoices_import(place: Place, given: Importing) -> dict[str, Any]:
     INVOICES,
     "invoices show",
     "What differs from the books, where, and what explains it",
-    Comparing,
+    CompareInvoiceInput,
 )
-def invoices_compare(place: Place, given: Comparing) -> dict[str, Any]:
+def invoices_compare(place: OperationContext, given: CompareInvoiceInput) -> dict[str, Any]:
     with place.ledger.connect() as connection:
         invoice = invoices.find(connection, given.invoice)
         provider = invoice.party.removeprefix(PROVIDER)
@@ -116,10 +130,10 @@ def invoices_compare(place: Place, given: Comparing) -> dict[str, Any]:
     INVOICES + APPLY,
     "invoices post",
     "Bring the books to an invoice by adjustments, one a day",
-    Posting,
+    PostInvoiceInput,
 )
-def invoices_post(place: Place, given: Posting) -> dict[str, Any]:
-    manner, number = Manner(given.manner), given.invoice
+def invoices_post(place: OperationContext, given: PostInvoiceInput) -> dict[str, Any]:
+    manner, number = PostingMode(given.manner), given.invoice
     if given.look:
         with place.ledger.connect() as connection:
             invoice = invoices.find(connection, number)
@@ -140,27 +154,27 @@ def _by_day(days: dict[date, int]) -> dict[str, int]:
 
 def _party(settings: Settings, provider: str | None, pool: str | None) -> str:
     if (provider is None) == (pool is None):
-        raise Refused("say whose invoice it is: --provider NAME, or --pool NAME for GPUs")
+        raise OperationRefused("say whose invoice it is: --provider NAME, or --pool NAME for GPUs")
     if provider is not None:
         if provider not in settings.providers:
             words = f"there is no provider `{provider}` in the configuration"
-            raise Refused(words, param="provider")
+            raise OperationRefused(words, param="provider")
         return f"{PROVIDER}{provider}"
     if pool not in settings.pools:
-        raise Refused(f"there is no pool `{pool}` in the configuration", param="pool")
+        raise OperationRefused(f"there is no pool `{pool}` in the configuration", param="pool")
     return f"{GPU}{pool}"
 
 
 def _rows(
-    invoice: Stored, lines: list[InvoiceLine], booked: list[Booked], by: By
-) -> list[tuple[str, Row]]:
+    invoice: ImportedInvoice, lines: list[InvoiceLine], booked: list[BookedCost], by: By
+) -> list[tuple[str, ReconciliationLine]]:
     if by in KEYS:
         return [("", row) for row in by_key(lines, booked, KEYS[by])]
     days = by_day_and_model(lines, booked, places=invoice.places)
     return [(str(day), row) for day, rows in days.items() for row in rows]
 
 
-def _told(day: str, row: Row) -> dict[str, Any]:
+def _told(day: str, row: ReconciliationLine) -> dict[str, Any]:
     told = asdict(row) | {"difference_pusd": row.difference_pusd}
     return {"day": day, **told} if day else told
 

@@ -15,13 +15,13 @@ from sqlalchemy.orm import Session
 from gateway.auth import EVERY_TEAM, INFERENCE, KEYS
 from gateway.config.settings import resolve_model
 from gateway.control.admin.policies import Note
-from gateway.control.admin.verb import Place, Refused, listed, verb
-from gateway.control.override_changes import Impossible, span_us
+from gateway.control.admin.verb import OperationContext, OperationRefused, listed, verb
+from gateway.control.override_changes import OverrideError, span_us
 from gateway.control.people import OPEN, PERSON
-from gateway.control.roles import ROLES, Role, Scope, lacking, role_of
+from gateway.control.roles import ROLES, KeyRole, KeyScope, lacking, role_of
 from gateway.request.routes import allowed
 from ledger.identity import keychanges
-from ledger.identity.keychanges import Author, KnownKey
+from ledger.identity.keychanges import ChangeAuthor, KnownKey
 from ledger.identity.keys import CreatedKey, Identity, IdentityError, KeySpec
 from ledger.identity.pepper import agreed_pepper
 
@@ -35,28 +35,28 @@ _Days = Annotated[int, msgspec.Meta(ge=1, le=MOST_DAYS, description="expires aft
 _Id = Annotated[str, msgspec.Meta(max_length=64, description="as the list has it")]
 
 
-class TeamsKey(msgspec.Struct, forbid_unknown_fields=True):
+class CreateTeamKeyInput(msgspec.Struct, forbid_unknown_fields=True):
     """What a key of one's own team may be given. `role` or `scopes`; else it asks models."""
 
     name: _Text
     user: _Text | None = None
-    role: Role | None = None
-    scopes: Annotated[list[Scope], msgspec.Meta(min_length=1)] | None = None
+    role: KeyRole | None = None
+    scopes: Annotated[list[KeyScope], msgspec.Meta(min_length=1)] | None = None
     models: Annotated[list[_Text], msgspec.Meta(max_length=100)] | None = None
     internal_only: bool = False
     days: _Days | None = None
     note: Note | None = None
 
 
-class AnyKey(msgspec.Struct, forbid_unknown_fields=True):
+class CreateKeyInput(msgspec.Struct, forbid_unknown_fields=True):
     """And one of any team; organisation, team and user are made when missing."""
 
     name: _Text
     team: _Text = "default"
     org: _Text = "default"
     user: _Text | None = None
-    role: Role | None = None
-    scopes: Annotated[list[Scope], msgspec.Meta(min_length=1)] | None = None
+    role: KeyRole | None = None
+    scopes: Annotated[list[KeyScope], msgspec.Meta(min_length=1)] | None = None
     models: Annotated[list[_Text], msgspec.Meta(max_length=100)] | None = None
     internal_only: bool = False
     tags: Annotated[dict[_Text, _Text], msgspec.Meta(max_length=16)] | None = None
@@ -64,7 +64,7 @@ class AnyKey(msgspec.Struct, forbid_unknown_fields=True):
     note: Note | None = None
 
 
-class Listing(msgspec.Struct, forbid_unknown_fields=True):
+class ListKeysInput(msgspec.Struct, forbid_unknown_fields=True):
     """A page of the list, in the order in which keys were made."""
 
     limit: Annotated[int, msgspec.Meta(ge=1, le=PAGE)] = PAGE
@@ -73,7 +73,7 @@ class Listing(msgspec.Struct, forbid_unknown_fields=True):
     )
 
 
-class Rotating(msgspec.Struct, forbid_unknown_fields=True):
+class RotateKeyInput(msgspec.Struct, forbid_unknown_fields=True):
     key_id: _Id
     overlap: Annotated[
         str, msgspec.Meta(description="how long the old one goes on: `90s`, `30m`, `2h`, `7d`")
@@ -87,7 +87,7 @@ class Rotating(msgspec.Struct, forbid_unknown_fields=True):
     note: Note | None = None
 
 
-class Revoking(msgspec.Struct, forbid_unknown_fields=True):
+class RevokeKeyInput(msgspec.Struct, forbid_unknown_fields=True):
     key_id: _Id
     note: Note | None = None
 
@@ -97,9 +97,9 @@ class Revoking(msgspec.Struct, forbid_unknown_fields=True):
     KEYS,
     "keys list",
     "The team's keys, or with `keys:all` everybody's; never a token",
-    Listing,
+    ListKeysInput,
 )
-def keys_list(place: Place, given: Listing) -> dict[str, Any]:
+def keys_list(place: OperationContext, given: ListKeysInput) -> dict[str, Any]:
     whose = place.identity
     team = None if whose is None or _acts_for_all(whose) else whose.team_id
     with Session(place.ledger) as session:
@@ -121,19 +121,21 @@ def keys_list(place: Place, given: Listing) -> dict[str, Any]:
     KEYS,
     "keys create",
     "Make a key of one's own team; its token is shown once",
-    TeamsKey,
+    CreateTeamKeyInput,
 )
-def keys_create(place: Place, given: TeamsKey) -> dict[str, Any]:
+def keys_create(place: OperationContext, given: CreateTeamKeyInput) -> dict[str, Any]:
     """For one's own team: what the key at hand has beside its scopes is inherited."""
     whose = place.identity
-    wide = AnyKey(
+    wide = CreateKeyInput(
         name=given.name, user=given.user, role=given.role, scopes=given.scopes,
         models=given.models, internal_only=given.internal_only, days=given.days, note=given.note,
     )  # fmt: skip
     if whose is None:
         return keys_create_any.work(place, wide)
     if not whose.team_id:
-        raise Refused("people have no team of their own: name the key's (`--team`)", param="team")
+        raise OperationRefused(
+            "people have no team of their own: name the key's (`--team`)", param="team"
+        )
     wide.team, wide.org, wide.tags = whose.team_id, whose.org_id, dict(whose.tags)
     if whose.models is not None and given.models is None:
         wide.models = list(whose.models)
@@ -146,9 +148,9 @@ def keys_create(place: Place, given: TeamsKey) -> dict[str, Any]:
     KEYS + EVERY_TEAM,
     "keys create",
     "Make a key of any team; its token is shown once",
-    AnyKey,
+    CreateKeyInput,
 )
-def keys_create_any(place: Place, given: AnyKey) -> dict[str, Any]:
+def keys_create_any(place: OperationContext, given: CreateKeyInput) -> dict[str, Any]:
     spec = KeySpec(
         name=given.name,
         team=given.team,
@@ -179,9 +181,9 @@ def keys_create_any(place: Place, given: AnyKey) -> dict[str, Any]:
     KEYS,
     "keys rotate",
     "Make a key that may do the same; the old one goes on for a while",
-    Rotating,
+    RotateKeyInput,
 )
-def keys_rotate(place: Place, given: Rotating) -> dict[str, Any]:
+def keys_rotate(place: OperationContext, given: RotateKeyInput) -> dict[str, Any]:
     ends_us = place.now_us + _overlap_us(given.overlap)
     expires_us = None if given.days is None else place.now_us + given.days * DAY_US
     with Session(place.ledger) as session, session.begin():
@@ -205,9 +207,9 @@ def keys_rotate(place: Place, given: Rotating) -> dict[str, Any]:
     KEYS,
     "keys revoke",
     "Revoke a key: every worker refuses it within a second",
-    Revoking,
+    RevokeKeyInput,
 )
-def keys_revoke(place: Place, given: Revoking) -> dict[str, Any]:
+def keys_revoke(place: OperationContext, given: RevokeKeyInput) -> dict[str, Any]:
     whose = place.identity
     with Session(place.ledger) as session, session.begin():
         old = _within_reach(place, session, given.key_id)
@@ -218,16 +220,16 @@ def keys_revoke(place: Place, given: Revoking) -> dict[str, Any]:
 
 
 def _within_reach(
-    place: Place, session: Session, key_id: str, *, param: str = "key_id"
+    place: OperationContext, session: Session, key_id: str, *, param: str = "key_id"
 ) -> KnownKey:
     """A key of another team is told from none by nobody who acts for one team."""
     whose, missing = place.identity, f"no key has the id `{key_id}`"
     try:
         found = keychanges.find(session.connection(), key_id)
     except IdentityError:
-        raise Refused(missing, kind="no_such_key", param=param) from None
+        raise OperationRefused(missing, kind="no_such_key", param=param) from None
     if whose is not None and not _acts_for_all(whose) and found.team != whose.team_id:
-        raise Refused(missing, kind="no_such_key", param=param)
+        raise OperationRefused(missing, kind="no_such_key", param=param)
     return found
 
 
@@ -244,16 +246,16 @@ def _refuse_excess(
         return
     if missing := lacking(whose.scopes | _made_for_others(whose), scopes):
         words = f"this key lacks {', '.join(f'`{one}`' for one in missing)}, and cannot hand it on"
-        raise Refused(words, kind="forbidden", param="scopes")
+        raise OperationRefused(words, kind="forbidden", param="scopes")
     if not models_too:
         return
     wide = models is None or not all(allowed(whose.models, name, name) for name in models)
     if whose.models is not None and wide:
         words = f"this key may use {', '.join(whose.models) or 'no model'} alone"
-        raise Refused(words, kind="forbidden", param="models")
+        raise OperationRefused(words, kind="forbidden", param="models")
     if whose.residency == "internal_only" != residency:
         words = "requests of this key never leave the network; nor do those of keys that it makes"
-        raise Refused(words, kind="forbidden", param="internal_only")
+        raise OperationRefused(words, kind="forbidden", param="internal_only")
 
 
 def _refuse_another_teams_user(whose: Identity | None, session: Session, user: str | None) -> None:
@@ -263,7 +265,7 @@ def _refuse_another_teams_user(whose: Identity | None, session: Session, user: s
     teams = keychanges.teams_of(session.connection(), user)
     if teams and whose.team_id not in teams:
         words = f"`{user}` is a user of another team: let somebody with `keys:all` make this key"
-        raise Refused(words, kind="forbidden", param="user")
+        raise OperationRefused(words, kind="forbidden", param="user")
 
 
 def _refuse_other_tags(whose: Identity | None, old: KnownKey) -> None:
@@ -271,7 +273,7 @@ def _refuse_other_tags(whose: Identity | None, old: KnownKey) -> None:
     if whose is None or _acts_for_all(whose) or dict(whose.tags) == (old.tags or {}):
         return
     words = f"key `{old.id}` has other tags than this one: let somebody with `keys:all` rotate it"
-    raise Refused(words, kind="forbidden", param="key_id")
+    raise OperationRefused(words, kind="forbidden", param="key_id")
 
 
 def _own_end(whose: Identity | None, session: Session) -> int | None:
@@ -285,24 +287,26 @@ def _refuse_later(expires_us: int | None, ends_us: int | None) -> None:
     """Or a key with an end would only have to make another one."""
     if ends_us is not None and (expires_us is None or expires_us > ends_us):
         words = f"this key ends at {_moment(ends_us)}: say `days` that end no later"
-        raise Refused(words, kind="forbidden", param="days")
+        raise OperationRefused(words, kind="forbidden", param="days")
 
 
-def _scopes(given: AnyKey) -> tuple[str, ...]:
+def _scopes(given: CreateKeyInput) -> tuple[str, ...]:
     if given.role is not None and given.scopes is not None:
-        raise Refused("a role or scopes, not both: a role is a set of scopes", param="role")
+        raise OperationRefused(
+            "a role or scopes, not both: a role is a set of scopes", param="role"
+        )
     if given.role is not None:
         return tuple(sorted(ROLES[given.role]))
-    return tuple(str(one) for one in given.scopes or (Scope.INFERENCE,))
+    return tuple(str(one) for one in given.scopes or (KeyScope.INFERENCE,))
 
 
-def _refuse_unknown(place: Place, name: str) -> None:
+def _refuse_unknown(place: OperationContext, name: str) -> None:
     """A key for a model that nobody has would be refused with every request."""
     models = place.settings.models
     if name not in models and resolve_model(place.settings, name) is None:
         known = ", ".join(f"`{one}`" for one in models) or "none"
         words = f"there is no model named `{name}`; the configuration has {known}"
-        raise Refused(words, param="models")
+        raise OperationRefused(words, param="models")
 
 
 def _acts_for_all(whose: Identity) -> bool:
@@ -318,15 +322,15 @@ def _made_for_others(whose: Identity) -> frozenset[str]:
 def _overlap_us(words: str) -> int:
     try:
         return span_us(words)
-    except Impossible as error:
-        raise Refused(str(error), param="overlap") from None
+    except OverrideError as error:
+        raise OperationRefused(str(error), param="overlap") from None
 
 
-def _author(place: Place, note: str | None) -> Author:
-    return Author(place.by, note, place.now_us)
+def _author(place: OperationContext, note: str | None) -> ChangeAuthor:
+    return ChangeAuthor(place.by, note, place.now_us)
 
 
-def _pepper(place: Place, session: Session) -> bytes:
+def _pepper(place: OperationContext, session: Session) -> bytes:
     return agreed_pepper(session.connection(), place.settings.state.resolve())
 
 

@@ -7,7 +7,7 @@ import msgspec
 from gateway.auth import APPLY, OPERATIONS
 from gateway.control import override_changes as verbs
 from gateway.control.admin.policies import Note
-from gateway.control.admin.verb import Nothing, Place, listed, verb
+from gateway.control.admin.verb import NoInput, OperationContext, listed, verb
 from gateway.followers import FOLLOW_S
 from gateway.policies.overrides import until
 from ledger.overrides import Override
@@ -19,18 +19,18 @@ _Lasts = Annotated[str, msgspec.Meta(description="how long: `90s`, `30m`, `2h`, 
 _Model = Annotated[str, msgspec.Meta(description="this model alone; default: all")]
 
 
-class Disabling(msgspec.Struct, forbid_unknown_fields=True):
+class DisableTargetInput(msgspec.Struct, forbid_unknown_fields=True):
     target: _Target
     lasts: _Lasts | None = None
     note: Note | None = None
 
 
-class Enabling(msgspec.Struct, forbid_unknown_fields=True):
+class EnableTargetInput(msgspec.Struct, forbid_unknown_fields=True):
     target: _Target
     note: Note | None = None
 
 
-class Forcing(msgspec.Struct, forbid_unknown_fields=True):
+class ForceRouteInput(msgspec.Struct, forbid_unknown_fields=True):
     to: Annotated[
         Literal["own", "api"], msgspec.Meta(description="own: no API; api: no own engine")
     ]
@@ -39,14 +39,16 @@ class Forcing(msgspec.Struct, forbid_unknown_fields=True):
     note: Note | None = None
 
 
-class Releasing(msgspec.Struct, forbid_unknown_fields=True):
+class ReleaseRouteInput(msgspec.Struct, forbid_unknown_fields=True):
     model: _Model | None = None
     note: Note | None = None
 
 
-def author(place: Place, note: str | None, lasts: str | None = None) -> verbs.Author:
+def author(
+    place: OperationContext, note: str | None, lasts: str | None = None
+) -> verbs.OverrideAuthor:
     until_us = None if lasts is None else place.now_us + verbs.span_us(lasts)
-    return verbs.Author(place.by, note, place.now_us, until_us)
+    return verbs.OverrideAuthor(place.by, note, place.now_us, until_us)
 
 
 def document(one: Override) -> dict[str, Any]:
@@ -66,9 +68,9 @@ def document(one: Override) -> dict[str, Any]:
     OPERATIONS,
     "target list",
     "Every name that can be disabled, and what operators hold over policies",
-    Nothing,
+    NoInput,
 )
-def targets_list(place: Place, _: Nothing) -> dict[str, Any]:
+def targets_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
     stands = verbs.in_force(place.ledger, place.now_us)
     return {
         "targets": verbs.target_names(place.settings),
@@ -82,9 +84,9 @@ def targets_list(place: Place, _: Nothing) -> dict[str, Any]:
     OPERATIONS,
     "route list",
     "What operators hold over policies at this moment",
-    Nothing,
+    NoInput,
 )
-def routes_list(place: Place, _: Nothing) -> dict[str, Any]:
+def routes_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
     return listed([document(one) for one in verbs.in_force(place.ledger, place.now_us)])
 
 
@@ -93,9 +95,9 @@ def routes_list(place: Place, _: Nothing) -> dict[str, Any]:
     OPERATIONS + APPLY,
     "target disable",
     f"Send no new request to a target; gateways follow within {FOLLOW_S:g} s",
-    Disabling,
+    DisableTargetInput,
 )
-def targets_disable(place: Place, given: Disabling) -> dict[str, Any]:
+def targets_disable(place: OperationContext, given: DisableTargetInput) -> dict[str, Any]:
     by = author(place, given.note, given.lasts)
     return _said(place, [verbs.disable(place.ledger, place.settings, given.target, by)])
 
@@ -105,9 +107,9 @@ def targets_disable(place: Place, given: Disabling) -> dict[str, Any]:
     OPERATIONS + APPLY,
     "target enable",
     "Let requests go to a target again",
-    Enabling,
+    EnableTargetInput,
 )
-def targets_enable(place: Place, given: Enabling) -> dict[str, Any]:
+def targets_enable(place: OperationContext, given: EnableTargetInput) -> dict[str, Any]:
     return _said(place, verbs.enable(place.ledger, given.target, author(place, given.note)))
 
 
@@ -116,9 +118,9 @@ def targets_enable(place: Place, given: Enabling) -> dict[str, Any]:
     OPERATIONS + APPLY,
     "route force",
     "Send requests to own engines alone, or to APIs alone",
-    Forcing,
+    ForceRouteInput,
 )
-def routes_force(place: Place, given: Forcing) -> dict[str, Any]:
+def routes_force(place: OperationContext, given: ForceRouteInput) -> dict[str, Any]:
     by = author(place, given.note, given.lasts)
     return _said(place, [verbs.force(place.ledger, place.settings, given.to, given.model, by)])
 
@@ -128,14 +130,14 @@ def routes_force(place: Place, given: Forcing) -> dict[str, Any]:
     OPERATIONS + APPLY,
     "route release",
     "Let policies decide again",
-    Releasing,
+    ReleaseRouteInput,
 )
-def routes_release(place: Place, given: Releasing) -> dict[str, Any]:
+def routes_release(place: OperationContext, given: ReleaseRouteInput) -> dict[str, Any]:
     by = author(place, given.note)
     return _said(place, [verbs.release(place.ledger, place.settings, given.model, by)])
 
 
-def _said(place: Place, said: list[Override]) -> dict[str, Any]:
+def _said(place: OperationContext, said: list[Override]) -> dict[str, Any]:
     """With the models that are left without a target."""
     left = verbs.unserved(place.settings, verbs.in_force(place.ledger, place.now_us))
     return {"overrides": [document(one) for one in said], "unserved": left}

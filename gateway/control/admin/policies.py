@@ -9,8 +9,15 @@ from gateway.auth import APPLY_POLICIES, POLICIES
 from gateway.config.settings import version
 from gateway.config.surroundings import names_of_keys
 from gateway.control import policy_changes
-from gateway.control.admin.verb import NOTE_LIMIT, NUMBER_LIMIT, Nothing, Place, listed, verb
-from gateway.control.override_changes import Author
+from gateway.control.admin.verb import (
+    NOTE_LIMIT,
+    NUMBER_LIMIT,
+    NoInput,
+    OperationContext,
+    listed,
+    verb,
+)
+from gateway.control.override_changes import OverrideAuthor
 from gateway.followers import FOLLOW_S
 from gateway.policies.sets import examine_set
 
@@ -38,19 +45,19 @@ _Set = Annotated[
 ]
 
 
-class Judged(msgspec.Struct, forbid_unknown_fields=True):
+class JudgePoliciesInput(msgspec.Struct, forbid_unknown_fields=True):
     policies: _Policies
     name: Name = "the set"
 
 
-class GivenSet(msgspec.Struct, forbid_unknown_fields=True):
+class ApplyPoliciesInput(msgspec.Struct, forbid_unknown_fields=True):
     policies: _Policies
     note: Note | None = None
     follows: _Follows | None = None
     name: Name = "the set"
 
 
-class GoingBack(msgspec.Struct, forbid_unknown_fields=True):
+class RollBackPoliciesInput(msgspec.Struct, forbid_unknown_fields=True):
     set: _Set | None = None
     to_file: Annotated[bool, msgspec.Meta(description="those of the configuration file")] = False
     note: Note | None = None
@@ -58,12 +65,12 @@ class GoingBack(msgspec.Struct, forbid_unknown_fields=True):
     look: Annotated[bool, msgspec.Meta(description="only say what would change")] = False
 
 
-class Past(msgspec.Struct, forbid_unknown_fields=True):
+class PolicyHistoryInput(msgspec.Struct, forbid_unknown_fields=True):
     limit: Annotated[int, msgspec.Meta(ge=1, le=LISTED_MOST)] = LISTED
 
 
-@verb("GET /policies", POLICIES, "policy show", "The policies in force, and since when", Nothing)
-def policies_show(place: Place, _: Nothing) -> dict[str, Any]:
+@verb("GET /policies", POLICIES, "policy show", "The policies in force, and since when", NoInput)
+def policies_show(place: OperationContext, _: NoInput) -> dict[str, Any]:
     document, stored, rules = policy_changes.shown(place.ledger, place.settings)
     stands = stored is not None and stored.document is not None and rules.fault is None
     source = "the ledger" if stands else policy_changes.FILE
@@ -80,9 +87,9 @@ def policies_show(place: Place, _: Nothing) -> dict[str, Any]:
     POLICIES,
     "policy check",
     "Every fault of a set; puts nothing in force",
-    Judged,
+    JudgePoliciesInput,
 )
-def policies_check(place: Place, given: Judged) -> dict[str, Any]:
+def policies_check(place: OperationContext, given: JudgePoliciesInput) -> dict[str, Any]:
     known = names_of_keys(place.settings, os.environ)
     return policy_changes.checked(examine_set(given.policies, place.settings, given.name, known))
 
@@ -92,9 +99,9 @@ def policies_check(place: Place, given: Judged) -> dict[str, Any]:
     POLICIES,
     "policy diff",
     "What a set would change, line by line",
-    Judged,
+    JudgePoliciesInput,
 )
-def policies_diff(place: Place, given: Judged) -> dict[str, Any]:
+def policies_diff(place: OperationContext, given: JudgePoliciesInput) -> dict[str, Any]:
     change = policy_changes.fitting(given.policies, place.settings, given.name)
     return {"changes": policy_changes.changes(place.ledger, place.settings, change.new)}
 
@@ -104,9 +111,9 @@ def policies_diff(place: Place, given: Judged) -> dict[str, Any]:
     POLICIES,
     "policy history",
     "Which sets were put in force, when and by whom, the newest first",
-    Past,
+    PolicyHistoryInput,
 )
-def policies_history(place: Place, given: Past) -> dict[str, Any]:
+def policies_history(place: OperationContext, given: PolicyHistoryInput) -> dict[str, Any]:
     return listed(policy_changes.past(place.ledger, place.settings, given.limit))
 
 
@@ -115,9 +122,9 @@ def policies_history(place: Place, given: Past) -> dict[str, Any]:
     APPLY_POLICIES,
     "policy apply",
     f"Put a set in force; gateways follow within {FOLLOW_S:g} s",
-    GivenSet,
+    ApplyPoliciesInput,
 )
-def policies_apply(place: Place, given: GivenSet) -> dict[str, Any]:
+def policies_apply(place: OperationContext, given: ApplyPoliciesInput) -> dict[str, Any]:
     change = policy_changes.fitting(given.policies, place.settings, given.name)
     return _put(place, change, given.note, given.follows)
 
@@ -127,9 +134,9 @@ def policies_apply(place: Place, given: GivenSet) -> dict[str, Any]:
     APPLY_POLICIES,
     "policy rollback",
     "Put an earlier set in force again, as a new entry of the history",
-    GoingBack,
+    RollBackPoliciesInput,
 )
-def policies_rollback(place: Place, given: GoingBack) -> dict[str, Any]:
+def policies_rollback(place: OperationContext, given: RollBackPoliciesInput) -> dict[str, Any]:
     change = policy_changes.earlier(place.ledger, place.settings, given.set, to_file=given.to_file)
     if given.look:
         lines = policy_changes.changes(place.ledger, place.settings, change.new)
@@ -138,18 +145,21 @@ def policies_rollback(place: Place, given: GoingBack) -> dict[str, Any]:
 
 
 def _put(
-    place: Place, change: policy_changes.Change, note: str | None, follows: int | None
+    place: OperationContext,
+    change: policy_changes.PolicySetChange,
+    note: str | None,
+    follows: int | None,
 ) -> dict[str, Any]:
     lines = policy_changes.changes(place.ledger, place.settings, change.new)
     number = policy_changes.newest(place.ledger)
     if lines:
-        author = Author(place.by, note, place.now_us)
+        author = OverrideAuthor(place.by, note, place.now_us)
         number = policy_changes.put_in_force(place.ledger, change, author, follows=follows)
     return _told(number, lines, change, place)
 
 
 def _told(
-    number: int, lines: list[str], change: policy_changes.Change, place: Place
+    number: int, lines: list[str], change: policy_changes.PolicySetChange, place: OperationContext
 ) -> dict[str, Any]:
     return {"set": number, "changes": lines, "version": version(change.new), "by": place.by}
 

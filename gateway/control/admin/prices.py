@@ -16,16 +16,16 @@ import msgspec
 
 from gateway.auth import APPLY, PRICES
 from gateway.config.settings import Settings
-from gateway.control.admin.verb import Place, Refused, listed, verb
+from gateway.control.admin.verb import OperationContext, OperationRefused, listed, verb
 from gateway.control.pricing.configured import names_in_use, price_aliases
 from gateway.control.pricing.plain import flag_json, plan_json, price_json, record_json
-from gateway.control.pricing.sources import PriceText, Source, source_of
+from gateway.control.pricing.sources import PriceSource, PriceText, source_of
 from gateway.followers import FOLLOW_S
 from ledger.prices.book import Price, PriceBook
 from ledger.prices.bundled import bundled_seed
-from ledger.prices.diff import Entry, Plan, Status, approved, planned
+from ledger.prices.diff import PriceChange, PriceImportPlan, PriceStatus, approved, planned
 from ledger.prices.drafts import BUNDLED_RANK
-from ledger.prices.flags import Flag, PriceFlag, flags
+from ledger.prices.flags import PriceDoubt, PriceFlag, flags
 from ledger.prices.stored import (
     import_approved,
     load_price_book,
@@ -39,16 +39,16 @@ _All = Annotated[bool, msgspec.Meta(description="all names, not only what the co
 _Patterns = Annotated[list[str], msgspec.Meta(description="only names like these: `openai/*`")]
 
 
-class Shown(msgspec.Struct, forbid_unknown_fields=True):
+class ShowPricesInput(msgspec.Struct, forbid_unknown_fields=True):
     name: Annotated[str, msgspec.Meta(description="provider/model, or a pattern")] | None = None
     everything: _All = False
 
 
-class Checked(msgspec.Struct, forbid_unknown_fields=True):
+class CheckPricesInput(msgspec.Struct, forbid_unknown_fields=True):
     everything: _All = False
 
 
-class Stated(msgspec.Struct, forbid_unknown_fields=True):
+class PriceSourceInput(msgspec.Struct, forbid_unknown_fields=True):
     source: Annotated[
         str, msgspec.Meta(description="`litellm`, `genai-prices`, or a file's name", max_length=200)
     ]
@@ -58,7 +58,7 @@ class Stated(msgspec.Struct, forbid_unknown_fields=True):
     book: Annotated[str, msgspec.Meta(description="the prices' name in the book")] | None = None
 
 
-class Approved(Stated):
+class ImportPricesInput(PriceSourceInput):
     """The same, with what its difference said."""
 
     approves: Annotated[str, msgspec.Meta(description="as `/prices/diff` told it")] = ""
@@ -69,9 +69,9 @@ class Approved(Stated):
     PRICES,
     "prices show",
     "The prices in force with their doubts; of one name also its versions",
-    Shown,
+    ShowPricesInput,
 )
-def prices_show(place: Place, given: Shown) -> dict[str, Any]:
+def prices_show(place: OperationContext, given: ShowPricesInput) -> dict[str, Any]:
     settings, name = place.settings, given.name
     book = load_price_book(place.ledger, price_aliases(settings))
     single = name is not None and "*" not in name
@@ -93,9 +93,9 @@ def prices_show(place: Place, given: Shown) -> dict[str, Any]:
     PRICES,
     "prices check",
     "Prices that are stale, expired, without a source, implausible, missing or unapproved",
-    Checked,
+    CheckPricesInput,
 )
-def prices_check(place: Place, given: Checked) -> dict[str, Any]:
+def prices_check(place: OperationContext, given: CheckPricesInput) -> dict[str, Any]:
     book = load_price_book(place.ledger, price_aliases(place.settings))
     names = _names(place.settings, book, given.everything)
     found = [flag_json(one) for one in _doubts(place, book, names)]
@@ -107,10 +107,10 @@ def prices_check(place: Place, given: Checked) -> dict[str, Any]:
     PRICES,
     "prices diff",
     "What an import would change; stores nothing",
-    Stated,
+    PriceSourceInput,
     largest=LARGEST,
 )
-def prices_diff(place: Place, given: Stated) -> dict[str, Any]:
+def prices_diff(place: OperationContext, given: PriceSourceInput) -> dict[str, Any]:
     found, plan = _look(place, given)
     return {
         **plan_json(plan),
@@ -125,14 +125,14 @@ def prices_diff(place: Place, given: Stated) -> dict[str, Any]:
     PRICES + APPLY,
     "prices import",
     f"Store an approved difference as new versions; gateways follow within {FOLLOW_S:g} s",
-    Approved,
+    ImportPricesInput,
     largest=LARGEST,
 )
-def prices_import(place: Place, given: Approved) -> dict[str, Any]:
+def prices_import(place: OperationContext, given: ImportPricesInput) -> dict[str, Any]:
     found, plan = _look(place, given)
     if given.approves != _word(plan):
         words = "what is approved is not what would be stored: look at the changes again"
-        raise Refused(words, kind="prices_moved", param="approves")
+        raise OperationRefused(words, kind="prices_moved", param="approves")
     stamp = replace(found.stamp, actor=place.by)
     if given.only:
         stamp = replace(stamp, read_on=None)
@@ -141,7 +141,7 @@ def prices_import(place: Place, given: Approved) -> dict[str, Any]:
     return {**plan_json(done), "stored": len(done.changes.rows), "by": stamp.actor}
 
 
-def _look(place: Place, given: Stated) -> tuple[Source, Plan]:
+def _look(place: OperationContext, given: PriceSourceInput) -> tuple[PriceSource, PriceImportPlan]:
     text = None if given.content is None else PriceText(given.source, given.content, given.read_on)
     stored = stored_prices(place.ledger)
     configured = place.settings.prices
@@ -149,15 +149,15 @@ def _look(place: Place, given: Stated) -> tuple[Source, Plan]:
     return found, _planned(found, given.only, stored, place.now_us)
 
 
-def _word(plan: Plan) -> str:
+def _word(plan: PriceImportPlan) -> str:
     """Names what a person saw; the same whenever it is planned, unless something changed."""
     told = (plan.book, approved(plan))
     return sha256(msgspec.json.encode(told, order="deterministic")).hexdigest()[:32]
 
 
 def _planned(
-    found: Source, only: Sequence[str] | None, stored: Sequence[Price], at_us: int
-) -> Plan:
+    found: PriceSource, only: Sequence[str] | None, stored: Sequence[Price], at_us: int
+) -> PriceImportPlan:
     return planned(
         stored, found.drafts, book=found.book, only=partial(_like, patterns=only), at_us=at_us
     )
@@ -180,23 +180,23 @@ def _names(settings: Settings, book: PriceBook, everything: bool) -> list[str]:
     return sorted({*used, *stated})
 
 
-def _doubts(place: Place, book: PriceBook, names: Sequence[str]) -> list[PriceFlag]:
+def _doubts(place: OperationContext, book: PriceBook, names: Sequence[str]) -> list[PriceFlag]:
     now_us = place.now_us
     found = flags(book, names, now_us, read_on=read_days(place.ledger))
     wanted = {price.name for name in names if (price := book.find(name, now_us))}
     seed = [one for one in bundled_seed().drafts if one.name in wanted]
     plan = planned(stored_prices(place.ledger), seed, book="litellm",
                    only=wanted.__contains__, at_us=now_us)  # fmt: skip
-    changed = {one.name: one for one in plan.entries if one.status is Status.CHANGED}
+    changed = {one.name: one for one in plan.entries if one.status is PriceStatus.CHANGED}
     for name in names:
         price = book.find(name, now_us)
         if price is not None and price.name in changed:
             words = f"{_moved(changed[price.name])}: `breakeven prices diff --from litellm`"
-            found.append(PriceFlag(name, price.version, Flag.PENDING, words))
+            found.append(PriceFlag(name, price.version, PriceDoubt.PENDING, words))
     return sorted(found, key=lambda one: (one.name, one.flag))
 
 
-def _moved(entry: Entry) -> str:
+def _moved(entry: PriceChange) -> str:
     kinds = ", ".join(sorted({one.kind for one in entry.amounts}))
     return f"the bundled map states another price ({kinds})"
 

@@ -13,12 +13,12 @@ from gateway.auth import APPLY, CONTRACTS
 from gateway.config.declarations import contracts
 from gateway.config.settings import Settings
 from gateway.control.admin.policies import Note
-from gateway.control.admin.verb import Nothing, Place, Refused, verb
+from gateway.control.admin.verb import NoInput, OperationContext, OperationRefused, verb
 from gateway.followers import FOLLOW_S
-from ledger.declared import Contract
-from ledger.entered import RATE, Entered, enter, entries, to_come
+from ledger.declared import DeclaredContract
+from ledger.entered import RATE, ManualEntry, enter, entries, to_come
 from ledger.fleet.accrual import midnight_us
-from ledger.fleet.paidrates import Rate, carried, carry_rates, rate_of, standing_rates
+from ledger.fleet.paidrates import GpuRate, carried, carry_rates, rate_of, standing_rates
 from ledger.money import PPM, MoneyError, split_largest_remainder, usd_exact, usd_to_pusd
 
 HOUR_S, WEEK_HOURS, MOST_USD = 3_600, 168, 1_000_000
@@ -29,7 +29,7 @@ _Pool = Annotated[str, msgspec.Meta(description="of the configuration")]
 _Usd = Annotated[Decimal, msgspec.Meta(description="dollars")]
 
 
-class Entering(msgspec.Struct, forbid_unknown_fields=True):
+class EnterRateInput(msgspec.Struct, forbid_unknown_fields=True):
     """What is left out stays as it is."""
 
     pool: _Pool
@@ -45,7 +45,7 @@ class Entering(msgspec.Struct, forbid_unknown_fields=True):
     note: Note | None = None
 
 
-class Withdrawing(msgspec.Struct, forbid_unknown_fields=True):
+class WithdrawRateInput(msgspec.Struct, forbid_unknown_fields=True):
     pool: _Pool
     note: Note | None = None
 
@@ -55,9 +55,9 @@ class Withdrawing(msgspec.Struct, forbid_unknown_fields=True):
     CONTRACTS,
     "rates list",
     "What GPUs and ops hours cost by pool, as configured and as entered, and who entered what",
-    Nothing,
+    NoInput,
 )
-def rates_list(place: Place, _: Nothing) -> dict[str, Any]:
+def rates_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
     declared = _declared(place.settings)
     with place.ledger.connect() as connection:
         found = entries(connection, RATE)
@@ -84,9 +84,9 @@ def rates_list(place: Place, _: Nothing) -> dict[str, Any]:
     CONTRACTS + APPLY,
     "rates enter",
     f"Enter a pool's rates, at once or from a day on; gateways follow within {FOLLOW_S:g} s",
-    Entering,
+    EnterRateInput,
 )
-def rates_enter(place: Place, given: Entering) -> dict[str, Any]:
+def rates_enter(place: OperationContext, given: EnterRateInput) -> dict[str, Any]:
     declared = _declared(place.settings)
     names = _sharing(declared, given.pool)
     from_us = _begins(given.since, place.now_us)
@@ -106,9 +106,9 @@ def rates_enter(place: Place, given: Entering) -> dict[str, Any]:
     CONTRACTS + APPLY,
     "rates withdraw",
     "Take what was entered for a pool back: the configuration's rates count again",
-    Withdrawing,
+    WithdrawRateInput,
 )
-def rates_withdraw(place: Place, given: Withdrawing) -> dict[str, Any]:
+def rates_withdraw(place: OperationContext, given: WithdrawRateInput) -> dict[str, Any]:
     """The configuration's word again, at once, and of all that was to come."""
     declared = _declared(place.settings)
     names = _sharing(declared, given.pool)
@@ -117,7 +117,7 @@ def rates_withdraw(place: Place, given: Withdrawing) -> dict[str, Any]:
         standing, later = standing_rates(connection, place.now_us), to_come(found, place.now_us)
         known = {name for name, one in standing.items() if one.says is not None}
         if not (known | {one.name for one in later}) & set(names):
-            raise Refused(f"no rate is entered for pool `{given.pool}`", param="pool")
+            raise OperationRefused(f"no rate is entered for pool `{given.pool}`", param="pool")
         said = [
             _say(connection, place, name, None, from_us=place.now_us, note=given.note)
             for name in names
@@ -128,21 +128,21 @@ def rates_withdraw(place: Place, given: Withdrawing) -> dict[str, Any]:
 
 def _say(
     connection: Connection,
-    place: Place,
+    place: OperationContext,
     pool: str,
-    rate: Rate | None,
+    rate: GpuRate | None,
     *,
     from_us: int,
     note: str | None,
-) -> Entered:
+) -> ManualEntry:
     says = None if rate is None else msgspec.structs.asdict(rate)
-    given = Entered(0, RATE + pool, says, from_us, place.now_us, place.by, note)
+    given = ManualEntry(0, RATE + pool, says, from_us, place.now_us, place.by, note)
     return enter(connection, given)
 
 
 def _rates(
-    given: Entering, now: Mapping[str, Mapping[str, Any]], settings: Settings
-) -> dict[str, Rate]:
+    given: EnterRateInput, now: Mapping[str, Mapping[str, Any]], settings: Settings
+) -> dict[str, GpuRate]:
     """By pool; pools on one machine bear its rate by their shares, exactly."""
     names = list(now)
     rates: list[int | None] = [now[name]["pusd_per_hour"] for name in names]
@@ -159,11 +159,11 @@ def _rates(
     return found
 
 
-def _with_ops(rate: Rate, given: Entering) -> Rate:
+def _with_ops(rate: GpuRate, given: EnterRateInput) -> GpuRate:
     if (hours := given.ops_hours_per_week) is not None:
         if not 0 <= hours <= WEEK_HOURS * 100:
             words = f"`ops_hours_per_week` is from 0 to {WEEK_HOURS * 100}"
-            raise Refused(words, param="ops_hours_per_week")
+            raise OperationRefused(words, param="ops_hours_per_week")
         rate = msgspec.structs.replace(rate, ops_seconds_per_week=round(hours * HOUR_S))
     if given.ops_usd_per_hour is not None:
         pusd = _pusd("ops_usd_per_hour", given.ops_usd_per_hour)
@@ -175,11 +175,11 @@ def _pusd(name: str, usd: Decimal) -> int:
     """Exact. A rate of nothing is none: what is owned has its amortisation and its power."""
     least = "more than 0" if name == "usd_per_hour" else "0 or more"
     if not usd.is_finite() or usd < 0 or usd > MOST_USD or (name == "usd_per_hour" and not usd):
-        raise Refused(f"`{name}` is {least} and at most {MOST_USD} dollars", param=name)
+        raise OperationRefused(f"`{name}` is {least} and at most {MOST_USD} dollars", param=name)
     try:
         return usd_to_pusd(usd)
     except MoneyError as error:
-        raise Refused(str(error), param=name) from error
+        raise OperationRefused(str(error), param=name) from error
 
 
 def _begins(since: date | None, now_us: int) -> int:
@@ -191,31 +191,31 @@ def _begins(since: date | None, now_us: int) -> int:
             f"{since} has begun: leave `since` out, and the rate counts at once. Hours that are "
             "closed stay as they were closed; what a bill says of them is an invoice to bring in"
         )
-        raise Refused(words, param="since")
+        raise OperationRefused(words, param="since")
     if from_us > now_us + FURTHEST_US:
         words = f"{since} is more than {FURTHEST_YEARS} years away: is its year as you meant it?"
-        raise Refused(words, param="since")
+        raise OperationRefused(words, param="since")
     return from_us
 
 
 def _declared(settings: Settings) -> dict[str, dict[str, Any]]:
     """By pool, what the configuration says, as a contract's columns."""
-    found: list[Contract] = contracts(settings)
+    found: list[DeclaredContract] = contracts(settings)
     return {one.pool: asdict(one) for one in found}
 
 
 def _sharing(declared: Mapping[str, Mapping[str, Any]], pool: str) -> list[str]:
     """The pool and all others on its machine."""
     if pool not in declared:
-        raise Refused(f"there is no pool `{pool}` in the configuration", param="pool")
+        raise OperationRefused(f"there is no pool `{pool}` in the configuration", param="pool")
     machine = declared[pool]["machine"]
     if machine is None:
         return [pool]
     return [name for name, one in declared.items() if one["machine"] == machine]
 
 
-def _rate(contract: Mapping[str, Any]) -> Rate:
-    return Rate(*(contract[name] for name in Rate.__struct_fields__))
+def _rate(contract: Mapping[str, Any]) -> GpuRate:
+    return GpuRate(*(contract[name] for name in GpuRate.__struct_fields__))
 
 
 def _terms(contract: Mapping[str, Any]) -> dict[str, Any]:
@@ -229,7 +229,7 @@ def _terms(contract: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _entry(one: Entered) -> dict[str, Any]:
+def _entry(one: ManualEntry) -> dict[str, Any]:
     rate = rate_of(one)
     terms = None if rate is None else _terms(msgspec.structs.asdict(rate))
     return {

@@ -16,19 +16,19 @@ import httpx
 import msgspec
 
 from gateway.control.admin.elsewhere import API_KEY, TOKEN, TOKEN_COMMAND
-from gateway.control.admin.verb import PREFIX, Refused, Verb
+from gateway.control.admin.verb import PREFIX, AdminOperation, OperationRefused
 
 TIMEOUT_S = 60.0
 COMMAND_S = 300.0  # somebody may have to sign in meanwhile
 G = TypeVar("G", bound=msgspec.Struct)
 
 
-class Remote:
+class RemoteAdmin:
     def __init__(self, client: httpx.Client) -> None:
         self._client = client
 
-    def do(self, verb: Verb[G], given: G) -> dict[str, Any]:
-        """What the gateway tells. Raises `Refused` with its words, or why it could not be asked."""
+    def do(self, verb: AdminOperation[G], given: G) -> dict[str, Any]:
+        """Return the gateway's answer. Raises `OperationRefused` with its words, or the reason."""
         said = {
             name: value for name, value in msgspec.to_builtins(given).items() if value is not None
         }
@@ -37,7 +37,7 @@ class Remote:
             answer = self._client.request(verb.method, PREFIX + verb.path, **sent)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             why = str(error) or type(error).__name__
-            raise Refused(f"{self._client.base_url} cannot be asked: {why}") from error
+            raise OperationRefused(f"{self._client.base_url} cannot be asked: {why}") from error
         return self._read(answer)
 
     def _read(self, answer: httpx.Response) -> dict[str, Any]:
@@ -48,8 +48,10 @@ class Remote:
             words = str(document["error"]["message"])
         except (ValueError, KeyError, TypeError):
             url = self._client.base_url
-            raise Refused(f"{url} answered {answer.status_code}, as no gateway does") from None
-        raise Refused(words.removesuffix("."))
+            raise OperationRefused(
+                f"{url} answered {answer.status_code}, as no gateway does"
+            ) from None
+        raise OperationRefused(words.removesuffix("."))
 
 
 def in_clear(url: str) -> bool:
@@ -64,19 +66,19 @@ def in_clear(url: str) -> bool:
 
 
 def bearer(url: str, environ: Mapping[str, str]) -> str:
-    """Whose word is sent: one of the three variables. Raises `Refused`."""
+    """Whose word is sent: one of the three variables. Raises `OperationRefused`."""
     named = [name for name in (API_KEY, TOKEN, TOKEN_COMMAND) if environ.get(name)]
     if not named:
-        raise Refused(
+        raise OperationRefused(
             f"set {API_KEY} to a key that {url} knows, or {TOKEN} or {TOKEN_COMMAND} to a token of "
             "your sign-in"
         )
     if len(named) > 1:
-        raise Refused(f"set {named[0]} or {named[1]}, not both: nobody could say who asks")
+        raise OperationRefused(f"set {named[0]} or {named[1]}, not both: nobody could say who asks")
     said = environ[named[0]]
     found = (_printed(said) if named[0] == TOKEN_COMMAND else said).strip()
     if not (found.isascii() and found.isprintable() and found):
-        raise Refused(f"{named[0]} gives no token")
+        raise OperationRefused(f"{named[0]} gives no token")
     return found
 
 
@@ -88,22 +90,22 @@ def _printed(command: str) -> str:
         )
     except (OSError, ValueError, IndexError, subprocess.SubprocessError) as error:
         why = f"ended with {error.returncode}" if hasattr(error, "returncode") else str(error)
-        raise Refused(f"{TOKEN_COMMAND}: `{command}` {why}") from error
+        raise OperationRefused(f"{TOKEN_COMMAND}: `{command}` {why}") from error
     return done.stdout
 
 
 @contextmanager
-def remote(url: str, environ: Mapping[str, str]) -> Iterator[Remote]:
-    """`url`: with or without `/v1`. Raises `Refused` without a key or for what is no address."""
+def remote(url: str, environ: Mapping[str, str]) -> Iterator[RemoteAdmin]:
+    """`url`: with or without `/v1`. Raises `OperationRefused` without a key or an address."""
     base = url.rstrip("/").removesuffix("/v1")
     if not base.startswith(("http://", "https://")):
-        raise Refused(f"`{url}` is no address: it begins with http:// or https://")
+        raise OperationRefused(f"`{url}` is no address: it begins with http:// or https://")
     headers = {"authorization": f"Bearer {bearer(url, environ)}"}
     try:
         # Plain HTTP within this machine is told to no proxy of the environment, with its key.
         proxied = urlsplit(base).scheme != "http" or in_clear(base)
         client = httpx.Client(base_url=base, headers=headers, timeout=TIMEOUT_S, trust_env=proxied)
     except (httpx.InvalidURL, ValueError) as error:
-        raise Refused(f"`{url}` is no address: {error}") from error
+        raise OperationRefused(f"`{url}` is no address: {error}") from error
     with client:
-        yield Remote(client)
+        yield RemoteAdmin(client)

@@ -6,14 +6,14 @@ from typing import Any
 import msgspec
 from fastapi import APIRouter, Request, Response
 
-from gateway.control.admin.desk import AdminDesk
-from gateway.control.admin.verb import PREFIX, Verb
+from gateway.control.admin.desk import AdminExecutor
+from gateway.control.admin.verb import PREFIX, AdminOperation
 from gateway.control.operations import OPERATIONS
 
 _UNKEPT = {"cache-control": "no-store"}  # a new key's token is among the answers
 
 
-def admin_router(desk: AdminDesk) -> APIRouter:
+def admin_router(desk: AdminExecutor) -> APIRouter:
     router = APIRouter(prefix=PREFIX, tags=["organization"])
     for verb in OPERATIONS:
         router.add_api_route(
@@ -28,7 +28,7 @@ def admin_router(desk: AdminDesk) -> APIRouter:
     return router
 
 
-def described(verb: Verb[Any]) -> dict[str, Any]:
+def described(verb: AdminOperation[Any]) -> dict[str, Any]:
     """The query's parameters, or the body."""
     schema = msgspec.json.schema(verb.given)
     shape = _whole(schema["$defs"][verb.given.__name__], schema["$defs"])
@@ -56,7 +56,9 @@ def _whole(part: Any, named: dict[str, Any]) -> Any:
     return {name: _whole(one, named) for name, one in part.items()}
 
 
-def _endpoint(desk: AdminDesk, verb: Verb[Any]) -> Callable[[Request], Awaitable[Response]]:
+def _endpoint(
+    desk: AdminExecutor, verb: AdminOperation[Any]
+) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         told = await desk.answer(verb, request)
         return Response(told, media_type="application/json", headers=_UNKEPT)

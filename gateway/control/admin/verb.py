@@ -31,7 +31,7 @@ LARGEST = 1024 * 1024  # bytes of a body
 G = TypeVar("G", bound=msgspec.Struct)
 
 
-class Refused(Exception):
+class OperationRefused(Exception):
     """What was asked for cannot be done. `kind`: of `gateway.errors`; `param`: what is at fault."""
 
     def __init__(self, words: str, *, kind: str = "bad_request", param: str | None = None) -> None:
@@ -41,7 +41,7 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class OperationContext:
     """What a verb works on, and for whom.
 
     `by`: who acts, as the books will have it. `identity`: whose key asks; None at the command line
@@ -62,7 +62,7 @@ class Place:
 
 
 @dataclass(frozen=True, eq=False)
-class Verb(Generic[G]):
+class AdminOperation(Generic[G]):
     """`path`: below `/v1/organization`. `name`: the operation's, in the OpenAPI document.
 
     `scope`: what a caller over HTTP must hold. `command`: the words of the command line that do the
@@ -76,7 +76,7 @@ class Verb(Generic[G]):
     command: str | None
     summary: str
     given: type[G]
-    work: Callable[[Place, G], dict[str, Any]]
+    work: Callable[[OperationContext, G], dict[str, Any]]
     largest: int = LARGEST
 
     @property
@@ -92,22 +92,22 @@ def verb(
     summary: str,
     given: type[G],
     largest: int = LARGEST,
-) -> Callable[[Callable[[Place, G], dict[str, Any]]], Verb[G]]:
+) -> Callable[[Callable[[OperationContext, G], dict[str, Any]]], AdminOperation[G]]:
     """Makes a function a verb of its name. `asked`: method and path, as `GET /targets`."""
     method, _, path = asked.partition(" ")
-    return lambda work: Verb(
+    return lambda work: AdminOperation(
         work.__name__, method, path, scope, command, summary, given, work, largest
     )
 
 
-class Nothing(msgspec.Struct, forbid_unknown_fields=True):
+class NoInput(msgspec.Struct, forbid_unknown_fields=True):
     """Of a verb that is given nothing."""
 
 
 KINDS: dict[type[Exception], str] = {
-    policyverbs.Moved: "policies_moved",
-    policyverbs.Impossible: "bad_request",
-    override_changes.Impossible: "bad_request",
+    policyverbs.PolicyConflict: "policies_moved",
+    policyverbs.PolicyChangeError: "bad_request",
+    override_changes.OverrideError: "bad_request",
     IdentityError: "bad_request",
     PriceError: "bad_request",
     BookMovedError: "prices_moved",
@@ -123,7 +123,7 @@ def listed(found: list[dict[str, Any]]) -> dict[str, Any]:
 def refusal(error: Exception) -> RequestError | None:
     """What a client is told of a verb's own error; None for any other."""
     words = f"{error}".removesuffix(".") + "."
-    if isinstance(error, Refused):
+    if isinstance(error, OperationRefused):
         return RequestError(error.kind, words, param=error.param)
     for known, kind in KINDS.items():
         if isinstance(error, known):
@@ -132,4 +132,4 @@ def refusal(error: Exception) -> RequestError | None:
 
 
 def is_refused(error: Exception) -> bool:
-    return isinstance(error, (Refused, *KINDS))
+    return isinstance(error, (OperationRefused, *KINDS))

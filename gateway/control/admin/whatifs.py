@@ -16,16 +16,16 @@ from gateway.auth import EVERY_TEAM, USAGE
 from gateway.config.environ import ledger_reader
 from gateway.control import policy_changes as policyverbs
 from gateway.control.admin.policies import Name
-from gateway.control.admin.verb import NUMBER_LIMIT, Place, Refused, verb
+from gateway.control.admin.verb import NUMBER_LIMIT, OperationContext, OperationRefused, verb
 from gateway.control.whatif_jobs import (
     IN_FORCE,
     LIMIT_S,
     REQUESTS,
     REQUESTS_MOST,
-    Busy,
-    Order,
-    Question,
-    WhatIfs,
+    WhatIfBusy,
+    WhatIfJobSpec,
+    WhatIfRequest,
+    WhatIfRunner,
 )
 
 _LISTED = 20
@@ -37,7 +37,7 @@ _Job = Annotated[str, msgspec.Meta(max_length=32, description="as named; default
 _Line = Annotated[str, msgspec.Meta(max_length=300)]
 
 
-class Supposing(msgspec.Struct, forbid_unknown_fields=True):
+class WhatIfInput(msgspec.Struct, forbid_unknown_fields=True):
     policies: _Set
     against: _Other | None = None
     name: Name = "the set"
@@ -66,11 +66,11 @@ class Supposing(msgspec.Struct, forbid_unknown_fields=True):
     seed: Annotated[int, msgspec.Meta(ge=0, le=NUMBER_LIMIT, description="of APIs' latencies")] = 1
 
 
-class Job(msgspec.Struct, forbid_unknown_fields=True):
+class JobInput(msgspec.Struct, forbid_unknown_fields=True):
     job: _Job | None = None
 
 
-class Cancelling(msgspec.Struct, forbid_unknown_fields=True):
+class CancelWhatIfInput(msgspec.Struct, forbid_unknown_fields=True):
     job: Annotated[str, msgspec.Meta(max_length=32, description="as named")]
 
 
@@ -79,31 +79,31 @@ class Cancelling(msgspec.Struct, forbid_unknown_fields=True):
     USAGE + EVERY_TEAM,
     "policy simulate",
     "Begin to play recorded traffic under one or two sets; one at a time on a host",
-    Supposing,
+    WhatIfInput,
 )
-def policies_simulate(place: Place, given: Supposing) -> dict[str, Any]:
+def policies_simulate(place: OperationContext, given: WhatIfInput) -> dict[str, Any]:
     sets = [(given.name, given.policies)]
     if given.against is not None:
         sets.append((given.against_name, given.against))
     names = [name for name, _ in sets]
     if len(set(names)) < len(names):
-        raise Refused("two sets have two names", param="against_name")
+        raise OperationRefused("two sets have two names", param="against_name")
     for name, text in sets:
         if text != IN_FORCE:
             policyverbs.fitting(text, place.settings, name)
-    asked = Question(
+    asked = WhatIfRequest(
         tuple(sets), given.ledger, tuple(given.model), tuple(given.engine), given.times,
         given.most, given.seed,
     )  # fmt: skip
-    order = Order(asked, place.settings.model_dump(mode="json"), place.now_us)
+    order = WhatIfJobSpec(asked, place.settings.model_dump(mode="json"), place.now_us)
     with _what_ifs(place) as what_ifs:
         try:
             job = what_ifs.begin(order, place.by)
-        except Busy:
+        except WhatIfBusy:
             found = what_ifs.look(None)
             who = "" if found is None else f", asked for by {found['by']}"
             words = f"another what-if is under way on this host{who}: ask again when it has ended"
-            raise Refused(words, kind="what_if_busy") from None
+            raise OperationRefused(words, kind="what_if_busy") from None
     return {"job": job, "limit_s": LIMIT_S}
 
 
@@ -112,14 +112,16 @@ def policies_simulate(place: Place, given: Supposing) -> dict[str, Any]:
     USAGE + EVERY_TEAM,
     "policy simulate",
     "How far a what-if is, and what came out: dollars, promises kept, spill, load, differences",
-    Job,
+    JobInput,
 )
-def policies_simulated(place: Place, given: Job) -> dict[str, Any]:
+def policies_simulated(place: OperationContext, given: JobInput) -> dict[str, Any]:
     with _what_ifs(place) as what_ifs:
         found = what_ifs.look(given.job)
     if found is None:
         words = "there is no such what-if" if given.job else "nobody has asked for a what-if yet"
-        raise Refused(f"{words}: a host forgets them with its next start", kind="no_what_if")
+        raise OperationRefused(
+            f"{words}: a host forgets them with its next start", kind="no_what_if"
+        )
     return found
 
 
@@ -128,23 +130,23 @@ def policies_simulated(place: Place, given: Job) -> dict[str, Any]:
     USAGE + EVERY_TEAM,
     None,
     "Cancel a what-if: its process ends, and the next one may be asked for",
-    Cancelling,
+    CancelWhatIfInput,
 )
-def policies_simulate_cancel(place: Place, given: Cancelling) -> dict[str, Any]:
+def policies_simulate_cancel(place: OperationContext, given: CancelWhatIfInput) -> dict[str, Any]:
     with _what_ifs(place) as what_ifs:
         found = what_ifs.cancel(given.job, place.by)
     if found is None:
         words = "there is no such what-if: a host forgets them with its next start"
-        raise Refused(words, kind="no_what_if")
+        raise OperationRefused(words, kind="no_what_if")
     return found
 
 
 @contextmanager
-def _what_ifs(place: Place) -> Iterator[WhatIfs]:
+def _what_ifs(place: OperationContext) -> Iterator[WhatIfRunner]:
     """Of this host, which has to run."""
     with place.engines() as host:
         runtime = host.runtime
-        yield WhatIfs(runtime.run_dir, ledger_reader(os.environ, runtime.ledger_url))
+        yield WhatIfRunner(runtime.run_dir, ledger_reader(os.environ, runtime.ledger_url))
 
 
 VERBS = (policies_simulate, policies_simulated, policies_simulate_cancel)

@@ -17,7 +17,7 @@ from router.types import Decision
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class DecisionReplay:
     """`inputs` as they were frozen, what follows from them, and whether that was recorded."""
 
     inputs: Inputs
@@ -63,7 +63,7 @@ class Again:
         return [*found, f"decided again: {name} ({self.decision.reason.value}), {same}"]
 
 
-def again(inputs: bytes, recorded: bytes) -> Again:
+def again(inputs: bytes, recorded: bytes) -> DecisionReplay:
     """Raises `ValueError` for what another release froze."""
     try:
         request, policy, candidates = thaw(msgspec.msgpack.decode(inputs, strict=False))
@@ -72,7 +72,7 @@ def again(inputs: bytes, recorded: bytes) -> Again:
     decision = decide(request, policy, candidates)
     asked = request, policy, decision
     packed = packed_within(DECISION_LIMIT_BYTES, msgspec.msgpack.encode, asked)
-    return Again((request, policy, candidates), decision, packed == recorded)
+    return DecisionReplay((request, policy, candidates), decision, packed == recorded)
 
 
 def _ms(limit: float | None) -> str:

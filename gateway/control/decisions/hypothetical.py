@@ -15,30 +15,37 @@ from typing import NamedTuple
 from sqlalchemy import Engine
 
 from backends.base import Backend, Call, Exchange
-from backends.errors import Unreachable
+from backends.errors import UpstreamUnreachable
 from gateway.clock import Clock
-from gateway.config.conditions import Asking
-from gateway.config.settings import Model, Pool, Provider, Settings, resolve_model, version
-from gateway.fleet.candidates import Candidates
+from gateway.config.conditions import ConditionInput
+from gateway.config.settings import (
+    ModelSection,
+    PoolSection,
+    ProviderSection,
+    Settings,
+    resolve_model,
+    version,
+)
+from gateway.fleet.candidates import CandidateBuilder
 from gateway.fleet.fleet import Fleet
-from gateway.fleet.slots import Board
+from gateway.fleet.slots import SharedLoadTable
 from gateway.policies.overrides import barred, standing
-from gateway.policies.rules import Rules
-from gateway.policies.rulings import Chain, Terms
+from gateway.policies.rules import RuleSet
+from gateway.policies.rulings import PolicyChain, PolicyTerms
 from gateway.policies.sets import rules_of
-from gateway.runtime import Ports, Runtime, resolve
+from gateway.runtime import Runtime, RuntimePorts, resolve
 from ledger.overrides import Override, overrides
 from ledger.policies import policies_in_force
 from ledger.prices.book import PriceBook
 from ledger.prices.modellimits import model_limits
 from router.decide import decide
 from router.estimates import OutputLengths
-from router.request_kinds import Kind
-from router.types import Decision, Request, Residency
+from router.request_kinds import RequestKind
+from router.types import Decision, Residency, RoutingRequest
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class HypotheticalRequest:
     model: str
     team: str
     prompt_tokens: int
@@ -46,7 +53,7 @@ class Question:
 
 
 def explain(
-    settings: Settings, question: Question, books: Engine | None, prices: PriceBook
+    settings: Settings, question: HypotheticalRequest, books: Engine | None, prices: PriceBook
 ) -> Decision | None:
     """The decision, or `None` when there is no such model. `books`: `None` before a first start."""
     found = resolve_model(settings, question.model)
@@ -56,9 +63,9 @@ def explain(
     said = _said(settings, books, clock := Clock())
     with _looked_at(settings) as (runtime, board):
         targets = Fleet(settings, runtime, nobody).targets(name, model)
-        entries = Rules(said.settings).entries(name, question.team)
-        chain = Chain(entries, model, targets, barred(said.overrides, name, targets))
-        candidates = Candidates(
+        entries = RuleSet(said.settings).entries(name, question.team)
+        chain = PolicyChain(entries, model, targets, barred(said.overrides, name, targets))
+        candidates = CandidateBuilder(
             board, prices, stale_s=settings.telemetry.stale_s, limits=model_limits()
         )
         terms = chain.terms(partial(_asking, name, question), wall_us=clock.wall_us(), key="")
@@ -75,25 +82,27 @@ def explain(
     return decide(request, policy, tuple(entry.candidate for entry in frozen))
 
 
-class _Said(NamedTuple):
+class _StatedRequest(NamedTuple):
     """What policies and operators say at this moment."""
 
     settings: Settings
     overrides: Sequence[Override] = ()
 
 
-def _said(settings: Settings, books: Engine | None, clock: Clock) -> _Said:
+def _said(settings: Settings, books: Engine | None, clock: Clock) -> _StatedRequest:
     if books is None:
-        return _Said(settings)
-    return _Said(
+        return _StatedRequest(settings)
+    return _StatedRequest(
         rules_of(settings, policies_in_force(books)).settings,
         standing(overrides(books), clock.wall_us()),
     )
 
 
-def _request(name: str, model: Model, question: Question, terms: Terms) -> Request:
-    return Request(
-        kind=Kind.CHAT,
+def _request(
+    name: str, model: ModelSection, question: HypotheticalRequest, terms: PolicyTerms
+) -> RoutingRequest:
+    return RoutingRequest(
+        kind=RequestKind.CHAT,
         model=name,
         prompt_tokens=question.prompt_tokens,
         prompt_tokens_bound=question.prompt_tokens,
@@ -105,8 +114,8 @@ def _request(name: str, model: Model, question: Question, terms: Terms) -> Reque
     )
 
 
-def _asking(model: str, question: Question) -> Asking:
-    return Asking(
+def _asking(model: str, question: HypotheticalRequest) -> ConditionInput:
+    return ConditionInput(
         model=model,
         team=question.team,
         prompt_tokens=question.prompt_tokens,
@@ -115,16 +124,16 @@ def _asking(model: str, question: Question) -> Asking:
 
 
 @contextmanager
-def _looked_at(settings: Settings) -> Iterator[tuple[Runtime, Board]]:
+def _looked_at(settings: Settings) -> Iterator[tuple[Runtime, SharedLoadTable]]:
     """The running host's shared memory, or one with nothing in it when no such host runs."""
     path = settings.state.resolve() / "run" / "runtime.json"
     runtime = Runtime.load(path) if path.exists() else None
     with tempfile.TemporaryDirectory() as folder:
         if runtime is not None and runtime.policy_version == version(settings):
-            board = Board(runtime.run_dir / "board", runtime.layout)
+            board = SharedLoadTable(runtime.run_dir / "board", runtime.layout)
         else:
             runtime = unstarted(settings)
-            board = Board(Path(folder) / "board", runtime.layout)
+            board = SharedLoadTable(Path(folder) / "board", runtime.layout)
         try:
             yield runtime, board
         finally:
@@ -142,24 +151,24 @@ def unstarted(settings: Settings) -> Runtime:
     state = str(settings.state.resolve())
     return resolve(
         settings.model_copy(update={"state_dir": state}),
-        Ports(engines, providers),
+        RuntimePorts(engines, providers),
         ledger_url="",
         policy_version=version(settings),
     )
 
 
-class Nobody:
+class NullBackend:
     """A target that is looked at and never called."""
 
     secrets = ()
 
     async def open(self, call: Call) -> Exchange:
-        raise Unreachable(f"{call.path} of a supposed request is never sent")
+        raise UpstreamUnreachable(f"{call.path} of a supposed request is never sent")
 
     async def aclose(self) -> None:
         """Nothing is open."""
 
 
-def nobody(_name: str, _what: Pool | Provider, _url: str | None) -> Backend:
+def nobody(_name: str, _what: PoolSection | ProviderSection, _url: str | None) -> Backend:
     """A wire client to nowhere, for a fleet that is only looked at."""
-    return Nobody()
+    return NullBackend()

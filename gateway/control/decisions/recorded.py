@@ -14,40 +14,40 @@ from sqlalchemy import Connection, Engine, Row, select
 from gateway.control.decisions import summed
 from gateway.control.decisions.again import again
 from ledger.money import usd_exact, usd_text
-from ledger.orm.books import Attempt, AttemptDecision, Refusal
+from ledger.orm.books import AttemptDecisionRow, AttemptRow, RefusalRow
 from ledger.reports.waterfall import lines as drawn
 from ledger.reports.waterfall import waterfall
 from router.explain import unpack
 from router.packed import NUMBERS
 
 
-class Recorded(NamedTuple):
+class RecordedDecision(NamedTuple):
     """A document for each attempt, and all of it in words."""
 
     attempts: list[dict[str, Any]]
     lines: list[str]
 
 
-def recorded(engine: Engine, request_id: str, team: str | None = None) -> Recorded | None:
+def recorded(engine: Engine, request_id: str, team: str | None = None) -> RecordedDecision | None:
     """`None`: the ledger has no such request, or not of this team (`None`: of any)."""
     query = (
         select(
-            Attempt.attempt_id,
-            Attempt.target,
-            Attempt.status,
-            AttemptDecision.decision,
-            AttemptDecision.inputs,
-            AttemptDecision.shadow_policy,
-            AttemptDecision.shadow_target,
-            AttemptDecision.shadow_reason,
+            AttemptRow.attempt_id,
+            AttemptRow.target,
+            AttemptRow.status,
+            AttemptDecisionRow.decision,
+            AttemptDecisionRow.inputs,
+            AttemptDecisionRow.shadow_policy,
+            AttemptDecisionRow.shadow_target,
+            AttemptDecisionRow.shadow_reason,
             *summed.COLUMNS,
         )
-        .outerjoin(AttemptDecision, AttemptDecision.attempt_id == Attempt.attempt_id)
-        .where(Attempt.request_id == request_id)
-        .order_by(Attempt.attempt_no)
+        .outerjoin(AttemptDecisionRow, AttemptDecisionRow.attempt_id == AttemptRow.attempt_id)
+        .where(AttemptRow.request_id == request_id)
+        .order_by(AttemptRow.attempt_no)
     )
     if team is not None:
-        query = query.where(Attempt.team_id == team)
+        query = query.where(AttemptRow.team_id == team)
     with engine.connect() as connection:
         rows = connection.execute(query).all()
         if not rows:
@@ -61,7 +61,7 @@ def recorded(engine: Engine, request_id: str, team: str | None = None) -> Record
     for document, one in zip(documents, tries, strict=True):
         document["waterfall"] = [asdict(span) for span in one.spans]
         document["warning"] = one.warning
-    return Recorded(documents, [*lines, "", "where its time went:", *drawn(tries)])
+    return RecordedDecision(documents, [*lines, "", "where its time went:", *drawn(tries)])
 
 
 def _try(
@@ -85,12 +85,12 @@ def _try(
     return document, lines
 
 
-def _refused(connection: Connection, request_id: str, team: str | None) -> Recorded | None:
+def _refused(connection: Connection, request_id: str, team: str | None) -> RecordedDecision | None:
     """Asked of nobody: why each target was out. What was frozen is kept of attempts alone."""
-    query = select(Refusal).where(Refusal.request_id == request_id)
+    query = select(RefusalRow).where(RefusalRow.request_id == request_id)
     if team is not None:
-        query = query.where(Refusal.team_id == team)
-    row = connection.execute(query.with_only_columns(*Refusal.__table__.columns)).one_or_none()
+        query = query.where(RefusalRow.team_id == team)
+    row = connection.execute(query.with_only_columns(*RefusalRow.__table__.columns)).one_or_none()
     if row is None:
         return None
     document: dict[str, Any] = {
@@ -104,7 +104,7 @@ def _refused(connection: Connection, request_id: str, team: str | None) -> Recor
         lines.append(f"  {_budget_line(row)}")
     if row.decision:
         document |= _decision(row.decision, lines)
-    return Recorded([document], lines)
+    return RecordedDecision([document], lines)
 
 
 def _budget(row: Row[*tuple[Any, ...]]) -> dict[str, Any]:

@@ -7,18 +7,32 @@ from typing import Any
 from sqlalchemy import Row
 
 from ledger.money import usd_exact, usd_text
-from ledger.orm.books import Attempt, token_column
+from ledger.orm.books import AttemptRow, token_column
 from ledger.spans import INPUT_TOKENS, OUTPUT_TOKENS
 from router.reasons import REASONS
 
 BATCH_TAG = "batch"
 COLUMNS = (
-    Attempt.attempt_no, Attempt.opened_us, Attempt.model, Attempt.team_id, Attempt.key_id,
-    Attempt.tags, Attempt.policy, Attempt.reason, Attempt.spill_reason, Attempt.http_status,
-    Attempt.error, Attempt.ttft_us, Attempt.duration_us, Attempt.slo_met, Attempt.cost_pusd,
-    Attempt.basis, INPUT_TOKENS.label("read_tokens"), token_column("cached"),
+    AttemptRow.attempt_no,
+    AttemptRow.opened_us,
+    AttemptRow.model,
+    AttemptRow.team_id,
+    AttemptRow.key_id,
+    AttemptRow.tags,
+    AttemptRow.policy,
+    AttemptRow.reason,
+    AttemptRow.spill_reason,
+    AttemptRow.http_status,
+    AttemptRow.error,
+    AttemptRow.ttft_us,
+    AttemptRow.duration_us,
+    AttemptRow.slo_met,
+    AttemptRow.cost_pusd,
+    AttemptRow.basis,
+    INPUT_TOKENS.label("read_tokens"),
+    token_column("cached"),
     OUTPUT_TOKENS.label("written_tokens"),
-)  # fmt: skip
+)
 _EXPLAINED: Mapping[str, str] = {
     reason: traits.explained for reason, traits in REASONS.items() if traits.explained is not None
 }

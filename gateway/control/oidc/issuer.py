@@ -18,9 +18,9 @@ import httpx
 from joserfc.jwk import KeySet
 
 from backends.pinned import PinnedTransport
-from backends.reach import LOCALHOST, Reach, stated
+from backends.reach import LOCALHOST, AddressPolicy, stated
 from gateway.clock import Clock
-from gateway.control.oidc.tokens import NoKey, Rule, usable
+from gateway.control.oidc.tokens import NoKey, TokenRequirements, usable
 
 FRESH_S = 300.0
 KEPT_S = 3600.0
@@ -33,7 +33,7 @@ WELL_KNOWN = "/.well-known/openid-configuration"
 log = logging.getLogger("breakeven.oidc")
 
 
-class Away(Exception):
+class IssuerUnavailable(Exception):
     """The issuer's keys cannot be had, and there are none from before."""
 
 
@@ -42,10 +42,10 @@ class Issuer:
 
     def __init__(
         self,
-        rule: Rule,
-        reach: Reach,
+        rule: TokenRequirements,
+        reach: AddressPolicy,
         clock: Clock,
-        connect: Callable[[Reach], httpx.AsyncBaseTransport] = PinnedTransport,
+        connect: Callable[[AddressPolicy], httpx.AsyncBaseTransport] = PinnedTransport,
     ) -> None:
         self._rule = rule
         self._reach = reach
@@ -57,7 +57,7 @@ class Issuer:
         self.fetches = 0
 
     async def keys(self, kid: str | None) -> KeySet:
-        """What may have signed a token that names `kid`. Raises `Away`."""
+        """What may have signed a token that names `kid`. Raises `IssuerUnavailable`."""
         under_way = self._turn.locked()  # whoever knows the key already need not wait for its end
         if self._lacks(kid) if under_way else self._wanting(kid):
             async with self._turn:
@@ -65,7 +65,7 @@ class Issuer:
                     await self._fetch()
         found = self._standing()
         if found is None:
-            raise Away
+            raise IssuerUnavailable
         return found
 
     def _standing(self) -> KeySet | None:

@@ -2,18 +2,18 @@
 
 from typing import Any
 
-from backends.reach import Reach
+from backends.reach import AddressPolicy
 from gateway.clock import Clock
-from gateway.config.schema_oidc import Oidc
-from gateway.control.oidc.issuer import AGAIN_S, Away, Issuer
-from gateway.control.oidc.tokens import NotValid, Rule, claims, key_id, looks_signed
+from gateway.config.schema_oidc import OidcSection
+from gateway.control.oidc.issuer import AGAIN_S, Issuer, IssuerUnavailable
+from gateway.control.oidc.tokens import NotValid, TokenRequirements, claims, key_id, looks_signed
 from gateway.errors import RequestError
 
 
-class SignIn:
+class OidcSignIn:
     """One per worker."""
 
-    def __init__(self, rule: Rule, issuer: Issuer) -> None:
+    def __init__(self, rule: TokenRequirements, issuer: Issuer) -> None:
         self._rule = rule
         self._issuer = issuer
 
@@ -27,13 +27,13 @@ class SignIn:
             return claims(token, keys, self._rule, now_us // 1_000_000)
         except NotValid as error:
             raise RequestError("bad_key", f"This sign-in does not hold: {error}.") from error
-        except Away as error:
+        except IssuerUnavailable as error:
             words = "The identity provider cannot be asked at the moment; keys work."
             raise RequestError("unavailable", words, retry_after_s=AGAIN_S) from error
 
 
-def sign_in(oidc: Oidc, clock: Clock) -> SignIn:
+def sign_in(oidc: OidcSection, clock: Clock) -> OidcSignIn:
     """Of a section that names an issuer."""
     assert oidc.issuer is not None
-    rule = Rule(oidc.issuer, oidc.audiences, oidc.algorithms)
-    return SignIn(rule, Issuer(rule, Reach(oidc.networks), clock))
+    rule = TokenRequirements(oidc.issuer, oidc.audiences, oidc.algorithms)
+    return OidcSignIn(rule, Issuer(rule, AddressPolicy(oidc.networks), clock))

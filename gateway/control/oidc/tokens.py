@@ -35,7 +35,7 @@ class NoKey(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class TokenRequirements:
     """What counts. `audiences`: a token is for one of them."""
 
     issuer: str
@@ -60,7 +60,7 @@ def key_id(token: str) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def usable(document: Mapping[str, Any], rule: Rule) -> KeySet:
+def usable(document: Mapping[str, Any], rule: TokenRequirements) -> KeySet:
     """The keys of a JWKS that may have signed. Raises `NoKey` without one."""
     said = document.get("keys")
     if not isinstance(said, Sequence) or len(said) > MOST_KEYS:
@@ -71,7 +71,7 @@ def usable(document: Mapping[str, Any], rule: Rule) -> KeySet:
     return KeySet(found)
 
 
-def claims(token: str, keys: KeySet, rule: Rule, now_s: int) -> dict[str, Any]:
+def claims(token: str, keys: KeySet, rule: TokenRequirements, now_s: int) -> dict[str, Any]:
     """What the token says, all of it verified. Raises `NotValid`."""
     registry = JWSRegistry(algorithms=list(rule.algorithms), strict_check_header=False)
     registry.max_header_length = LONGEST  # certificates (`x5c`) stand there
@@ -108,7 +108,7 @@ def _refuse_other_kinds(header: Mapping[str, Any], said: Mapping[str, Any]) -> N
         raise NotValid("it tells of `events`, and is no sign-in")
 
 
-def _key(said: object, rule: Rule) -> Key | None:
+def _key(said: object, rule: TokenRequirements) -> Key | None:
     """None of one that is for something else, too short, or of no form that is known."""
     if not isinstance(said, dict) or said.get("kty") not in _KINDS or "d" in said:
         return None

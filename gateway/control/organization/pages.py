@@ -22,9 +22,9 @@ from gateway.control.organization.query import (
     GROUPS,
     LINE_ITEM,
     US_PER_S,
-    Accepted,
+    BucketWidth,
+    EndpointFilters,
     PageQuery,
-    Width,
     cursor,
     page_query,
     parameters,
@@ -36,22 +36,29 @@ from ledger.money import usd_exact
 from ledger.reports.usage import HOURS, CostCell, TooManyCells, UsageCell, cost_cells, usage_cells
 from ledger.seals.retirements import retired_until_us
 from ledger.spans import Scope
-from router.request_kinds import Kind
+from router.request_kinds import RequestKind
 
-_WIDTHS = {"1d": Width(86_400, 7, 31), "1h": Width(3_600, 24, 168), "1m": Width(60, 60, 1_440)}
-_COMPLETIONS = Accepted(
+_WIDTHS = {
+    "1d": BucketWidth(86_400, 7, 31),
+    "1h": BucketWidth(3_600, 24, 168),
+    "1m": BucketWidth(60, 60, 1_440),
+}
+_COMPLETIONS = EndpointFilters(
     _WIDTHS,
     ("project_ids", "user_ids", "api_key_ids", "models"),
     ("project_id", "user_id", "api_key_id", "model", "batch", "service_tier"),
     batch=True,
 )
-_EMBEDDINGS = Accepted(
+_EMBEDDINGS = EndpointFilters(
     _WIDTHS,
     ("project_ids", "user_ids", "api_key_ids", "models"),
     ("project_id", "user_id", "api_key_id", "model"),
 )
-_COSTS = Accepted(
-    {"1d": Width(86_400, 7, 180), "1h": Width(3_600, 24, 168)},  # GPUs are billed by the hour
+_COSTS = EndpointFilters(
+    {
+        "1d": BucketWidth(86_400, 7, 180),
+        "1h": BucketWidth(3_600, 24, 168),
+    },  # GPUs are billed by the hour
     ("project_ids", "api_key_ids"),
     ("project_id", "line_item", "api_key_id", "user_id"),
     line_items=True,
@@ -65,7 +72,7 @@ Results = Callable[[Connection, Scope, PageQuery], list[tuple[int, Result]]]
 class _Page:
     path: str
     summary: str
-    accepted: Accepted
+    accepted: EndpointFilters
     results: Results
 
 
@@ -134,7 +141,7 @@ def _usage(
     scope: Scope,
     query: PageQuery,
     *,
-    kinds: frozenset[Kind],
+    kinds: frozenset[RequestKind],
     shape: Callable[[UsageCell], Result],
 ) -> list[tuple[int, Result]]:
     by = [GROUPS[name] for name in query.groups]

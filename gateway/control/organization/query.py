@@ -10,7 +10,7 @@ from typing import Any
 
 from gateway.control.storable_text import PATTERN, storable
 from gateway.errors import RequestError
-from ledger.reports.usage import Filters
+from ledger.reports.usage import UsageFilters
 
 US_PER_S = 1_000_000
 LONGEST_S = 2**40  # beyond it times do not fit the ledger's columns
@@ -33,17 +33,17 @@ LINE_ITEM = "line_item"
 
 
 @dataclass(frozen=True, slots=True)
-class Width:
+class BucketWidth:
     seconds: int
     default: int  # buckets of a page
     most: int
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class EndpointFilters:
     """What an endpoint takes; the first width is the default."""
 
-    widths: Mapping[str, Width]
+    widths: Mapping[str, BucketWidth]
     filters: tuple[str, ...]
     groups: tuple[str, ...]
     line_items: bool = False
@@ -58,7 +58,7 @@ class PageQuery:
     end_s: int
     width_s: int
     next_s: int | None
-    filters: Filters
+    filters: UsageFilters
     groups: tuple[str, ...]
     line_items: tuple[str, ...]
 
@@ -75,7 +75,7 @@ class PageQuery:
 
 
 def page_query(
-    pairs: Sequence[tuple[str, str]], accepted: Accepted, *, now_s: int, team: str | None
+    pairs: Sequence[tuple[str, str]], accepted: EndpointFilters, *, now_s: int, team: str | None
 ) -> PageQuery:
     """`pairs` as they came; `team`: the only one that the reader may see. Raises 400 and 403."""
     values: dict[str, list[str]] = {}
@@ -99,7 +99,7 @@ def page_query(
         end_s=min(last_s, end_s),
         width_s=width.seconds,
         next_s=last_s if last_s < end_s else None,
-        filters=Filters(**filters, batch=_batch(values)),
+        filters=UsageFilters(**filters, batch=_batch(values)),
         groups=_groups(values, accepted),
         line_items=tuple(values.get("line_items", ())),
     )
@@ -109,7 +109,7 @@ def cursor(start_s: int) -> str:
     return f"{CURSOR}{start_s}"
 
 
-def parameters(accepted: Accepted) -> list[dict[str, Any]]:
+def parameters(accepted: EndpointFilters) -> list[dict[str, Any]]:
     """The same for OpenAPI."""
     number, text = {"type": "integer"}, {"type": "string"} | PATTERN
     singles: dict[str, dict[str, Any]] = {
@@ -132,7 +132,7 @@ def parameters(accepted: Accepted) -> list[dict[str, Any]]:
     ]
 
 
-def _refuse_unknown(values: Mapping[str, Sequence[str]], accepted: Accepted) -> None:
+def _refuse_unknown(values: Mapping[str, Sequence[str]], accepted: EndpointFilters) -> None:
     known = {one["name"]: one["schema"]["type"] == "array" for one in parameters(accepted)}
     for name, found in values.items():
         if name not in known:
@@ -154,7 +154,7 @@ def _number(
     return int(text)
 
 
-def _width(values: Mapping[str, Sequence[str]], accepted: Accepted) -> Width:
+def _width(values: Mapping[str, Sequence[str]], accepted: EndpointFilters) -> BucketWidth:
     name = values.get("bucket_width", [next(iter(accepted.widths))])[0]
     if name not in accepted.widths:
         raise _bad("bucket_width", f"`bucket_width` must be one of {', '.join(accepted.widths)}.")
@@ -172,7 +172,7 @@ def _cursor(values: Mapping[str, Sequence[str]], start_s: int, end_s: int, width
     return int(digits)
 
 
-def _groups(values: Mapping[str, Sequence[str]], accepted: Accepted) -> tuple[str, ...]:
+def _groups(values: Mapping[str, Sequence[str]], accepted: EndpointFilters) -> tuple[str, ...]:
     found = tuple(dict.fromkeys(values.get("group_by", ())))
     for name in found:
         if name not in accepted.groups:

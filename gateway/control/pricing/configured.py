@@ -11,12 +11,12 @@ from gateway.control.os_user import whoami
 from gateway.errors import ConfigError
 from ledger.prices.book import PriceError
 from ledger.prices.bundled import bundled_seed, load_price_file
-from ledger.prices.drafts import Changes
+from ledger.prices.drafts import DraftChanges
 from ledger.prices.files import PriceFile
-from ledger.prices.stored import Stamp, import_drafts
+from ledger.prices.stored import ImportStamp, import_drafts
 
 
-def store_prices(settings: Settings, engine: Engine, at_us: int) -> Changes:
+def store_prices(settings: Settings, engine: Engine, at_us: int) -> DraftChanges:
     """Bring the stored versions to what the files say, and add names that the map prices.
 
     Another price of the map for a name that has one waits for `breakeven prices import`.
@@ -24,7 +24,7 @@ def store_prices(settings: Settings, engine: Engine, at_us: int) -> Changes:
     drafts = list(bundled_seed().drafts)
     for found in _files(settings):
         drafts += found.drafts
-    stamp = Stamp(actor=actor(), origin="start")
+    stamp = ImportStamp(actor=actor(), origin="start")
     try:
         return import_drafts(engine, drafts, at_us=at_us, keep_market=True, stamp=stamp)
     except PriceError as error:

@@ -7,9 +7,9 @@ from typing import Any
 
 from ledger.money import PUSD_PER_USD
 from ledger.prices.book import Price
-from ledger.prices.diff import PER_TOKEN, SHARE, Amount, Entry, Plan, amounts
+from ledger.prices.diff import PER_TOKEN, SHARE, PriceAmount, PriceChange, PriceImportPlan, amounts
 from ledger.prices.flags import PriceFlag
-from ledger.prices.stored import Record
+from ledger.prices.stored import PriceRecord
 
 _PER = {PER_TOKEN: 1_000_000, SHARE: 10_000}  # pico-USD per token, millionths
 
@@ -32,7 +32,7 @@ def beginning(price: Price) -> str | None:
     return moment(price.effective_from_us) if price.effective_from_us > 0 else None
 
 
-def plan_json(plan: Plan) -> dict[str, Any]:
+def plan_json(plan: PriceImportPlan) -> dict[str, Any]:
     return {
         "book": plan.book,
         "unchanged": plan.changes.unchanged,
@@ -41,7 +41,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _entry_json(entry: Entry) -> dict[str, Any]:
+def _entry_json(entry: PriceChange) -> dict[str, Any]:
     return {
         "name": entry.name,
         "status": entry.status.value,
@@ -59,7 +59,7 @@ def _brief(price: Price | None) -> dict[str, Any] | None:
     return {"book": price.book, "source": price.source, "source_date": price.source_date}
 
 
-def _amount_json(one: Amount) -> dict[str, Any]:
+def _amount_json(one: PriceAmount) -> dict[str, Any]:
     return {
         "tier": one.tier,
         "above_tokens": one.above_tokens,
@@ -94,7 +94,7 @@ def price_json(asked: str, price: Price | None, flags: Sequence[PriceFlag]) -> d
     }  # fmt: skip
 
 
-def record_json(record: Record) -> dict[str, Any]:
+def record_json(record: PriceRecord) -> dict[str, Any]:
     price = record.price
     return {
         "version": price.version,

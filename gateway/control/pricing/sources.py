@@ -12,11 +12,11 @@ from gateway.control.pricing.configured import actor
 from ledger.prices import bundled as pricebook
 from ledger.prices import genaimap
 from ledger.prices.book import Price, PriceBook, PriceError
-from ledger.prices.bundled import Remark, bundled_seed, seed_from_map
+from ledger.prices.bundled import PriceRemark, bundled_seed, seed_from_map
 from ledger.prices.drafts import APPROVED_RANK, BUNDLED_RANK, PriceDraft
 from ledger.prices.files import parse_price_file
 from ledger.prices.negotiated import parse_price_csv
-from ledger.prices.stored import Stamp
+from ledger.prices.stored import ImportStamp
 
 LITELLM, GENAI = "litellm", "genai-prices"
 KINDS = (".csv", ".yaml", ".yml", ".json")
@@ -27,13 +27,13 @@ GENAI_INSTALL = (
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class PriceSource:
     """What a source states, as `book`; `refused` are rows of it that cannot be used."""
 
     book: str
     drafts: tuple[PriceDraft, ...]
-    stamp: Stamp
-    refused: tuple[Remark, ...] = ()
+    stamp: ImportStamp
+    refused: tuple[PriceRemark, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +63,15 @@ def source_of(
     configured: Sequence[str],
     stored: Sequence[Price],
     at_us: int,
-) -> Source:
+) -> PriceSource:
     """What a source or a file states. `configured`: names of the configuration's price files.
 
     Nothing is read from a path here. Raises `PriceError` with every fault, a line each.
     """
     if given == LITELLM:
-        stamp = Stamp(actor(), f"litellm {version('litellm')}", read_on=_released())
+        stamp = ImportStamp(actor(), f"litellm {version('litellm')}", read_on=_released())
         seed = bundled_seed()
-        return Source(pricebook.BOOK, seed.drafts, stamp, seed.refused)
+        return PriceSource(pricebook.BOOK, seed.drafts, stamp, seed.refused)
     if given == GENAI:
         return _genai(stored, at_us)
     if isinstance(given, str):
@@ -79,20 +79,20 @@ def source_of(
     kind = PurePath(given.name).suffix.lower()
     if kind not in KINDS:
         raise PriceError(f"`{given.name}` is no CSV, YAML or JSON file")
-    stamp = Stamp(actor(), given.name, digest=sha256(given.data).hexdigest())
+    stamp = ImportStamp(actor(), given.name, digest=sha256(given.data).hexdigest())
     if kind == ".json":
         day = _day(given.read_on, at_us)
         seed = seed_from_map(_text(given), source_date=day)
-        return Source(pricebook.BOOK, seed.drafts, replace(stamp, read_on=day), seed.refused)
+        return PriceSource(pricebook.BOOK, seed.drafts, replace(stamp, read_on=day), seed.refused)
     chosen = book or given.name
     if chosen in (*(Path(one).name for one in configured), LITELLM, GENAI):
         raise PriceError(f"`{chosen}` is a book of its own already: name another with --book")
     if kind == ".csv":
-        return Source(chosen, parse_price_csv(given.data, book=chosen), stamp)
+        return PriceSource(chosen, parse_price_csv(given.data, book=chosen), stamp)
     found = parse_price_file(_text(given), book=chosen, rank=APPROVED_RANK)
     if found.aliases:
         raise PriceError(f"{chosen}: `aliases` belong into a file that the configuration names")
-    return Source(chosen, found.drafts, stamp)
+    return PriceSource(chosen, found.drafts, stamp)
 
 
 def _day(said: str | None, at_us: int) -> str:
@@ -105,7 +105,7 @@ def _day(said: str | None, at_us: int) -> str:
     return found.isoformat()
 
 
-def _genai(stored: Sequence[Price], at_us: int) -> Source:
+def _genai(stored: Sequence[Price], at_us: int) -> PriceSource:
     """What it states otherwise than the price lists that are stored, and what it has stated."""
     try:
         snapshot = importlib.import_module("genai_prices.data_snapshot")
@@ -123,8 +123,8 @@ def _genai(stored: Sequence[Price], at_us: int) -> Source:
         for one in seed.drafts
         if one.name in own or one.name not in known or known[one.name].terms != one.terms
     )
-    stamp = Stamp(actor(), f"genai-prices {release}", read_on=read_on)
-    return Source(genaimap.BOOK, drafts, stamp, seed.refused)
+    stamp = ImportStamp(actor(), f"genai-prices {release}", read_on=read_on)
+    return PriceSource(genaimap.BOOK, drafts, stamp, seed.refused)
 
 
 def _released() -> str | None:

@@ -18,7 +18,7 @@ from hashlib import sha256
 
 from backends.secret import Secret
 from gateway.fleet.peers.keys import SIZE as KEY_BYTES
-from gateway.fleet.peers.shares import Share, is_sound
+from gateway.fleet.peers.shares import PeerEngineLoad, is_sound
 
 MAGIC = b"breakeven peers 1\n"
 ID_BYTES, CHALLENGE_BYTES, TAG_BYTES = 16, 32, 32
@@ -29,7 +29,7 @@ _ENTRY = struct.Struct(f"!{KEY_BYTES}s7d")
 LENGTH_BYTES = _LENGTH.size
 MOST_ENTRIES = (LONGEST - _NUMBER.size - TAG_BYTES) // _ENTRY.size
 
-Shares = Mapping[bytes, Share]
+Shares = Mapping[bytes, PeerEngineLoad]
 """By an engine's key; of an engine that is not in it nothing is in flight."""
 
 
@@ -71,7 +71,7 @@ class Handshake:
         return hmac.digest(secret, label.encode() + b"\0" + self._hellos, sha256)
 
 
-class Writing:
+class FrameWriter:
     """The frames of one connection, one after the other."""
 
     def __init__(self, key: bytes) -> None:
@@ -87,8 +87,8 @@ class Writing:
         return head + body + hmac.digest(self._key, head + body, sha256)
 
 
-class Reading:
-    """The other end of `Writing`."""
+class FrameReader:
+    """The other end of `FrameWriter`."""
 
     def __init__(self, key: bytes) -> None:
         self._key, self._next = key, 0
@@ -102,7 +102,7 @@ class Reading:
             raise BadFrame(f"a frame of {length} bytes")
         return length
 
-    def shares(self, head: bytes, rest: bytes) -> dict[bytes, Share]:
+    def shares(self, head: bytes, rest: bytes) -> dict[bytes, PeerEngineLoad]:
         """Raises `BadFrame`; nothing of such a frame counts."""
         body, tag = rest[:-TAG_BYTES], rest[-TAG_BYTES:]
         if not hmac.compare_digest(hmac.digest(self._key, head + body, sha256), tag):
@@ -110,9 +110,9 @@ class Reading:
         if _NUMBER.unpack_from(body)[0] != self._next:
             raise BadFrame("a frame out of its turn")
         self._next += 1
-        found: dict[bytes, Share] = {}
+        found: dict[bytes, PeerEngineLoad] = {}
         for key, *numbers in _ENTRY.iter_unpack(body[_NUMBER.size :]):
-            share = Share(*numbers)
+            share = PeerEngineLoad(*numbers)
             if key in found or not is_sound(share):
                 raise BadFrame("numbers that no host has")
             found[key] = share

@@ -20,12 +20,12 @@ from gateway.fleet.peers.frames import (
     LONGEST,
     TAG_BYTES,
     BadFrame,
+    FrameReader,
     Handshake,
-    Reading,
     hello,
     id_of,
 )
-from gateway.fleet.peers.shares import Share
+from gateway.fleet.peers.shares import PeerEngineLoad
 
 SILENCE_S = 0.5
 HANDSHAKE_S = 2.0
@@ -37,20 +37,20 @@ log = logging.getLogger("breakeven.peers")
 
 
 @dataclass(slots=True)
-class Heard:
+class PeerConnection:
     """One host that proved itself; `at_s`: when its last frame came."""
 
     transport: asyncio.WriteTransport
-    shares: dict[bytes, Share] = field(default_factory=dict)
+    shares: dict[bytes, PeerEngineLoad] = field(default_factory=dict)
     at_s: float = 0.0
 
 
-class Hearing:
+class PeerListener:
     """`hosts` is what counts at this moment, by the hosts' ids."""
 
     def __init__(self, own_id: bytes, secret: Secret, clock: Clock) -> None:
         self._own_id, self._secret, self._clock = own_id, secret, clock
-        self.hosts: dict[bytes, Heard] = {}
+        self.hosts: dict[bytes, PeerConnection] = {}
         self._strangers: dict[asyncio.WriteTransport, None] = {}  # the longest waiting first
         self._complained_s: float | None = None
         self._server: asyncio.Server | None = None
@@ -96,7 +96,7 @@ class Hearing:
 
     async def _greet(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> tuple[bytes, Reading]:
+    ) -> tuple[bytes, FrameReader]:
         ours = hello(self._own_id, secrets.token_bytes(CHALLENGE_BYTES))
         writer.write(ours)
         theirs = await reader.readexactly(HELLO_BYTES)
@@ -108,17 +108,17 @@ class Hearing:
         if their_id not in self.hosts and len(self.hosts) >= MOST_HOSTS:
             raise BadFrame(f"more than {MOST_HOSTS} hosts")
         writer.write(handshake.proof("hears"))
-        return their_id, Reading(handshake.key())
+        return their_id, FrameReader(handshake.key())
 
     async def _hear(
         self,
         their_id: bytes,
-        reading: Reading,
+        reading: FrameReader,
         reader: asyncio.StreamReader,
         transport: asyncio.WriteTransport,
     ) -> None:
         """One connection a host: a new one ends the one before, whose other end may be gone."""
-        before, now = self.hosts.get(their_id), Heard(transport)
+        before, now = self.hosts.get(their_id), PeerConnection(transport)
         self.hosts[their_id] = now
         if before is not None:
             before.transport.abort()

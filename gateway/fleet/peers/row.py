@@ -4,15 +4,15 @@ The process that exchanges slots writes it. Its parent clears it when that proce
 that nothing counts which nobody hears any more.
 """
 
-from gateway.fleet.peers.shares import CELLS, Share
-from gateway.fleet.slots import Board
+from gateway.fleet.peers.shares import CELLS, PeerEngineLoad
+from gateway.fleet.slots import SharedLoadTable
 from gateway.table_layout import LoadCell
 
 
-class PeersRow:
+class PeerLoadRow:
     """Of a board whose layout has peers; of any other one there is nothing to clear."""
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: SharedLoadTable) -> None:
         self._board, self._first = board, board.peers
 
     def alive(self, now_s: float, hosts: int) -> None:
@@ -30,7 +30,7 @@ class PeersRow:
         alive_s = self._board.cells[self._first]
         return max(0.0, now_s - alive_s) if alive_s else 0.0
 
-    def write(self, engine: int, share: Share, now_s: float) -> None:
+    def write(self, engine: int, share: PeerEngineLoad, now_s: float) -> None:
         """What other hosts have in flight on one engine, as of this moment."""
         row, cells = self._board.peers_row(engine), self._board.cells
         for cell, value in zip(CELLS, share, strict=False):  # the last is no cell, but an age

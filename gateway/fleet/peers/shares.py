@@ -13,7 +13,7 @@ from gateway.table_layout import LoadCell
 LONGEST_AGO_S = 1e6
 
 
-class Share(NamedTuple):
+class PeerEngineLoad(NamedTuple):
     """Units as in `LoadCell`; `tightest_tpot_ms` 0: none is promised."""
 
     sequences: float = 0.0
@@ -25,8 +25,8 @@ class Share(NamedTuple):
     queue_moved_ago_s: float = 0.0  # only of a queue that is not empty
 
 
-MOST = Share(1e6, 1e12, 1e12, 1e12, 1e6, 1e7, LONGEST_AGO_S)
-NOTHING = Share()
+MOST = PeerEngineLoad(1e6, 1e12, 1e12, 1e12, 1e6, 1e7, LONGEST_AGO_S)
+NOTHING = PeerEngineLoad()
 CELLS = (
     LoadCell.SEQUENCES,
     LoadCell.CONTEXT_TOKENS,
@@ -37,20 +37,22 @@ CELLS = (
 )
 
 
-def is_sound(share: Share) -> bool:
+def is_sound(share: PeerEngineLoad) -> bool:
     """Whether every number is one, not negative and not beyond what a host can have."""
     return all(0.0 <= value <= most for value, most in zip(share, MOST, strict=True))
 
 
-def share_of(loads: Sequence[float], now_s: float) -> Share:
+def share_of(loads: Sequence[float], now_s: float) -> PeerEngineLoad:
     """From this host's own cells of one engine; kept within bounds, for sums of floats drift."""
     queued, moved_s = loads[LoadCell.QUEUED_SEQUENCES], loads[LoadCell.QUEUE_MOVED_S]
     ago_s = now_s - moved_s if queued > 0.0 and moved_s else 0.0
     told = (*(loads[cell] for cell in CELLS), ago_s)
-    return Share(*(min(max(0.0, value), most) for value, most in zip(told, MOST, strict=True)))
+    return PeerEngineLoad(
+        *(min(max(0.0, value), most) for value, most in zip(told, MOST, strict=True))
+    )
 
 
-def added(shares: Iterable[Share]) -> Share:
+def added(shares: Iterable[PeerEngineLoad]) -> PeerEngineLoad:
     """All hosts' together. Of promises the tightest, of queues' ages the youngest counts."""
     found = list(shares)
     if not found:
@@ -59,4 +61,4 @@ def added(shares: Iterable[Share]) -> Share:
     tightest = min((value for value in columns[5] if value > 0.0), default=0.0)
     queues = [share.queue_moved_ago_s for share in found if share.queued_sequences > 0.0]
     summed = [sum(column) for column in columns[:5]]
-    return Share._make([*summed, tightest, min(queues, default=0.0)])
+    return PeerEngineLoad._make([*summed, tightest, min(queues, default=0.0)])

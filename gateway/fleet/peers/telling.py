@@ -19,9 +19,9 @@ from gateway.fleet.peers.frames import (
     HELLO_BYTES,
     TAG_BYTES,
     BadFrame,
+    FrameWriter,
     Handshake,
     Shares,
-    Writing,
     hello,
     id_of,
 )
@@ -36,7 +36,7 @@ Address = tuple[str, int]
 log = logging.getLogger("breakeven.peers")
 
 
-class Telling:
+class PeerSender:
     """`run` keeps the connections, `tell` sends."""
 
     def __init__(self, own_id: bytes, secret: Secret, hosts: Sequence[str]) -> None:
@@ -105,7 +105,9 @@ class Telling:
                     handshake = Handshake(self._secret, theirs, ours)
                     writer.write(ours + handshake.proof("dials"))
                     handshake.check("hears", await reader.readexactly(TAG_BYTES))
-                    link = self._told[their_id] = _Link(writer.transport, Writing(handshake.key()))
+                    link = self._told[their_id] = _Link(
+                        writer.transport, FrameWriter(handshake.key())
+                    )
             log.warning("host %s at %s:%d is told", their_id.hex()[:8], *address)
             try:
                 await reader.read(1)  # it has no more to say: until it is gone
@@ -120,7 +122,7 @@ class Telling:
 class _Link:
     """One connection whose other end proved itself."""
 
-    def __init__(self, transport: asyncio.WriteTransport, writing: Writing) -> None:
+    def __init__(self, transport: asyncio.WriteTransport, writing: FrameWriter) -> None:
         self._transport, self._writing = transport, writing
         self._told_s: float | None = None
 

@@ -6,11 +6,11 @@ from typing import Protocol
 
 from gateway.http.body import Members
 from gateway.http.connection import Header
-from gateway.request.dialects.voice import Voice
+from gateway.request.dialects.voice import ResponseEncoder
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class DecodedRequest:
     """A request as chat's members, and who tells its answer.
 
     `voice` takes the request's id and the wall clock's seconds; `session` is what the dialect has
@@ -18,7 +18,7 @@ class Heard:
     """
 
     members: Members
-    voice: Callable[[str, int], Voice]
+    voice: Callable[[str, int], ResponseEncoder]
     session: str | None = None
     marked: Members = field(default_factory=dict)
 
@@ -29,7 +29,7 @@ class Dialect(Protocol):
     @property
     def counts(self) -> bool: ...
 
-    def hear(self, members: Members) -> Heard:
+    def hear(self, members: Members) -> DecodedRequest:
         """Raises `RequestError` with a place of this dialect."""
 
     def refusal(self, body: bytes, status: int, request_id: str, *, of_chat: bool = True) -> bytes:

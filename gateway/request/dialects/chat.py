@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from backends.chunks import whole_characters
-from ledger.journals.records import Tokens
+from ledger.journals.records import TokenCounts
 from ledger.usage import Convention, UsageError, tokens_from_usage
 
 Kind = Literal["text", "reasoning", "refusal", "call"]
@@ -17,7 +17,7 @@ Kind = Literal["text", "reasoning", "refusal", "call"]
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-class Piece(NamedTuple):
+class ContentPiece(NamedTuple):
     """A part of the answer. Of a call: `text` is a part of its arguments, `call` its number."""
 
     kind: Kind
@@ -43,47 +43,47 @@ def first_choice(chunk: dict[str, Any]) -> dict[str, Any] | None:
     return None
 
 
-def pieces(said: Any) -> Iterator[Piece]:
+def pieces(said: Any) -> Iterator[ContentPiece]:
     """What a delta, or a whole message, says: reasoning first, as it was thought."""
     if not isinstance(said, dict):
         return
     thought = _text(said.get("reasoning_content")) or _text(said.get("reasoning"))
     if thought:
-        yield Piece("reasoning", thought)
+        yield ContentPiece("reasoning", thought)
     content = said.get("content")
     if isinstance(content, list):
         yield from _parts(content)
     elif _text(content):
-        yield Piece("text", _text(content))
+        yield ContentPiece("text", _text(content))
     if _text(said.get("refusal")):
-        yield Piece("refusal", _text(said["refusal"]))
+        yield ContentPiece("refusal", _text(said["refusal"]))
     calls = said.get("tool_calls")
     for place, call in enumerate(calls if isinstance(calls, list) else ()):
         if isinstance(call, dict):
             yield _call(call, place)
 
 
-def _parts(content: list[Any]) -> Iterator[Piece]:
+def _parts(content: list[Any]) -> Iterator[ContentPiece]:
     """Content as a list of parts, as some vendors write it."""
     for part in content:
         if not isinstance(part, dict):
             continue
         thought = part.get("thinking")
         if isinstance(thought, list):
-            yield from (Piece("reasoning", piece.text) for piece in _parts(thought))
+            yield from (ContentPiece("reasoning", piece.text) for piece in _parts(thought))
         elif _text(thought):
-            yield Piece("reasoning", _text(thought))
+            yield ContentPiece("reasoning", _text(thought))
         if _text(part.get("text")):
-            yield Piece("text", _text(part["text"]))
+            yield ContentPiece("text", _text(part["text"]))
 
 
-def _call(call: dict[str, Any], place: int) -> Piece:
+def _call(call: dict[str, Any], place: int) -> ContentPiece:
     function, index = call.get("function"), call.get("index")
     function = function if isinstance(function, dict) else {}
     arguments = function.get("arguments")
     if isinstance(arguments, dict):  # as TGI gives them
         arguments = msgspec.json.encode(arguments).decode()
-    return Piece(
+    return ContentPiece(
         "call",
         _text(arguments),
         call=index if isinstance(index, int) else place,
@@ -96,11 +96,11 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def tokens_of(usage: Any) -> Tokens:
+def tokens_of(usage: Any) -> TokenCounts:
     """As the ledger reads them; nothing where it does not believe them either."""
     if not isinstance(usage, dict):
-        return Tokens()
+        return TokenCounts()
     try:
         return tokens_from_usage(usage, Convention.CACHED_INSIDE)
     except UsageError:
-        return Tokens()
+        return TokenCounts()

@@ -23,7 +23,7 @@ class _Turn:
     mark: Any = None
 
 
-class Conversation:
+class ConversationBuilder:
     """Grows turn by turn; `told` is the whole of it."""
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gateway.request.dialects.conversation import (
-    Conversation,
+    ConversationBuilder,
     Message,
     called,
     image_part,
@@ -35,7 +35,7 @@ def flat(namespace: str | None, name: str) -> str:
 
 def chat_messages(instructions: str | None, given: Any) -> list[Message]:
     """Instructions and items; raises `RequestError` with the place that chat cannot say."""
-    found = Conversation()
+    found = ConversationBuilder()
     if instructions:
         found.instructed(text_part(instructions))
     if given is None:
@@ -51,7 +51,7 @@ def chat_messages(instructions: str | None, given: Any) -> list[Message]:
     return told
 
 
-def _item(found: Conversation, item: Mapping[str, Any], place: str) -> None:
+def _item(found: ConversationBuilder, item: Mapping[str, Any], place: str) -> None:
     kind = item.get("type", "message")
     if kind == "message":
         _message(found, item, place)
@@ -72,7 +72,7 @@ def _item(found: Conversation, item: Mapping[str, Any], place: str) -> None:
         raise unsupported(place, f"an item of type `{kind}`: {_NO_FORM}")
 
 
-def _message(found: Conversation, item: Mapping[str, Any], place: str) -> None:
+def _message(found: ConversationBuilder, item: Mapping[str, Any], place: str) -> None:
     role = text(item.get("role"), f"{place}.role")
     if role == "user":
         found.said(*_content(item.get("content"), f"{place}.content"))

@@ -15,8 +15,8 @@ import msgspec
 
 from gateway.http.body import Members, member, raw
 from gateway.http.connection import Header
-from gateway.request.dialects.base import Heard
-from gateway.request.dialects.conversation import MARK, Conversation, marked
+from gateway.request.dialects.base import DecodedRequest
+from gateway.request.dialects.conversation import MARK, ConversationBuilder, marked
 from gateway.request.dialects.fields import (
     OF_CHAT,
     each,
@@ -29,7 +29,7 @@ from gateway.request.dialects.fields import (
     unsupported,
     wrong,
 )
-from gateway.request.dialects.messages_voice import MessagesVoice, error_document
+from gateway.request.dialects.messages_voice import MessagesEncoder, error_document
 from gateway.request.dialects.turns import conversation
 from gateway.request.dialects.voice import encode
 
@@ -65,7 +65,7 @@ _HERE = {  # what chat's errors name, by its name here
 }
 
 
-class Messages:
+class MessagesDialect:
     """`counts`: of `/v1/messages/count_tokens`, which has no `max_tokens` and no answer."""
 
     def __init__(self, *, counts: bool = False) -> None:
@@ -75,7 +75,7 @@ class Messages:
     def counts(self) -> bool:
         return self._counts
 
-    def hear(self, members: Members) -> Heard:
+    def hear(self, members: Members) -> DecodedRequest:
         refuse_given(members, _REFUSED)
         _check_advice(members)
         heard = {
@@ -97,7 +97,7 @@ class Messages:
         heard |= _tools(members) | _format(members)
         metadata = mapping(opened(members, "metadata") or {}, "metadata")
         session = optional_text(metadata.get("user_id"), "metadata.user_id")
-        return Heard(heard, _voice, session, _marked(members, found))
+        return DecodedRequest(heard, _voice, session, _marked(members, found))
 
     def refusal(self, body: bytes, status: int, request_id: str, *, of_chat: bool = True) -> bytes:
         error = msgspec.json.decode(body).get("error") or {}
@@ -110,7 +110,7 @@ class Messages:
         return [(b"request-id", request_id.encode())]
 
 
-def _marked(members: Members, found: Conversation) -> Members:
+def _marked(members: Members, found: ConversationBuilder) -> Members:
     """What has marks, with them; most requests have none."""
     given = ("system", "messages", "tools")
     if not any(MARK.encode() in bytes(members.get(name, b"")) for name in given):
@@ -122,8 +122,8 @@ def _marked(members: Members, found: Conversation) -> Members:
     return {name: raw(value) for name, value in with_marks.items()}
 
 
-def _voice(request_id: str, _: int) -> MessagesVoice:
-    return MessagesVoice(request_id)
+def _voice(request_id: str, _: int) -> MessagesEncoder:
+    return MessagesEncoder(request_id)
 
 
 def _check_advice(members: Members) -> None:
@@ -202,5 +202,5 @@ def _format(members: Members) -> Members:
     return {"response_format": raw({"type": "json_schema", "json_schema": inner})}
 
 
-MESSAGES: Final = Messages()
-COUNT_TOKENS: Final = Messages(counts=True)
+MESSAGES: Final = MessagesDialect()
+COUNT_TOKENS: Final = MessagesDialect(counts=True)

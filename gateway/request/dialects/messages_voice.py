@@ -9,9 +9,9 @@ numbers that the ledger has, which SDKs put in its place, in Anthropic's way of 
 from collections.abc import Iterator
 from typing import Any
 
-from gateway.request.dialects.chat import Kind, Piece, read_object
-from gateway.request.dialects.voice import Block, Voice, event
-from ledger.journals.records import Tokens
+from gateway.request.dialects.chat import ContentPiece, Kind, read_object
+from gateway.request.dialects.voice import ContentBlock, ResponseEncoder, event
+from ledger.journals.records import TokenCounts
 from ledger.prices.rates import prompt_tokens
 
 _REASONS = {
@@ -35,18 +35,18 @@ _TYPES = {  # of statuses, in the words that Anthropic's SDK knows (anthropic 2.
 _CODES = {"upstream_timeout": 504, "unavailable": 503, "overloaded": 503}
 
 
-class MessagesVoice(Voice):
-    def kind_of(self, piece: Piece) -> Kind:
+class MessagesEncoder(ResponseEncoder):
+    def kind_of(self, piece: ContentPiece) -> Kind:
         return "text" if piece.kind == "refusal" else piece.kind
 
     def began(self) -> Iterator[bytes]:
-        message = self._message([], None, None, Tokens(input=self.prompt_estimate))
+        message = self._message([], None, None, TokenCounts(input=self.prompt_estimate))
         yield event("message_start", {"type": "message_start", "message": message})
 
-    def opened(self, block: Block) -> Iterator[bytes]:
+    def opened(self, block: ContentBlock) -> Iterator[bytes]:
         yield self._of(block, "content_block_start", content_block=_empty(block))
 
-    def grew(self, block: Block, text: str) -> Iterator[bytes]:
+    def grew(self, block: ContentBlock, text: str) -> Iterator[bytes]:
         if block.kind == "call":
             delta = {"type": "input_json_delta", "partial_json": text}
         elif block.kind == "reasoning":
@@ -55,7 +55,7 @@ class MessagesVoice(Voice):
             delta = {"type": "text_delta", "text": text}
         yield self._of(block, "content_block_delta", delta=delta)
 
-    def closed(self, block: Block) -> Iterator[bytes]:
+    def closed(self, block: ContentBlock) -> Iterator[bytes]:
         yield self._of(block, "content_block_stop")
 
     def finished(self) -> Iterator[bytes]:
@@ -76,7 +76,7 @@ class MessagesVoice(Voice):
         return self._message([_full(block) for block in self.blocks], *self._ending(), self.tokens)
 
     def _message(
-        self, content: list[Any], reason: str | None, stop: str | None, tokens: Tokens
+        self, content: list[Any], reason: str | None, stop: str | None, tokens: TokenCounts
     ) -> dict[str, Any]:
         return {
             "id": f"msg_{self.request_id.removeprefix('req_')}",
@@ -94,11 +94,11 @@ class MessagesVoice(Voice):
             return "stop_sequence", self.stop
         return _REASONS.get(self.reason, "end_turn"), None
 
-    def _of(self, block: Block, name: str, **members: Any) -> bytes:
+    def _of(self, block: ContentBlock, name: str, **members: Any) -> bytes:
         return event(name, {"type": name, "index": block.index, **members})
 
 
-def usage(tokens: Tokens) -> dict[str, Any]:
+def usage(tokens: TokenCounts) -> dict[str, Any]:
     written = tokens.cache_write + tokens.cache_write_1h
     return {
         "input_tokens": prompt_tokens(tokens) - tokens.cached - written,
@@ -114,7 +114,7 @@ def error_document(status: int, message: str, request_id: str) -> dict[str, Any]
     return {"type": "error", "error": error, "request_id": request_id}
 
 
-def _empty(block: Block) -> dict[str, Any]:
+def _empty(block: ContentBlock) -> dict[str, Any]:
     if block.kind == "call":
         return {"type": "tool_use", "id": block.id, "name": block.name, "input": {}}
     if block.kind == "reasoning":
@@ -122,7 +122,7 @@ def _empty(block: Block) -> dict[str, Any]:
     return {"type": "text", "text": ""}
 
 
-def _full(block: Block) -> dict[str, Any]:
+def _full(block: ContentBlock) -> dict[str, Any]:
     if block.kind == "call":
         return {**_empty(block), "input": _input(block.text)}
     if block.kind == "reasoning":

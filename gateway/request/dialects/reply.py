@@ -11,18 +11,18 @@ from msgspec.structs import replace
 
 from backends.errors import UpstreamBroken
 from gateway.http.body import Members
-from gateway.http.connection import Connection, Header
+from gateway.http.connection import Header, RequestConnection
 from gateway.kinds.chat import read_chat
-from gateway.kinds.inference_request import Asked
-from gateway.request.client_response import Reply, Send
+from gateway.kinds.inference_request import InferenceRequest
+from gateway.request.client_response import ClientResponse, Send
 from gateway.request.dialects.base import Dialect
-from gateway.request.dialects.voice import Voice
-from ledger.journals.records import Tokens
+from gateway.request.dialects.voice import ResponseEncoder
+from ledger.journals.records import TokenCounts
 
 HELD_LIMIT_BYTES = 64 * 1024 * 1024  # as of an answer in one piece
 
 
-class TranslatedReply(Reply):
+class TranslatedResponse(ClientResponse):
     """`voice` is there once the request is understood; before that only errors are told."""
 
     __slots__ = ("_dialect", "_of_chat", "voice")
@@ -35,20 +35,22 @@ class TranslatedReply(Reply):
         request_id: str,
         clock: Callable[[], float],
         task: asyncio.Task[Any],
-        connection: Connection | None = None,
+        connection: RequestConnection | None = None,
     ) -> None:
         super().__init__(send, request_id=request_id, clock=clock, task=task, connection=connection)
         self._connection = None  # nothing goes a shorter way: it is to be translated
         self._dialect = dialect
         self._of_chat = False  # until it is a chat request, what is wrong has its names here
-        self.voice: Voice | None = None
+        self.voice: ResponseEncoder | None = None
 
     @property
     def counts(self) -> bool:
         """Whether only a number of tokens is asked for."""
         return self._dialect.counts
 
-    def hear(self, members: Members, *, max_n: int, session: str | None, wall_s: int) -> Asked:
+    def hear(
+        self, members: Members, *, max_n: int, session: str | None, wall_s: int
+    ) -> InferenceRequest:
         """The chat request that it comes to; from here on answers are translated."""
         heard = self._dialect.hear(members)
         self._of_chat = True
@@ -72,7 +74,7 @@ class TranslatedReply(Reply):
         if data or not more:
             await super().body(data, more=more)
 
-    def booked(self, tokens: Tokens | None) -> None:
+    def booked(self, tokens: TokenCounts | None) -> None:
         if self.voice is not None:
             self.voice.booked = tokens
 

@@ -15,7 +15,7 @@ import msgspec
 
 from gateway.http.body import Members, member, raw
 from gateway.http.connection import Header
-from gateway.request.dialects.base import Heard
+from gateway.request.dialects.base import DecodedRequest
 from gateway.request.dialects.fields import (
     OF_CHAT,
     each,
@@ -28,7 +28,7 @@ from gateway.request.dialects.fields import (
     wrong,
 )
 from gateway.request.dialects.items import chat_messages, flat
-from gateway.request.dialects.responses_voice import ResponsesVoice
+from gateway.request.dialects.responses_voice import ResponsesEncoder
 from gateway.request.dialects.voice import encode
 
 SEARCH = "web_search"  # `web_search_preview`, and with the day it came
@@ -78,12 +78,12 @@ _HERE = {  # what chat's errors name, by its name here
 }
 
 
-class Responses:
+class ResponsesDialect:
     @property
     def counts(self) -> bool:
         return False
 
-    def hear(self, members: Members) -> Heard:
+    def hear(self, members: Members) -> DecodedRequest:
         refuse_given(members, _REFUSED)
         _check(members)
         left_out = _READ | _ADVICE | _REFUSED.keys()
@@ -103,7 +103,7 @@ class Responses:
         }
         session = member(members, "prompt_cache_key", str)
         spaces = {one.told["name"]: one.origin for one in functions if one.origin is not None}
-        return Heard(heard, partial(ResponsesVoice, echo=echo, spaces=spaces), session)
+        return DecodedRequest(heard, partial(ResponsesEncoder, echo=echo, spaces=spaces), session)
 
     def refusal(self, body: bytes, status: int, request_id: str, *, of_chat: bool = True) -> bytes:
         """The same shape as chat's, with this dialect's names."""
@@ -217,4 +217,4 @@ def _style(members: Members) -> Members:
     return {name: raw(value) for name, value in found.items()}
 
 
-RESPONSES: Final = Responses()
+RESPONSES: Final = ResponsesDialect()

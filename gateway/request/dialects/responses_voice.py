@@ -8,8 +8,8 @@ A stream that breaks ends with `response.failed`, behind an `error` for clients 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gateway.request.dialects.voice import Block, Voice, event
-from ledger.journals.records import Tokens
+from gateway.request.dialects.voice import ContentBlock, ResponseEncoder, event
+from ledger.journals.records import TokenCounts
 from ledger.prices.rates import prompt_tokens
 
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
@@ -35,7 +35,7 @@ _DEFAULTS: Mapping[str, Any] = {
 }
 
 
-class ResponsesVoice(Voice):
+class ResponsesEncoder(ResponseEncoder):
     def __init__(
         self,
         request_id: str,
@@ -60,21 +60,21 @@ class ResponsesVoice(Voice):
         yield self._say("response.created", response=response)
         yield self._say("response.in_progress", response=response)
 
-    def opened(self, block: Block) -> Iterator[bytes]:
+    def opened(self, block: ContentBlock) -> Iterator[bytes]:
         item = self._item(block, "in_progress", empty=True)
         yield self._say("response.output_item.added", output_index=block.index, item=item)
         if block.kind != "call":
             part = _part(block, "")
             yield self._of(block, "response.content_part.added", content_index=0, part=part)
 
-    def grew(self, block: Block, text: str) -> Iterator[bytes]:
+    def grew(self, block: ContentBlock, text: str) -> Iterator[bytes]:
         if block.kind == "call":
             yield self._of(block, "response.function_call_arguments.delta", delta=text)
             return
         name = f"response.{_PARTS[block.kind]}.delta"
         yield self._of(block, name, content_index=0, delta=text, **_likely(block))
 
-    def closed(self, block: Block) -> Iterator[bytes]:
+    def closed(self, block: ContentBlock) -> Iterator[bytes]:
         if block.kind == "call":
             if self._lacks_arguments(block):
                 block.parts.append(NO_ARGUMENTS)
@@ -132,7 +132,7 @@ class ResponsesVoice(Voice):
             **self._echo,
         }
 
-    def _item(self, block: Block, status: str, *, empty: bool = False) -> dict[str, Any]:
+    def _item(self, block: ContentBlock, status: str, *, empty: bool = False) -> dict[str, Any]:
         item: dict[str, Any] = {"id": self._item_id(block), "status": status}
         text = "" if empty else block.text
         if block.kind == "call":
@@ -143,26 +143,26 @@ class ResponsesVoice(Voice):
             return item | {"type": "reasoning", "summary": [], "content": content}
         return item | {"type": "message", "role": "assistant", "content": content}
 
-    def _named(self, block: Block) -> dict[str, str]:
+    def _named(self, block: ContentBlock) -> dict[str, str]:
         if block.name not in self._spaces:
             return {"name": block.name}
         namespace, name = self._spaces[block.name]
         return {"name": name, "namespace": namespace}
 
-    def _lacks_arguments(self, block: Block) -> bool:
+    def _lacks_arguments(self, block: ContentBlock) -> bool:
         """Of a call that takes none, some targets say nothing; clients read what it has as JSON."""
         empty = block.kind == "call" and not block.text.strip()
         return empty and self._status_of(block) == "completed"
 
-    def _status_of(self, block: Block) -> str:
+    def _status_of(self, block: ContentBlock) -> str:
         """What was being said when the limit was reached is not whole."""
         cut = self.reason in _INCOMPLETE and block is self.blocks[-1]
         return "incomplete" if cut else "completed"
 
-    def _item_id(self, block: Block) -> str:
+    def _item_id(self, block: ContentBlock) -> str:
         return f"{_PREFIXES[block.kind]}_{self._name}_{block.index}"
 
-    def _of(self, block: Block, name: str, /, **members: Any) -> bytes:
+    def _of(self, block: ContentBlock, name: str, /, **members: Any) -> bytes:
         item_id = self._item_id(block)
         return self._say(name, item_id=item_id, output_index=block.index, **members)
 
@@ -171,7 +171,7 @@ class ResponsesVoice(Voice):
         return event(name, {"type": name, "sequence_number": number, **members})
 
 
-def usage(tokens: Tokens) -> dict[str, Any]:
+def usage(tokens: TokenCounts) -> dict[str, Any]:
     written = tokens.cache_write + tokens.cache_write_1h
     given = prompt_tokens(tokens)
     return {
@@ -183,13 +183,13 @@ def usage(tokens: Tokens) -> dict[str, Any]:
     }
 
 
-def _part(block: Block, text: str) -> dict[str, Any]:
+def _part(block: ContentBlock, text: str) -> dict[str, Any]:
     if block.kind == "refusal":
         return {"type": "refusal", "refusal": text}
     part: dict[str, Any] = {"type": _PARTS[block.kind], "text": text}
     return part | ({"annotations": []} if block.kind == "text" else {}) | _likely(block)
 
 
-def _likely(block: Block) -> dict[str, Any]:
+def _likely(block: ContentBlock) -> dict[str, Any]:
     """Clients expect the member with every text; nothing is ever in it."""
     return {"logprobs": []} if block.kind == "text" else {}

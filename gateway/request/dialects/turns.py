@@ -11,7 +11,7 @@ import msgspec
 
 from gateway.request.dialects.conversation import (
     MARK,
-    Conversation,
+    ConversationBuilder,
     Message,
     called,
     image_part,
@@ -35,9 +35,9 @@ _THOUGHT = ("thinking", "redacted_thinking")
 _NO_FORM = "chat completions have no form for it. Leave it out."
 
 
-def conversation(system: Any, messages: Any) -> Conversation:
+def conversation(system: Any, messages: Any) -> ConversationBuilder:
     """Instructions and turns; raises `RequestError` with the place that chat cannot say."""
-    found = Conversation()
+    found = ConversationBuilder()
     if system is not None:
         found.instructed(*_texts(system, "system"))
     where, role = "messages", ""
@@ -63,7 +63,7 @@ def conversation(system: Any, messages: Any) -> Conversation:
     return found
 
 
-def _user(found: Conversation, content: Any, place: str) -> None:
+def _user(found: ConversationBuilder, content: Any, place: str) -> None:
     if isinstance(content, str):
         found.said(text_part(content))
         return
@@ -75,7 +75,7 @@ def _user(found: Conversation, content: Any, place: str) -> None:
             found.said(*_parts(block, where))
 
 
-def _assistant(found: Conversation, content: Any, place: str) -> None:
+def _assistant(found: ConversationBuilder, content: Any, place: str) -> None:
     if isinstance(content, str):
         found.answered([text_part(content)], [])
         return

@@ -14,20 +14,27 @@ from typing import Any
 import msgspec
 
 from backends.sse import EventSplitter, data_spans, join_data
-from gateway.request.dialects.chat import Kind, Piece, first_choice, pieces, read_object, tokens_of
-from ledger.journals.records import Tokens
+from gateway.request.dialects.chat import (
+    ContentPiece,
+    Kind,
+    first_choice,
+    pieces,
+    read_object,
+    tokens_of,
+)
+from ledger.journals.records import TokenCounts
 
 STRING_BYTES = 64  # that a short one takes beside its characters
 
 encode = msgspec.json.encode
 
 
-class Block:
+class ContentBlock:
     """One part of the answer; `index` is its place in it."""
 
     __slots__ = ("closed", "id", "index", "kind", "name", "parts")
 
-    def __init__(self, kind: Kind, index: int, piece: Piece, spare_id: str) -> None:
+    def __init__(self, kind: Kind, index: int, piece: ContentPiece, spare_id: str) -> None:
         self.kind = kind
         self.index = index
         self.id = piece.id or spare_id
@@ -48,7 +55,7 @@ class Block:
         return last.rstrip().endswith("}") and read_object(self.text.encode()) is not None
 
 
-class Voice(ABC):
+class ResponseEncoder(ABC):
     """Tells one answer. `feed` takes bytes of chat's event stream, `whole` a chat completion.
 
     What was said is held to the end, where some dialects say it again: `held_bytes`, roughly.
@@ -60,11 +67,11 @@ class Voice(ABC):
         self.tier: str | None = None
         self.finish: str | None = None
         self.stop: str | None = None  # which of the stop texts ended it, where the target says so
-        self.booked: Tokens | None = None  # what the ledger has, once it is there
-        self._reported = Tokens()
+        self.booked: TokenCounts | None = None  # what the ledger has, once it is there
+        self._reported = TokenCounts()
         self.prompt_estimate = 0  # what a stream may begin with, before anything is counted
-        self.blocks: list[Block] = []
-        self._calls: dict[int, Block] = {}
+        self.blocks: list[ContentBlock] = []
+        self._calls: dict[int, ContentBlock] = {}
         self._splitter = EventSplitter()
         self.held_bytes = 0
         self._begun = False
@@ -98,7 +105,7 @@ class Voice(ABC):
         return encode(self.document())
 
     @property
-    def tokens(self) -> Tokens:
+    def tokens(self) -> TokenCounts:
         """As they are booked: a target may report nothing, or what cannot be."""
         return self._reported if self.booked is None else self.booked
 
@@ -148,7 +155,7 @@ class Voice(ABC):
             self._begun = True
             yield from self.began()
 
-    def _tell(self, piece: Piece) -> Iterator[bytes]:
+    def _tell(self, piece: ContentPiece) -> Iterator[bytes]:
         kind = self.kind_of(piece)
         block = self._call_of(piece) if kind == "call" else self._last(kind)
         if block is None:
@@ -161,7 +168,7 @@ class Voice(ABC):
             block.parts.append(piece.text)
             yield from self.grew(block, piece.text)
 
-    def _call_of(self, piece: Piece) -> Block | None:
+    def _call_of(self, piece: ContentPiece) -> ContentBlock | None:
         """The call that it goes on with. Some targets number all of an answer's calls 0.
 
         Their next call then has a name, and an id of its own; or no id, behind whole arguments.
@@ -172,27 +179,27 @@ class Voice(ABC):
         begins = piece.id != block.id if piece.id else bool(piece.text) and block.whole
         return None if begins else block
 
-    def _last(self, kind: Kind) -> Block | None:
+    def _last(self, kind: Kind) -> ContentBlock | None:
         last = self.blocks[-1] if self.blocks else None
         return last if last is not None and last.kind == kind else None
 
-    def _open(self, kind: Kind, piece: Piece) -> Block:
+    def _open(self, kind: Kind, piece: ContentPiece) -> ContentBlock:
         index = len(self.blocks)
         spare = f"call_{self.request_id.removeprefix('req_')}_{index}"
-        block = Block(kind, index, piece, spare)
+        block = ContentBlock(kind, index, piece, spare)
         self.blocks.append(block)
         if kind == "call":
             self._calls[piece.call] = block
         return block
 
-    def _close(self, block: Block) -> Iterator[bytes]:
+    def _close(self, block: ContentBlock) -> Iterator[bytes]:
         if not block.closed:
             block.closed = True
             yield from self.closed(block)
 
     # -- what a dialect says ------------------------------------------------------------------
 
-    def kind_of(self, piece: Piece) -> Kind:
+    def kind_of(self, piece: ContentPiece) -> Kind:
         return piece.kind
 
     @abstractmethod
@@ -200,13 +207,13 @@ class Voice(ABC):
         """The first events of a stream."""
 
     @abstractmethod
-    def opened(self, block: Block) -> Iterator[bytes]: ...
+    def opened(self, block: ContentBlock) -> Iterator[bytes]: ...
 
     @abstractmethod
-    def grew(self, block: Block, text: str) -> Iterator[bytes]: ...
+    def grew(self, block: ContentBlock, text: str) -> Iterator[bytes]: ...
 
     @abstractmethod
-    def closed(self, block: Block) -> Iterator[bytes]: ...
+    def closed(self, block: ContentBlock) -> Iterator[bytes]: ...
 
     @abstractmethod
     def finished(self) -> Iterator[bytes]:

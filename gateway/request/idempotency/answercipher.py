@@ -23,7 +23,7 @@ _NONCE_AT = len(VERSION) + SALT_BYTES
 _TEXT_AT = _NONCE_AT + NONCE_BYTES
 
 
-class AnswerCipher:
+class AesGcmCipher:
     def __init__(self, secret: str) -> None:
         """Raises `ConfigError` for what would be guessed."""
         if len(secret) < SECRET_CHARACTERS:

@@ -13,10 +13,10 @@ from typing import Any, Protocol
 import msgspec
 from sqlalchemy import Engine
 
-from gateway.config.schema import Replay
+from gateway.config.schema import ReplaySection
 from gateway.http.connection import Header
 from ledger.keptanswers import find, keep, kept_bytes
-from ledger.submissions import Asking
+from ledger.submissions import IdempotencyRecord
 
 SECRET_CHARACTERS = 32  # at least: nobody shall guess it from a stolen database
 HEARD_LIMIT_BYTES = 64 * 1024 * 1024  # of all answers that a worker listens to at once
@@ -29,7 +29,7 @@ _HOUR_US = 3_600_000_000
 log = logging.getLogger("breakeven.keptanswers")
 
 
-class Cipher(Protocol):
+class ResponseCipher(Protocol):
     """Encrypts answers; `answercipher.AnswerCipher`, which only workers that need it import."""
 
     def seal(self, plain: bytes, owner: bytes) -> bytes: ...
@@ -37,7 +37,7 @@ class Cipher(Protocol):
     def open(self, sealed: bytes, owner: bytes) -> bytes | None: ...
 
 
-class Answer(msgspec.Struct, frozen=True, array_like=True):
+class StoredResponse(msgspec.Struct, frozen=True, array_like=True):
     """As it was sent: `headers` name its request."""
 
     status: int
@@ -45,10 +45,12 @@ class Answer(msgspec.Struct, frozen=True, array_like=True):
     body: bytes
 
 
-class KeptAnswers:
+class ResponseReplayStore:
     """One per worker."""
 
-    def __init__(self, cipher: Cipher, bounds: Replay, wall_us: Callable[[], int]) -> None:
+    def __init__(
+        self, cipher: ResponseCipher, bounds: ReplaySection, wall_us: Callable[[], int]
+    ) -> None:
         self._cipher = cipher
         self._bounds = bounds
         self._wall_us = wall_us
@@ -57,10 +59,12 @@ class KeptAnswers:
         self._full = False
         self.heard = 0  # bytes of answers that are under way
 
-    def listen(self) -> "Hearing":
-        return Hearing(self, self._bounds.max_bytes)
+    def listen(self) -> "ResponseCapture":
+        return ResponseCapture(self, self._bounds.max_bytes)
 
-    def keep(self, engine: Engine, asking: Asking, answer: Answer, *, until_us: int) -> None:
+    def keep(
+        self, engine: Engine, asking: IdempotencyRecord, answer: StoredResponse, *, until_us: int
+    ) -> None:
         """`until_us`: when its key no longer stands for this request."""
         now_us = self._wall_us()
         sealed = self._cipher.seal(msgspec.msgpack.encode(answer), _owner(asking))
@@ -68,11 +72,11 @@ class KeptAnswers:
             expires_us = min(now_us + round(self._bounds.hours * _HOUR_US), until_us)
             keep(engine, asking, sealed, expires_us=expires_us)
 
-    def find(self, engine: Engine, first: Asking) -> Answer | None:
+    def find(self, engine: Engine, first: IdempotencyRecord) -> StoredResponse | None:
         """What that request was answered; None where it was not kept or cannot be opened."""
         sealed = find(engine, first, now_us=self._wall_us())
         plain = None if sealed is None else self._cipher.open(sealed, _owner(first))
-        return None if plain is None else msgspec.msgpack.decode(plain, type=Answer)
+        return None if plain is None else msgspec.msgpack.decode(plain, type=StoredResponse)
 
     def _has_room(self, engine: Engine, size: int, now_us: int) -> bool:
         """By what lay there some seconds ago and what this worker has added since."""
@@ -87,19 +91,19 @@ class KeptAnswers:
         return not full
 
 
-class Hearing:
+class ResponseCapture:
     """One answer on its way out. Nothing is held of it once it is known not to be kept."""
 
     __slots__ = ("_head", "_kept", "_most", "_parts", "_size")
 
-    def __init__(self, kept: KeptAnswers, most: int) -> None:
+    def __init__(self, kept: ResponseReplayStore, most: int) -> None:
         self._kept = kept
         self._most = most
         self._head: tuple[int, tuple[Header, ...]] | None = None
         self._parts: list[bytes] = []
         self._size = 0
 
-    def hear(self, message: MutableMapping[str, Any]) -> Answer | None:
+    def hear(self, message: MutableMapping[str, Any]) -> StoredResponse | None:
         """Take an ASGI message; the whole answer with its last one."""
         if message["type"] == "http.response.start":
             if message["status"] < FAILED:
@@ -116,7 +120,7 @@ class Hearing:
             return None
         if message.get("more_body", False):
             return None
-        answer = Answer(*self._head, b"".join(self._parts))
+        answer = StoredResponse(*self._head, b"".join(self._parts))
         self.close()
         return answer
 
@@ -126,11 +130,11 @@ class Hearing:
         self._head, self._parts, self._size = None, [], 0
 
 
-def again(answer: Answer) -> Answer:
+def again(answer: StoredResponse) -> StoredResponse:
     """The answer as it is sent to who asks once more, which costs nothing."""
     headers = (*(one for one in answer.headers if one[0] != COST), REPLAYED)
-    return Answer(answer.status, headers, answer.body)
+    return StoredResponse(answer.status, headers, answer.body)
 
 
-def _owner(asking: Asking) -> bytes:
+def _owner(asking: IdempotencyRecord) -> bytes:
     return msgspec.msgpack.encode((asking.key_id, asking.name, asking.request_id, asking.digest))

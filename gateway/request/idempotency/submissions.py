@@ -22,10 +22,10 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from gateway.errors import RequestError
-from gateway.request.client_response import Reply, Send
-from gateway.request.idempotency.keptanswers import Answer, KeptAnswers, again
+from gateway.request.client_response import ClientResponse, Send
+from gateway.request.idempotency.keptanswers import ResponseReplayStore, StoredResponse, again
 from ledger.identity.tokens import PEPPER_FILE
-from ledger.submissions import Asking, free, take
+from ledger.submissions import IdempotencyRecord, free, take
 
 NAME_LIMIT = 255  # characters, as Stripe has it
 REFUSED = 400  # a status that is none of an answer
@@ -40,7 +40,7 @@ log = logging.getLogger("breakeven.submissions")
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class IdempotentRequest:
     """What a request came with: `once` is its `Idempotency-Key`."""
 
     once: bytes
@@ -49,19 +49,19 @@ class Sent:
     body: bytes
 
 
-class Taken(NamedTuple):
+class IdempotencyClaim(NamedTuple):
     """`mine`: the request as it asks; `first`: the one that the key stands for until `until_us`.
 
     `answer`: what the first one was answered, for who asks the same again.
     """
 
-    mine: Asking
-    first: Asking
+    mine: IdempotencyRecord
+    first: IdempotencyRecord
     until_us: int
-    answer: Answer | None = None
+    answer: StoredResponse | None = None
 
 
-class Submissions:
+class IdempotencyStore:
     """One per worker. Connections and threads are made with the first request that needs them."""
 
     def __init__(
@@ -71,7 +71,7 @@ class Submissions:
         *,
         hours: float,
         wall_us: Callable[[], int],
-        kept: KeptAnswers | None = None,
+        kept: ResponseReplayStore | None = None,
     ) -> None:
         """`kept`: where answers are sent once more."""
         self._open_engine = open_engine
@@ -80,7 +80,9 @@ class Submissions:
         self._wall_us = wall_us
         self._kept = kept
 
-    async def first(self, sent: Sent, reply: Reply, answer: Callable[[], Awaitable[None]]) -> None:
+    async def first(
+        self, sent: IdempotentRequest, reply: ClientResponse, answer: Callable[[], Awaitable[None]]
+    ) -> None:
         """Run `answer`, which answers on `reply`, for the first of its kind only."""
         name = name_of(sent.once)
         taken = await self._taken(sent, name, reply.request_id)
@@ -133,7 +135,7 @@ class Submissions:
     def _pepper(self) -> bytes:
         return self._pepper_path.read_bytes()
 
-    async def _taken(self, sent: Sent, name: str, request_id: str) -> Taken:
+    async def _taken(self, sent: IdempotentRequest, name: str, request_id: str) -> IdempotencyClaim:
         """The key is this request's, or there is an answer; raises what else its client is told."""
         job = self._threads.submit(self._take, sent, name, request_id)
         try:
@@ -153,19 +155,19 @@ class Submissions:
             raise _second(taken, NEVER_KEPT if self._kept is None else NOT_KEPT)
         return taken
 
-    def _take(self, sent: Sent, name: str, request_id: str) -> Taken:
+    def _take(self, sent: IdempotentRequest, name: str, request_id: str) -> IdempotencyClaim:
         """In a thread."""
         text = sent.path.encode() + b"\0" + sent.body
         digest = hmac.digest(self._pepper, text, "sha256")
-        mine, now_us = Asking(sent.key_id, name, digest, request_id), self._wall_us()
+        mine, now_us = IdempotencyRecord(sent.key_id, name, digest, request_id), self._wall_us()
         until_us = now_us + self._kept_us
         first = take(self._engine, mine, now_us=now_us, expires_us=until_us)
         answer = None
         if self._kept is not None and first.request_id != request_id and _same(mine, first):
             answer = self._kept.find(self._engine, first)
-        return Taken(mine, first, until_us, None if answer is None else again(answer))
+        return IdempotencyClaim(mine, first, until_us, None if answer is None else again(answer))
 
-    async def _keep(self, taken: Taken, answer: Answer) -> None:
+    async def _keep(self, taken: IdempotencyClaim, answer: StoredResponse) -> None:
         """An answer that cannot be kept is sent all the same."""
         assert self._kept is not None
         keep = partial(self._kept.keep, self._engine, taken.mine, answer, until_us=taken.until_us)
@@ -175,7 +177,7 @@ class Submissions:
         except (SQLAlchemyError, OSError, TimeoutError):
             log.warning("an answer to %s is not kept: the ledger is away", taken.mine.key_id)
 
-    async def _freed(self, asking: Asking) -> None:
+    async def _freed(self, asking: IdempotencyRecord) -> None:
         """A key that cannot be given back now stays taken: that is the safe side."""
         try:
             async with asyncio.timeout(WAIT_S):
@@ -183,7 +185,7 @@ class Submissions:
         except (SQLAlchemyError, OSError, TimeoutError):
             log.warning("an idempotency key of %s stays taken: the ledger is away", asking.key_id)
 
-    def _given_back(self, job: "Future[Taken]") -> None:
+    def _given_back(self, job: "Future[IdempotencyClaim]") -> None:
         """In the thread that took it, when nobody waits for it any more and nothing is sent."""
         if job.cancelled() or job.exception() is not None:
             return
@@ -207,11 +209,11 @@ def name_of(once: bytes) -> str:
     return name
 
 
-def _same(mine: Asking, first: Asking) -> bool:
+def _same(mine: IdempotencyRecord, first: IdempotencyRecord) -> bool:
     return hmac.compare_digest(mine.digest, first.digest)
 
 
-def _second(taken: Taken, why: str) -> RequestError:
+def _second(taken: IdempotencyClaim, why: str) -> RequestError:
     first = taken.first.request_id
     if not _same(taken.mine, taken.first):
         return reused(f"request `{first}`")

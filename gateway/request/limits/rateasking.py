@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from gateway.request.limits.rates import Account
+from gateway.request.limits.rates import RateLimitAccount
 from ledger.budgets.desk_wire import frame, payloads
 from ledger.unixsocket import short_path
 
@@ -19,7 +19,7 @@ ANSWER_TIMEOUT_S = 2.0
 RETRY_S = 0.05
 
 
-class Ask(msgspec.Struct, frozen=True, array_like=True):
+class RateShareRequest(msgspec.Struct, frozen=True, array_like=True):
     """Room for one request of so many tokens on each of these."""
 
     number: int
@@ -27,22 +27,22 @@ class Ask(msgspec.Struct, frozen=True, array_like=True):
     accounts: tuple[tuple[str, int | None, int | None], ...]  # name, requests, tokens a minute
 
 
-class Told(msgspec.Struct, frozen=True, array_like=True):
+class RateShareReply(msgspec.Struct, frozen=True, array_like=True):
     """`room`: there may be room by now, try again; null: nobody can tell."""
 
     number: int
     room: bool | None
 
 
-class RateDeskAway(Exception):
+class RateServiceUnavailable(Exception):
     """Whether other hosts leave room cannot be told at this time."""
 
 
-ASKS: msgspec.msgpack.Decoder[Ask] = msgspec.msgpack.Decoder(Ask)
-_TOLD: msgspec.msgpack.Decoder[Told] = msgspec.msgpack.Decoder(Told)
+ASKS: msgspec.msgpack.Decoder[RateShareRequest] = msgspec.msgpack.Decoder(RateShareRequest)
+_TOLD: msgspec.msgpack.Decoder[RateShareReply] = msgspec.msgpack.Decoder(RateShareReply)
 
 
-class RateAsking:
+class RateShareClient:
     """One a worker. The connection is made when it is first needed, and again when it broke."""
 
     def __init__(self, run_dir: Path) -> None:
@@ -53,29 +53,29 @@ class RateAsking:
         self._listening: asyncio.Task[None] | None = None
         self._connecting = asyncio.Lock()
 
-    async def widen(self, accounts: Sequence[Account], tokens: int) -> bool:
-        """Whether to try once more; raises `RateDeskAway`."""
+    async def widen(self, accounts: Sequence[RateLimitAccount], tokens: int) -> bool:
+        """Whether to try once more; raises `RateServiceUnavailable`."""
         try:
             async with asyncio.timeout(ANSWER_TIMEOUT_S):
                 room = await self._answered(accounts, tokens)
         except (OSError, TimeoutError) as error:
-            raise RateDeskAway from error
+            raise RateServiceUnavailable from error
         if room is None:
-            raise RateDeskAway
+            raise RateServiceUnavailable
         return room
 
     def close(self) -> None:
         if self._listening is not None:
             self._listening.cancel()
 
-    async def _answered(self, accounts: Sequence[Account], tokens: int) -> bool | None:
+    async def _answered(self, accounts: Sequence[RateLimitAccount], tokens: int) -> bool | None:
         writer = await self._connected()
         self._number += 1
         number = self._number
         answer: asyncio.Future[bool | None] = asyncio.get_running_loop().create_future()
         self._asked[number] = answer
         named = tuple((account.name, *account.limits) for account in accounts)
-        writer.write(frame(Ask(number, tokens, named)))
+        writer.write(frame(RateShareRequest(number, tokens, named)))
         try:
             return await answer
         finally:

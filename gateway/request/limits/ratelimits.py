@@ -11,11 +11,18 @@ from collections.abc import Mapping, Sequence
 from sqlalchemy import make_url
 
 from gateway.clock import Clock
-from gateway.config.schema import EACH, RateLimit
+from gateway.config.schema_limits import EACH, RateLimitSection
 from gateway.errors import RequestError
 from gateway.http.connection import Header
-from gateway.request.limits.rateasking import RateAsking, RateDeskAway
-from gateway.request.limits.rates import RATES_FILE, Account, Counted, Full, Over, Rates
+from gateway.request.limits.rateasking import RateServiceUnavailable, RateShareClient
+from gateway.request.limits.rates import (
+    RATES_FILE,
+    LimitExceeded,
+    RateCount,
+    RateLimitAccount,
+    RateTableFull,
+    RateWindowTable,
+)
 from gateway.runtime import Runtime
 from ledger.budgets.scopes import request_scopes
 from ledger.identity.keys import Identity
@@ -25,12 +32,14 @@ TRIES = 8  # others of this host may take what was got for one
 _RETRY_S = 1.0
 
 
-class Use:
+class RateLimitUse:
     """What one request took of its limits; `headers` say what is left of them."""
 
     __slots__ = ("_accounts", "_limits", "counted", "headers", "tokens")
 
-    def __init__(self, limits: "RateLimits", accounts: Sequence[Account], counted: Counted) -> None:
+    def __init__(
+        self, limits: "RateLimiter", accounts: Sequence[RateLimitAccount], counted: RateCount
+    ) -> None:
         self._limits, self._accounts = limits, accounts
         self.counted, self.tokens = counted, 0
         self.headers = _told(counted)
@@ -40,27 +49,27 @@ class Use:
         self._limits.ended(self._accounts, self.counted, self.tokens)
 
 
-class RateLimits:
+class RateLimiter:
     """One a worker. `asking`: for larger parts of what hosts share; `None`: one host has all."""
 
     def __init__(
         self,
-        rates: Rates,
-        limits: Sequence[RateLimit],
+        rates: RateWindowTable,
+        limits: Sequence[RateLimitSection],
         clock: Clock,
-        asking: RateAsking | None = None,
+        asking: RateShareClient | None = None,
     ) -> None:
         self._rates, self._clock, self._asking = rates, clock, asking
         rates.go_on(clock.now_s(), clock.wall_us() // 1_000_000, clock.boot())
-        self._of: Mapping[str, RateLimit] = {limit.scope: limit for limit in limits}
-        self._known: dict[tuple[str, str], tuple[Account, ...]] = {}
+        self._of: Mapping[str, RateLimitSection] = {limit.scope: limit for limit in limits}
+        self._known: dict[tuple[str, str], tuple[RateLimitAccount, ...]] = {}
 
     def close(self) -> None:
         if self._asking is not None:
             self._asking.close()
         self._rates.close()
 
-    async def count(self, identity: Identity, model: str, tokens: int) -> Use | None:
+    async def count(self, identity: Identity, model: str, tokens: int) -> RateLimitUse | None:
         """`None`: nothing limits it. Look at `counted.over` before going on."""
         accounts = self._accounts(identity, model)
         if not accounts:
@@ -69,14 +78,18 @@ class RateLimits:
             counted = self._rates.take(accounts, tokens, self._second())
             if counted.short and self._asking is not None:
                 counted = await self._widened(self._asking, accounts, counted, tokens)
-        except (Full, RateDeskAway) as unknown:
+        except (RateTableFull, RateServiceUnavailable) as unknown:
             told = "Rate limits cannot be checked at the moment."
             raise RequestError("unavailable", told, retry_after_s=_RETRY_S) from unknown
-        return Use(self, accounts, counted)
+        return RateLimitUse(self, accounts, counted)
 
     async def _widened(
-        self, asking: RateAsking, accounts: Sequence[Account], counted: Counted, tokens: int
-    ) -> Counted:
+        self,
+        asking: RateShareClient,
+        accounts: Sequence[RateLimitAccount],
+        counted: RateCount,
+        tokens: int,
+    ) -> RateCount:
         """Taken with more room from other hosts, or what is told when they have none."""
         for _ in range(TRIES):
             if not counted.short or not await asking.widen(counted.short, tokens):
@@ -84,14 +97,14 @@ class RateLimits:
             counted = self._rates.take(accounts, tokens, self._second())
         return counted
 
-    def ended(self, accounts: Sequence[Account], counted: Counted, used: int) -> None:
+    def ended(self, accounts: Sequence[RateLimitAccount], counted: RateCount, used: int) -> None:
         if counted.over is None:
             self._rates.correct(accounts, counted, used, self._second())
 
     def _second(self) -> int:
         return self._rates.second(self._clock.now_s())
 
-    def _accounts(self, identity: Identity, model: str) -> tuple[Account, ...]:
+    def _accounts(self, identity: Identity, model: str) -> tuple[RateLimitAccount, ...]:
         known = self._known.get((identity.key_id, model))
         if known is None:
             if len(self._known) >= REMEMBERED:
@@ -100,7 +113,7 @@ class RateLimits:
             self._known[identity.key_id, model] = known
         return known
 
-    def _found(self, identity: Identity, model: str) -> list[Account]:
+    def _found(self, identity: Identity, model: str) -> list[RateLimitAccount]:
         """A limit of a name stands in place of one of all names of its kind."""
         found = []
         for scope in request_scopes(identity, model):
@@ -108,7 +121,7 @@ class RateLimits:
             limit = self._of.get(scope) or self._of.get(f"{kind}:{EACH}")
             if limit is not None:
                 limits = (limit.requests_per_minute, limit.tokens_per_minute)
-                found.append(Account(scope, limits))
+                found.append(RateLimitAccount(scope, limits))
         return found
 
 
@@ -117,17 +130,21 @@ def are_shared(ledger_url: str) -> bool:
     return make_url(ledger_url).get_backend_name() != "sqlite"
 
 
-def open_limits(limits: Sequence[RateLimit], runtime: Runtime, clock: Clock) -> RateLimits | None:
+def open_limits(
+    limits: Sequence[RateLimitSection], runtime: Runtime, clock: Clock
+) -> RateLimiter | None:
     """`None`: the configuration limits no rate."""
     if not limits:
         return None
     file = runtime.run_dir / RATES_FILE
     if not are_shared(runtime.ledger_url):
-        return RateLimits(Rates(file), limits, clock)
-    return RateLimits(Rates(file, clock.now_s), limits, clock, RateAsking(runtime.run_dir))
+        return RateLimiter(RateWindowTable(file), limits, clock)
+    return RateLimiter(
+        RateWindowTable(file, clock.now_s), limits, clock, RateShareClient(runtime.run_dir)
+    )
 
 
-def over_rate(over: Over) -> RequestError:
+def over_rate(over: LimitExceeded) -> RequestError:
     """The 429 that names the limit and when there is room."""
     account, at = over.account, 0 if over.kind == "requests" else 1
     limit = f"`{account.name}` may have {account.limits[at]} {over.kind} a minute"
@@ -138,7 +155,7 @@ def over_rate(over: Over) -> RequestError:
     return RequestError("rate", told, retry_after_s=float(over.wait_s), retry=True)
 
 
-def _told(counted: Counted) -> tuple[Header, ...]:
+def _told(counted: RateCount) -> tuple[Header, ...]:
     """As OpenAI tells it; of several limits the one with the least left."""
     found: list[Header] = []
     for kind, room in zip((b"requests", b"tokens"), counted.rooms, strict=True):

@@ -39,14 +39,14 @@ KINDS = ("requests", "tokens")
 Pair = tuple[int, int]  # requests, tokens
 
 
-class Account(NamedTuple):
+class RateLimitAccount(NamedTuple):
     """`limits`: requests and tokens a minute; `None`: as many as come."""
 
     name: str
     limits: tuple[int | None, int | None]
 
 
-class Room(NamedTuple):
+class LimitHeadroom(NamedTuple):
     """What is left of one limit, and in how many seconds all of it is there again."""
 
     limit: int
@@ -54,15 +54,15 @@ class Room(NamedTuple):
     reset_s: int
 
 
-class Over(NamedTuple):
+class LimitExceeded(NamedTuple):
     """The limit without room. `wait_s`: until there is; `None`: the request is larger than it."""
 
-    account: Account
+    account: RateLimitAccount
     kind: str
     wait_s: int | None
 
 
-class Counted(NamedTuple):
+class RateCount(NamedTuple):
     """What was counted, and when; `rooms`: the least of requests and of tokens.
 
     `short`: the accounts whose limits leave room that this host's parts of them do not.
@@ -70,24 +70,24 @@ class Counted(NamedTuple):
 
     second: int
     tokens: int
-    rooms: tuple[Room | None, Room | None]
-    over: Over | None = None
-    short: tuple[Account, ...] = ()
+    rooms: tuple[LimitHeadroom | None, LimitHeadroom | None]
+    over: LimitExceeded | None = None
+    short: tuple[RateLimitAccount, ...] = ()
 
 
-class Part(NamedTuple):
+class HostRateShare(NamedTuple):
     """What this host may let in of one account's limits, and what of that without its lease."""
 
-    account: Account
+    account: RateLimitAccount
     held: Pair
     kept: Pair
 
 
-class Full(Exception):
+class RateTableFull(Exception):
     """More accounts in one minute than the file has rows for."""
 
 
-class Rates:
+class RateWindowTable:
     """The mapped file; one of these a process. `shared`: monotonic, for parts with a lease."""
 
     def __init__(self, path: Path, shared: Callable[[], float] | None = None) -> None:
@@ -123,7 +123,7 @@ class Rates:
     def second(self, now_s: float) -> int:
         return int(now_s) + self._all[_AHEAD_S]
 
-    def take(self, accounts: Sequence[Account], tokens: int, second: int) -> Counted:
+    def take(self, accounts: Sequence[RateLimitAccount], tokens: int, second: int) -> RateCount:
         """Count one request of so many tokens on all accounts, or on none of them."""
         names = [_hashed(account.name) for account in accounts]
         with self._locked():
@@ -135,9 +135,13 @@ class Rates:
                     self._add(row, 0, second, 1)
                     self._add(row, 1, second, tokens)
             rooms = self._room(asked, 0), self._room(asked, 1)
-            return Counted(second, tokens, rooms, over, self._short(asked, tokens) if over else ())
+            return RateCount(
+                second, tokens, rooms, over, self._short(asked, tokens) if over else ()
+            )
 
-    def correct(self, accounts: Sequence[Account], counted: Counted, used: int, now: int) -> None:
+    def correct(
+        self, accounts: Sequence[RateLimitAccount], counted: RateCount, used: int, now: int
+    ) -> None:
         """Tokens that were really used, in place of those that were counted ahead."""
         if used == counted.tokens or now - counted.second >= RING:
             return
@@ -167,12 +171,12 @@ class Rates:
             rows = [self._row(_hashed(name), second) for name in names]
             return [(self._cells[row + 2], self._cells[row + 3]) for row in rows]
 
-    def set_parts(self, parts: Iterable[Part], second: int) -> None:
+    def set_parts(self, parts: Iterable[HostRateShare], second: int) -> None:
         with self._locked():
             for part in parts:
                 self._set(self._row(_hashed(part.account.name), second), part)
 
-    def restate(self, parts: Iterable[Part], second: int) -> None:
+    def restate(self, parts: Iterable[HostRateShare], second: int) -> None:
         """These, and no others."""
         with self._locked():
             for row in range(0, ROWS * _WIDTH, _WIDTH):
@@ -180,7 +184,7 @@ class Rates:
                     self._cells[row + cell] = 0
         self.set_parts(parts, second)
 
-    def lower(self, part: Part, wanted: Pair, second: int) -> Part:
+    def lower(self, part: HostRateShare, wanted: Pair, second: int) -> HostRateShare:
         """The part without what it can spare: what is wanted of its room, or half of that room."""
         with self._locked():
             row = self._row(_hashed(part.account.name), second)
@@ -190,17 +194,17 @@ class Rates:
                 given = max(min(ask, room), room // 2) if ask else 0
                 held.append(part.held[kind] - given)
                 kept.append(min(part.kept[kind], held[kind]))
-            left = Part(part.account, (held[0], held[1]), (kept[0], kept[1]))
+            left = HostRateShare(part.account, (held[0], held[1]), (kept[0], kept[1]))
             self._set(row, left)
             return left
 
-    def _set(self, row: int, part: Part) -> None:
+    def _set(self, row: int, part: HostRateShare) -> None:
         for kind, limit in enumerate(part.account.limits):
             self._cells[row + _LIMITS[kind]] = limit or 0
             self._cells[row + _PARTS[kind]] = part.held[kind]
             self._cells[row + _KEPT[kind]] = part.kept[kind]
 
-    def _may(self, account: Account, row: int, kind: int) -> int | None:
+    def _may(self, account: RateLimitAccount, row: int, kind: int) -> int | None:
         """What this host may let in a minute; `None`: as many as come."""
         limit = account.limits[kind]
         if limit is None or self._shared is None:
@@ -212,7 +216,9 @@ class Rates:
             return min(limit, self._cells[row + _PARTS[kind]])
         return self._cells[row + _KEPT[kind]] if now_ms < self._all[_KEPT_MS] else 0
 
-    def _short(self, asked: Sequence[tuple[Account, int]], tokens: int) -> tuple[Account, ...]:
+    def _short(
+        self, asked: Sequence[tuple[RateLimitAccount, int]], tokens: int
+    ) -> tuple[RateLimitAccount, ...]:
         """Empty where any limit is reached as such: then no part of others helps."""
         found = []
         for account, row in asked:
@@ -248,7 +254,7 @@ class Rates:
             if not cells[row + _NAME]:
                 break
         if free is None:
-            raise Full
+            raise RateTableFull
         cells[free : free + _WIDTH] = _BLANK
         cells[free + _NAME], cells[free + _SECOND] = name, second
         return free
@@ -275,16 +281,18 @@ class Rates:
         for cell in cells if count > 0 else reversed(cells):
             self._cells[cell] += count
 
-    def _over(self, account: Account, row: int, tokens: int) -> Over | None:
+    def _over(self, account: RateLimitAccount, row: int, tokens: int) -> LimitExceeded | None:
         for kind, more in enumerate((1, tokens)):
             may, total = self._may(account, row, kind), self._cells[row + _TOTALS[kind]]
             limit = account.limits[kind]
             if may is None or limit is None or total + more <= may:
                 continue
             if more > limit:
-                return Over(account, KINDS[kind], None)
+                return LimitExceeded(account, KINDS[kind], None)
             wait_s = self._wait_s(row, kind, total + more - may)
-            return Over(account, KINDS[kind], wait_s if may == limit else min(wait_s, ELSEWHERE_S))
+            return LimitExceeded(
+                account, KINDS[kind], wait_s if may == limit else min(wait_s, ELSEWHERE_S)
+            )
         return None
 
     def _wait_s(self, row: int, kind: int, needed: int) -> int:
@@ -296,16 +304,18 @@ class Rates:
                 return second + RING - now
         return RING
 
-    def _room(self, asked: Sequence[tuple[Account, int]], kind: int) -> Room | None:
+    def _room(
+        self, asked: Sequence[tuple[RateLimitAccount, int]], kind: int
+    ) -> LimitHeadroom | None:
         """Of the account with the least left of its limit."""
-        found: Room | None = None
+        found: LimitHeadroom | None = None
         for account, row in asked:
             limit, may = account.limits[kind], self._may(account, row, kind)
             if limit is None or may is None:
                 continue
             left = max(0, may - self._cells[row + _TOTALS[kind]])
             if found is None or left * found.limit < found.remaining * limit:
-                found = Room(limit, left, self._reset_s(row, kind))
+                found = LimitHeadroom(limit, left, self._reset_s(row, kind))
         return found
 
     def _reset_s(self, row: int, kind: int) -> int:

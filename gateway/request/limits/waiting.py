@@ -14,9 +14,9 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Literal
 
-from gateway.request.plan import Plan
+from gateway.request.plan import RoutingPlan
 from gateway.request.request_counters import QueueCounters
-from router.fairshare import Line, Waiter
+from router.fairshare import FairQueue, QueuedRequest
 
 POLL_S = 0.02
 TENANTS = 4  # that may ask in turn when there is no room for the one before
@@ -26,10 +26,10 @@ PACE_MOST = 4096
 RETRY_S = 1.0
 
 Ended = Literal["served", "late", "refused", "gone", "drained"]
-Ticket = Waiter[asyncio.Event]
+Ticket = QueuedRequest[asyncio.Event]
 
 
-class Full(Exception):
+class QueueFull(Exception):
     """There is no place, or no hope; `wait_s` is when to come back."""
 
     def __init__(self, wait_s: float, *, hopeless: bool) -> None:
@@ -38,11 +38,11 @@ class Full(Exception):
         self.hopeless = hopeless
 
 
-class Queue:
+class PoolQueue:
     """One line."""
 
     def __init__(self, most: int, weights: dict[str, float]) -> None:
-        self.line: Line[asyncio.Event] = Line(most, weights)
+        self.line: FairQueue[asyncio.Event] = FairQueue(most, weights)
         self._served: deque[tuple[float, float]] = deque(maxlen=PACE_MOST)
 
     def pace(self, now_s: float) -> float | None:
@@ -74,7 +74,7 @@ class Queue:
                 heads[place + 1].what.set()
 
 
-class WaitingRoom:
+class AdmissionQueue:
     """One per worker. `most`: places in each line; `weights`: by team."""
 
     def __init__(
@@ -85,10 +85,10 @@ class WaitingRoom:
         self._weights = dict(weights)
         self._metrics = metrics
         self._now_s = now_s
-        self._queues: dict[tuple[str, ...], Queue] = {}
+        self._queues: dict[tuple[str, ...], PoolQueue] = {}
         self._draining = False
 
-    def has_line(self, plan: Plan) -> bool:
+    def has_line(self, plan: RoutingPlan) -> bool:
         """Whether somebody waits for the same pools: who comes now lines up behind."""
         queue = self._queues.get(_pools(plan))
         return queue is not None and len(queue.line) > 0
@@ -100,21 +100,23 @@ class WaitingRoom:
             for ticket in queue.line.everybody():
                 ticket.what.set()
 
-    async def wait(self, first: Plan, due_s: float, again: Callable[[], Plan]) -> Plan:
-        """A plan with room, or the last without. Raises `Full`; `due_s`: by the monotonic clock."""
+    async def wait(
+        self, first: RoutingPlan, due_s: float, again: Callable[[], RoutingPlan]
+    ) -> RoutingPlan:
+        """A plan with room, or the last without. Raises `QueueFull`; `due_s` is monotonic time."""
         place, since_s = _pools(first), self._now_s()
-        queue = self._queues.setdefault(place, Queue(self._most, self._weights))
+        queue = self._queues.setdefault(place, PoolQueue(self._most, self._weights))
         best = first.best_own
         needs_ms = 0.0 if best is None or best.ttft_ms is None else best.ttft_ms
         tokens = first.request.prompt_tokens + first.request.n * first.request.output.mean
-        ticket: Ticket = Waiter(
+        ticket: Ticket = QueuedRequest(
             first.identity.team_id, tokens, due_s, needs_ms / 1e3, asyncio.Event()
         )
         ended: Ended = "gone"
         try:
             self._admit(queue, ticket, since_s)
             ended, plan = await self._turn(queue, ticket, first, again)
-        except Full:
+        except QueueFull:
             ended = "refused"
             raise
         finally:
@@ -125,22 +127,22 @@ class WaitingRoom:
             self._metrics.observe_queue_wait(ended, self._now_s() - since_s)
             self._metrics.set_queue_length(sum(len(one.line) for one in self._queues.values()))
         if ended == "drained" or (ended == "late" and plan.decision.order):
-            raise Full(RETRY_S, hopeless=ended == "late")  # others were there before
+            raise QueueFull(RETRY_S, hopeless=ended == "late")  # others were there before
         return plan
 
-    def _admit(self, queue: Queue, ticket: Ticket, now_s: float) -> None:
+    def _admit(self, queue: PoolQueue, ticket: Ticket, now_s: float) -> None:
         if self._draining or not queue.line.join(ticket):
-            raise Full(RETRY_S, hopeless=False)
+            raise QueueFull(RETRY_S, hopeless=False)
         pace = queue.pace(now_s)
         if pace:
             late_s = queue.line.ahead(ticket) / pace - (ticket.due_s - now_s)
             if late_s > 0.0:
-                raise Full(late_s, hopeless=True)
+                raise QueueFull(late_s, hopeless=True)
         self._metrics.set_queue_length(sum(len(one.line) for one in self._queues.values()))
 
     async def _turn(
-        self, queue: Queue, ticket: Ticket, plan: Plan, again: Callable[[], Plan]
-    ) -> tuple[Ended, Plan]:
+        self, queue: PoolQueue, ticket: Ticket, plan: RoutingPlan, again: Callable[[], RoutingPlan]
+    ) -> tuple[Ended, RoutingPlan]:
         asks = queue.is_next(ticket)
         while not self._draining:
             if asks:
@@ -163,5 +165,5 @@ class WaitingRoom:
         return "drained", plan
 
 
-def _pools(plan: Plan) -> tuple[str, ...]:
+def _pools(plan: RoutingPlan) -> tuple[str, ...]:
     return tuple(sorted({one.pool for one in plan.route.targets if one.pool is not None}))

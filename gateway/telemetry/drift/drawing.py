@@ -12,11 +12,11 @@ from pathlib import Path
 
 import msgspec
 
-from gateway.config.schema_upkeep import Sampling
+from gateway.config.schema_upkeep import SamplingSection
 from gateway.config.settings import Settings
 from gateway.fleet.fleet import Target
 from gateway.kinds import KINDS
-from gateway.kinds.inference_request import Asked
+from gateway.kinds.inference_request import InferenceRequest
 from ledger.identity.keys import Identity
 from ledger.unixsocket import short_path
 
@@ -24,18 +24,18 @@ SOCKET = "drift.sock"
 LONGEST = 64 * 1024  # bytes of a conversation; longer ones are not drawn
 
 
-class Drawn(msgspec.Struct, frozen=True):
+class DriftSample(msgspec.Struct, frozen=True):
     """A conversation, as its client wrote it, and the pool whose engine answered."""
 
     pool: str
     messages: msgspec.Raw
 
 
-class Drawing:
+class SampleSender:
     """One per worker. `rng` draws."""
 
     def __init__(self, settings: Settings, run_dir: Path, rng: random.Random) -> None:
-        self._rules: Mapping[str, tuple[Sampling, str]] = {
+        self._rules: Mapping[str, tuple[SamplingSection, str]] = {
             name: (pool.sampling, pool.engine.served_name or name)
             for name, pool in settings.pools.items()
             if pool.sampling is not None
@@ -44,7 +44,7 @@ class Drawing:
         self._rng = rng
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
 
-    def offer(self, asked: Asked, identity: Identity, target: Target) -> None:
+    def offer(self, asked: InferenceRequest, identity: Identity, target: Target) -> None:
         """A request that `target` has answered."""
         found = self._rules.get(target.pool or "")
         if found is None:
@@ -60,7 +60,7 @@ class Drawing:
         messages = bytes(asked.members.get("messages", b""))
         if not messages or len(messages) > LONGEST:
             return
-        news = msgspec.json.encode(Drawn(target.pool or "", msgspec.Raw(messages)))
+        news = msgspec.json.encode(DriftSample(target.pool or "", msgspec.Raw(messages)))
         try:
             with short_path(self._address) as address:
                 self._socket.sendto(news, address)
@@ -71,8 +71,8 @@ class Drawing:
         self._socket.close()
 
 
-def open_drawing(settings: Settings, run_dir: Path) -> Drawing | None:
+def open_drawing(settings: Settings, run_dir: Path) -> SampleSender | None:
     """A worker's; `None` where no pool is sampled."""
     if all(pool.sampling is None for pool in settings.pools.values()):
         return None
-    return Drawing(settings, run_dir, random.SystemRandom())
+    return SampleSender(settings, run_dir, random.SystemRandom())

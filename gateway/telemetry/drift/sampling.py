@@ -26,16 +26,16 @@ from typing import Any
 import httpx
 import msgspec
 
-from backends.engine.evalclient import NoAnswer, Side
-from backends.engine.evalfigures import LIMITS, Item, figures, forced, freely, verdict
+from backends.engine.evalclient import EvalModel, NoAnswer
+from backends.engine.evalfigures import LIMITS, PromptComparison, figures, forced, freely, verdict
 from gateway.clock import Clock
-from gateway.config.schema_upkeep import Sampling
+from gateway.config.schema_upkeep import SamplingSection
 from gateway.config.settings import Settings, resolve_model
 from gateway.control.admin.enginehost import EngineHost
-from gateway.fleet.slots import Board
+from gateway.fleet.slots import SharedLoadTable
 from gateway.process import WHERE_WORKERS_LISTEN, start_process
 from gateway.runtime import Runtime
-from gateway.telemetry.drift.drawing import SOCKET, Drawn
+from gateway.telemetry.drift.drawing import SOCKET, DriftSample
 from ledger.fleet.driftnotes import DriftNote, write_drift
 from ledger.unixsocket import short_path
 
@@ -46,26 +46,26 @@ TIMEOUT_S = 120.0
 HOUR_S = 3600.0
 LEAST = 20  # compared, before anything is said
 _MESSAGES = msgspec.json.Decoder(list[dict[str, Any]])
-_DRAWN = msgspec.json.Decoder(Drawn)
+_DRAWN = msgspec.json.Decoder(DriftSample)
 
 log = logging.getLogger("breakeven.drift")
 
 
 @dataclass
-class Watched:
+class SampledPool:
     """One pool: what waits, when questions were asked, what came of the last ones."""
 
     name: str
-    rule: Sampling
+    rule: SamplingSection
     rows: tuple[int, ...]  # of engines that must be idle: its own, and the baseline's
-    window: deque[Item]
-    waiting: deque[Drawn] = field(default_factory=lambda: deque(maxlen=PLACES))
+    window: deque[PromptComparison]
+    waiting: deque[DriftSample] = field(default_factory=lambda: deque(maxlen=PLACES))
     asked_s: deque[float] = field(default_factory=deque)
     compared: int = 0
     let_go: int = 0
     failed: int = 0
 
-    def take(self, drawn: Drawn) -> None:
+    def take(self, drawn: DriftSample) -> None:
         self.let_go += len(self.waiting) == PLACES
         self.waiting.append(drawn)
 
@@ -96,7 +96,7 @@ class Watched:
         )
 
 
-class Sampler:
+class DriftSampler:
     """`ask` compares one conversation; `idle` says whether engines have nothing else to do."""
 
     def __init__(
@@ -115,7 +115,7 @@ class Sampler:
             if one := self.watched.get(drawn.pool):
                 one.take(drawn)
 
-    def idle(self, one: Watched) -> bool:
+    def idle(self, one: SampledPool) -> bool:
         return all(
             seen.in_flight == 0 and not seen.state.running and not seen.state.waiting
             for seen in map(self._host.look, one.rows)
@@ -128,14 +128,14 @@ class Sampler:
             for one in self.watched.values():
                 group.create_task(self._each(one, client, keys[one.name]))
 
-    async def _each(self, one: Watched, client: httpx.AsyncClient, key: str) -> None:
+    async def _each(self, one: SampledPool, client: httpx.AsyncClient, key: str) -> None:
         while True:
             if one.waiting and one.may_ask(self._clock.now_s()):
                 await self._one(one, client, key)
             else:
                 await asyncio.sleep(LOOK_S)
 
-    async def _one(self, one: Watched, client: httpx.AsyncClient, key: str) -> None:
+    async def _one(self, one: SampledPool, client: httpx.AsyncClient, key: str) -> None:
         drawn = one.waiting.popleft()
         one.asked_s.append(self._clock.now_s())
         try:
@@ -153,11 +153,11 @@ class Sampler:
         self.tell()
 
     async def _compared(
-        self, one: Watched, drawn: Drawn, client: httpx.AsyncClient, key: str
-    ) -> Item:
+        self, one: SampledPool, drawn: DriftSample, client: httpx.AsyncClient, key: str
+    ) -> PromptComparison:
         headers = {"authorization": f"Bearer {key}"}
         sides = [
-            Side(client, self._url, model, one.rule.tokens, headers)
+            EvalModel(client, self._url, model, one.rule.tokens, headers)
             for model in (one.rule.baseline, one.rule.model)
         ]
         messages = _MESSAGES.decode(drawn.messages)
@@ -175,7 +175,7 @@ class Sampler:
                 return forced(thoughts[0], thoughts[1])
         return freely(first.told, second.told)
 
-    async def _moment(self, one: Watched) -> None:
+    async def _moment(self, one: SampledPool) -> None:
         while not self.idle(one):  # noqa: ASYNC110  (other processes write what is looked at)
             await asyncio.sleep(LOOK_S)
 
@@ -184,7 +184,7 @@ class Sampler:
         write_drift(self._run_dir, [one.note(at_us) for one in self.watched.values()])
 
 
-def watched(settings: Settings, runtime: Runtime) -> list[Watched]:
+def watched(settings: Settings, runtime: Runtime) -> list[SampledPool]:
     found = []
     for name, pool in settings.pools.items():
         rule = pool.sampling
@@ -195,11 +195,11 @@ def watched(settings: Settings, runtime: Runtime) -> list[Watched]:
         if baseline is not None:
             pools |= {target[5:] for target in baseline[1].targets}
         rows = tuple(row for row, seat in enumerate(runtime.engines) if seat.pool in pools)
-        found.append(Watched(name, rule, rows, deque(maxlen=rule.window)))
+        found.append(SampledPool(name, rule, rows, deque(maxlen=rule.window)))
     return found
 
 
-async def _serve(sampler: Sampler, run_dir: Path, keys: Mapping[str, str]) -> None:
+async def _serve(sampler: DriftSampler, run_dir: Path, keys: Mapping[str, str]) -> None:
     address = run_dir / SOCKET
     address.unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
@@ -227,9 +227,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         arguments,
         address=WHERE_WORKERS_LISTEN,
     )
-    board, clock = Board(runtime.run_dir / "board", runtime.layout), Clock()
+    board, clock = SharedLoadTable(runtime.run_dir / "board", runtime.layout), Clock()
     host = EngineHost(settings, runtime, board)
-    sampler = Sampler(settings, runtime, host, f"http://{given.address}/v1", clock)
+    sampler = DriftSampler(settings, runtime, host, f"http://{given.address}/v1", clock)
     keys = {
         name: os.environ.get(one.rule.key_env, "").strip() for name, one in sampler.watched.items()
     }

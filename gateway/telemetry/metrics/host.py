@@ -13,19 +13,21 @@ from prometheus_client.registry import Collector
 
 from gateway.batches.wake import read_progress
 from gateway.clock import Clock
-from gateway.fleet.peers.row import PeersRow
+from gateway.fleet.peers.row import PeerLoadRow
 from gateway.fleet.sightings import engine_state
-from gateway.fleet.slots import Board
+from gateway.fleet.slots import SharedLoadTable
 from gateway.table_layout import EngineCell, LoadCell
 from ledger.fleet.driftnotes import read_drift
 from ledger.writing.lag import read_lag
-from router.types import Health
+from router.types import TargetHealth
 
 _HOURLY = 3_600 / 1e12  # pico-USD per second in USD per hour
 
 
 class HostMetrics(Collector):
-    def __init__(self, run_dir: Path, board: Board, *, stale_s: float, clock: Clock) -> None:
+    def __init__(
+        self, run_dir: Path, board: SharedLoadTable, *, stale_s: float, clock: Clock
+    ) -> None:
         self._run_dir = run_dir
         self._board = board
         self._stale_s = stale_s
@@ -43,7 +45,7 @@ class HostMetrics(Collector):
             yield GaugeMetricFamily(
                 "breakeven_peers_heard",
                 "Other hosts whose requests in flight are counted at this moment",
-                value=PeersRow(self._board).hosts,
+                value=PeerLoadRow(self._board).hosts,
             )
         yield from self._batches()
         yield from self._drift()
@@ -105,9 +107,9 @@ class HostMetrics(Collector):
         for row, name in enumerate(board.layout.engines):
             published, loads = board.published(row), board.loads(row)
             state = engine_state(published, loads, now_s, self._stale_s, life=board.life(row))
-            if state.health is Health.OFF:
+            if state.health is TargetHealth.OFF:
                 continue  # on purpose: no alert is to come of it
-            serves = state.health is Health.HEALTHY
+            serves = state.health is TargetHealth.HEALTHY
             healthy.add_metric([name], float(serves))
             expected.add_metric([name], loads[LoadCell.PREFIX_EXPECTED_TOTAL])
             if serves:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from gateway.fleet.calibration import Calibration
+from gateway.fleet.calibration import EstimatorAccuracy
 from gateway.request.request_counters import AttemptLabels, AttemptSums
 from gateway.telemetry.metrics.pace import PaceMetrics
 from gateway.telemetry.metrics.policies import PolicyMetrics
@@ -20,7 +20,7 @@ LATENCY_BUCKETS_S = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10,
 OTHER = "other"
 
 
-class Metrics:
+class RequestMetrics:
     def __init__(
         self,
         registry: CollectorRegistry | None,
@@ -78,7 +78,7 @@ class Metrics:
             registry=registry,
         )
         self.pace, self.policies = PaceMetrics(registry), PolicyMetrics(registry)
-        self.calibration = Calibration(registry)
+        self.calibration = EstimatorAccuracy(registry)
         self.in_flight = Gauge(
             "breakeven_in_flight",
             "Requests being worked on",

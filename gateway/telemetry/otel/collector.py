@@ -18,7 +18,7 @@ READS = 4  # that a rightful answer takes: its bytes, and what ends them
 LARGEST = 16 * 1024  # bytes of one
 
 
-class Collector(requests.Session):
+class CollectorSession(requests.Session):
     """A session for OpenTelemetry's exporters. Raises `TooManyRedirects` for a single one."""
 
     def __init__(self) -> None:

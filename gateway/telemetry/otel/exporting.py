@@ -18,52 +18,59 @@ from prometheus_client import CollectorRegistry
 
 from gateway.clock import Clock
 from gateway.config.credentials import collector_headers
-from gateway.config.schema_otel import OpenTelemetry
+from gateway.config.schema_otel import OpenTelemetrySection
 from gateway.http.connection import Header
-from gateway.request.plan import Plan, Step
+from gateway.request.plan import AttemptPlan, RoutingPlan
 from gateway.telemetry.otel.genai import GenAi
-from gateway.telemetry.otel.sending import Counted, Histograms, Queue, Spans
-from gateway.telemetry.otel.tracing import Trace, Tracing
+from gateway.telemetry.otel.sending import (
+    CountingMetricExporter,
+    CountingSpanExporter,
+    ExportCounters,
+    SpanQueue,
+)
+from gateway.telemetry.otel.tracing import SpanTrace, TraceSampler
 from ledger.journals.records import AttemptSettled
 
 SCOPE = "breakeven"
 LAST_S = 1.0  # for what is left when a worker ends
 
 
-class Exporting:
+class OtelObserver:
     """An `Observer`."""
 
     def __init__(
         self,
-        settings: OpenTelemetry,
+        settings: OpenTelemetrySection,
         resource: Resource,
         headers: Mapping[str, str],
         names: tuple[frozenset[str], frozenset[str]],
         clock: Clock,
-        counted: Counted,
+        counted: ExportCounters,
     ) -> None:
         """`names`: of models and of targets, which have series of their own."""
-        self._sent: list[tuple[TracerProvider | MeterProvider, Spans | Histograms]] = []
-        self._tracing: Tracing | None = None
+        self._sent: list[
+            tuple[TracerProvider | MeterProvider, CountingSpanExporter | CountingMetricExporter]
+        ] = []
+        self._tracing: TraceSampler | None = None
         self._genai: GenAi | None = None
         if settings.traces:
-            spans = Spans(settings.traces_url, headers, counted, clock)
+            spans = CountingSpanExporter(settings.traces_url, headers, counted, clock)
             sampler = ParentBased(TraceIdRatioBased(settings.sample))
             tracers = TracerProvider(sampler, resource, shutdown_on_exit=False)
-            tracers.add_span_processor(Queue(spans))
-            self._tracing = Tracing(tracers.get_tracer(SCOPE, version(SCOPE)), clock)
+            tracers.add_span_processor(SpanQueue(spans))
+            self._tracing = TraceSampler(tracers.get_tracer(SCOPE, version(SCOPE)), clock)
             self._sent.append((tracers, spans))
         if settings.metrics:
-            sums = Histograms(settings.metrics_url, headers, counted, clock)
+            sums = CountingMetricExporter(settings.metrics_url, headers, counted, clock)
             reader = PeriodicExportingMetricReader(sums)
             meters = MeterProvider([reader], resource, shutdown_on_exit=False)
             self._genai = GenAi(meters.get_meter(SCOPE, version(SCOPE)), *names)
             self._sent.append((meters, sums))
 
-    def begins(self, request_id: str, path: str, headers: Iterable[Header]) -> "Followed":
+    def begins(self, request_id: str, path: str, headers: Iterable[Header]) -> "RequestTelemetry":
         tracing = self._tracing
         trace = None if tracing is None else tracing.begins(request_id, path, headers)
-        return Followed(trace, self._genai)
+        return RequestTelemetry(trace, self._genai)
 
     def close(self) -> None:
         """The SDK waits half a minute for each way; a worker that ends has a second."""
@@ -77,21 +84,23 @@ class Exporting:
                 way.shutdown()  # no further try
 
 
-class Followed:
+class RequestTelemetry:
     """A `Story`: of who is sampled a trace, and of everybody the histograms."""
 
     __slots__ = ("_genai", "_sent", "_trace")
 
-    def __init__(self, trace: Trace | None, genai: GenAi | None) -> None:
+    def __init__(self, trace: SpanTrace | None, genai: GenAi | None) -> None:
         self._trace = trace
         self._genai = genai
-        self._sent: dict[str, tuple[Plan, Step]] = {}
+        self._sent: dict[str, tuple[RoutingPlan, AttemptPlan]] = {}
 
-    def decided(self, begun_s: float, plan: Plan) -> None:
+    def decided(self, begun_s: float, plan: RoutingPlan) -> None:
         if self._trace is not None:
             self._trace.decided(begun_s, plan)
 
-    def sends(self, attempt_id: str, number: int, plan: Plan, step: Step) -> dict[str, str]:
+    def sends(
+        self, attempt_id: str, number: int, plan: RoutingPlan, step: AttemptPlan
+    ) -> dict[str, str]:
         self._sent[attempt_id] = plan, step
         return {} if self._trace is None else self._trace.sends(attempt_id, number, plan, step)
 
@@ -110,13 +119,13 @@ class Followed:
 
 
 def exporting(
-    settings: OpenTelemetry,
+    settings: OpenTelemetrySection,
     worker: str,
     names: tuple[frozenset[str], frozenset[str]],
     clock: Clock,
     environ: Mapping[str, str],
     registry: CollectorRegistry | None,
-) -> Exporting:
+) -> OtelObserver:
     """`worker` names this process among all that send: a host, and its worker's number."""
     said = {
         "service.name": SCOPE,
@@ -127,5 +136,5 @@ def exporting(
         said["deployment.environment.name"] = settings.environment
     headers = collector_headers(settings, environ)
     sent = {name: value.reveal() for name, value in headers.items()}
-    counted = Counted(registry)
-    return Exporting(settings, Resource.create(said), sent, names, clock, counted)
+    counted = ExportCounters(registry)
+    return OtelObserver(settings, Resource.create(said), sent, names, clock, counted)

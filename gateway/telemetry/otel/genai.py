@@ -2,7 +2,7 @@
 
 from opentelemetry.metrics import Histogram, Meter
 
-from gateway.request.plan import Plan, Step
+from gateway.request.plan import AttemptPlan, RoutingPlan
 from gateway.telemetry.otel import words
 from ledger.journals.records import AttemptSettled
 
@@ -45,7 +45,7 @@ class GenAi:
         self._per_token = _histogram(meter, server, "s", PER_TOKEN_S)
         self._tokens = _histogram(meter, f"{prefix}.token.usage", "{token}", TOKENS)
 
-    def settled(self, plan: Plan, step: Step, record: AttemptSettled) -> None:
+    def settled(self, plan: RoutingPlan, step: AttemptPlan, record: AttemptSettled) -> None:
         """One attempt has ended."""
         target = step.frozen.target
         said: dict[str, str] = {

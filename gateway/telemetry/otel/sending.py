@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
 from prometheus_client import CollectorRegistry, Counter
 
 from gateway.clock import Clock
-from gateway.telemetry.otel.collector import Collector
+from gateway.telemetry.otel.collector import CollectorSession
 
 EXPORT_S = 5.0  # for one batch, with all its tries
 QUEUE_SPANS = 2_048  # of a worker: those that wait, and those on their way
@@ -26,7 +26,7 @@ SENT, LOST = "sent", "lost"
 log = logging.getLogger("gateway.otel")
 
 
-class Counted:
+class ExportCounters:
     """Of one worker, in the registry that `/metrics` is made of."""
 
     def __init__(self, registry: CollectorRegistry | None) -> None:
@@ -47,7 +47,7 @@ class Counted:
                 counter.labels(outcome)  # Prometheus sees no increase in a series' birth
 
 
-class Way:
+class ExportPath:
     """One signal's way to its collector. `says`: the logger that tells each failed try."""
 
     def __init__(self, signal: str, says: logging.Logger, counter: Counter, clock: Clock) -> None:
@@ -85,13 +85,13 @@ class Way:
         return self._failed_s is None
 
 
-class Spans(trace_exporter.OTLPSpanExporter):
+class CountingSpanExporter(trace_exporter.OTLPSpanExporter):
     def __init__(
-        self, url: str | None, headers: Mapping[str, str], counted: Counted, clock: Clock
+        self, url: str | None, headers: Mapping[str, str], counted: ExportCounters, clock: Clock
     ) -> None:
-        super().__init__(url, headers=headers, timeout=EXPORT_S, session=Collector())
+        super().__init__(url, headers=headers, timeout=EXPORT_S, session=CollectorSession())
         said = logging.getLogger(trace_exporter.__name__)
-        self.way = Way("spans", said, counted.spans, clock)
+        self.way = ExportPath("spans", said, counted.spans, clock)
         self.handed = 0  # by the queue
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
@@ -105,10 +105,10 @@ class Spans(trace_exporter.OTLPSpanExporter):
         self.way.close()
 
 
-class Queue(BatchSpanProcessor):
+class SpanQueue(BatchSpanProcessor):
     """The SDK's, which drops and does not count."""
 
-    def __init__(self, exporter: Spans) -> None:
+    def __init__(self, exporter: CountingSpanExporter) -> None:
         super().__init__(exporter, max_queue_size=QUEUE_SPANS)
         self._to = exporter
         self._taken = 0
@@ -122,13 +122,13 @@ class Queue(BatchSpanProcessor):
         super().on_end(span)
 
 
-class Histograms(metric_exporter.OTLPMetricExporter):
+class CountingMetricExporter(metric_exporter.OTLPMetricExporter):
     def __init__(
-        self, url: str | None, headers: Mapping[str, str], counted: Counted, clock: Clock
+        self, url: str | None, headers: Mapping[str, str], counted: ExportCounters, clock: Clock
     ) -> None:
-        super().__init__(url, headers=headers, timeout=EXPORT_S, session=Collector())
+        super().__init__(url, headers=headers, timeout=EXPORT_S, session=CollectorSession())
         said = logging.getLogger(metric_exporter.__name__)
-        self.way = Way("metrics", said, counted.exports, clock)
+        self.way = ExportPath("metrics", said, counted.exports, clock)
 
     def export(self, metrics_data: MetricsData, *given: Any, **named: Any) -> MetricExportResult:
         found = super().export(metrics_data, *given, **named)

@@ -23,7 +23,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from gateway.clock import Clock
 from gateway.http.connection import Header
-from gateway.request.plan import Plan, Step
+from gateway.request.plan import AttemptPlan, RoutingPlan
 from gateway.telemetry.otel import words
 from ledger.journals.records import AttemptSettled
 
@@ -32,7 +32,7 @@ _PARENT, _STATE = b"traceparent", b"tracestate"
 _SERVER_FAULT = 500
 
 
-class Headers(Getter[dict[str, str]]):
+class TraceHeaders(Getter[dict[str, str]]):
     def get(self, carrier: dict[str, str], key: str) -> list[str] | None:
         found = carrier.get(key)
         return None if found is None else [found]
@@ -41,16 +41,16 @@ class Headers(Getter[dict[str, str]]):
         return list(carrier)
 
 
-class Tracing:
+class TraceSampler:
     """Begins traces: as the client's `traceparent` says, else as sampled."""
 
     def __init__(self, tracer: Tracer, clock: Clock) -> None:
         self._tracer = tracer
         self._clock = clock
         self._propagator = TraceContextTextMapPropagator()
-        self._getter = Headers()
+        self._getter = TraceHeaders()
 
-    def begins(self, request_id: str, path: str, headers: Iterable[Header]) -> "Trace | None":
+    def begins(self, request_id: str, path: str, headers: Iterable[Header]) -> "SpanTrace | None":
         carrier = {
             name.decode(): value.decode("latin-1")
             for name, value in headers
@@ -64,10 +64,10 @@ class Tracing:
             words.of_request(request_id, path),
             start_time=self._clock.wall_us() * 1000,
         )
-        return Trace(self._tracer, span, self._clock) if isinstance(span, Span) else None
+        return SpanTrace(self._tracer, span, self._clock) if isinstance(span, Span) else None
 
 
-class Trace:
+class SpanTrace:
     """One request that is sampled; as a `Story` is told."""
 
     def __init__(self, tracer: Tracer, span: Span, clock: Clock) -> None:
@@ -79,14 +79,16 @@ class Trace:
         self._planned_ns: int | None = None  # when it had been planned for the first time
         self._waited = False
 
-    def decided(self, begun_s: float, plan: Plan) -> None:
+    def decided(self, begun_s: float, plan: RoutingPlan) -> None:
         now_ns = self._now_ns()
         begun_ns = now_ns - round((self._clock.now_s() - begun_s) * 1e9)
         self._past(DECIDE, begun_ns, now_ns, words.of_decision(plan))
         self._waited = self._planned_ns is not None
         self._planned_ns = self._planned_ns or now_ns
 
-    def sends(self, attempt_id: str, number: int, plan: Plan, step: Step) -> dict[str, str]:
+    def sends(
+        self, attempt_id: str, number: int, plan: RoutingPlan, step: AttemptPlan
+    ) -> dict[str, str]:
         """Its span begins; an own engine is told of it."""
         now_ns = self._now_ns()
         if number == 1 and self._waited and self._planned_ns is not None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from gateway.fleet.fleet import Target
 from gateway.kinds import KINDS
-from gateway.request.plan import Plan, Step
+from gateway.request.plan import AttemptPlan, RoutingPlan
 from ledger.journals.records import AttemptSettled
 
 Attributes = Mapping[str, str | int | float | bool | tuple[str, ...]]
@@ -41,7 +41,7 @@ def provider(target: Target) -> str:
     return PROVIDERS.get(name, name)
 
 
-def operation(plan: Plan) -> str:
+def operation(plan: RoutingPlan) -> str:
     return KINDS[plan.asked.kind].otel_operation
 
 
@@ -54,7 +54,7 @@ def of_request(request_id: str, path: str) -> Attributes:
     }
 
 
-def of_decision(plan: Plan) -> Attributes:
+def of_decision(plan: RoutingPlan) -> Attributes:
     """What was asked for, by whom, and what was decided."""
     found: dict[str, str | int] = {
         "gen_ai.operation.name": operation(plan),
@@ -70,7 +70,7 @@ def of_decision(plan: Plan) -> Attributes:
     return found
 
 
-def of_attempt(attempt_id: str, number: int, plan: Plan, step: Step) -> Attributes:
+def of_attempt(attempt_id: str, number: int, plan: RoutingPlan, step: AttemptPlan) -> Attributes:
     """What is sent, where to, and what was expected of it."""
     target, verdict = step.frozen.target, step.verdict
     found: dict[str, str | int | float | bool] = {

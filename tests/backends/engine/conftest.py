@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from backends.engine.environment import Environment, Stamp
-from backends.engine.flags import Launch
-from backends.engine.supervisor import EngineSpec, Limits
+from backends.engine.environment import Environment, EnvironmentStamp
+from backends.engine.flags import EngineLaunch
+from backends.engine.supervisor import EngineSpec, SupervisorLimits
 
 FAKE = """
 import http.server, json, os, signal, subprocess, sys, threading, time
@@ -116,7 +116,7 @@ def fake_environment(tmp_path: Path) -> Environment:
     # As an interpreter is called: `python -m MODULE ...` reaches the script with the rest.
     environment.python.write_text(f'#!/bin/sh\nshift 2\nexec {sys.executable} {script} "$@"\n')
     environment.python.chmod(environment.python.stat().st_mode | stat.S_IXUSR)
-    environment.write_stamp(Stamp("lock", "cpu", "0.0"))
+    environment.write_stamp(EnvironmentStamp("lock", "cpu", "0.0"))
     return environment
 
 
@@ -127,8 +127,12 @@ def fake_spec(fake_environment: Environment, tmp_path: Path) -> Callable[..., En
     def make(behave: str = "well", **limits: float) -> EngineSpec:
         model = tmp_path / "models" / "fake"
         model.mkdir(parents=True, exist_ok=True)
-        launch = Launch(fake_environment, model, "fake", flags=("--behave", behave), drain_s=0.2)
+        launch = EngineLaunch(
+            fake_environment, model, "fake", flags=("--behave", behave), drain_s=0.2
+        )
         quick = {"poll_s": 0.02, "watch_s": 0.05, "backoff_first_s": 0.05}
-        return EngineSpec("fake", launch, tmp_path / "engine.log", limits=Limits(**quick | limits))
+        return EngineSpec(
+            "fake", launch, tmp_path / "engine.log", limits=SupervisorLimits(**quick | limits)
+        )
 
     return make

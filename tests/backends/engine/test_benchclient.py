@@ -8,26 +8,26 @@ import httpx
 import pytest
 import uvicorn
 
-from backends.engine.benchclient import BenchClient, Target
-from backends.engine.benchfigures import Promise, point
-from backends.engine.benchload import Shape, closed, even, poisson, words
+from backends.engine.benchclient import BenchClient, BenchTarget
+from backends.engine.benchfigures import BenchSlo, point
+from backends.engine.benchload import PromptShape, closed, even, poisson, words
 from backends.errors import BackendError
 from backends.http import HttpClient
 from backends.metrics import parse
 from backends.openai import OpenAIBackend
 from backends.simulator import running
-from backends.simulator.journal import Journal
-from backends.simulator.server import Server
-from backends.simulator.shape import Shape as EngineShape
-from backends.stepmodel import StepModel
+from backends.simulator.journal import RequestJournal
+from backends.simulator.server import SimulatedEngineApp
+from backends.simulator.shape import EngineShape
+from backends.stepmodel import FittedStepModel
 
-STEP = StepModel(a_s=2e-3, b_s=1e-5, c_s=1e-8, d_s=1e-5, t0_s=2e-3)
+STEP = FittedStepModel(a_s=2e-3, b_s=1e-5, c_s=1e-8, d_s=1e-5, t0_s=2e-3)
 
 
 @asynccontextmanager
 async def engine(model: str = "sim", context_tokens: int = 4096):
     shape = EngineShape(STEP, blocks=4001, max_num_seqs=64, context_tokens=context_tokens)
-    application = Server(shape, model, profile="test", journal=Journal())
+    application = SimulatedEngineApp(shape, model, profile="test", journal=RequestJournal())
     listener = running.bind("127.0.0.1", 0)
     server = uvicorn.Server(uvicorn.Config(application, lifespan="on", log_level="critical"))
     task = asyncio.create_task(server._serve([listener]))
@@ -46,10 +46,10 @@ async def engine(model: str = "sim", context_tokens: int = 4096):
 @pytest.mark.parametrize("chat", [True, False])
 async def test_a_closed_loop_counts_what_the_engine_counts(chat):
     async with engine() as backend:
-        client = BenchClient(backend, Target("sim", chat=chat))
+        client = BenchClient(backend, BenchTarget("sim", chat=chat))
         prompts = await client.calibrate(0, random.Random(1))
         seen = []
-        found = await client.run(closed(4, 12, Shape(200, 20)), prompts, seen.append)
+        found = await client.run(closed(4, 12, PromptShape(200, 20)), prompts, seen.append)
     assert len(found) == len(seen) == 12
     assert [one.error for one in found] == [None] * 12
     assert {one.output_tokens for one in found} == {20}
@@ -58,16 +58,16 @@ async def test_a_closed_loop_counts_what_the_engine_counts(chat):
         assert 0 < one.ttft_s < one.e2e_s
         assert len(one.gaps_s) <= 19
         assert sum(one.gaps_s) == pytest.approx(one.e2e_s - one.ttft_s, abs=0.02)
-    assert point(found, Promise()).in_flight <= 4.001
+    assert point(found, BenchSlo()).in_flight <= 4.001
 
 
 async def test_an_open_loop_sends_at_its_own_times():
     async with engine() as backend:
-        client = BenchClient(backend, Target("sim", chat=False))
+        client = BenchClient(backend, BenchTarget("sim", chat=False))
         prompts = await client.calibrate(0, random.Random(1))
         for loop in (
-            even(40.0, 10, Shape(50, 5)),
-            poisson(40.0, 10, Shape(50, 5), random.Random(2)),
+            even(40.0, 10, PromptShape(50, 5)),
+            poisson(40.0, 10, PromptShape(50, 5), random.Random(2)),
         ):
             found = await client.run(loop, prompts)
             for ask, one in zip(loop.asks, found, strict=True):
@@ -79,9 +79,9 @@ async def test_a_shared_prefix_is_the_engines_prefix():
     hits = {}
     for shared in (400, 0):
         async with engine() as backend:
-            client = BenchClient(backend, Target("sim", chat=False))
+            client = BenchClient(backend, BenchTarget("sim", chat=False))
             prompts = await client.calibrate(shared, random.Random(1))
-            found = await client.run(closed(1, 4, Shape(512, 4, shared)), prompts)
+            found = await client.run(closed(1, 4, PromptShape(512, 4, shared)), prompts)
             hits[shared] = await cached(backend)
         assert [one.error for one in found] == [None] * 4
     assert 3 * 400 * 0.85 <= hits[400] <= 3 * 400 * 1.15
@@ -97,7 +97,7 @@ async def cached(backend: OpenAIBackend) -> int:
 
 async def test_refusals_are_samples_with_their_reason():
     async with engine() as backend:
-        client = BenchClient(backend, Target("other", chat=False))
+        client = BenchClient(backend, BenchTarget("other", chat=False))
         with pytest.raises(BackendError, match="404"):
             await client.calibrate(0, random.Random(1))
         one = await client.ask("load", 4, began=0.0)
@@ -106,17 +106,17 @@ async def test_refusals_are_samples_with_their_reason():
 
 async def test_an_engine_with_a_short_context_is_calibrated_with_short_prompts():
     async with engine(context_tokens=200) as backend:
-        client = BenchClient(backend, Target("sim", chat=False))
+        client = BenchClient(backend, BenchTarget("sim", chat=False))
         assert "400" in (await client.ask(words(240, random.Random(1)), 4, began=0.0)).error
         prompts = await client.calibrate(0, random.Random(1))
-        found = await client.run(closed(1, 4, Shape(64, 8)), prompts)
+        found = await client.run(closed(1, 4, PromptShape(64, 8)), prompts)
     assert [one.error for one in found] == [None] * 4
     assert all(one.input_tokens == pytest.approx(64, abs=8) for one in found)
 
 
 async def test_an_address_without_anybody_is_a_failed_sample():
     http = HttpClient()
-    client = BenchClient(OpenAIBackend("http://127.0.0.1:1/v1", client=http), Target("m"))
+    client = BenchClient(OpenAIBackend("http://127.0.0.1:1/v1", client=http), BenchTarget("m"))
     one = await client.ask("load", 4, began=0.0)
     await http.aclose()
     assert "Unreachable" in one.error
@@ -147,7 +147,7 @@ async def streamed(*pieces: bytes, endless: bool = False):
     http = HttpClient()
     try:
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-        client = BenchClient(OpenAIBackend(url, client=http), Target("m"))
+        client = BenchClient(OpenAIBackend(url, client=http), BenchTarget("m"))
         return await asyncio.wait_for(client.ask("Hello", 4, began=0.0), 20)
     finally:
         await http.aclose()

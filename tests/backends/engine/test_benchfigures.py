@@ -8,8 +8,8 @@ import pytest
 
 from backends.engine.benchfigures import (
     PERCENTILES,
-    Promise,
-    Sample,
+    BenchSlo,
+    RequestSample,
     cost_pusd_per_million,
     percentile,
     percentiles,
@@ -17,7 +17,7 @@ from backends.engine.benchfigures import (
     saturation,
 )
 
-ONE = Sample(0.0, 100, 11, 0.5, 1.5, gaps_s=(0.1,) * 10)
+ONE = RequestSample(0.0, 100, 11, 0.5, 1.5, gaps_s=(0.1,) * 10)
 
 
 def test_percentiles_lie_between_the_two_nearest():
@@ -51,13 +51,13 @@ def test_tokens_of_one_request_are_drawn_together():
 
 def test_of_nothing_there_are_no_percentiles():
     assert percentiles([]) == ()
-    assert point([], Promise()) is None
-    assert point([replace(ONE, error="gone")], Promise()) is None
+    assert point([], BenchSlo()) is None
+    assert point([replace(ONE, error="gone")], BenchSlo()) is None
 
 
 def test_a_point_counts_failures_and_what_kept_the_promise():
     late = replace(ONE, ttft_s=1.0)
-    made = point([ONE, late, replace(ONE, error="gone")], Promise(ttft_s=0.6))
+    made = point([ONE, late, replace(ONE, error="gone")], BenchSlo(ttft_s=0.6))
     assert (made.requests, made.failed) == (3, 1)
     assert made.attainment == pytest.approx(1 / 3)
     assert made.good_requests_per_s == pytest.approx(1 / 1.5)
@@ -68,8 +68,8 @@ def test_a_point_counts_failures_and_what_kept_the_promise():
 @pytest.mark.parametrize(
     ("promise", "kept"),
     [
-        (Promise(), True), (Promise(ttft_s=0.5), True), (Promise(ttft_s=0.49), False),
-        (Promise(tpot_s=0.11), True), (Promise(tpot_s=0.09), False), (Promise(e2e_s=1.4), False),
+        (BenchSlo(), True), (BenchSlo(ttft_s=0.5), True), (BenchSlo(ttft_s=0.49), False),
+        (BenchSlo(tpot_s=0.11), True), (BenchSlo(tpot_s=0.09), False), (BenchSlo(e2e_s=1.4), False),
     ],
 )  # fmt: skip
 def test_a_promise_asks_only_what_it_names(promise, kept):
@@ -80,20 +80,20 @@ def test_a_promise_asks_only_what_it_names(promise, kept):
 def test_rates_of_the_whole_and_of_the_steady_part():
     """Ten requests of a second, one begun every second: one token in ten each tenth."""
     row = [replace(ONE, start_s=float(place), ttft_s=0.0, e2e_s=1.0) for place in range(10)]
-    made = point(row, Promise())
+    made = point(row, BenchSlo())
     assert made.whole.seconds == 10
     assert made.whole.output_tokens == pytest.approx(11.0)
     assert made.whole.requests == pytest.approx(1.0)
     assert made.steady.seconds == 8
     assert made.steady.output_tokens == pytest.approx(11.0)
     assert made.in_flight == pytest.approx(1.0)
-    assert point(row[:1], Promise()).steady is None, "no part of a single request is steady"
+    assert point(row[:1], BenchSlo()).steady is None, "no part of a single request is steady"
 
 
 def points(*rates):
     """Points whose throughput is the second of each pair."""
     return [
-        (load, point([replace(ONE, e2e_s=1.0, ttft_s=0.0, output_tokens=tokens)], Promise()))
+        (load, point([replace(ONE, e2e_s=1.0, ttft_s=0.0, output_tokens=tokens)], BenchSlo()))
         for load, tokens in rates
     ]
 
@@ -104,7 +104,7 @@ def test_a_closed_loop_is_saturated_where_more_adds_nothing():
 
 
 def test_an_open_loop_is_saturated_at_the_last_rate_it_serves():
-    one = point([replace(ONE, e2e_s=1.0)], Promise())  # a request per second
+    one = point([replace(ONE, e2e_s=1.0)], BenchSlo())  # a request per second
     assert saturation([(0.5, one), (1.0, one), (2.0, one)], offered=True) == 1.0
     assert saturation([(0.5, one), (1.0, one)], offered=True) is None
     assert saturation([(2.0, one)], offered=True) is None

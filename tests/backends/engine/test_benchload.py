@@ -4,10 +4,19 @@ import random
 
 import pytest
 
-from backends.engine.benchload import Loop, Prompts, Shape, closed, even, poisson, recorded, words
-from backends.simulator.measurements import Measured
+from backends.engine.benchload import (
+    BenchPrompts,
+    LoadProfile,
+    PromptShape,
+    closed,
+    even,
+    poisson,
+    recorded,
+    words,
+)
+from backends.simulator.measurements import MeasuredRequest
 
-SHAPE = Shape(512, 256)
+SHAPE = PromptShape(512, 256)
 
 
 def test_poisson_arrivals_have_their_rate_and_can_be_repeated():
@@ -32,22 +41,22 @@ def test_a_closed_loop_has_no_times():
 
 
 def test_recorded_arrivals_begin_at_zero_and_can_be_quicker():
-    rows = [Measured(at, 10, 5, 0.1, 0.2) for at in (7.0, 5.0, 9.0)]
+    rows = [MeasuredRequest(at, 10, 5, 0.1, 0.2) for at in (7.0, 5.0, 9.0)]
     loop = recorded(rows, speed=2.0)
     assert [one.at_s for one in loop.asks] == [0.0, 1.0, 2.0]
     assert loop.name == "recorded"
-    assert Loop(loop.asks, rate=1.5).name == "1.5"
+    assert LoadProfile(loop.asks, rate=1.5).name == "1.5"
 
 
 def test_prompts_have_the_tokens_that_were_measured():
     """A tokenizer of 1.5 tokens a word behind a template of 9."""
-    prompts = Prompts.measured(0, random.Random(1), (40, 69), (240, 369))
+    prompts = BenchPrompts.measured(0, random.Random(1), (40, 69), (240, 369))
     assert len(prompts.text(309).split()) == 200
     assert prompts.text(309) != prompts.text(309)
 
 
 def test_prompts_share_their_beginning_and_no_more():
-    prompts = Prompts(400, random.Random(1), per_word=1.0, around=0.0)
+    prompts = BenchPrompts(400, random.Random(1), per_word=1.0, around=0.0)
     first, second = prompts.text(512).split(), prompts.text(512).split()
     assert first[:400] == second[:400]
     assert first[400:] != second[400:]

@@ -2,18 +2,22 @@
 
 from xml.etree import ElementTree as ET
 
-from backends.engine.benchfigures import Promise, Sample
-from backends.engine.benchload import Shape, closed
+from backends.engine.benchfigures import BenchSlo, RequestSample
+from backends.engine.benchload import PromptShape, closed
 from backends.engine.benchplot import svg
-from backends.engine.benchreport import Bench, run_of
+from backends.engine.benchreport import BenchReport, run_of
 
 
-def bench(*loads: int, model: str = "m") -> Bench:
+def bench(*loads: int, model: str = "m") -> BenchReport:
     runs = [
-        run_of(closed(load, 2, Shape(8, 8)), [Sample(0.0, 8, 8, 0.1, 0.1 + load / 10)], Promise())
+        run_of(
+            closed(load, 2, PromptShape(8, 8)),
+            [RequestSample(0.0, 8, 8, 0.1, 0.1 + load / 10)],
+            BenchSlo(),
+        )
         for load in loads
     ]
-    return Bench({"model": model, "url": "u"}, Promise(), tuple(runs))
+    return BenchReport({"model": model, "url": "u"}, BenchSlo(), tuple(runs))
 
 
 def test_each_run_is_a_dot_in_each_panel():
@@ -25,5 +29,5 @@ def test_each_run_is_a_dot_in_each_panel():
 
 
 def test_a_bench_without_answers_and_a_name_with_markup_are_whole():
-    assert ET.fromstring(svg(Bench({"model": "<b>&"}, Promise(), ())))
+    assert ET.fromstring(svg(BenchReport({"model": "<b>&"}, BenchSlo(), ())))
     assert "<b>" not in svg(bench(1, model="<b>&"))

@@ -6,24 +6,26 @@ from decimal import Decimal
 
 import pytest
 
-from backends.engine.benchfigures import Promise, Sample
-from backends.engine.benchload import Shape, closed, poisson
-from backends.engine.benchreport import Bench, document, run_of
+from backends.engine.benchfigures import BenchSlo, RequestSample
+from backends.engine.benchload import PromptShape, closed, poisson
+from backends.engine.benchreport import BenchReport, document, run_of
 from backends.simulator.measurements import read
 
 
-def samples(count: int, every_s: float) -> list[Sample]:
-    return [Sample(every_s * place, 512, 256, 0.1, 5.2) for place in range(count)]
+def samples(count: int, every_s: float) -> list[RequestSample]:
+    return [RequestSample(every_s * place, 512, 256, 0.1, 5.2) for place in range(count)]
 
 
-def made(usd: str | None = "3.50") -> Bench:
+def made(usd: str | None = "3.50") -> BenchReport:
     rng = random.Random(1)
     runs = [
-        run_of(poisson(rate, 8, Shape(512, 256), rng), samples(8, 1 / rate), Promise(ttft_s=0.5))
+        run_of(
+            poisson(rate, 8, PromptShape(512, 256), rng), samples(8, 1 / rate), BenchSlo(ttft_s=0.5)
+        )
         for rate in (0.5, 1.0)
     ]
     about = {"model": "m", "url": "http://engine/v1"}
-    return Bench(about, Promise(), tuple(runs), None if usd is None else Decimal(usd))
+    return BenchReport(about, BenchSlo(), tuple(runs), None if usd is None else Decimal(usd))
 
 
 def test_both_bases_of_cost_are_given_and_differ():
@@ -56,8 +58,8 @@ def test_what_is_written_is_what_a_fit_reads(tmp_path):
 
 
 def test_failed_requests_are_told_and_not_fitted(tmp_path):
-    gone = Sample(0.0, 0, 0, 0.1, 0.1, error="gone")
-    run = run_of(closed(2, 2, Shape(1, 1)), [gone, *samples(1, 1.0)], Promise())
-    found = document(Bench({}, Promise(), (run,)))["runs"][0]
+    gone = RequestSample(0.0, 0, 0, 0.1, 0.1, error="gone")
+    run = run_of(closed(2, 2, PromptShape(1, 1)), [gone, *samples(1, 1.0)], BenchSlo())
+    found = document(BenchReport({}, BenchSlo(), (run,)))["runs"][0]
     assert found["errors"] == ["gone"]
     assert len(found["requests"]) == 1

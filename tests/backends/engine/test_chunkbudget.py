@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from backends.engine.chunkbudget import GRAIN, LEAST, full_step_s, prefill_budget
 from backends.simulator.profiles import PROFILES
-from backends.stepmodel import StepModel
+from backends.stepmodel import FittedStepModel
 
 SHAPE = PROFILES["h100-llama-3.1-8b-fp8"].shape
 GIVEN = {"kv_tokens": SHAPE.kv_capacity_tokens, "max_sequences": SHAPE.max_num_seqs}
@@ -23,7 +23,7 @@ def test_an_h100_with_the_usual_budget_breaks_50_ms_and_with_this_one_keeps_it()
 
 @given(SECONDS, SECONDS, SECONDS, st.floats(0.001, 0.2), st.integers(100, 10**6))
 def test_it_is_the_largest_that_fits(b_s, c_s, d_s, tpot_s, kv_tokens):
-    step = StepModel(0.005, b_s, c_s / 1_000, d_s, 0.0)
+    step = FittedStepModel(0.005, b_s, c_s / 1_000, d_s, 0.0)
     found = prefill_budget(step, tpot_s=tpot_s, kv_tokens=kv_tokens, max_sequences=256)
     sequences = max(1, min(256, round(kv_tokens / 2_000)))
 

@@ -4,21 +4,21 @@ import random
 
 import pytest
 
-from backends.engine.decay import Reading, pace
+from backends.engine.decay import DecayReading, pace
 
 STEP_S = 10.0
 
 
 def series(
     seconds: float, *, slower: float = 1.0, seed: int = 1, most: int = 24, from_s: float = 0.0
-) -> list[Reading]:
+) -> list[DecayReading]:
     """A day of users: load wanders, tokens follow it less than in proportion, with noise."""
     rng, found, read, written = random.Random(seed), [], 0, 0
     running, at_s = 8.0, 0.0
     while at_s < seconds:
         running = min(most, max(1.0, running + rng.gauss(0.0, 1.5)))
         rate = 2400 * running / (running + 20) / slower * rng.lognormvariate(0.0, 0.05)
-        found.append(Reading(from_s + at_s, round(running), read, written))
+        found.append(DecayReading(from_s + at_s, round(running), read, written))
         written += round(rate * STEP_S)
         read += round(running * 40 * rng.uniform(0.8, 1.2) * STEP_S)
         at_s += STEP_S
@@ -73,11 +73,11 @@ def test_one_load_alone_that_is_slow_is_no_loss():
 @pytest.mark.parametrize(
     "spoiled",
     [
-        lambda one, n: Reading(100.0 * n, one.running, one.prompt_tokens, one.output_tokens),
-        lambda one, n: Reading(one.at_s, 0, one.prompt_tokens, one.output_tokens),
-        lambda one, n: Reading(one.at_s, one.running, one.prompt_tokens, 0),
-        lambda one, n: Reading(one.at_s, one.running, -n, one.output_tokens),
-        lambda one, n: Reading(0.0, one.running, one.prompt_tokens, one.output_tokens),
+        lambda one, n: DecayReading(100.0 * n, one.running, one.prompt_tokens, one.output_tokens),
+        lambda one, n: DecayReading(one.at_s, 0, one.prompt_tokens, one.output_tokens),
+        lambda one, n: DecayReading(one.at_s, one.running, one.prompt_tokens, 0),
+        lambda one, n: DecayReading(one.at_s, one.running, -n, one.output_tokens),
+        lambda one, n: DecayReading(0.0, one.running, one.prompt_tokens, one.output_tokens),
     ],
 )  # fmt: skip
 def test_gaps_idle_moments_and_other_lives_are_left_out(spoiled):
@@ -88,9 +88,9 @@ def test_gaps_idle_moments_and_other_lives_are_left_out(spoiled):
 
 def _always(
     running: int, moments: int, *, slower: float = 1.0, from_s: float = 0.0
-) -> list[Reading]:
+) -> list[DecayReading]:
     rate = 100 * running / slower
     return [
-        Reading(from_s + STEP_S * n, running, 400 * running * n, round(rate * STEP_S * n))
+        DecayReading(from_s + STEP_S * n, running, 400 * running * n, round(rate * STEP_S * n))
         for n in range(moments + 1)
     ]

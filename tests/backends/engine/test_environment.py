@@ -11,7 +11,7 @@ import pytest
 from backends.engine.environment import (
     CpuOptions,
     Environment,
-    Stamp,
+    EnvironmentStamp,
     flavour_here,
     mend_cpu,
     variables,
@@ -28,7 +28,7 @@ def environment(tmp_path) -> Environment:
 
 
 def test_a_stamp_comes_back(environment):
-    stamp = Stamp("ab12", "cpu", "0.32.0")
+    stamp = EnvironmentStamp("ab12", "cpu", "0.32.0")
     environment.write_stamp(stamp)
     assert environment.stamp() == stamp
 
@@ -40,7 +40,7 @@ def test_an_unreadable_stamp_counts_as_not_installed(environment, text):
 
 
 def test_a_stamp_without_its_interpreter_counts_as_not_installed(environment):
-    environment.write_stamp(Stamp("ab12", "cpu", "0.32.0"))
+    environment.write_stamp(EnvironmentStamp("ab12", "cpu", "0.32.0"))
     environment.python.unlink()
     assert environment.stamp() is None
 

@@ -6,14 +6,14 @@ import math
 import httpx
 import pytest
 
-from backends.engine.evalclient import NoAnswer, Side, only_model, told_of
+from backends.engine.evalclient import EvalModel, NoAnswer, only_model, told_of
 
 MESSAGES = [{"role": "user", "content": "Hello"}]
 
 
-def side(answer, tokens: int = 4) -> Side:
+def side(answer, tokens: int = 4) -> EvalModel:
     client = httpx.AsyncClient(transport=httpx.MockTransport(answer))
-    return Side(client, "http://engine/v1", "m", tokens)
+    return EvalModel(client, "http://engine/v1", "m", tokens)
 
 
 def chat(*, logprobs: bool, ids: bool) -> dict:

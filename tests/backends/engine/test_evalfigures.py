@@ -6,8 +6,8 @@ import pytest
 
 from backends.engine.evalfigures import (
     LIMITS,
-    Item,
-    Told,
+    PromptComparison,
+    TokenLogprob,
     divergence,
     figures,
     forced,
@@ -16,8 +16,8 @@ from backends.engine.evalfigures import (
 )
 
 
-def told(token: str, **chances: float) -> Told:
-    return Told(
+def told(token: str, **chances: float) -> TokenLogprob:
+    return TokenLogprob(
         token, math.log(chances[token]), {name: math.log(of) for name, of in chances.items()}
     )
 
@@ -56,15 +56,15 @@ def test_answers_of_their_own_are_compared_up_to_the_first_difference():
     assert freely(mine, mine).differ == 0
     longer = freely(mine[:1], mine)
     assert (longer.tokens, longer.differ) == (2, 1), "it ended where the other went on"
-    words = [Told(word, math.nan, {}) for word in ("so", "it", "is")]
+    words = [TokenLogprob(word, math.nan, {}) for word in ("so", "it", "is")]
     plain = freely(words, words[:2])
     assert (plain.differ, plain.surprise, plain.kl) == (1, None, None)
 
 
-def items(count: int, differ: int, rise: float = 0.0, scores=None) -> list[Item]:
+def items(count: int, differ: int, rise: float = 0.0, scores=None) -> list[PromptComparison]:
     """Of 100 tokens each; the first `differ` of them have one that differs."""
     return [
-        Item(100, int(place < differ), (100.0, 100.0 + 100 * rise), 0.5, scores)
+        PromptComparison(100, int(place < differ), (100.0, 100.0 + 100 * rise), 0.5, scores)
         for place in range(count)
     ]
 
@@ -89,7 +89,12 @@ def test_figures_are_of_all_tokens_together():
         (items(40, 0), "high", "passes", ""),
         (items(2, 0), "high", "undecided", "more prompts decide"),  # none of 200 is at most 1.5 %
         (items(2, 0), "low", "passes", ""),
-        ([*items(40, 30), Item(100, 9, (1.0, 1.0), 0.0)], "high", "undecided", "holds the limit"),
+        (
+            [*items(40, 30), PromptComparison(100, 9, (1.0, 1.0), 0.0)],
+            "high",
+            "undecided",
+            "holds the limit",
+        ),
         (items(40, 0, rise=0.03), "low", "passes", ""),
         (items(40, 0, rise=0.03), "high", "fails", "perplexity's rise: 3.05%"),
         (items(40, 0, rise=0.2), "low", "fails", "perplexity's rise"),

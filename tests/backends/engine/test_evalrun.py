@@ -14,7 +14,7 @@ from backends.engine import evalrun
 from backends.engine.environment import Environment
 from backends.engine.evalfigures import divergence, figures, verdict
 from backends.engine.evalprompts import Checker, Prompt
-from backends.engine.evalrun import Evaluation, Subject, subject
+from backends.engine.evalrun import EvalSubject, EvaluationRun, subject
 from backends.engine.worklog import WorkLog
 
 WORDS = 8  # tokens of an answer
@@ -104,9 +104,9 @@ def serve() -> Iterator[Callable[[Toy], str]]:
 
 
 @pytest.fixture
-def asked(tmp_path: Path) -> Evaluation:
+def asked(tmp_path: Path) -> EvaluationRun:
     place = Environment(tmp_path / "engine")
-    return Evaluation(PROMPTS, WORDS, 2, place, "cpu", tmp_path / "logs")
+    return EvaluationRun(PROMPTS, WORDS, 2, place, "cpu", tmp_path / "logs")
 
 
 @pytest.mark.parametrize(("vllm", "way"), [(True, "forced"), (False, "freely")])
@@ -165,7 +165,7 @@ async def test_a_checker_scores_both(serve, asked, tmp_path):
     check.write_text(
         "import json, sys\nprint(float('11' not in json.load(sys.stdin)['answer'][:2] * 6))"
     )
-    made = Evaluation(
+    made = EvaluationRun(
         PROMPTS[:2], WORDS, 2, asked.environment, "cpu", asked.logs, Checker.of(str(check))
     )
     toys = Toy(0.7, vllm=True), Toy(0.1, vllm=True)
@@ -189,7 +189,7 @@ def test_subjects_are_addresses_or_models(tmp_path):
     (tmp_path / "m" / "config.json").write_text('{"x": 1}')
     again = subject(f"int8={tmp_path}/m --quantization fp8")
     assert again.mark != made.mark, "another model in the same place is another subject"
-    assert subject("http://a/v1#m=1") == Subject("v1#m=1", "http://a/v1#m=1", "http://a/v1#m=1")
+    assert subject("http://a/v1#m=1") == EvalSubject("v1#m=1", "http://a/v1#m=1", "http://a/v1#m=1")
     assert subject("near=http://a/v1").name == "near"
     with pytest.raises(ValueError, match="runs already"):
         subject("http://a/v1 --flag")

@@ -158,7 +158,7 @@ def test_a_parent_that_is_gone_already_starts_nothing(tmp_path):
 
 
 def test_the_end_of_the_output_rotates_nothing(tmp_path):
-    log = guard.Log(tmp_path / "log", 10)
+    log = guard.RotatingLog(tmp_path / "log", 10)
     log.write(b"ValueError: the cause")
     log.write(b"")
     assert (tmp_path / "log").read_text() == "ValueError: the cause"
@@ -184,7 +184,7 @@ def test_a_full_disk_ends_no_engine(tmp_path):
 
 
 def test_a_log_that_cannot_be_begun_is_begun_later(tmp_path, monkeypatch):
-    log = guard.Log(tmp_path / "log", 4)
+    log = guard.RotatingLog(tmp_path / "log", 4)
     log.write(b"one\n")
 
     def full(*_args, **_options):

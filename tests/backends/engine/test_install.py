@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from backends.engine import install as module
-from backends.engine.environment import Environment, Stamp
+from backends.engine.environment import Environment, EnvironmentStamp
 from backends.engine.install import (
-    Installed,
     InstallError,
+    InstallRequest,
+    InstallResult,
     NotAvailable,
-    Request,
     install,
     lock_folder,
 )
@@ -73,8 +73,10 @@ def instant(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return events
 
 
-def ask(tmp_path: Path, locks: Path, **options: object) -> Request:
-    return Request(tmp_path / "engine", flavour="cpu", locks=locks, torch_index=NOWHERE, **options)
+def ask(tmp_path: Path, locks: Path, **options: object) -> InstallRequest:
+    return InstallRequest(
+        tmp_path / "engine", flavour="cpu", locks=locks, torch_index=NOWHERE, **options
+    )
 
 
 @pytest.mark.usefixtures("nowhere")
@@ -91,20 +93,20 @@ def test_a_missing_torch_leaves_a_working_environment_alone(tmp_path, locks):
     place = Environment(tmp_path / "engine")
     place.python.parent.mkdir(parents=True)
     place.python.touch()
-    place.write_stamp(Stamp("another lock", "cpu", "0.31.0"))
+    place.write_stamp(EnvironmentStamp("another lock", "cpu", "0.31.0"))
     assert isinstance(install(ask(tmp_path, locks), lambda _: None), NotAvailable)
-    assert place.stamp() == Stamp("another lock", "cpu", "0.31.0")
+    assert place.stamp() == EnvironmentStamp("another lock", "cpu", "0.31.0")
 
 
 def test_it_is_installed_once_and_found_the_second_time(tmp_path, locks, instant):
     stages = []
     first = install(ask(tmp_path, locks), lambda progress: stages.append(progress.stage))
-    assert isinstance(first, Installed)
+    assert isinstance(first, InstallResult)
     assert (first.version, first.fresh, first.flavour) == ("0.32.0", True, "cpu")
     assert list(dict.fromkeys(stages)) == ["environment", "torch", "packages", "finish"]
     assert list(first.seconds) == ["environment", "torch", "packages", "finish"]
     second = install(ask(tmp_path, locks), lambda _: None)
-    assert isinstance(second, Installed)
+    assert isinstance(second, InstallResult)
     assert not second.fresh
     assert instant == ["torch.whl", "requirements.lock"]
 
@@ -159,7 +161,7 @@ def test_the_cpu_set_leaves_out_what_breaks_or_only_weighs():
 
 def test_a_second_installation_in_one_place_is_refused(tmp_path, locks, instant):
     """It removed what the first was building."""
-    request = Request(tmp_path / "there" / "engine", "cpu", locks)
+    request = InstallRequest(tmp_path / "there" / "engine", "cpu", locks)
     half = tmp_path / "there" / "engine.partial" / "lib"
     half.mkdir(parents=True)
     descriptor = os.open(tmp_path / "there", os.O_RDONLY)
@@ -169,5 +171,5 @@ def test_a_second_installation_in_one_place_is_refused(tmp_path, locks, instant)
     assert half.is_dir()
     assert instant == []
     os.close(descriptor)
-    assert isinstance(install(request, lambda _: None), Installed)
+    assert isinstance(install(request, lambda _: None), InstallResult)
     assert not half.exists()

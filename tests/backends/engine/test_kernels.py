@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from backends.engine.kernels import TraceError, read, summary, traces
+from backends.engine.kernels import ProfilerTraceError, read, summary, traces
 
 
 def event(name: str, cat: str, ts: float, dur: float, tid: int = 1, **more) -> dict:
@@ -76,11 +76,11 @@ def test_a_trace_is_read_plain_and_packed(tmp_path: Path):
 def test_what_is_no_trace_is_said(tmp_path: Path, content: bytes, said: str):
     path = tmp_path / "a.pt.trace.json"
     path.write_bytes(content)
-    with pytest.raises(TraceError, match=said):
+    with pytest.raises(ProfilerTraceError, match=said):
         read(path)
     packed = tmp_path / "a.pt.trace.json.gz"
     packed.write_bytes(b"not packed")
-    with pytest.raises(TraceError, match="is no trace"):
+    with pytest.raises(ProfilerTraceError, match="is no trace"):
         read(packed)
 
 

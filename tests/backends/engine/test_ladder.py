@@ -2,20 +2,20 @@
 
 import pytest
 
-from backends.engine.ladder import Climb, Host, lines, rungs
+from backends.engine.ladder import LadderHost, LadderLoad, lines, rungs
 
-GPU = Host(gpu=True, modules=frozenset({"bitsandbytes", "flash_attn", "numba"}))
-CLIMB = Climb()
+GPU = LadderHost(gpu=True, modules=frozenset({"bitsandbytes", "flash_attn", "numba"}))
+CLIMB = LadderLoad()
 
 
-def by_name(host: Host, climb: Climb = CLIMB):
+def by_name(host: LadderHost, climb: LadderLoad = CLIMB):
     return {rung.name: rung for rung in rungs(host, climb)}
 
 
 def test_each_rung_stands_on_one_that_comes_before_it():
-    for host in (GPU, Host(gpu=False)):
+    for host in (GPU, LadderHost(gpu=False)):
         seen: set[str] = set()
-        for rung in rungs(host, Climb(draft="draft")):
+        for rung in rungs(host, LadderLoad(draft="draft")):
             assert rung.on in seen or (rung.on is None and not seen)
             seen.add(rung.name)
 
@@ -39,25 +39,25 @@ def test_a_rung_of_vllm_differs_from_the_one_below_in_one_thing():
 
 def test_without_chunks_a_step_holds_a_whole_prompt():
     """vLLM refuses to start otherwise."""
-    flags = by_name(GPU, Climb(prompt=6000))["vLLM, all of it off"].flags
+    flags = by_name(GPU, LadderLoad(prompt=6000))["vLLM, all of it off"].flags
     assert int(flags[flags.index("--max-num-batched-tokens") + 1]) >= int(
         flags[flags.index("--max-model-len") + 1]
     )
 
 
 def test_what_a_machine_cannot_do_is_left_out_with_its_reason():
-    found = by_name(Host(gpu=False))
+    found = by_name(LadderHost(gpu=False))
     assert found["+ 4-bit NF4"].skipped == "bitsandbytes is not in the environment"
     assert found["+ CUDA graphs"].skipped == found["+ FP8 weights"].skipped == "there is no GPU"
     assert found["+ continuous batching"].on == "vLLM, all of it off", "not on what is left out"
     assert "--enforce-eager" in found["+ continuous batching"].flags
     assert not any(rung.skipped for rung in rungs(GPU, CLIMB))
-    own = by_name(Host(gpu=True, quantized=True))["+ FP8 weights"]
+    own = by_name(LadderHost(gpu=True, quantized=True))["+ FP8 weights"]
     assert own.skipped == "the model is quantized already"
 
 
 def test_what_was_measured_counts_where_it_can_no_longer_be_done():
-    made = rungs(Host(gpu=False), CLIMB)
+    made = rungs(LadderHost(gpu=False), CLIMB)
     done = {"naive": entry(0.2, 10.0), "+ 4-bit NF4": entry(0.1, 20.0)}
     found = {line.name: line for line in lines(made, done)}
     assert found["+ 4-bit NF4"].total_tokens == 2.0
@@ -65,7 +65,7 @@ def test_what_was_measured_counts_where_it_can_no_longer_be_done():
 
 
 def test_weights_that_are_not_there_are_made_up():
-    assert "dummy" in by_name(Host(gpu=True, random_weights=True))["+ CUDA graphs"].flags
+    assert "dummy" in by_name(LadderHost(gpu=True, random_weights=True))["+ CUDA graphs"].flags
     assert "dummy" not in by_name(GPU)["+ CUDA graphs"].flags
 
 
@@ -107,7 +107,7 @@ def test_without_a_first_rung_nothing_is_cumulative():
 
 
 def test_a_model_over_two_gpus_is_spread_on_every_rung():
-    for rung in rungs(GPU, Climb(gpus=2)):
+    for rung in rungs(GPU, LadderLoad(gpus=2)):
         flag = "--gpus" if rung.kind == "naive" else "--tensor-parallel-size"
         assert rung.flags[rung.flags.index(flag) + 1] == "2"
     assert not any({"--gpus", "--tensor-parallel-size"} & {*one.flags} for one in rungs(GPU, CLIMB))

@@ -9,11 +9,11 @@ import pytest
 
 from backends.engine import ladderrun, tinymodel
 from backends.engine.environment import Environment
-from backends.engine.ladder import Climb, Rung, lines, rungs
-from backends.engine.ladderrun import Ladder
+from backends.engine.ladder import LadderLoad, LadderStep, lines, rungs
+from backends.engine.ladderrun import LadderRun
 from backends.engine.worklog import WorkLog
 
-CLIMB = Climb(users=2, prompt=48, output=4, shared=16)
+CLIMB = LadderLoad(users=2, prompt=48, output=4, shared=16)
 # Stands in for the engine's Python: any server that is asked of it is a simulated one.
 PYTHON = """
 import os, sys
@@ -30,18 +30,18 @@ os.execv({python!r}, [{python!r}, "-m", "backends.simulator.server", "--profile"
 
 
 @pytest.fixture
-def ladder(tmp_path: Path) -> Ladder:
+def ladder(tmp_path: Path) -> LadderRun:
     environment = Environment(tmp_path / "engine")
     environment.python.parent.mkdir(parents=True)
     body = PYTHON.format(python=sys.executable)
     environment.python.write_text(f"#!{sys.executable}\n{body}")
     environment.python.chmod(environment.python.stat().st_mode | stat.S_IXUSR)
     tinymodel.make(tmp_path / "tiny")
-    return Ladder(tmp_path / "tiny", environment, "cpu", CLIMB, tmp_path / "logs", 60.0)
+    return LadderRun(tmp_path / "tiny", environment, "cpu", CLIMB, tmp_path / "logs", 60.0)
 
 
-def wanted(*names: str) -> list[Rung]:
-    host = ladderrun.Host(gpu=False)
+def wanted(*names: str) -> list[LadderStep]:
+    host = ladderrun.LadderHost(gpu=False)
     return [rung for rung in rungs(host, CLIMB) if rung.name in names]
 
 
@@ -84,7 +84,7 @@ def test_a_host_is_what_is_there(ladder, tmp_path):
     config["quantization_config"] = {"quant_method": "fp8"}
     (ladder.model / "config.json").write_text(json.dumps(config))
     host = ladderrun.host_of(ladder.model, ladder.environment, "cuda")
-    assert host == ladderrun.Host(
+    assert host == ladderrun.LadderHost(
         gpu=True, modules=frozenset({"bitsandbytes"}), quantized=True, random_weights=True
     )
 
@@ -95,7 +95,7 @@ async def test_real_rungs_from_the_naive_server_to_batches(engine_python: Path, 
     """Batches answer more than one at a time does: three servers of ours, two of vLLM."""
     tinymodel.make(tmp_path / "tiny")
     place = Environment(engine_python.parent.parent)
-    made = Ladder(tmp_path / "tiny", place, "cpu", CLIMB, tmp_path / "logs", 300.0)
+    made = LadderRun(tmp_path / "tiny", place, "cpu", CLIMB, tmp_path / "logs", 300.0)
     names = ["naive", "+ SDPA", "+ static batch of 2", "vLLM, all of it off",
              "+ continuous batching"]  # fmt: skip
     log = WorkLog(tmp_path / "work.jsonl", {})

@@ -5,9 +5,9 @@ from decimal import Decimal
 
 import pytest
 
-from backends.engine.loadfloor import Load, load_floor
+from backends.engine.loadfloor import UserLoad, load_floor
 
-LOAD = Load(32, 512, 256, Decimal("3.50"))
+LOAD = UserLoad(32, 512, 256, Decimal("3.50"))
 FP8 = {"weight_bytes": 69.5e9, "kv_bytes": 327_680, "bandwidth": 4.3e12}
 
 
@@ -30,6 +30,6 @@ def test_more_users_share_the_weights():
 
 
 def test_without_a_rate_there_is_no_cost():
-    found = load_floor(Load(8), prefill_s=0.1, **FP8)
+    found = load_floor(UserLoad(8), prefill_s=0.1, **FP8)
     assert found.usd_per_million is None
     assert found.usd_per_million_output is None

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from backends.engine.packages import (
-    Installer,
     InstallError,
+    PackageInstaller,
     find_installer,
     find_pip,
     read_pip_config,
@@ -54,14 +54,14 @@ def test_what_uv_downloads_becomes_a_fraction(tmp_path):
         'echo " Downloaded numpy"\necho " Downloaded torch"\necho " + torch==1"\n',
     )
     said = []
-    installer = Installer(Path(sys.executable), uv, None)
+    installer = PackageInstaller(Path(sys.executable), uv, None)
     installer.install_files([Path("x.whl")], lambda text, fraction: said.append((text, fraction)))
     assert [fraction for _, fraction in said] == [0.0, 0.0, 0.25, 1.0]
 
 
 def test_a_lock_is_installed_whole_and_by_hash(tmp_path):
     uv = script(tmp_path / "uv", f'echo "$@" >> {tmp_path}/words\n')
-    Installer(Path("/env/python"), uv, None).install_lock(Path("set.lock"), lambda *_: None)
+    PackageInstaller(Path("/env/python"), uv, None).install_lock(Path("set.lock"), lambda *_: None)
     words = (tmp_path / "words").read_text().split()
     assert words[:4] == ["pip", "install", "--python", "/env/python"]
     assert {"--no-deps", "--require-hashes", "--only-binary"} <= set(words)
@@ -70,7 +70,7 @@ def test_a_lock_is_installed_whole_and_by_hash(tmp_path):
 def test_pip_takes_over_where_uv_fails(tmp_path):
     uv = script(tmp_path / "uv", "echo 'no route'; exit 2\n")
     pip = script(tmp_path / "pip", f'echo "$@" >> {tmp_path}/words\n')
-    installer = Installer(Path("/env/python"), uv, (str(pip),))
+    installer = PackageInstaller(Path("/env/python"), uv, (str(pip),))
     installer.install_lock(Path("set.lock"), lambda *_: None)
     calls = (tmp_path / "words").read_text().splitlines()
     assert calls[-1].startswith("--python /env/python install --no-input --no-deps")
@@ -79,7 +79,7 @@ def test_pip_takes_over_where_uv_fails(tmp_path):
 def test_when_both_fail_the_last_lines_are_said(tmp_path):
     tool = script(tmp_path / "tool", "echo 'hash mismatch for torch'; exit 1\n")
     with pytest.raises(InstallError, match="hash mismatch for torch"):
-        Installer(Path("/p"), tool, (str(tool),)).install_lock(Path("x"), lambda *_: None)
+        PackageInstaller(Path("/p"), tool, (str(tool),)).install_lock(Path("x"), lambda *_: None)
 
 
 @pytest.mark.parametrize("with_uv", [True, False])
@@ -87,7 +87,7 @@ def test_an_environment_is_made_with_uv_or_without(tmp_path, with_uv):
     uv = find_installer(Path("/p")).uv if with_uv else None
     if with_uv and uv is None:
         pytest.skip("uv is missing: pip install uv")
-    Installer(tmp_path / "e" / "bin" / "python", uv, None).make_environment(tmp_path / "e")
+    PackageInstaller(tmp_path / "e" / "bin" / "python", uv, None).make_environment(tmp_path / "e")
     code, text = run([str(tmp_path / "e" / "bin" / "python"), "-c", "print(6 * 7)"], os.environ)
     assert (code, text) == (0, "42")
 
@@ -95,7 +95,7 @@ def test_an_environment_is_made_with_uv_or_without(tmp_path, with_uv):
 def test_an_environment_that_cannot_be_made_is_said(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InstallError, match="no virtual environment"):
-        Installer(Path("/p"), None, None).make_environment(tmp_path / "file" / "inside")
+        PackageInstaller(Path("/p"), None, None).make_environment(tmp_path / "file" / "inside")
 
 
 def test_a_pip_that_is_too_old_is_not_taken(tmp_path, monkeypatch):

@@ -6,8 +6,8 @@ import pytest
 
 from backends.engine import tinymodel
 from backends.engine.catalog import find
-from backends.engine.plan import Plan, plan
-from backends.engine.planning.question import Question
+from backends.engine.plan import EnginePlan, plan
+from backends.engine.planning.question import PlanRequest
 
 LLAMA_70B = {
     "model_type": "llama", "hidden_size": 8192, "intermediate_size": 28672,
@@ -20,10 +20,10 @@ FP8 = {"quant_method": "fp8", "activation_scheme": "dynamic"}
 
 @pytest.fixture
 def planned(tmp_path):
-    def make(quantization=None, gpu="H200", **question) -> Plan:
+    def make(quantization=None, gpu="H200", **question) -> EnginePlan:
         more = {"quantization_config": quantization} if quantization else {}
         (tmp_path / "config.json").write_text(json.dumps(LLAMA_70B | more))
-        return plan(tmp_path, find(gpu), Question(**question))
+        return plan(tmp_path, find(gpu), PlanRequest(**question))
 
     return make
 

@@ -7,9 +7,9 @@ import httpx
 import pytest
 
 from backends.engine.probes import (
-    Mark,
     ProbeError,
-    Stream,
+    ProbeStream,
+    TokenMark,
     Workload,
     context_limit,
     kv_room,
@@ -111,7 +111,7 @@ async def test_chunks_that_are_no_tokens_time_nothing(texts, tokens):
 
 
 def test_tokens_at_a_time_are_those_that_had_arrived():
-    stream = Stream(7, (Mark(1.0, 1), Mark(2.0, 5)), 0.0)
+    stream = ProbeStream(7, (TokenMark(1.0, 1), TokenMark(2.0, 5)), 0.0)
     assert [stream.tokens_at(at_s) for at_s in (0.9, 1.0, 1.9, 2.0, 9.0)] == [0, 1, 1, 5, 5]
 
 

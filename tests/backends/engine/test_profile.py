@@ -11,32 +11,32 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backends.engine.probes import Mark, ProbeError, Stream
+from backends.engine.probes import ProbeError, ProbeStream, TokenMark
 from backends.engine.profile import (
-    Limits,
-    Observation,
-    Profile,
-    Room,
+    FitLimits,
+    ProfiledRun,
+    PromptCapacity,
+    StepFit,
     fit,
     fuller,
     middles,
     observe,
     profile,
 )
-from backends.engine.supervisor import Phase, Supervisor
-from backends.stepmodel import StepModel
+from backends.engine.supervisor import EnginePhase, Supervisor
+from backends.stepmodel import FittedStepModel
 
-TRUTH = StepModel(a_s=0.006, b_s=2e-4, c_s=3e-8, d_s=2e-5, t0_s=0.004)
+TRUTH = FittedStepModel(a_s=0.006, b_s=2e-4, c_s=3e-8, d_s=2e-5, t0_s=0.004)
 POINTS = [(1, 40.0, 0), (1, 3000.0, 0), (4, 300.0, 0), (16, 900.0, 0), (16, 60000.0, 0)]
 PROMPTS = (16, 200, 900, 3000)
 
 
-def observations(truth: StepModel, *, noise: float = 0.0) -> list[Observation]:
+def observations(truth: FittedStepModel, *, noise: float = 0.0) -> list[ProfiledRun]:
     rng = random.Random(5)
-    made = [Observation(1.0, n, context, prefill, False) for n, context, prefill in POINTS]
-    made += [Observation(1.0, 1, 0.0, prompt, True) for prompt in PROMPTS]
+    made = [ProfiledRun(1.0, n, context, prefill, False) for n, context, prefill in POINTS]
+    made += [ProfiledRun(1.0, 1, 0.0, prompt, True) for prompt in PROMPTS]
     return [
-        Observation(
+        ProfiledRun(
             each.predicted_s(truth) * (1 + rng.uniform(-noise, noise)),
             each.sequences, each.context_tokens, each.prefill_tokens, each.first_token,
         )
@@ -59,7 +59,7 @@ def test_exact_data_give_back_the_model_and_nothing_is_raised():
     st.floats(0, 0.05),
 )  # fmt: skip
 def test_what_is_used_is_never_more_optimistic_than_the_fit(a, b, c, d, t0):
-    made = fit(observations(StepModel(a, b, c, d, t0), noise=0.2))
+    made = fit(observations(FittedStepModel(a, b, c, d, t0), noise=0.2))
     for name in ("a_s", "b_s", "c_s", "d_s", "t0_s"):
         used, fitted = getattr(made.step, name), getattr(made.fitted, name)
         assert used >= fitted
@@ -68,8 +68,8 @@ def test_what_is_used_is_never_more_optimistic_than_the_fit(a, b, c, d, t0):
 
 def test_what_was_not_varied_is_taken_pessimistically():
     """All steps with one sequence and one context: their shares cannot be told apart."""
-    alike = [Observation(0.010, 1, 50.0, 0, False)] * 3
-    alike += [Observation(0.02 + prompt * 1e-5, 1, 0.0, prompt, True) for prompt in PROMPTS]
+    alike = [ProfiledRun(0.010, 1, 50.0, 0, False)] * 3
+    alike += [ProfiledRun(0.02 + prompt * 1e-5, 1, 0.0, prompt, True) for prompt in PROMPTS]
     made = fit(alike)
     assert {"a_s", "b_s"} <= set(made.pessimistic)
     assert made.step.step_s(sequences=8, context_tokens=400, prefill_tokens=0) >= 0.05
@@ -82,14 +82,16 @@ def test_only_first_tokens_or_only_steps_cannot_be_fitted():
             fit(part)
 
 
-def stream(sent: float, prompt: int, times: list[float]) -> Stream:
-    return Stream(prompt, tuple(Mark(at, count) for count, at in enumerate(times, 1)), sent)
+def stream(sent: float, prompt: int, times: list[float]) -> ProbeStream:
+    return ProbeStream(
+        prompt, tuple(TokenMark(at, count) for count, at in enumerate(times, 1)), sent
+    )
 
 
 def test_a_single_stream_gives_a_first_token_and_a_step():
     times = [0.5 + 0.01 * count for count in range(11)]
     first, step = observe([stream(0.1, 100, times)])
-    assert first == Observation(pytest.approx(0.4), 1, 0.0, 100, True)
+    assert first == ProfiledRun(pytest.approx(0.4), 1, 0.0, 100, True)
     assert step.seconds == pytest.approx(0.01)
     assert step.context_tokens == 100 + (1 + 11) / 2
 
@@ -104,8 +106,8 @@ def test_streams_together_count_only_while_all_are_decoding():
 
 
 def test_a_stream_read_in_one_go_says_nothing():
-    late = Stream(10, (Mark(0.5, 12),), 0.0)
-    stalled = Stream(10, (Mark(0.5, 1), Mark(0.51, 12)), 0.0)
+    late = ProbeStream(10, (TokenMark(0.5, 12),), 0.0)
+    stalled = ProbeStream(10, (TokenMark(0.5, 1), TokenMark(0.51, 12)), 0.0)
     assert observe([late]) == []
     assert [each.first_token for each in observe([stalled])] == [True]
 
@@ -123,23 +125,23 @@ def test_streams_that_never_ran_together_say_nothing():
 
 
 def test_the_middle_of_each_point_ignores_one_stall():
-    found = [Observation(s, 1, 0.0, 10, first) for first in (True, False) for s in (9.0, 0.1, 0.2)]
+    found = [ProfiledRun(s, 1, 0.0, 10, first) for first in (True, False) for s in (9.0, 0.1, 0.2)]
     assert [each.seconds for each in middles(found)] == [0.2, 0.2]
 
 
 # The step of an H200 with an 8B model in bf16, by closed loops of 13 to 195 sequences, 2026-11-21.
-H200 = StepModel(a_s=0.0042, b_s=3e-5, c_s=2.5e-8, d_s=1.8e-5, t0_s=0.005)
+H200 = FittedStepModel(a_s=0.0042, b_s=3e-5, c_s=2.5e-8, d_s=1.8e-5, t0_s=0.005)
 USUAL = [(1, 30.0), (1, 150.0), (1, 530.0), (1, 1550.0), (2, 70.0), (4, 150.0), (8, 320.0)]
 USUAL += [(16, 800.0), (4, 2200.0), (4, 6300.0)]
 
 
-def measured(points: list[tuple[int, float]], seed: int) -> list[Observation]:
+def measured(points: list[tuple[int, float]], seed: int) -> list[ProfiledRun]:
     """Steps at these (sequences, context) and first tokens, with 4 % noise."""
     rng = random.Random(seed)
-    made = [Observation(1.0, count, context, 0, False) for count, context in points]
-    made += [Observation(1.0, 1, 0.0, prompt, True) for prompt in (16, 128, 512, 1536)]
+    made = [ProfiledRun(1.0, count, context, 0, False) for count, context in points]
+    made += [ProfiledRun(1.0, 1, 0.0, prompt, True) for prompt in (16, 128, 512, 1536)]
     return [
-        Observation(
+        ProfiledRun(
             each.predicted_s(H200) * (1 + rng.uniform(-0.04, 0.04)),
             each.sequences, each.context_tokens, each.prefill_tokens, each.first_token,
         )
@@ -155,7 +157,7 @@ def worst_miss(points: list[tuple[int, float]]) -> float:
 
 
 def test_fuller_batches_tell_how_a_fast_engine_carries_a_full_load():
-    points = fuller(measured(USUAL, 1), Limits(), Room(8192, 900_000, 1.0), short=16)
+    points = fuller(measured(USUAL, 1), FitLimits(), PromptCapacity(8192, 900_000, 1.0), short=16)
     assert points == [(48, 16), (16, 4096)]
     seen = [(count, count * (words + 32 + 2 * count)) for count, words in points]
     assert worst_miss([*USUAL, *seen, *seen]) < 0.12
@@ -174,18 +176,20 @@ def test_fuller_batches_tell_how_a_fast_engine_carries_a_full_load():
     ],
 )
 def test_fuller_batches_are_as_full_as_context_and_cache_allow(change, expected):
-    room = replace(Room(context_tokens=8192, kv_tokens=900_000, tokens_a_word=1.0), **change)
-    assert fuller(measured(USUAL, 1), Limits(), room, short=16) == expected
+    room = replace(
+        PromptCapacity(context_tokens=8192, kv_tokens=900_000, tokens_a_word=1.0), **change
+    )
+    assert fuller(measured(USUAL, 1), FitLimits(), room, short=16) == expected
 
 
 def test_a_slow_engine_is_not_held_up_by_fuller_batches():
     slow = [
-        Observation(9 * each.seconds, *[getattr(each, name) for name in FIELDS])
+        ProfiledRun(9 * each.seconds, *[getattr(each, name) for name in FIELDS])
         for each in measured(USUAL, 1)
     ]
-    assert fuller(slow, Limits(), Room(8192, 900_000, 1.0), short=16) == []
+    assert fuller(slow, FitLimits(), PromptCapacity(8192, 900_000, 1.0), short=16) == []
     steps = [each for each in slow if not each.first_token]
-    assert fuller(steps, Limits(), Room(8192, 900_000, 1.0), short=16) == []
+    assert fuller(steps, FitLimits(), PromptCapacity(8192, 900_000, 1.0), short=16) == []
 
 
 FIELDS = ("sequences", "context_tokens", "prefill_tokens", "first_token")
@@ -195,11 +199,11 @@ async def test_a_live_engine_is_measured_within_its_budget(fake_spec):
     supervisor = Supervisor(fake_spec(), lambda _: None)
     task = asyncio.create_task(supervisor.run())
     try:
-        status = await supervisor.wait_for(Phase.SERVING, 120)
+        status = await supervisor.wait_for(EnginePhase.SERVING, 120)
         async with httpx.AsyncClient() as client:
             made = await profile(
                 status.base_url, "fake", client=client,
-                limits=Limits(budget_s=120.0, concurrencies=(2, 4), output_tokens=12, rounds=2),
+                limits=FitLimits(budget_s=120.0, concurrencies=(2, 4), output_tokens=12, rounds=2),
             )  # fmt: skip
     finally:
         await supervisor.stop()
@@ -242,9 +246,9 @@ class Spelling:
 async def test_no_prompt_is_longer_than_the_context_by_the_tokenizer_there():
     engine = Spelling()
     async with httpx.AsyncClient(transport=httpx.MockTransport(engine)) as client:
-        limits = Limits(budget_s=0.5, fuller_s=0.5, concurrencies=(2,), output_tokens=12)
+        limits = FitLimits(budget_s=0.5, fuller_s=0.5, concurrencies=(2,), output_tokens=12)
         measuring = profile("http://engine/v1", "spelling", client=client, limits=limits)
         (made,) = await asyncio.gather(measuring, return_exceptions=True)
     # Where the machine is busy it may find too little to fit, but no prompt was refused.
-    assert isinstance(made, Profile) or "for a fit" in str(made)
+    assert isinstance(made, StepFit) or "for a fit" in str(made)
     assert engine.CONTEXT / 5 < max(engine.asked) <= engine.CONTEXT

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from backends.engine.profile import Profile
+from backends.engine.profile import StepFit
 from backends.engine.profiles import circumstances, hardware, load, save
-from backends.stepmodel import StepModel
+from backends.stepmodel import FittedStepModel
 
-STEP = StepModel(0.006, 2e-4, 3e-8, 2e-5, 0.004)
-MADE = Profile(STEP, STEP, ("c_s",), 0.05, 0.2, 14, 3.2)
+STEP = FittedStepModel(0.006, 2e-4, 3e-8, 2e-5, 0.004)
+MADE = StepFit(STEP, STEP, ("c_s",), 0.05, 0.2, 14, 3.2)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from backends.engine.environment import Environment
-from backends.engine.flags import Launch
+from backends.engine.flags import EngineLaunch
 from backends.engine.stall import stalled
 
 BASE = "http://engine/v1"
@@ -40,7 +40,7 @@ class Engine:
 
 
 async def watched(engine: Engine, tmp_path, *, waits: bool = True, seconds: float = 0.6) -> str:
-    launch = Launch(Environment(tmp_path), tmp_path, "m", "cpu")
+    launch = EngineLaunch(Environment(tmp_path), tmp_path, "m", "cpu")
     transport = httpx.MockTransport(engine)
     async with httpx.AsyncClient(transport=transport) as http, asyncio.timeout(seconds):
         return await stalled(http, BASE, launch, lambda: waits, 0.12)

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from backends.engine.flags import BadFlags
-from backends.engine.supervisor import Phase, Supervisor
+from backends.engine.supervisor import EnginePhase, Supervisor
 
 
 class Watched:
@@ -32,7 +32,7 @@ class Watched:
         await asyncio.wait_for(self.supervisor.stop(), 20)
         await asyncio.gather(self.task, return_exceptions=True)
 
-    def phases(self) -> list[Phase]:
+    def phases(self) -> list[EnginePhase]:
         return [status.phase for status in self.seen]
 
     def worker(self) -> int:
@@ -53,14 +53,19 @@ class Watched:
 
 async def test_start_serve_stop(fake_spec):
     async with Watched(fake_spec()) as watched:
-        status = await watched.supervisor.wait_for(Phase.SERVING, 20)
+        status = await watched.supervisor.wait_for(EnginePhase.SERVING, 20)
         assert status.base_url.startswith("http://127.0.0.1:")
         async with httpx.AsyncClient() as client:
             assert (await client.get(f"{status.base_url}/models")).status_code == 200
         assert watched.worker_lives()
     assert watched.phases() == [
-        Phase.STARTING, Phase.LOADING, Phase.WARMING, Phase.SERVING, Phase.DRAINING, Phase.STOPPED,
-    ]  # fmt: skip
+        EnginePhase.STARTING,
+        EnginePhase.LOADING,
+        EnginePhase.WARMING,
+        EnginePhase.SERVING,
+        EnginePhase.DRAINING,
+        EnginePhase.STOPPED,
+    ]
     assert not watched.worker_lives()
 
 
@@ -71,13 +76,13 @@ async def test_a_stop_while_the_port_is_looked_at_begins_no_life(fake_spec, monk
     monkeypatch.setattr(Supervisor, "_taken", taken)
     async with Watched(fake_spec()) as watched:
         await watched.task
-    assert watched.phases() == [Phase.STOPPED]
+    assert watched.phases() == [EnginePhase.STOPPED]
 
 
 async def test_a_crash_at_start_is_retried_after_a_visible_wait(fake_spec):
     async with Watched(fake_spec("crash-once")) as watched:
-        await watched.supervisor.wait_for(Phase.SERVING, 20)
-    waited = next(status for status in watched.seen if status.phase is Phase.BACKING_OFF)
+        await watched.supervisor.wait_for(EnginePhase.SERVING, 20)
+    waited = next(status for status in watched.seen if status.phase is EnginePhase.BACKING_OFF)
     assert "exited with 3" in waited.reason
     assert "no memory left" in waited.reason
     assert watched.lives() == 2
@@ -89,49 +94,51 @@ async def test_what_the_machine_refuses_for_a_while_is_tried_again(fake_spec, tm
     spec = replace(fake_spec(), log=tmp_path / "logs" / "engine.log")
     (tmp_path / "logs").touch()
     async with Watched(spec) as watched:
-        status = await watched.supervisor.wait_for(Phase.BACKING_OFF, 20)
+        status = await watched.supervisor.wait_for(EnginePhase.BACKING_OFF, 20)
         assert "could not be started: " in status.reason
         assert str(tmp_path / "logs") in status.reason
         (tmp_path / "logs").unlink()
-        await watched.supervisor.wait_for(Phase.SERVING, 20)
+        await watched.supervisor.wait_for(EnginePhase.SERVING, 20)
 
 
 async def test_a_crash_loop_waits_twice_as_long_each_time_up_to_a_limit(fake_spec):
     async with Watched(fake_spec("crash", backoff_most_s=0.1)) as watched:
         for _ in range(4):
-            await watched.supervisor.wait_for(Phase.BACKING_OFF, 20)
-            await watched.supervisor.wait_for(Phase.LOADING, 20)
-    waits = [status.retry_in_s for status in watched.seen if status.phase is Phase.BACKING_OFF]
+            await watched.supervisor.wait_for(EnginePhase.BACKING_OFF, 20)
+            await watched.supervisor.wait_for(EnginePhase.LOADING, 20)
+    waits = [
+        status.retry_in_s for status in watched.seen if status.phase is EnginePhase.BACKING_OFF
+    ]
     assert waits[:4] == [0.05, 0.1, 0.1, 0.1]
-    assert Phase.SERVING not in watched.phases()
+    assert EnginePhase.SERVING not in watched.phases()
 
 
 async def test_an_engine_killed_while_serving_lives_again_without_its_old_workers(fake_spec):
     async with Watched(fake_spec()) as watched:
-        status = await watched.supervisor.wait_for(Phase.SERVING, 20)
+        status = await watched.supervisor.wait_for(EnginePhase.SERVING, 20)
         worker = watched.worker()
         os.kill(watched.engine_pid(status.pid), signal.SIGKILL)
-        await watched.supervisor.wait_for(Phase.BACKING_OFF, 20)
+        await watched.supervisor.wait_for(EnginePhase.BACKING_OFF, 20)
         assert not watched.exists(worker)
-        await watched.supervisor.wait_for(Phase.SERVING, 20)
+        await watched.supervisor.wait_for(EnginePhase.SERVING, 20)
         assert watched.lives() == 2
 
 
 async def test_an_engine_that_fails_its_first_request_never_counts_as_serving(fake_spec):
     async with Watched(fake_spec("sick")) as watched:
-        status = await watched.supervisor.wait_for(Phase.BACKING_OFF, 20)
+        status = await watched.supervisor.wait_for(EnginePhase.BACKING_OFF, 20)
         assert "the first request failed" in status.reason
         assert "EngineCore died" in status.reason
-    assert Phase.SERVING not in watched.phases()
+    assert EnginePhase.SERVING not in watched.phases()
 
 
 async def test_an_engine_that_turns_deaf_is_replaced(fake_spec):
     async with Watched(fake_spec("deaf", hung_s=0.5)) as watched:
-        await watched.supervisor.wait_for(Phase.SERVING, 20)
+        await watched.supervisor.wait_for(EnginePhase.SERVING, 20)
         (watched.models / "deaf").touch()
-        status = await watched.supervisor.wait_for(Phase.BACKING_OFF, 20)
+        status = await watched.supervisor.wait_for(EnginePhase.BACKING_OFF, 20)
         assert "no answer for" in status.reason
-        await watched.supervisor.wait_for(Phase.SERVING, 20)
+        await watched.supervisor.wait_for(EnginePhase.SERVING, 20)
 
 
 @pytest.mark.parametrize("waits", [True, False])
@@ -139,17 +146,17 @@ async def test_an_engine_that_stalls_is_replaced_once_somebody_waits_for_it(fake
     """Its port answers, and `/health` says 200: without a request nobody can tell, nor care."""
     spec = replace(fake_spec(stalled_s=0.5), waits=lambda: waits)
     async with Watched(spec) as watched:
-        await watched.supervisor.wait_for(Phase.SERVING, 20)
+        await watched.supervisor.wait_for(EnginePhase.SERVING, 20)
         (watched.models / "stuck").touch()
         if not waits:
             with pytest.raises(TimeoutError):
-                await watched.supervisor.wait_for(Phase.BACKING_OFF, 2)
+                await watched.supervisor.wait_for(EnginePhase.BACKING_OFF, 2)
             return
-        status = await watched.supervisor.wait_for(Phase.BACKING_OFF, 20)
+        status = await watched.supervisor.wait_for(EnginePhase.BACKING_OFF, 20)
         assert "it has done nothing for" in status.reason
-        await watched.supervisor.wait_for(Phase.SERVING, 20)
+        await watched.supervisor.wait_for(EnginePhase.SERVING, 20)
         await asyncio.sleep(1.5)
-        assert watched.supervisor.status.phase is Phase.SERVING, "one that answers is let be"
+        assert watched.supervisor.status.phase is EnginePhase.SERVING, "one that answers is let be"
         assert watched.lives() == 2
 
 
@@ -157,51 +164,51 @@ async def test_an_engine_that_never_gets_ready_is_given_up(fake_spec):
     async with Watched(fake_spec("deaf", start_s=0.3)) as watched:
         watched.models.mkdir(parents=True, exist_ok=True)
         (watched.models / "deaf").touch()
-        status = await watched.supervisor.wait_for(Phase.BACKING_OFF, 20)
+        status = await watched.supervisor.wait_for(EnginePhase.BACKING_OFF, 20)
         assert "not ready after" in status.reason
 
 
 async def test_a_stubborn_engine_is_killed_after_its_grace(fake_spec, monkeypatch):
     monkeypatch.setattr("backends.engine.process._GRACE_AFTER_DRAIN_S", 0.1)
     async with Watched(fake_spec("stubborn")) as watched:
-        await watched.supervisor.wait_for(Phase.SERVING, 20)
+        await watched.supervisor.wait_for(EnginePhase.SERVING, 20)
     assert not watched.worker_lives()
 
 
 async def test_restart_drains_and_begins_another_life_without_counting_a_crash(fake_spec):
     async with Watched(fake_spec()) as watched:
-        await watched.supervisor.wait_for(Phase.SERVING, 20)
+        await watched.supervisor.wait_for(EnginePhase.SERVING, 20)
         watched.supervisor.restart()
-        await watched.supervisor.wait_for(Phase.DRAINING, 20)
-        status = await watched.supervisor.wait_for(Phase.SERVING, 20)
+        await watched.supervisor.wait_for(EnginePhase.DRAINING, 20)
+        status = await watched.supervisor.wait_for(EnginePhase.SERVING, 20)
         assert (status.restarts, status.crashes_in_a_row) == (1, 0)
-        assert Phase.BACKING_OFF not in watched.phases()
+        assert EnginePhase.BACKING_OFF not in watched.phases()
 
 
 async def test_rest_drains_and_stays_down_until_it_is_woken(fake_spec):
     async with Watched(fake_spec()) as watched:
-        await watched.supervisor.wait_for(Phase.SERVING, 20)
+        await watched.supervisor.wait_for(EnginePhase.SERVING, 20)
         watched.supervisor.wake()  # nothing that serves is changed by it
         watched.supervisor.rest()
-        await watched.supervisor.wait_for(Phase.DRAINING, 20)
-        status = await watched.supervisor.wait_for(Phase.RESTING, 20)
+        await watched.supervisor.wait_for(EnginePhase.DRAINING, 20)
+        status = await watched.supervisor.wait_for(EnginePhase.RESTING, 20)
         assert (status.pid, status.crashes_in_a_row) == (None, 0)
         assert not watched.worker_lives()
         watched.supervisor.restart()  # who rests is not started by it
         await asyncio.sleep(0.1)
-        assert watched.supervisor.status.phase is Phase.RESTING
+        assert watched.supervisor.status.phase is EnginePhase.RESTING
         watched.supervisor.wake()
-        status = await watched.supervisor.wait_for(Phase.SERVING, 20)
+        status = await watched.supervisor.wait_for(EnginePhase.SERVING, 20)
         assert (status.restarts, status.crashes_in_a_row) == (1, 0)
-        assert Phase.BACKING_OFF not in watched.phases()
+        assert EnginePhase.BACKING_OFF not in watched.phases()
 
 
 async def test_who_rests_from_the_start_is_never_started_and_can_be_stopped(fake_spec):
     watched = Watched(fake_spec())
     watched.supervisor.rest()
     async with watched:
-        await watched.supervisor.wait_for(Phase.RESTING, 20)
-    assert set(watched.phases()) == {Phase.RESTING, Phase.STOPPED}
+        await watched.supervisor.wait_for(EnginePhase.RESTING, 20)
+    assert set(watched.phases()) == {EnginePhase.RESTING, EnginePhase.STOPPED}
 
 
 @pytest.fixture
@@ -240,7 +247,7 @@ def was_asked(listener: socket.socket) -> bool:
 async def test_a_taken_port_is_waited_for_and_its_holder_left_alone(managed_port):
     with managed_port.stranger() as listener:
         async with Watched(managed_port()) as watched:
-            status = await watched.supervisor.wait_for(Phase.BLOCKED, 20)
+            status = await watched.supervisor.wait_for(EnginePhase.BLOCKED, 20)
             assert status.reason.startswith(
                 f"port {managed_port.port} is taken by process {os.getpid()} ("
             )
@@ -249,7 +256,7 @@ async def test_a_taken_port_is_waited_for_and_its_holder_left_alone(managed_port
             assert not (watched.models / "lives").exists()
             assert not was_asked(listener)
             listener.close()
-            await watched.supervisor.wait_for(Phase.SERVING, 20)
+            await watched.supervisor.wait_for(EnginePhase.SERVING, 20)
             assert (watched.lives(), watched.supervisor.status.restarts) == (1, 0)
 
 
@@ -260,20 +267,20 @@ async def test_a_stranger_that_comes_while_ours_loads_is_never_asked(managed_por
             while not (watched.models / "lives").exists():  # noqa: ASYNC110  (another process)
                 await asyncio.sleep(0.01)
         with managed_port.stranger() as listener:
-            status = await watched.supervisor.wait_for(Phase.BACKING_OFF, 20)
+            status = await watched.supervisor.wait_for(EnginePhase.BACKING_OFF, 20)
             assert f"port {managed_port.port} is taken by" in status.reason
             assert not was_asked(listener)
-        await watched.supervisor.wait_for(Phase.SERVING, 20)
-    before = watched.phases()[: watched.phases().index(Phase.BACKING_OFF)]
-    assert Phase.WARMING not in before
+        await watched.supervisor.wait_for(EnginePhase.SERVING, 20)
+    before = watched.phases()[: watched.phases().index(EnginePhase.BACKING_OFF)]
+    assert EnginePhase.WARMING not in before
 
 
 async def test_a_stranger_that_shares_the_port_blocks_until_it_leaves(managed_port):
     async with Watched(managed_port("sharing")) as watched:
-        first = await watched.supervisor.wait_for(Phase.SERVING, 20)
+        first = await watched.supervisor.wait_for(EnginePhase.SERVING, 20)
         with managed_port.stranger():
-            await watched.supervisor.wait_for(Phase.BLOCKED, 20)
-        again = await watched.supervisor.wait_for(Phase.SERVING, 20)
+            await watched.supervisor.wait_for(EnginePhase.BLOCKED, 20)
+        again = await watched.supervisor.wait_for(EnginePhase.SERVING, 20)
         assert (again.pid, again.restarts, again.reason) == (first.pid, 0, "")
     assert watched.lives() == 1
 
@@ -281,7 +288,7 @@ async def test_a_stranger_that_shares_the_port_blocks_until_it_leaves(managed_po
 async def test_a_cancelled_supervisor_kills_its_engine(fake_spec):
     watched = Watched(fake_spec())
     task = asyncio.create_task(watched.supervisor.run())
-    await watched.supervisor.wait_for(Phase.SERVING, 20)
+    await watched.supervisor.wait_for(EnginePhase.SERVING, 20)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     assert not watched.worker_lives()
@@ -293,7 +300,7 @@ async def test_a_flag_that_no_start_can_succeed_with_ends_it_at_once(fake_spec):
     watched = Watched(spec)
     with pytest.raises(BadFlags, match="did you mean --max-model-len"):
         await watched.supervisor.run()
-    assert watched.phases()[-1] is Phase.STOPPED
+    assert watched.phases()[-1] is EnginePhase.STOPPED
     assert not (watched.models / "lives").exists()
 
 
@@ -313,16 +320,16 @@ async def test_an_adapter_at_which_a_start_ends_is_left_out_of_the_next(fake_spe
     spec = with_adapters(fake_spec(), tmp_path, "a", "bad", "c")
     (tmp_path / "bad" / "broken").touch()
     async with Watched(spec) as watched:
-        status = await watched.supervisor.wait_for(Phase.SERVING, 20)
+        status = await watched.supervisor.wait_for(EnginePhase.SERVING, 20)
         said = "without the adapter `bad`: vLLM could not load it: ValueError: no such modules"
         assert status.reason == said
-        first = next(one for one in watched.seen if one.phase is Phase.BACKING_OFF)
+        first = next(one for one in watched.seen if one.phase is EnginePhase.BACKING_OFF)
         assert first.reason == "the adapter `bad` could not be loaded: ValueError: no such modules"
         assert spec.log.read_text().count("Loaded new LoRA adapter") == 3  # a; then a and c
         (tmp_path / "bad" / "broken").unlink()
         watched.supervisor.restart()
-        await watched.supervisor.wait_for(Phase.DRAINING, 20)
-        mended = await watched.supervisor.wait_for(Phase.SERVING, 20)
+        await watched.supervisor.wait_for(EnginePhase.DRAINING, 20)
+        mended = await watched.supervisor.wait_for(EnginePhase.SERVING, 20)
         assert mended.reason == ""
         assert watched.lives() == 3
 
@@ -330,11 +337,11 @@ async def test_an_adapter_at_which_a_start_ends_is_left_out_of_the_next(fake_spe
 async def test_an_adapter_that_was_spoiled_meanwhile_is_left_out_and_named(fake_spec, tmp_path):
     spec = with_adapters(fake_spec(), tmp_path, "a", "b")
     async with Watched(spec) as watched:
-        await watched.supervisor.wait_for(Phase.SERVING, 20)
+        await watched.supervisor.wait_for(EnginePhase.SERVING, 20)
         (tmp_path / "b" / "adapter_config.json").write_text("{")
         watched.supervisor.restart()
-        await watched.supervisor.wait_for(Phase.DRAINING, 20)
-        status = await watched.supervisor.wait_for(Phase.SERVING, 20)
+        await watched.supervisor.wait_for(EnginePhase.DRAINING, 20)
+        status = await watched.supervisor.wait_for(EnginePhase.SERVING, 20)
         assert "without the adapter `b`: " in status.reason
         assert "adapter_config.json` cannot be read" in status.reason
         assert watched.lives() == 2
@@ -345,24 +352,24 @@ async def test_an_engine_that_loads_has_nothing_to_drain_and_ends_soon(fake_spec
     spec = fake_spec("deaf-late", unserved_s=0.1)
     spec = replace(spec, launch=replace(spec.launch, drain_s=600.0))
     async with Watched(spec) as watched:
-        await watched.supervisor.wait_for(Phase.LOADING, 20)
+        await watched.supervisor.wait_for(EnginePhase.LOADING, 20)
         while not (watched.models / "worker.pid").exists():  # noqa: ASYNC110  (another process)
             await asyncio.sleep(0.01)
-    assert watched.phases()[-2:] == [Phase.DRAINING, Phase.STOPPED]
+    assert watched.phases()[-2:] == [EnginePhase.DRAINING, EnginePhase.STOPPED]
     assert not watched.worker_lives()
 
 
 async def test_who_asks_for_a_restart_does_not_wait_for_the_next_try(fake_spec):
     async with Watched(fake_spec("crash-once", backoff_first_s=600, backoff_most_s=600)) as watched:
-        await watched.supervisor.wait_for(Phase.BACKING_OFF, 20)
+        await watched.supervisor.wait_for(EnginePhase.BACKING_OFF, 20)
         watched.supervisor.restart()
-        status = await watched.supervisor.wait_for(Phase.SERVING, 20)
+        status = await watched.supervisor.wait_for(EnginePhase.SERVING, 20)
         assert (status.crashes_in_a_row, watched.lives()) == (0, 2)
 
 
 async def test_who_is_asked_to_rest_after_a_crash_rests_at_once(fake_spec):
     async with Watched(fake_spec("crash", backoff_first_s=600, backoff_most_s=600)) as watched:
-        await watched.supervisor.wait_for(Phase.BACKING_OFF, 20)
+        await watched.supervisor.wait_for(EnginePhase.BACKING_OFF, 20)
         watched.supervisor.rest()
-        await watched.supervisor.wait_for(Phase.RESTING, 20)
+        await watched.supervisor.wait_for(EnginePhase.RESTING, 20)
         assert watched.lives() == 1

@@ -5,7 +5,7 @@ from typing import get_args
 import pytest
 
 from backends.engine.tasks import TASKS, TaskName, task_of
-from router.request_kinds import KIND_TRAITS, Kind
+from router.request_kinds import KIND_TRAITS, RequestKind
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_every_task_has_its_entry() -> None:
 
 def test_what_decodes_is_measured_by_its_steps_and_all_else_by_reading() -> None:
     for task in TASKS.values():
-        decoded = {KIND_TRAITS[Kind(word)].decoded for word in task.serves}
+        decoded = {KIND_TRAITS[RequestKind(word)].decoded for word in task.serves}
         assert decoded == {task.probe is None}
 
 

@@ -5,7 +5,14 @@ import struct
 
 import pytest
 
-from backends.engine.tinymodel import EMBEDDING, Shape, is_complete, main, make, token_biases
+from backends.engine.tinymodel import (
+    EMBEDDING,
+    TinyModelShape,
+    is_complete,
+    main,
+    make,
+    token_biases,
+)
 from backends.engine.tinytokenizer import train
 
 
@@ -41,7 +48,7 @@ def test_tensors_fill_the_file_without_gaps(tmp_path):
 
 
 def test_shape_and_config_agree(tmp_path):
-    shape = Shape(layers=1, hidden=64, heads=2, kv_heads=1, head_dim=32)
+    shape = TinyModelShape(layers=1, hidden=64, heads=2, kv_heads=1, head_dim=32)
     made = make(tmp_path, shape=shape)
     config = json.loads((tmp_path / "config.json").read_text())
     tensors = header(tmp_path / "model.safetensors")

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pytest
 
 from backends.engine.safetensors import NoTensors, Tensor
-from backends.engine.torchfile import Stored, is_old, pieces, tensors
+from backends.engine.torchfile import StoredTensor, is_old, pieces, tensors
 
 
 class Storage(NamedTuple):
@@ -72,7 +72,7 @@ ONE = Saved(Storage("0", NUMBERS), 2, (2, 2))
 
 def test_tensors_by_name_with_the_place_of_their_numbers(save) -> None:
     file = save(OrderedDict(a=ONE), {"0": NUMBERS})
-    assert tensors(file) == {"a": Stored(Tensor((2, 2), "F32", 8, 24), "f/data/0")}
+    assert tensors(file) == {"a": StoredTensor(Tensor((2, 2), "F32", 8, 24), "f/data/0")}
     assert b"".join(pieces(file, "f/data/0")) == NUMBERS
     assert not is_old(file)
 

@@ -10,7 +10,7 @@ import pytest
 from backends.engine import torchprobe
 from backends.engine.catalog import find
 from backends.engine.environment import Environment
-from backends.engine.torchprobe import ProbeFileError, Request
+from backends.engine.torchprobe import ProbeFileError, ProbeRequest
 
 
 def three(value: float) -> dict[str, float]:
@@ -107,7 +107,7 @@ def test_the_program_is_asked_for_what_was_wanted(tmp_path: Path):
     said = json.dumps({"breakeven_probe": 1, "device": {"kind": "cpu"}})
     place = interpreter(tmp_path, f"print(' '.join(sys.argv[1:])); print({said!r})")
     lines: list[str] = []
-    request = Request(place, "cpu", ("flops", "attention"), (64, 128), small=True)
+    request = ProbeRequest(place, "cpu", ("flops", "attention"), (64, 128), small=True)
     assert torchprobe.measure(request, lines.append)["device"] == {"kind": "cpu"}
     assert lines[0].startswith("-P ")
     assert lines[0].endswith("--only flops attention --tokens 64 128 --small")
@@ -116,4 +116,4 @@ def test_the_program_is_asked_for_what_was_wanted(tmp_path: Path):
 @pytest.mark.parametrize("body", ["sys.exit('ImportError: no torch')", "print('nothing')"])
 def test_a_program_that_fails_is_quoted(tmp_path: Path, body: str):
     with pytest.raises(ProbeFileError, match=r"did not end well:\n(ImportError|nothing)"):
-        torchprobe.measure(Request(interpreter(tmp_path, body), "cpu"))
+        torchprobe.measure(ProbeRequest(interpreter(tmp_path, body), "cpu"))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from backends.engine.packages import InstallError, find_pip
-from backends.engine.torchwheel import Search, fetch, known_hashes
+from backends.engine.torchwheel import WheelSearch, fetch, known_hashes
 
 VERSION = "2.13.0+cpu"
 
@@ -41,9 +41,9 @@ def wheel(folder: Path, tag: str = "py3-none-any") -> Path:
     return path
 
 
-def search(folder: Path, **options: object) -> Search:
+def search(folder: Path, **options: object) -> WheelSearch:
     defaults = {"index": "http://127.0.0.1:9/whl/cpu", "known_sha256": frozenset()}
-    return Search(Path(sys.executable), find_pip(), folder, **defaults | options)
+    return WheelSearch(Path(sys.executable), find_pip(), folder, **defaults | options)
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ def test_a_locked_build_with_another_hash_is_refused(tmp_path, monkeypatch):
 
 
 def test_without_pip_it_cannot_be_fetched(tmp_path):
-    nothing = Search(Path("/p"), None, tmp_path, frozenset())
+    nothing = WheelSearch(Path("/p"), None, tmp_path, frozenset())
     with pytest.raises(InstallError, match="pip is needed"):
         fetch(nothing, lambda *_: None)
 

@@ -5,24 +5,24 @@ from pathlib import Path
 
 import pytest
 
-from backends.engine.benchfigures import Promise
-from backends.engine.benchload import Shape, closed
+from backends.engine.benchfigures import BenchSlo
+from backends.engine.benchload import PromptShape, closed
 from backends.engine.environment import Environment
-from backends.engine.flags import Launch
-from backends.engine.trial import DidNotServe, Trial, meter, serving
+from backends.engine.flags import EngineLaunch
+from backends.engine.trial import DidNotServe, ServerTrial, meter, serving
 
 
 @pytest.fixture
 def made(tmp_path: Path):
     """A trial of any command; its environment is never asked."""
 
-    def make(*words: str, port: bool = True, limit_s: float = 60.0) -> Trial:
-        launch = Launch(Environment(tmp_path), tmp_path, "sim", drain_s=0.5)
+    def make(*words: str, port: bool = True, limit_s: float = 60.0) -> ServerTrial:
+        launch = EngineLaunch(Environment(tmp_path), tmp_path, "sim", drain_s=0.5)
 
         def command(number: int) -> list[str]:
             return [sys.executable, *words, *(["--port", str(number)] if port else [])]
 
-        return Trial(launch, command, tmp_path / "trial.log", limit_s)
+        return ServerTrial(launch, command, tmp_path / "trial.log", limit_s)
 
     return make
 
@@ -36,11 +36,11 @@ SIMULATED = ("-m", "backends.simulator.server", "--profile", "h200-llama-3.1-8b-
 
 
 async def test_a_server_is_measured_and_gone(made):
-    shape = Shape(64, 4)
+    shape = PromptShape(64, 4)
     async with serving(made(*SIMULATED)) as server:
         assert server.model == "sim"
         assert server.memory_bytes() > 1 << 20
-        async with meter(server, shape, Promise(tpot_s=60)) as of:
+        async with meter(server, shape, BenchSlo(tpot_s=60)) as of:
             run = await of.run(closed(2, 6, shape))
         pid = server.pid
         assert lives(pid)

@@ -7,13 +7,13 @@ import random
 import pytest
 
 from backends.engine.tune import (
-    Ascent,
-    Ask,
-    Choice,
-    Dimension,
-    Effort,
-    NothingServes,
-    Seen,
+    BaselineFailed,
+    FlagDimension,
+    FlagValue,
+    LoadPoint,
+    LoadSearch,
+    TrialRequest,
+    TuneEffort,
     ascend,
     at_each,
     defaults,
@@ -24,13 +24,22 @@ from backends.engine.tune import (
 )
 
 SPACE = (
-    Dimension("weights", (Choice("default"), Choice("fp8", ("--quantization", "fp8"), False))),
-    Dimension("budget", tuple(Choice(name, (f"--b={name}",) if name != "default" else ())
-                              for name in ("default", "1024", "2048", "4096", "8192"))),
-    Dimension("sequences", tuple(Choice(name) for name in ("default", "128", "512", "s1024"))),
-    Dimension("kernel", tuple(Choice(name) for name in ("default", "a", "b", "c", "d"))),
-    Dimension("async", (Choice("default"), Choice("off"))),
-)  # fmt: skip
+    FlagDimension(
+        "weights", (FlagValue("default"), FlagValue("fp8", ("--quantization", "fp8"), False))
+    ),
+    FlagDimension(
+        "budget",
+        tuple(
+            FlagValue(name, (f"--b={name}",) if name != "default" else ())
+            for name in ("default", "1024", "2048", "4096", "8192")
+        ),
+    ),
+    FlagDimension(
+        "sequences", tuple(FlagValue(name) for name in ("default", "128", "512", "s1024"))
+    ),
+    FlagDimension("kernel", tuple(FlagValue(name) for name in ("default", "a", "b", "c", "d"))),
+    FlagDimension("async", (FlagValue("default"), FlagValue("off"))),
+)
 GAINS = {
     "fp8": 1.3, "1024": 0.9, "2048": 1.1, "4096": 1.05, "8192": 0.8, "128": 0.7, "512": 1.08,
     "a": 0.6, "b": 0.97, "c": 1.04, "off": 0.95,
@@ -47,10 +56,10 @@ def smooth(arm) -> float | None:
     return value
 
 
-def ran(surface, space=SPACE, effort=None) -> tuple[tuple, list[Ask]]:
+def ran(surface, space=SPACE, effort=None) -> tuple[tuple, list[TrialRequest]]:
     """The arm that came out, and everything that was asked."""
-    asked: list[Ask] = []
-    looking = search(space, effort or Effort())
+    asked: list[TrialRequest] = []
+    looking = search(space, effort or TuneEffort())
     try:
         ask = next(looking)
         while True:
@@ -75,7 +84,7 @@ def test_bad_arms_get_no_second_look_and_are_judged_by_the_best_so_far():
     long = {ask.arm[3] for ask in asked if ask.level == 1}
     assert {"a", "d"} & long == set(), "40 % slower, and one that does not start"
     assert all(ask.rival is not None for ask in asked if ask.arm != defaults(SPACE))
-    assert asked[0] == Ask(defaults(SPACE), 0)
+    assert asked[0] == TrialRequest(defaults(SPACE), 0)
 
 
 def noise(seed: int):
@@ -94,7 +103,7 @@ def test_the_margin_is_what_keeps_noise_out():
     """The control of the test above: without it chance decides."""
     found = set()
     for seed in range(20):
-        found.add(ran(noise(seed), effort=Effort(margin=0.0))[0])
+        found.add(ran(noise(seed), effort=TuneEffort(margin=0.0))[0])
     assert len(found) > 5
 
 
@@ -106,7 +115,7 @@ def test_scores_of_times_are_negative_and_less_is_better():
 def test_a_log_replays_to_the_same_question():
     whole, asked = ran(smooth)
     for cut in (1, 5, len(asked) - 1):
-        looking = search(SPACE, Effort())
+        looking = search(SPACE, TuneEffort())
         ask = next(looking)
         for before in asked[:cut]:
             assert ask == before
@@ -116,14 +125,14 @@ def test_a_log_replays_to_the_same_question():
 
 
 def test_three_levels_halve_twice():
-    _, asked = ran(smooth, effort=Effort(levels=3, rounds=1))
+    _, asked = ran(smooth, effort=TuneEffort(levels=3, rounds=1))
     kernels = [{ask.arm[3] for ask in asked if ask.level == level} for level in range(3)]
     assert len(kernels[0]) == 5
     assert len(kernels[2]) <= len(kernels[1]) < len(kernels[0])
 
 
 def test_where_defaults_do_not_serve_nothing_can_be_compared():
-    with pytest.raises(NothingServes):
+    with pytest.raises(BaselineFailed):
         ran(lambda arm: None if arm == defaults(SPACE) else 1.0)
 
 
@@ -138,7 +147,7 @@ def test_an_arm_as_flags_and_as_words():
 # ---------------------------------------------------------------- loads of one server
 
 
-def climbed(engine, first, rival=(), before=()) -> Ascent:
+def climbed(engine, first, rival=(), before=()) -> LoadSearch:
     steps = ascend(first, rival, before=before)
     try:
         load = next(steps)
@@ -150,7 +159,7 @@ def climbed(engine, first, rival=(), before=()) -> Ascent:
 
 def saturating(most: float, bad_from: int):
     """Throughput that bends at `most`; steps get too long at a load."""
-    return lambda load: Seen(load, most * load / (load + 40), load < bad_from)
+    return lambda load: LoadPoint(load, most * load / (load + 40), load < bad_from)
 
 
 @pytest.mark.parametrize("first", [8, 64, 200, 700])
@@ -174,22 +183,22 @@ def test_a_longer_look_does_not_climb_where_a_shorter_one_came_back():
 
 
 def test_a_throughput_that_no_longer_grows_ends_the_climb():
-    ascent = climbed(lambda load: Seen(load, min(load, 100) * 10.0, good=True), 50)
+    ascent = climbed(lambda load: LoadPoint(load, min(load, 100) * 10.0, good=True), 50)
     assert ascent.best.tokens_s == 1000
     assert len(ascent.seen) <= 4
 
 
 def test_a_hopeless_arm_is_over_after_its_first_load():
-    rival = [Seen(64, 1000.0, good=True)]
-    slow = climbed(lambda load: Seen(load, 800.0, good=True), 64, rival)
+    rival = [LoadPoint(64, 1000.0, good=True)]
+    slow = climbed(lambda load: LoadPoint(load, 800.0, good=True), 64, rival)
     assert slow.stopped
     assert len(slow.seen) == 1
-    near = climbed(lambda load: Seen(load, 900.0, good=True), 64, rival)
+    near = climbed(lambda load: LoadPoint(load, 900.0, good=True), 64, rival)
     assert not near.stopped
 
 
 def test_a_promise_that_nothing_keeps_has_no_best():
-    ascent = climbed(lambda load: Seen(load, 10.0, good=False), 8)
+    ascent = climbed(lambda load: LoadPoint(load, 10.0, good=False), 8)
     assert ascent.best is None
     assert [one.load for one in ascent.seen][-1] == 1
 
@@ -204,7 +213,7 @@ def test_loads_are_asked_one_by_one_and_lower_ones_where_none_is_kept(most, aske
     try:
         while True:
             loads.append(load)
-            load = steps.send(Seen(load, 10.0 * load, load <= most))
+            load = steps.send(LoadPoint(load, 10.0 * load, load <= most))
     except StopIteration as end:
         found = end.value
     assert loads == asked

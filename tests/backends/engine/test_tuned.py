@@ -21,7 +21,7 @@ def test_what_was_written_is_read(tmp_path):
 def test_flags_alone_are_enough(tmp_path):
     path = tmp_path / "profile.json"
     path.write_text('{"breakeven_profile": 1, "flags": ["--enforce-eager"]}')
-    assert tuned.read(path) == tuned.Tuned(("--enforce-eager",))
+    assert tuned.read(path) == tuned.TunedProfile(("--enforce-eager",))
 
 
 @pytest.mark.parametrize(

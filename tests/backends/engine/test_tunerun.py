@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from backends.engine import tinymodel
-from backends.engine.benchfigures import Percentile, Point, Promise, Rates
-from backends.engine.benchload import Shape
+from backends.engine.benchfigures import BenchRates, BenchSlo, Percentile, RunSummary
+from backends.engine.benchload import PromptShape
 from backends.engine.environment import Environment
-from backends.engine.tune import Choice, Dimension, Effort, NothingServes
-from backends.engine.tunerun import Goal, Tuning, tune
+from backends.engine.tune import BaselineFailed, FlagDimension, FlagValue, TuneEffort
+from backends.engine.tunerun import TuneGoal, TuneRun, tune
 from backends.engine.worklog import WorkLog
 
 # The engine's Python: a simulated engine with the batch limits that it was told; the last counts.
@@ -34,32 +34,46 @@ os.execv({python!r}, [{python!r}, "-m", "backends.simulator.server", "--profile"
     "--max-num-seqs", last("--max-num-seqs")])
 """
 SPACE = (
-    Dimension("sequences", (
-        Choice("default"), Choice("8", ("--max-num-seqs", "8")), Choice("crash", ("--crash",)),
-    )),
-)  # fmt: skip
-THROUGHPUT = Goal("throughput", Promise(tpot_s=60.0))
+    FlagDimension(
+        "sequences",
+        (
+            FlagValue("default"),
+            FlagValue("8", ("--max-num-seqs", "8")),
+            FlagValue("crash", ("--crash",)),
+        ),
+    ),
+)
+THROUGHPUT = TuneGoal("throughput", BenchSlo(tpot_s=60.0))
 
 
 @pytest.fixture
-def tuning(tmp_path: Path) -> Tuning:
+def tuning(tmp_path: Path) -> TuneRun:
     environment = Environment(tmp_path / "engine")
     environment.python.parent.mkdir(parents=True)
     body = PYTHON.format(python=sys.executable, starts=str(tmp_path / "starts"))
     environment.python.write_text(f"#!{sys.executable}\n{body}")
     environment.python.chmod(environment.python.stat().st_mode | stat.S_IXUSR)
     (tmp_path / "tiny").mkdir()
-    return Tuning(
-        tmp_path / "tiny", environment, "cpu", Shape(32, 12), THROUGHPUT, 6, tmp_path / "logs",
-        SPACE, Effort(levels=1, rounds=1), base=("--max-num-seqs", "1"), start_limit_s=60.0,
-    )  # fmt: skip
+    return TuneRun(
+        tmp_path / "tiny",
+        environment,
+        "cpu",
+        PromptShape(32, 12),
+        THROUGHPUT,
+        6,
+        tmp_path / "logs",
+        SPACE,
+        TuneEffort(levels=1, rounds=1),
+        base=("--max-num-seqs", "1"),
+        start_limit_s=60.0,
+    )
 
 
 async def test_it_finds_the_better_flag_outlives_a_crash_and_compares_in_turn(tuning, tmp_path):
     """One request at a time is what `base` makes of the defaults: batches are several times it."""
     path = tmp_path / "work.jsonl"
     said: list[str] = []
-    tuning = replace(tuning, effort=Effort(levels=2, rounds=1))
+    tuning = replace(tuning, effort=TuneEffort(levels=2, rounds=1))
     found = await tune(tuning, WorkLog(path, {}), said.append, until_s=float("inf"))
     assert found.ended
     assert found.best == ("8",)
@@ -122,7 +136,7 @@ async def test_defaults_that_failed_are_tried_again_by_the_next_call(tuning, tmp
     """A GPU that somebody else filled is free another time; the log is the same."""
     path = tmp_path / "work.jsonl"
     full = replace(tuning, start_limit_s=0.01)
-    with pytest.raises(NothingServes, match=r"could not be measured: not ready after 0 s"):
+    with pytest.raises(BaselineFailed, match=r"could not be measured: not ready after 0 s"):
         await tune(full, WorkLog(path, {}), lambda _: None, until_s=float("inf"))
     found = await tune(tuning, WorkLog(path, {}), lambda _: None, until_s=float("inf"))
     assert (found.best, found.ended) == (("8",), True)
@@ -139,25 +153,25 @@ def three(value: float) -> tuple[Percentile, ...]:
     return tuple(Percentile(percent, value, value, value) for percent in (50, 90, 99))
 
 
-def point(ttft_s: float, tpot_s: float, failed: int = 0) -> Point:
-    rates = Rates(10.0, 2.0, 1000.0, 500.0)
-    return Point(20, failed, rates, None, 4.0, three(ttft_s), (), three(tpot_s), (), 1.0, 2.0)
+def point(ttft_s: float, tpot_s: float, failed: int = 0) -> RunSummary:
+    rates = BenchRates(10.0, 2.0, 1000.0, 500.0)
+    return RunSummary(20, failed, rates, None, 4.0, three(ttft_s), (), three(tpot_s), (), 1.0, 2.0)
 
 
 def test_a_goal_says_what_is_kept_and_what_counts():
-    goal = Goal("throughput", Promise(ttft_s=0.5, tpot_s=0.05))
+    goal = TuneGoal("throughput", BenchSlo(ttft_s=0.5, tpot_s=0.05))
     assert goal.kept(point(0.5, 0.05))
     assert not goal.kept(point(0.5, 0.051))
     assert not goal.kept(point(0.51, 0.05))
     assert not goal.kept(point(0.1, 0.01, failed=1))
     assert goal.figure(point(0.1, 0.01)) == 500.0
     assert goal.gain(600, 500) == pytest.approx(1.2)
-    cost = Goal("cost", Promise(), Decimal("5.40"))
+    cost = TuneGoal("cost", BenchSlo(), Decimal("5.40"))
     assert cost.figure(point(0.1, 0.01)) == pytest.approx(1.0), "1500 tokens/s at $5.40/h"
     assert cost.score(1.0) > cost.score(1.1)
     assert cost.gain(0.5, 1.0) == pytest.approx(2.0)
-    assert Goal("ttft", Promise()).figure(point(0.1, 0.01)) == 0.1
-    assert Goal("tpot", Promise()).figure(point(0.1, 0.01)) == 0.01
+    assert TuneGoal("ttft", BenchSlo()).figure(point(0.1, 0.01)) == 0.1
+    assert TuneGoal("tpot", BenchSlo()).figure(point(0.1, 0.01)) == 0.01
 
 
 @pytest.mark.long
@@ -165,9 +179,9 @@ def test_a_goal_says_what_is_kept_and_what_counts():
 async def test_a_real_engine_is_tuned_from_end_to_end(engine_python: Path, tmp_path: Path):
     """Batches of many against one at a time, on vLLM itself."""
     tinymodel.make(tmp_path / "tiny")
-    made = Tuning(
-        tmp_path / "tiny", Environment(engine_python.parent.parent), "cpu", Shape(48, 24),
-        THROUGHPUT, 8, tmp_path / "logs", SPACE[:1], Effort(levels=1, rounds=1),
+    made = TuneRun(
+        tmp_path / "tiny", Environment(engine_python.parent.parent), "cpu", PromptShape(48, 24),
+        THROUGHPUT, 8, tmp_path / "logs", SPACE[:1], TuneEffort(levels=1, rounds=1),
         base=("--max-model-len", "2048", "--max-num-seqs", "1"), start_limit_s=300.0,
     )  # fmt: skip
     found = await tune(made, WorkLog(tmp_path / "w.jsonl", {}), lambda _: None, until_s=1e12)

@@ -7,10 +7,10 @@ import pytest
 
 from backends.engine.environment import Environment
 from backends.engine.flags import known_flags
-from backends.engine.ladder import Host
+from backends.engine.ladder import LadderHost
 from backends.engine.tunespace import DEFAULT, ORDER, space
 
-GPU = Host(gpu=True, modules=frozenset({"numba"}))
+GPU = LadderHost(gpu=True, modules=frozenset({"numba"}))
 
 
 def names(found):
@@ -26,7 +26,7 @@ def test_each_dimension_begins_with_the_default_and_names_are_unique():
 
 
 def test_a_processor_has_fewer():
-    assert names(space(Host(gpu=False))) == ["kv", "sequences", "budget", "async"]
+    assert names(space(LadderHost(gpu=False))) == ["kv", "sequences", "budget", "async"]
 
 
 def test_exact_leaves_out_what_changes_numbers():
@@ -36,7 +36,7 @@ def test_exact_leaves_out_what_changes_numbers():
 
 
 def test_quantized_weights_are_not_quantized_again():
-    assert "weights" not in names(space(Host(gpu=True, quantized=True)))
+    assert "weights" not in names(space(LadderHost(gpu=True, quantized=True)))
 
 
 def test_some_may_be_picked():

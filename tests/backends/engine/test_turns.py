@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from backends.engine.supervisor import EngineSpec, Phase, Supervisor
-from backends.engine.turns import Turns
+from backends.engine.supervisor import EnginePhase, EngineSpec, Supervisor
+from backends.engine.turns import GpuLoadQueue
 
-LOADS = (Phase.LOADING, Phase.WARMING)
+LOADS = (EnginePhase.LOADING, EnginePhase.WARMING)
 
 
 def test_a_gpu_is_loaded_into_by_one_at_a_time() -> None:
-    turns = Turns()
+    turns = GpuLoadQueue()
     assert turns.take("a", {"0", "1"})
     assert not turns.take("b", {"1", "2"})
     assert turns.take("c", {"2"})  # what was refused holds nothing
@@ -28,7 +28,7 @@ def test_a_gpu_is_loaded_into_by_one_at_a_time() -> None:
 class Host:
     """Engines of one host, and which of them loaded when another did."""
 
-    def __init__(self, turns: Turns) -> None:
+    def __init__(self, turns: GpuLoadQueue) -> None:
         self.turns, self.phases, self.met = turns, {}, []
         self.engines: dict[str, Supervisor] = {}
         self.runs: dict[str, asyncio.Task[None]] = {}
@@ -56,7 +56,7 @@ class Host:
 
 @pytest.fixture
 async def host():
-    made = Host(Turns())
+    made = Host(GpuLoadQueue())
     yield made
     await asyncio.wait_for(asyncio.gather(*(x.stop() for x in made.engines.values())), 60)
     await asyncio.gather(*made.runs.values())
@@ -66,15 +66,15 @@ async def test_engines_on_one_gpu_load_one_after_the_other(fake_spec, tmp_path, 
     both = [host.engine(fake_spec(), name, tmp_path, "0") for name in ("first", "second")]
     host.start()
     for one in both:
-        await one.wait_for(Phase.SERVING, 60)
+        await one.wait_for(EnginePhase.SERVING, 60)
     for one in both:  # both wake at one time, as pools do that stop by night
         one.rest()
     for one in both:
-        await one.wait_for(Phase.RESTING, 60)
+        await one.wait_for(EnginePhase.RESTING, 60)
     for one in both:
         one.wake()
     for one in both:
-        await one.wait_for(Phase.SERVING, 60)
+        await one.wait_for(EnginePhase.SERVING, 60)
     assert host.met == []
 
 
@@ -84,11 +84,11 @@ async def test_an_engine_that_never_gets_ready_holds_up_no_other_gpu(
     """The control: each on its own GPU, they load beside each other."""
     late = host.engine(fake_spec("late"), "late", tmp_path, "0")
     host.start()
-    await late.wait_for(Phase.LOADING, 60)
+    await late.wait_for(EnginePhase.LOADING, 60)
     other = host.engine(fake_spec(), "other", tmp_path, "1")
     host.start()
-    await other.wait_for(Phase.SERVING, 60)
-    assert late.status.phase is Phase.LOADING
+    await other.wait_for(EnginePhase.SERVING, 60)
+    assert late.status.phase is EnginePhase.LOADING
     assert host.met
 
 
@@ -96,8 +96,8 @@ async def test_who_crashes_while_it_loads_leaves_its_turn(fake_spec, tmp_path, h
     bad = host.engine(fake_spec("crash", backoff_first_s=60.0), "bad", tmp_path, "0")
     good = host.engine(fake_spec(), "good", tmp_path, "0")
     host.start()
-    await bad.wait_for(Phase.BACKING_OFF, 60)
-    await good.wait_for(Phase.SERVING, 60)
+    await bad.wait_for(EnginePhase.BACKING_OFF, 60)
+    await good.wait_for(EnginePhase.SERVING, 60)
     assert host.met == []
 
 
@@ -113,9 +113,13 @@ async def test_who_waits_for_its_turn_says_so_and_can_be_stopped(fake_spec, tmp_
     host.start()
     await told_to_wait(waits)
     waits.rest()
-    await waits.wait_for(Phase.RESTING, 60)
+    await waits.wait_for(EnginePhase.RESTING, 60)
     waits.wake()
     await told_to_wait(waits)
     await waits.stop()
-    assert set(host.phases["waits"]) == {Phase.STARTING, Phase.RESTING, Phase.STOPPED}
+    assert set(host.phases["waits"]) == {
+        EnginePhase.STARTING,
+        EnginePhase.RESTING,
+        EnginePhase.STOPPED,
+    }
     assert not (tmp_path / "waits" / "log").exists()

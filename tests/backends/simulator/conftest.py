@@ -7,11 +7,11 @@ import httpx
 import pytest
 import uvicorn
 
-from backends.simulator.journal import Journal
+from backends.simulator.journal import RequestJournal
 from backends.simulator.running import bind
-from backends.simulator.server import Server
-from backends.simulator.shape import Shape
-from backends.stepmodel import StepModel
+from backends.simulator.server import SimulatedEngineApp
+from backends.simulator.shape import EngineShape
+from backends.stepmodel import FittedStepModel
 
 
 @asynccontextmanager
@@ -41,11 +41,11 @@ def serve():
 @pytest.fixture
 def shape():
     """An engine of 100 blocks of 16 tokens whose step takes about a millisecond."""
-    step = StepModel(a_s=1e-3, b_s=1e-5, c_s=1e-8, d_s=1e-6, t0_s=1e-3)
-    return Shape(step=step, blocks=101, max_num_seqs=8, context_tokens=1024)
+    step = FittedStepModel(a_s=1e-3, b_s=1e-5, c_s=1e-8, d_s=1e-6, t0_s=1e-3)
+    return EngineShape(step=step, blocks=101, max_num_seqs=8, context_tokens=1024)
 
 
 @pytest.fixture
 def engine(shape):
     """The application of a simulated engine called `sim`."""
-    return Server(shape, "sim", profile="test", journal=Journal(), max_queued=8)
+    return SimulatedEngineApp(shape, "sim", profile="test", journal=RequestJournal(), max_queued=8)

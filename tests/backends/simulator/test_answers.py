@@ -4,17 +4,17 @@ import json
 
 import pytest
 
-from backends.simulator.answers import Answer, embeddings
-from backends.simulator.dialect import Rules, parse
+from backends.simulator.answers import SimulatedAnswer, embeddings
+from backends.simulator.dialect import SimulatedRules, parse
 
-RULES = Rules(("sim",), 4000, 16)
+RULES = SimulatedRules(("sim",), 4000, 16)
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"const": {"a": "b"}}}}
 
 
 def answer(chat=True, **fields):
     base = {"messages": [{"role": "user", "content": "hi"}]} if chat else {"prompt": "hi"}
     ask = parse(json.dumps({"model": "sim", **base, **fields}).encode(), chat=chat, rules=RULES)
-    return Answer(ask, id="1", created=7, fingerprint="fp"), ask.choices[0]
+    return SimulatedAnswer(ask, id="1", created=7, fingerprint="fp"), ask.choices[0]
 
 
 def events(raw):

@@ -29,7 +29,7 @@ async def test_a_client_that_leaves_while_sending():
 
 async def test_a_watch_wakes_for_work_and_for_hang_ups():
     queue = asyncio.Queue()
-    watch = asgi.Watch(queue.get)
+    watch = asgi.DisconnectWatch(queue.get)
     watch.wake()
     await watch.wait()
     assert not watch.gone

@@ -3,19 +3,19 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backends.simulator.batch import Batch, Job
+from backends.simulator.batch import DecodingBatch, SequenceJob
 from backends.simulator.kv import BlockPool
-from backends.simulator.shape import Pace
-from backends.stepmodel import StepModel
+from backends.simulator.shape import StepTiming
+from backends.stepmodel import FittedStepModel
 
-STEP = StepModel(a_s=0.01, b_s=0.001, c_s=0.0001, d_s=0.001, t0_s=0.0)
+STEP = FittedStepModel(a_s=0.01, b_s=0.001, c_s=0.0001, d_s=0.001, t0_s=0.0)
 
 
 def batch_of(lengths, outputs=1000, blocks=10_000):
     pool = BlockPool(blocks=blocks, block_tokens=16)
-    batch = Batch(Pace(STEP), pool)
+    batch = DecodingBatch(StepTiming(STEP), pool)
     for place, length in enumerate(lengths):
-        job = Job(f"j{place}", length, outputs, (), 0.0)
+        job = SequenceJob(f"j{place}", length, outputs, (), 0.0)
         job.base = 1
         batch.join(job)
     return batch, pool

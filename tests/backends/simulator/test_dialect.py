@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from backends.simulator.dialect import RefusedError, Rules, parse, parse_embedding
+from backends.simulator.dialect import RefusedError, SimulatedRules, parse, parse_embedding
 
-RULES = Rules(("sim",), 100, 16)
+RULES = SimulatedRules(("sim",), 100, 16)
 
 
 def ask(chat=True, rules=RULES, **fields):
@@ -89,7 +89,7 @@ def test_a_body_that_is_no_object_is_refused(body):
 
 def test_pictures_have_a_fixed_price_where_they_are_taken():
     parts = [{"type": "text", "text": "what"}, {"type": "image_url", "image_url": {"url": "u"}}]
-    rules = Rules((), 10_000, 16, images=True)
+    rules = SimulatedRules((), 10_000, 16, images=True)
     found = ask(rules=rules, messages=[{"role": "user", "content": parts}])
     assert found.prompt_tokens > 256
 

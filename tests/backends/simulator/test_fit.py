@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from backends.simulator import fit
-from backends.simulator.measurements import Measured, read, summarise
+from backends.simulator.measurements import MeasuredRequest, read, summarise
 from backends.simulator.profiles import DATA, PROFILES
-from backends.simulator.shape import Pace, Shape
-from backends.stepmodel import StepModel
+from backends.simulator.shape import EngineShape, StepTiming
+from backends.stepmodel import FittedStepModel
 
-TRUTH = StepModel(a_s=5e-3, b_s=2e-5, c_s=3e-8, d_s=3e-5, t0_s=1e-2)
+TRUTH = FittedStepModel(a_s=5e-3, b_s=2e-5, c_s=3e-8, d_s=3e-5, t0_s=1e-2)
 H200 = DATA / "h200_llama8b_fp8_requests.csv.gz"
 RTX4090 = (
     Path(__file__).resolve().parents[4]
@@ -37,7 +37,7 @@ H200_ERRORS = {  # rate: TTFT p50, TPOT p50, output tokens/s
 
 @pytest.fixture(scope="module")
 def shape():
-    return Shape(step=TRUTH, blocks=30001, prefill_budget_tokens=2048)
+    return EngineShape(step=TRUTH, blocks=30001, prefill_budget_tokens=2048)
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def requests_at(rate, count, rng=None, *, seed=0):
     for _ in range(count):
         at_s += rng.expovariate(rate)
         prompt, output = rng.randint(100, 900), rng.randint(50, 250)
-        requests.append(Measured(at_s, prompt, output, 1.0, 2.0))
+        requests.append(MeasuredRequest(at_s, prompt, output, 1.0, 2.0))
     return requests
 
 
@@ -70,7 +70,7 @@ def test_a_wrong_model_has(shape, runs):
 
 
 def test_the_fit_recovers_what_the_data_came_from(shape, runs):
-    start = StepModel(a_s=4e-3, b_s=3e-5, c_s=2e-8, d_s=2e-5, t0_s=1.5e-2)
+    start = FittedStepModel(a_s=4e-3, b_s=3e-5, c_s=2e-8, d_s=2e-5, t0_s=1.5e-2)
     before = fit.loss(replace(shape, step=start), runs)
     found = fit.fit(replace(shape, step=start), runs, evaluations=150)
     after = fit.loss(replace(shape, step=found), runs)
@@ -82,7 +82,7 @@ def test_the_fit_recovers_what_the_data_came_from(shape, runs):
 def test_the_pace_recovers_what_a_linear_step_cannot(shape):
     """Launches that take longer than their work, and streams that keep new requests waiting."""
     short = replace(TRUTH, d_s=5e-6)  # work hides behind its launch
-    truth = Pace(short, captured_s=1.2e-2, eager_s=3e-2, stream_s=1e-3, stream_power=1.0)
+    truth = StepTiming(short, captured_s=1.2e-2, eager_s=3e-2, stream_s=1e-3, stream_power=1.0)
     asked = {str(rate): requests_at(rate, 60, seed=rate) for rate in (2, 20)}
     runs = {
         name: fit.simulate(replace(shape, pace=truth), requests) for name, requests in asked.items()
@@ -106,9 +106,9 @@ def test_of_a_run_that_falls_behind_ttft_does_not_count(shape, runs):
 
 
 def test_what_a_gateway_believes_is_on_the_careful_side():
-    pace = Pace(TRUTH, captured_tokens=500, captured_s=1e-2, eager_s=3e-2)
+    pace = StepTiming(TRUTH, captured_tokens=500, captured_s=1e-2, eager_s=3e-2)
     assert fit.believed(pace).d_s == pytest.approx((3e-2 - TRUTH.a_s) / 500)
-    assert fit.believed(Pace(TRUTH)) == TRUTH
+    assert fit.believed(StepTiming(TRUTH)) == TRUTH
 
 
 def test_the_linear_step_of_the_h200_misses_by_what_it_says():

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from backends.simulator.dialect import RefusedError, Rules, parse
-from backends.simulator.generation import CutError, Generation, Setting, refusal
-from backends.simulator.journal import Journal
+from backends.simulator.dialect import RefusedError, SimulatedRules, parse
+from backends.simulator.generation import CutError, Generation, GenerationContext, refusal
+from backends.simulator.journal import RequestJournal
 from backends.simulator.shape import TooLargeError
 
 SCOPE = {"path": "/v1/chat/completions", "headers": [(b"x-request-id", b"req-1")]}
@@ -50,11 +50,11 @@ class Refusing:
 
 
 def setting(source):
-    return Setting(source, Journal(), "fp", lambda: 7.0)
+    return GenerationContext(source, RequestJournal(), "fp", lambda: 7.0)
 
 
 def ask(more=b"}"):
-    return parse(BODY + more, chat=True, rules=Rules((), 1000, 16))
+    return parse(BODY + more, chat=True, rules=SimulatedRules((), 1000, 16))
 
 
 async def run(setting, ask, *, gone=False, **options):

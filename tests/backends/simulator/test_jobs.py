@@ -8,9 +8,9 @@ from typing import Any
 import httpx
 import pytest
 
-from backends.simulator.journal import Journal
+from backends.simulator.journal import RequestJournal
 from backends.simulator.latency import Latency
-from backends.simulator.provider import Provider
+from backends.simulator.provider import SimulatedProvider
 from backends.simulator.quota import Quota
 
 CHAT = "/v1/chat/completions"
@@ -18,8 +18,8 @@ CHAT = "/v1/chat/completions"
 
 @pytest.fixture
 async def client() -> Any:
-    provider = Provider(
-        "alpha", rng=random.Random(1), journal=Journal(), quota=Quota(10**6, 10**9),
+    provider = SimulatedProvider(
+        "alpha", rng=random.Random(1), journal=RequestJournal(), quota=Quota(10**6, 10**9),
         latency=Latency(0.001, ttft_sigma=0.0, tpot_s=0.001, tpot_sigma=0.0),
     )  # fmt: skip
     provider.jobs.begin_s = 0.0

@@ -2,9 +2,9 @@
 
 import json
 
-from backends.simulator.journal import Entry, Journal
+from backends.simulator.journal import RequestEntry, RequestJournal
 
-ENTRY = Entry(
+ENTRY = RequestEntry(
     id="a", request_id="r", path="/p", model="m", stream=True, status="finished",
     http_status=200, started_s=1.0, duration_s=2.0, completion_tokens=5,
 )  # fmt: skip
@@ -12,7 +12,7 @@ ENTRY = Entry(
 
 def test_entries_are_kept_in_memory_and_in_the_file(tmp_path):
     path = tmp_path / "journal"
-    journal = Journal(path)
+    journal = RequestJournal(path)
     journal.append(ENTRY)
     journal.append(ENTRY)
     journal.close()
@@ -26,7 +26,7 @@ def test_entries_are_kept_in_memory_and_in_the_file(tmp_path):
 def test_a_file_is_appended_to(tmp_path):
     path = tmp_path / "journal"
     for _ in range(2):
-        journal = Journal(path)
+        journal = RequestJournal(path)
         journal.append(ENTRY)
         journal.close()
     assert len(path.read_text().splitlines()) == 2

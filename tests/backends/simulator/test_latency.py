@@ -6,12 +6,12 @@ import statistics
 
 import pytest
 
-from backends.simulator.dialect import Choice
+from backends.simulator.dialect import SimulatedChoice
 from backends.simulator.latency import Latency, LatencySource
 from backends.simulator.scripts import Script
 
 FAST = Latency(ttft_s=0.01, tpot_s=0.001)
-CHOICE = Choice(0, 300, (1, 2), Script("x" * 80, 20, "stop"))
+CHOICE = SimulatedChoice(0, 300, (1, 2), Script("x" * 80, 20, "stop"))
 
 
 @pytest.fixture

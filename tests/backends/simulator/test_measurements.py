@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from backends.simulator.measurements import Measured, MeasurementError, read, summarise
+from backends.simulator.measurements import MeasuredRequest, MeasurementError, read, summarise
 
 HEAD = "offered_rate,start_s,input_tokens,output_tokens,ttft_s,e2e_s\n"
 
@@ -23,7 +23,7 @@ def written(tmp_path):
 def test_runs_by_rate(written, name):
     runs = read(written(HEAD + "1,0,10,5,0.1,0.5\n2,0,10,5,0.1,0.5\n1,1,10,5,0.1,0.5\n", name))
     assert {rate: len(requests) for rate, requests in runs.items()} == {"1": 2, "2": 1}
-    assert runs["1"][1] == Measured(1.0, 10, 5, 0.1, 0.5)
+    assert runs["1"][1] == MeasuredRequest(1.0, 10, 5, 0.1, 0.5)
     assert runs["1"][0].tpot_s == pytest.approx(0.1)
 
 

@@ -2,8 +2,8 @@
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from backends.simulator.meters import Histogram, Meters
-from backends.simulator.model import Engine
+from backends.simulator.meters import Meters, SimulatedHistogram
+from backends.simulator.model import SimulatedEngine
 
 
 def samples(text):
@@ -12,7 +12,7 @@ def samples(text):
 
 
 def test_the_names_and_labels_that_load_signals_need(shape):
-    engine, meters = Engine(shape), Meters("sim")
+    engine, meters = SimulatedEngine(shape), Meters("sim")
     engine.submit("a", 0.0, prompt_tokens=100, output_tokens=50)
     engine.advance(0.01)
     meters.ended("stop")
@@ -33,7 +33,7 @@ def test_the_names_and_labels_that_load_signals_need(shape):
 
 
 def test_histograms_are_cumulative():
-    histogram = Histogram((1.0, 2.0))
+    histogram = SimulatedHistogram((1.0, 2.0))
     for value in (0.5, 1.0, 1.5, 9.0):
         histogram.observe(value)
     lines = list(histogram.lines("h", 'a="b"'))

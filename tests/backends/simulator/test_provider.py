@@ -6,9 +6,9 @@ import random
 import httpx
 import pytest
 
-from backends.simulator.journal import Journal
+from backends.simulator.journal import RequestJournal
 from backends.simulator.latency import Latency
-from backends.simulator.provider import Provider
+from backends.simulator.provider import SimulatedProvider
 from backends.simulator.quota import Quota
 
 CHAT = "/v1/chat/completions"
@@ -16,10 +16,10 @@ FAST = Latency(ttft_s=0.01, tpot_s=0.0005)
 
 
 def provider(quota=None, models=()):
-    return Provider(
+    return SimulatedProvider(
         "openai",
         rng=random.Random(2),
-        journal=Journal(),
+        journal=RequestJournal(),
         quota=quota or Quota(1000, 1_000_000),
         models=models,
         latency=FAST,

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from backends.simulator.dialect import RefusedError, Rules
+from backends.simulator.dialect import RefusedError, SimulatedRules
 from backends.simulator.ranking import parse_ranking, ranked, score
 
-RULES = Rules(("m",), 100, 16)
+RULES = SimulatedRules(("m",), 100, 16)
 
 
 def asked(**changes):

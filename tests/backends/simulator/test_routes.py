@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from backends.simulator.dialect import Rules
+from backends.simulator.dialect import SimulatedRules
 from backends.simulator.routes import (
     API_ROUTES,
     BATCH_ROUTES,
@@ -15,14 +15,14 @@ from backends.simulator.routes import (
     read_ranking,
 )
 from gateway.kinds import BATCH_PATHS, KIND_PATHS
-from router.request_kinds import Kind
+from router.request_kinds import RequestKind
 
-RULES = Rules((), 1000, 16)
+RULES = SimulatedRules((), 1000, 16)
 RANKING = json.dumps({"model": "m", "query": "a", "documents": ["a", "b"]}).encode()
 
 
 def test_every_kind_of_request_is_simulated() -> None:
-    assert list(SIMULATED_KINDS) == [kind.value for kind in Kind]
+    assert list(SIMULATED_KINDS) == [kind.value for kind in RequestKind]
 
 
 def test_the_gateways_paths_are_served_and_its_batches_taken() -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from backends.simulator import server as server_module
-from backends.simulator.dialect import Rules
+from backends.simulator.dialect import SimulatedRules
 from backends.simulator.profiles import PROFILES
 from backends.simulator.server import ERRORS
 from backends.simulator.shapefile import save
@@ -136,7 +136,7 @@ async def test_tokens_are_counted_by_four_bytes(serve, engine):
 
 def test_every_refusal_has_a_status():
     assert set(ERRORS) == {"model", "too_long", "validation"}
-    assert Rules((), 1, 1).images is False
+    assert SimulatedRules((), 1, 1).images is False
 
 
 def test_a_fitted_file_is_served_and_what_is_none_is_told(tmp_path, capsys, monkeypatch) -> None:

@@ -6,10 +6,10 @@ import httpx
 import pytest
 
 from backends.engine import silence
-from backends.simulator.dialect import RefusedError, Rules
+from backends.simulator.dialect import RefusedError, SimulatedRules
 from backends.simulator.transcripts import chunks, events, parse_form, seconds_of, whole
 
-RULES = Rules((), 100, 16)
+RULES = SimulatedRules((), 100, 16)
 
 
 def heard(data: bytes | None = None, **fields: str):

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from backends.simulator.measurements import Measured, read
+from backends.simulator.measurements import MeasuredRequest, read
 from backends.simulator.profiles import DATA, PROFILES
-from backends.simulator.validate import Promise, crossing, figures, halves, saturated, worst
+from backends.simulator.validate import ValidationSlo, crossing, figures, halves, saturated, worst
 
 SHAPE = PROFILES["h200-llama-3.1-8b-fp8"].shape
 
@@ -42,10 +42,10 @@ def test_its_linear_step_alone_does_not(runs):
 
 def test_where_a_promise_breaks_lies_between_two_rates():
     def run(slow):
-        return [Measured(0.0, 9, 2, 0.1 if one >= slow else 9.0, 9.1) for one in range(100)]
+        return [MeasuredRequest(0.0, 9, 2, 0.1 if one >= slow else 9.0, 9.1) for one in range(100)]
 
     rates = {"10": 10.0, "20": 20.0}
-    promise = Promise(1.0, 10.0, 0.99)
+    promise = ValidationSlo(1.0, 10.0, 0.99)
     assert crossing({"10": run(0), "20": run(2)}, rates, promise) == pytest.approx(15.0)
     assert crossing({"10": run(0), "20": run(1)}, rates, promise) is None
     assert crossing({"10": run(5), "20": run(5)}, rates, promise) is None
@@ -53,7 +53,7 @@ def test_where_a_promise_breaks_lies_between_two_rates():
 
 def test_a_run_that_asks_for_more_than_is_served_is_saturated():
     def run(rate, ends_s):
-        return [Measured(n / rate, 100, 10, 0.1, ends_s - n / rate) for n in range(40)]
+        return [MeasuredRequest(n / rate, 100, 10, 0.1, ends_s - n / rate) for n in range(40)]
 
     assert saturated({"20": run(20, 4.0)})  # of 2 s, served in 4
     assert not saturated({"20": run(20, 2.2)})

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from msgspec.structs import replace
 
-from gateway.batches.runner import Runner
+from gateway.batches.runner import BatchRunner
 from ledger.database import migrate, sqlite_url
 
 ENDED = ("completed", "failed", "expired", "cancelled")
@@ -81,13 +81,13 @@ def jsonl(lines: list[Any]) -> bytes:
 
 
 @contextlib.contextmanager
-def running_runner(stack: Any, host: str = "test", **given: Any) -> Iterator[Runner]:
+def running_runner(stack: Any, host: str = "test", **given: Any) -> Iterator[BatchRunner]:
     """A runner of this stack's host, in its loop."""
 
-    async def start() -> tuple[Runner, asyncio.Event, asyncio.Task[None]]:
+    async def start() -> tuple[BatchRunner, asyncio.Event, asyncio.Task[None]]:
         address = f"127.0.0.1:{stack.port}"
         runtime = replace(stack.runtime, host=host)
-        runner = Runner(stack.settings, runtime, stack.database, address, **given)
+        runner = BatchRunner(stack.settings, runtime, stack.database, address, **given)
         stop = asyncio.Event()
         return runner, stop, asyncio.create_task(runner.run(stop))
 
@@ -101,7 +101,7 @@ def running_runner(stack: Any, host: str = "test", **given: Any) -> Iterator[Run
 
 
 @pytest.fixture(scope="session")
-def with_runner() -> Callable[..., contextlib.AbstractContextManager[Runner]]:
+def with_runner() -> Callable[..., contextlib.AbstractContextManager[BatchRunner]]:
     """`with with_runner(stack, "host-2") as runner`."""
     return running_runner
 
@@ -135,7 +135,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory, running: Callable[..., Any])
 
 
 @pytest.fixture(scope="module")
-def runner(stack: Any) -> Iterator[Runner]:
+def runner(stack: Any) -> Iterator[BatchRunner]:
     with running_runner(stack) as one:
         yield one
 

@@ -3,13 +3,13 @@
 import msgspec
 import pytest
 
-from gateway.batches.authority import Authority, Ticket, load_authority, make_secret
+from gateway.batches.authority import LineTicket, TicketAuthority, load_authority, make_secret
 
-TICKET = Ticket("key", "batch_1", "batch_1-1-1", expires_us=100, spill=True)
+TICKET = LineTicket("key", "batch_1", "batch_1-1-1", expires_us=100, spill=True)
 
 
 def test_a_signed_ticket_is_read_until_its_time_is_over() -> None:
-    authority = Authority(b"s" * 32)
+    authority = TicketAuthority(b"s" * 32)
     token = authority.sign(TICKET)
     assert authority.read(token, now_us=99) == TICKET
     assert authority.read(token, now_us=100) is None
@@ -19,13 +19,13 @@ def test_a_signed_ticket_is_read_until_its_time_is_over() -> None:
     "token", ["", ".", "a.b", "gw_1_2", "é.é", "=.=", "x" * 5000, "e30=.e30=", "e30=."]
 )
 def test_anything_else_is_none(token: str) -> None:
-    assert Authority(b"s" * 32).read(token, now_us=0) is None
+    assert TicketAuthority(b"s" * 32).read(token, now_us=0) is None
 
 
 def test_nobody_else_signs_or_changes_one() -> None:
-    authority = Authority(b"s" * 32)
+    authority = TicketAuthority(b"s" * 32)
     token = authority.sign(TICKET)
-    forged = Authority(b"t" * 32).sign(TICKET)
+    forged = TicketAuthority(b"t" * 32).sign(TICKET)
     assert authority.read(forged, now_us=0) is None
     content, _, mark = token.partition(".")
     other = authority.sign(msgspec.structs.replace(TICKET, key_id="rich")).partition(".")[0]

@@ -7,29 +7,30 @@ from typing import Any
 import pytest
 
 from backends.secret import Secret
-from gateway.batches.booking import Booking, Result, result_of
-from ledger.batches.outgoing import Opening, OutLine, Terms
-from ledger.journals.records import Tokens
-from ledger.prices.rates import Price, Schedule, rates_from
-from ledger.prices.rates import Terms as PriceTerms
+from gateway.batches.booking import LineResult, LineSettlement, result_of
+from ledger.batches.outgoing import AttemptOpening, LineTerms, OutLine
+from ledger.journals.records import TokenCounts
+from ledger.prices.rates import Price, PriceTerms, TierRates, rates_from
 
 PRICE = Price(
     1, "openai/m", "test", 0,
     PriceTerms(
         rates_from({"input": 1000, "output": 4000}),
-        (Schedule("batch", 0, rates_from({"input": 500, "output": 2000})),),
+        (TierRates("batch", 0, rates_from({"input": 500, "output": 2000})),),
     ),
 )  # fmt: skip
 COMPARED = Price(2, "other/m", "test", 0, PriceTerms(rates_from({"input": 10, "output": 20})))
 LINE = OutLine(
     7, "batch_1-7-1.1", "mine", 1, 0, b'{"model":"m","messages":[]}',
-    Terms(n=1, most=50, told=True, prompt_bound=100, compared=(2,)),
+    LineTerms(n=1, most=50, told=True, prompt_bound=100, compared=(2,)),
 )  # fmt: skip
-OPENING = Opening(1_000_000, 1, 10**9)
-BOOKING = Booking("batch_1", {1: PRICE, 2: COMPARED}, 5_000_000, (Secret("sk-verysecretkey"),))
+OPENING = AttemptOpening(1_000_000, 1, 10**9)
+BOOKING = LineSettlement(
+    "batch_1", {1: PRICE, 2: COMPARED}, 5_000_000, (Secret("sk-verysecretkey"),)
+)
 
 
-def result(status: int | None, body: Any = None, code: str | None = None) -> Result:
+def result(status: int | None, body: Any = None, code: str | None = None) -> LineResult:
     response = None if status is None else {"status_code": status, "body": body}
     error = None if code is None else {"code": code, "message": "why"}
     line = {"custom_id": LINE.attempt_id, "response": response, "error": error}
@@ -69,7 +70,7 @@ def test_an_answer_costs_its_tokens_at_the_batch_rates() -> None:
 
 def test_without_usage_the_bound_is_booked() -> None:
     settled = BOOKING.ended(LINE, OPENING, result(200, answer(usage=None))).settled
-    assert (settled.basis, settled.tokens) == ("bound", Tokens(input=100, output=50))
+    assert (settled.basis, settled.tokens) == ("bound", TokenCounts(input=100, output=50))
     assert settled.cost_pusd == 100 * 500 + 50 * 2000
 
 
@@ -100,7 +101,7 @@ def test_a_refusal_is_the_lines_answer_and_costs_nothing() -> None:
         (result(401, {"error": {"message": "our key"}}), False, True),
     ],
 )
-def test_what_was_not_done_waits_again(result_: Result, failed: bool, kept: bool) -> None:
+def test_what_was_not_done_waits_again(result_: LineResult, failed: bool, kept: bool) -> None:
     ended = BOOKING.ended(LINE, OPENING, result_)
     assert (ended.answer, ended.failed, ended.kept) == (None, failed, kept)
     assert (ended.settled.status, ended.settled.cost_pusd) == ("rejected", 0)

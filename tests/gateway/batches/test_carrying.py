@@ -6,15 +6,15 @@ from collections.abc import Callable
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from gateway.batches.carrying import Carrier
-from gateway.batches.judging import Answer, Broken
+from gateway.batches.carrying import LineExecutor
+from gateway.batches.judging import ConnectionLost, LineAnswer
 from gateway.clock import Clock
-from ledger.batches.lines import Claim, LineStore, NewLine
+from ledger.batches.lines import LineClaim, LineStore, NewLine
 from ledger.batches.store import BatchRecord, BatchStore
 from ledger.database import make_engine
 
-GOOD = Answer(200, "r", b"{}")
-WAITS = Answer(503, "r", b'{"error":{"code":"no_idle_engine"}}')
+GOOD = LineAnswer(200, "r", b"{}")
+WAITS = LineAnswer(503, "r", b'{"error":{"code":"no_idle_engine"}}')
 
 
 class Lines(LineStore):
@@ -22,7 +22,7 @@ class Lines(LineStore):
 
     away = 0
 
-    def answer(self, claim: Claim, line: bytes, *, ok: bool) -> bool:
+    def answer(self, claim: LineClaim, line: bytes, *, ok: bool) -> bool:
         if self.away:
             self.away -= 1
             raise OperationalError("x", {}, Exception("locked"))
@@ -32,11 +32,11 @@ class Lines(LineStore):
 class Gateway:
     """Stands where a sender does; `say` answers a claim."""
 
-    def __init__(self, say: Callable[[Claim], Answer | Broken | None]) -> None:
+    def __init__(self, say: Callable[[LineClaim], LineAnswer | ConnectionLost | None]) -> None:
         self.say, self.asked, self.spills = say, [], []
         self.out = self.most = 0
 
-    async def send(self, claim: Claim, *, spill: bool) -> Answer | Broken:
+    async def send(self, claim: LineClaim, *, spill: bool) -> LineAnswer | ConnectionLost:
         self.asked.append(claim.request_id)
         self.spills.append(spill)
         self.out += 1
@@ -68,11 +68,11 @@ def put(engine):
     return make
 
 
-def carrier(lines: LineStore, gateway: Gateway, most: int = 4) -> Carrier:
-    return Carrier(lines, gateway, Clock(), most=most, spill_us=3600 * 10**6)
+def carrier(lines: LineStore, gateway: Gateway, most: int = 4) -> LineExecutor:
+    return LineExecutor(lines, gateway, Clock(), most=most, spill_us=3600 * 10**6)
 
 
-async def fed(one: Carrier, until: Callable[[], bool]) -> None:
+async def fed(one: LineExecutor, until: Callable[[], bool]) -> None:
     async with asyncio.timeout(10):
         while not until():
             await one.feed(["own"])
@@ -99,7 +99,7 @@ async def test_what_waits_keeps_its_claim_and_its_try(put) -> None:
 
 
 async def test_what_broke_is_another_try_later(put, engine) -> None:
-    gateway = Gateway(lambda _: Broken(sent=True))
+    gateway = Gateway(lambda _: ConnectionLost(sent=True))
     lines = put(1)
     one = carrier(lines, gateway)
     await fed(one, lambda: one.tally.again == 1 and not one.in_hand)

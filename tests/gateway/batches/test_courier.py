@@ -16,17 +16,23 @@ from sqlalchemy import Engine, insert, text
 from sqlalchemy.event import listen
 
 from backends.secret import Secret
-from backends.simulator.jobs import Jobs
-from gateway.batches.courier import Courier, Waits
-from gateway.batches.remote import Remote, Taking
+from backends.simulator.jobs import SimulatedBatches
+from gateway.batches.courier import ProviderBatchSync
+from gateway.batches.poll_intervals import PollIntervals
+from gateway.batches.remote import BatchProviders, ProviderBatchClient
 from ledger.batches.lines import LineStore, NewLine
-from ledger.batches.outgoing import Leaving, OutgoingRecord, OutgoingStore, State, Terms
+from ledger.batches.outgoing import (
+    LeavingLine,
+    LineTerms,
+    OutgoingRecord,
+    OutgoingStore,
+    ProviderBatchState,
+)
 from ledger.batches.store import BatchRecord, BatchStore
 from ledger.database import make_engine, sqlite_url
 from ledger.journals.records import AttemptOpened
 from ledger.orm import tables as orm
-from ledger.prices.rates import Price, Schedule, rates_from
-from ledger.prices.rates import Terms as PriceTerms
+from ledger.prices.rates import Price, PriceTerms, TierRates, rates_from
 from ledger.verify.checks import verify
 
 CHAT = "/v1/chat/completions"
@@ -38,7 +44,7 @@ PRICE = Price(
     1, "openai/m", "test", 0,
     PriceTerms(
         rates_from({"input": 1000, "output": 4000}),
-        (Schedule("batch", 0, rates_from({"input": 500, "output": 2000})),),
+        (TierRates("batch", 0, rates_from({"input": 500, "output": 2000})),),
     ),
 )  # fmt: skip
 
@@ -111,10 +117,10 @@ class World:
     asked: Counter = field(default_factory=Counter)
     fails: dict[str, int] = field(default_factory=dict)
     lives: int = 0
-    remote: type[Remote] = Remote
+    remote: type[ProviderBatchClient] = ProviderBatchClient
 
     def __post_init__(self) -> None:
-        self.jobs = Jobs(self._ask, begin_s=0.0)
+        self.jobs = SimulatedBatches(self._ask, begin_s=0.0)
         self.batches = BatchStore(self.engine)
 
     async def _ask(self, path: str, body: bytes, name: str) -> tuple[int, bytes]:
@@ -126,7 +132,7 @@ class World:
         choice = {"index": 0, "message": {"content": "hi"}, "finish_reason": "stop"}
         return 200, json.dumps({"id": "x", "choices": [choice], "usage": usage}).encode()
 
-    def life(self, at: int | None = None) -> tuple[Courier, Fate]:
+    def life(self, at: int | None = None) -> tuple[ProviderBatchSync, Fate]:
         """A runner; its earlier lives are dead."""
         self.lives += 1
         fate = Fate(at)
@@ -138,9 +144,9 @@ class World:
             ("upload", "create", "find_file", "find_batch", "batch", "cancel", "delete"),
         )  # fmt: skip
         stored = Mortal(store, fate, ("move", "book"))
-        waits = Waits(first=1.0, most=1.0, settled=5.0)
-        providers = {"alpha": Taking(remote)}
-        return Courier(stored, providers, self.clock, 0, waits), fate
+        waits = PollIntervals(first=1.0, most=1.0, settled=5.0)
+        providers = {"alpha": BatchProviders(remote)}
+        return ProviderBatchSync(stored, providers, self.clock, 0, waits), fate
 
     def found(self) -> dict[str, BatchRecord]:
         return {one.id: one for one in self.batches.unfinished()}
@@ -204,14 +210,14 @@ def world(engine: Engine) -> World:
     """A batch of three lines, given away to `alpha`, under a hard budget."""
     made = World(engine)
     with engine.begin() as connection:
-        for table in reversed(orm.Base.metadata.sorted_tables):
+        for table in reversed(orm.LedgerBase.metadata.sorted_tables):
             connection.execute(table.delete())
         document = msgspec.to_builtins(PRICE)
         row = {"version": 1, "name": PRICE.name, "since_us": 0, "source": "", "recorded_us": 0}
-        connection.execute(insert(orm.PriceVersion), [{**row, "price": document}])
+        connection.execute(insert(orm.PriceVersionRow), [{**row, "price": document}])
         budget = {"id": BUDGET, "scope": "team:search", "period": "month", "hard": True}
         amount = {"limit_pusd": 10 * BOUND_PUSD, "timezone": "UTC", "created_us": 0}
-        connection.execute(insert(orm.Budget), [{**budget, **amount}])
+        connection.execute(insert(orm.BudgetRow), [{**budget, **amount}])
     lines, store = LineStore(engine, "seat/0"), OutgoingStore(engine, "seat/0")
     record = BatchRecord(
         "batch_1", "search", "k", CHAT, "24h", "f", START_US, START_US + 10**12, total=LINES
@@ -222,11 +228,14 @@ def world(engine: Engine) -> World:
     made.batches.take("batch_1", "v", now_us=0, until_us=1)
     made.batches.move("batch_1", "v", ("validating",), status="in_progress")
     claims = lines.claim_onward("batch_1", "m", 9, now_us=START_US, until_us=START_US + 10**9)
-    terms = Terms(n=1, most=4, told=True, prompt_bound=20)
+    terms = LineTerms(n=1, most=4, told=True, prompt_bound=20)
     leaving = [
-        Leaving(one, opened(one.request_id), ("team:search",), one.body, terms) for one in claims
+        LeavingLine(one, opened(one.request_id), ("team:search",), one.body, terms)
+        for one in claims
     ]
-    outgoing = OutgoingRecord("out_1", "batch_1", "alpha", "m", CHAT, State.COLLECTING, START_US)
+    outgoing = OutgoingRecord(
+        "out_1", "batch_1", "alpha", "m", CHAT, ProviderBatchState.COLLECTING, START_US
+    )
     store.begin(outgoing, until_us=START_US + 10**9)
     assert len(store.leave("out_1", leaving, at_us=START_US).gone) == LINES
     return made
@@ -280,7 +289,7 @@ async def test_killed_at_any_step_each_line_is_run_and_booked_once(world, at: in
     assert world.jobs.made == 1
 
 
-class Forgetful(Remote):
+class Forgetful(ProviderBatchClient):
     """Does not look for what may have been made."""
 
     async def find_batch(self, mark: str, since_s: int) -> None:

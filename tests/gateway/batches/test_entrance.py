@@ -6,29 +6,35 @@ import time
 import httpx
 import pytest
 
-from gateway.batches.authority import Authority, Ticket, load_authority
-from gateway.batches.entrance import PREFIX, Entrance, LineAdmission, LineFlights, MakingRoom
+from gateway.batches.authority import LineTicket, TicketAuthority, load_authority
+from gateway.batches.entrance import (
+    PREFIX,
+    LineAdmission,
+    LineEndpoint,
+    LineLoadTracker,
+    LinePreemptor,
+)
 from gateway.clock import Clock
 from gateway.errors import RequestError
-from gateway.fleet.slots import Board
+from gateway.fleet.slots import SharedLoadTable
 from gateway.request import upstream_body
 from gateway.table_layout import TableLayout
-from ledger.budgets.desk import Refusal
+from ledger.budgets.desk import BudgetRefusal
 from ledger.journals.records import Hold
-from router.idle import Promised
-from router.types import EngineState, Health, StepModel
+from router.idle import TightestSlo
+from router.types import EngineState, StepModel, TargetHealth
 
 PATH = f"{PREFIX}/v1/chat/completions"
 BODY = {"model": "own", "max_tokens": 2, "messages": [{"role": "user", "content": "hi"}]}
 
 
-def ticket(stack, **changes) -> Ticket:
+def ticket(stack, **changes) -> LineTicket:
     fields = {
         "key_id": stack.key("owner", team="owners").key_id, "batch_id": "batch_e",
         "request_id": f"batch_e-1-{time.monotonic_ns()}",
         "expires_us": time.time_ns() // 1000 + 10**7,
     }  # fmt: skip
-    return Ticket(**{**fields, **changes})
+    return LineTicket(**{**fields, **changes})
 
 
 def knock(stack, token: str, path: str = PATH, body: dict = BODY) -> httpx.Response:
@@ -37,7 +43,7 @@ def knock(stack, token: str, path: str = PATH, body: dict = BODY) -> httpx.Respo
 
 
 @pytest.fixture(scope="module")
-def authority(stack) -> Authority:
+def authority(stack) -> TicketAuthority:
     return load_authority(stack.runtime.run_dir)
 
 
@@ -53,7 +59,7 @@ def test_a_ticket_asks_as_its_key(stack, authority) -> None:
 def test_to_clients_the_path_is_not_there(stack, authority) -> None:
     unknown = stack.post("/nowhere", BODY)
     old = authority.sign(ticket(stack, expires_us=1))
-    forged = Authority(b"x" * 32).sign(ticket(stack))
+    forged = TicketAuthority(b"x" * 32).sign(ticket(stack))
     for token in (stack.token, old, forged, "gw_1_2"):
         answer = knock(stack, token)
         assert answer.status_code == 404
@@ -85,14 +91,14 @@ def test_a_ticket_of_no_key_is_refused(stack, authority) -> None:
     ],
 )
 def test_only_this_host_may_knock(client, server, open_: bool) -> None:
-    authority = Authority(b"s" * 32)
-    held = Ticket("k", "b", "r", expires_us=10**18)
+    authority = TicketAuthority(b"s" * 32)
+    held = LineTicket("k", "b", "r", expires_us=10**18)
     scope = {
         "path": PATH, "client": client, "server": server,
         "headers": [(b"authorization", f"Bearer {authority.sign(held)}".encode())],
     }  # fmt: skip
     clock = type("Now", (), {"wall_us": staticmethod(lambda: 1)})
-    entrance = Entrance(None, None, authority, None, clock)
+    entrance = LineEndpoint(None, None, authority, None, clock)
     assert (entrance.ticket_of(scope) == held) is open_
 
 
@@ -128,7 +134,7 @@ def test_only_engines_that_serve_by_priority_are_told_one(
     assert told == [1 if patient else None, None]
 
 
-HELD = Refusal("team:search@month", 100, 5, 0, 10**15)
+HELD = BudgetRefusal("team:search@month", 100, 5, 0, 10**15)
 
 
 class Desk:
@@ -166,7 +172,7 @@ STEP = StepModel(a_s=5e-3, b_s=30e-6, c_s=50e-9, d_s=30e-6, t0_s=15e-3)
 
 def state(running: int) -> EngineState:
     return EngineState(
-        Health.HEALTHY, STEP, running, 0, 0.0, 0.0, 100_000, 0.0, 0.0, 16, 100, 2048
+        TargetHealth.HEALTHY, STEP, running, 0, 0.0, 0.0, 100_000, 0.0, 0.0, 16, 100, 2048
     )  # fmt: skip
 
 
@@ -191,8 +197,8 @@ class Open:
 @pytest.fixture
 def flights(tmp_path):
     layout = TableLayout(workers=1, engines=("pool:a/0", "pool:b/0"), apis=())
-    board = Board(tmp_path / "board", layout)
-    made = LineFlights(board, 0)
+    board = SharedLoadTable(tmp_path / "board", layout)
+    made = LineLoadTracker(board, 0)
     made._engines = {f"line-{n}": n % 2 for n in range(6)} | {"gone": 0}
     yield made
     board.close()
@@ -200,7 +206,7 @@ def flights(tmp_path):
 
 def test_the_newest_of_a_strained_engine_ends_one_at_a_time(flights) -> None:
     hot, running = Open(), {0: 95, 1: 50}
-    room = MakingRoom(hot, flights, lambda row: state(running[row]), lambda _: Promised())
+    room = LinePreemptor(hot, flights, lambda row: state(running[row]), lambda _: TightestSlo())
     assert room.look() == 1
     assert hot.ended == ["line-4"]
     assert room.look() == 1
@@ -237,7 +243,9 @@ def test_a_line_that_made_room_is_told_so_billed_and_run_again(
 
 def test_what_the_runner_hears(stack, monkeypatch) -> None:
     monkeypatch.setattr("gateway.batches.entrance.strained", lambda *_: "live traffic")
-    ticket = Ticket(stack.key("owner").key_id, "batch_m", "batch_m-1-1", Clock().wall_us() + 10**7)
+    ticket = LineTicket(
+        stack.key("owner").key_id, "batch_m", "batch_m-1-1", Clock().wall_us() + 10**7
+    )
     token = load_authority(stack.runtime.run_dir).sign(ticket)
     body = {"model": "own", "max_tokens": 900, "ignore_eos": True,
             "messages": [{"role": "user", "content": "hi"}]}  # fmt: skip

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from gateway.batches.files_api import Places
+from gateway.batches.files_api import UploadSlots
 from gateway.errors import RequestError
 
 MIB = 1024 * 1024
@@ -277,7 +277,7 @@ def test_memory_is_bounded(client) -> None:
     client.ask("DELETE", f"/files/{made['id']}")
 
 
-def taken(places: Places, team: str) -> bool:
+def taken(places: UploadSlots, team: str) -> bool:
     try:
         with places.one(team):
             return True
@@ -286,7 +286,7 @@ def taken(places: Places, team: str) -> bool:
 
 
 def test_a_team_has_its_share_and_others_have_the_rest() -> None:
-    places = Places(5, 2)
+    places = UploadSlots(5, 2)
     with ExitStack() as open_:
         for team in ("a", "a", "b", "b"):
             open_.enter_context(places.one(team))
@@ -301,7 +301,7 @@ def test_a_team_has_its_share_and_others_have_the_rest() -> None:
 
 
 def test_a_place_is_free_again_also_after_an_error() -> None:
-    places = Places(1, 1)
+    places = UploadSlots(1, 1)
     with pytest.raises(ValueError), places.one("a"):
         raise ValueError
     assert taken(places, "b")

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from gateway.batches.finishing import Finishing
+from gateway.batches.finishing import BatchFinalizer
 from gateway.batches.validating import LeaseLost
 from ledger.batches.files import FileStore
 from ledger.batches.lines import LineStore, NewLine
@@ -21,7 +21,7 @@ class Desk:
         self.batches, self.files = BatchStore(engine), FileStore(engine)
         self.lines, self.now_us = LineStore(engine, "me"), 100
         numbers = itertools.count(1)
-        self.finishing = Finishing(
+        self.finishing = BatchFinalizer(
             self.batches, self.lines, self.files, "me", lambda: self.now_us,
             lambda prefix: f"{prefix}{next(numbers)}", keep_us=500,
         )  # fmt: skip

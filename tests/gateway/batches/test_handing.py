@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from gateway.batches.authority import Ticket, load_authority
+from gateway.batches.authority import LineTicket, load_authority
 from gateway.batches.entrance import PREFIX
-from gateway.batches.handing import Handed
+from gateway.batches.handing import ProviderLine
 
 BODY = {"max_tokens": 20, "messages": [{"role": "user", "content": "hi"}]}
 
@@ -31,7 +31,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory, running: Callable[..., Any])
 @pytest.fixture
 def ask(stack: Any) -> Callable[..., Any]:
     def asked(model: str, **members: Any) -> Any:
-        ticket = Ticket(
+        ticket = LineTicket(
             key_id=stack.key("owner", team="owners").key_id, batch_id="batch_h",
             request_id=f"batch_h-1-{time.monotonic_ns()}",
             expires_us=time.time_ns() // 1000 + 10**7, onward=True,
@@ -48,7 +48,7 @@ def test_the_plan_is_told_and_nobody_is_asked(stack, ask) -> None:
     served = len(stack.entries("alpha"))
     answer = ask("pair", service_tier="flex", user="someone")
     assert answer.status_code == 200, answer.text
-    handed = msgspec.msgpack.decode(answer.content, type=Handed)
+    handed = msgspec.msgpack.decode(answer.content, type=ProviderLine)
     assert (handed.provider, handed.upstream_model) == ("alpha", "m"), "the cheaper of the two"
     body = msgspec.json.decode(handed.body)
     assert (body["model"], body["max_tokens"], body["user"]) == ("m", 20, "someone")
@@ -65,7 +65,7 @@ def test_the_plan_is_told_and_nobody_is_asked(stack, ask) -> None:
 
 
 def test_own_engines_are_named_as_too_late(ask) -> None:
-    handed = msgspec.msgpack.decode(ask("chat").content, type=Handed)
+    handed = msgspec.msgpack.decode(ask("chat").content, type=ProviderLine)
     assert (handed.provider, handed.opened.spill_reason) == ("alpha", "batch")
 
 

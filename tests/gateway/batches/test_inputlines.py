@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from gateway.batches.inputlines import Fault, InputLines
+from gateway.batches.inputlines import InputFault, InputLines
 
 URL = "/v1/chat/completions"
 GOOD = {"custom_id": "a", "method": "POST", "url": URL, "body": {"model": "own", "n": 1}}
@@ -45,7 +45,7 @@ def test_empty_lines_are_none(text: bytes) -> None:
 )
 def test_a_fault_names_the_line_and_the_member(changes: dict, code: str, param: str) -> None:
     found = reader().read(json.dumps({**GOOD, **changes}).encode(), 3)
-    assert isinstance(found, Fault)
+    assert isinstance(found, InputFault)
     told = found.told()
     assert (told["code"], told["line"], told["param"]) == (code, 3, param)
     assert told["message"]

@@ -8,12 +8,12 @@ import pytest
 
 from gateway.batches.multipart import (
     FIELD_LIMIT,
-    Field,
     FileBegins,
     FileData,
     FileEnds,
-    Form,
     FormError,
+    FormTextField,
+    MultipartParser,
     boundary_of,
 )
 
@@ -29,7 +29,7 @@ def sent(content: bytes = CONTENT, **fields: str) -> tuple[str, bytes]:
 
 
 def events(body: bytes, boundary: bytes, cuts: list[int]) -> tuple[list, bool]:
-    form, found, last = Form(boundary), [], 0
+    form, found, last = MultipartParser(boundary), [], 0
     for cut in [*cuts, len(body)]:
         found += form.feed(body[last:cut])
         last = cut
@@ -48,7 +48,11 @@ def test_pieces_do_not_matter(seed: int) -> None:
     rng = random.Random(seed)
     cuts = sorted(rng.sample(range(len(body)), rng.randrange(1, 60)))
     found, ended = events(body, boundary_of(kind), cuts if seed else list(range(1, len(body))))
-    named = [Field("purpose", "batch"), Field("note", "ä ö"), FileBegins("file", "in put.jsonl")]
+    named = [
+        FormTextField("purpose", "batch"),
+        FormTextField("note", "ä ö"),
+        FileBegins("file", "in put.jsonl"),
+    ]
     assert joined(found) == ([*named, FileEnds("file")], CONTENT)
     assert ended
 
@@ -64,7 +68,7 @@ def test_short_files_are_whole(content: bytes) -> None:
 
 def test_data_is_told_before_it_is_whole() -> None:
     kind, body = sent(b"x" * 10_000)
-    form = Form(boundary_of(kind))
+    form = MultipartParser(boundary_of(kind))
     early = list(form.feed(body[:5_000]))
     assert len(joined(early)[1]) > 4_000
     assert not form.ended
@@ -92,7 +96,7 @@ def test_what_is_no_form_is_refused(kind: str) -> None:
 )
 def test_faults_are_told(body: bytes) -> None:
     with pytest.raises(FormError):
-        list(Form(b"b").feed(body))
+        list(MultipartParser(b"b").feed(body))
 
 
 def test_a_form_that_is_cut_has_not_ended() -> None:
@@ -151,7 +155,7 @@ def test_a_head_made_to_be_read_for_long_is_not() -> None:
         with pytest.raises(FormError):
             boundary_of(kind)
         with pytest.raises(FormError):
-            list(Form(b"b").feed(head + b"\r\n\r\n"))
+            list(MultipartParser(b"b").feed(head + b"\r\n\r\n"))
 
     assert steps(refused) < 1_000
 

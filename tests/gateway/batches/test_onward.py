@@ -2,7 +2,14 @@
 
 import math
 
-from gateway.batches.onward import Onward, Pace, Queue, batch_providers, onward_of, surplus
+from gateway.batches.onward import (
+    BatchBacklog,
+    BatchSpillPolicy,
+    CompletionRate,
+    batch_providers,
+    onward_of,
+    surplus,
+)
 from gateway.config.settings import parse
 
 CONFIG = """
@@ -27,11 +34,11 @@ def test_models_whose_lines_may_leave() -> None:
     assert batch_providers(settings) == {"openai"}
     found = {name: onward_of(settings, name) for name in ("both", "api", "alias", "other", "home")}
     assert found == {
-        "both": Onward(onward=True, own=True),
-        "api": Onward(onward=True, own=False),
-        "alias": Onward(onward=True, own=False),
-        "other": Onward(onward=False, own=False),
-        "home": Onward(onward=False, own=True),
+        "both": BatchSpillPolicy(onward=True, own=True),
+        "api": BatchSpillPolicy(onward=True, own=False),
+        "alias": BatchSpillPolicy(onward=True, own=False),
+        "other": BatchSpillPolicy(onward=False, own=False),
+        "home": BatchSpillPolicy(onward=False, own=True),
     }
     assert found["api"].leaves
     assert not found["both"].leaves
@@ -40,7 +47,7 @@ def test_models_whose_lines_may_leave() -> None:
 
 
 def test_a_pace_is_known_after_a_while_and_forgets() -> None:
-    pace = Pace()
+    pace = CompletionRate()
     assert pace.per_s(0.0) is None
     pace.saw(0, 0.0)
     pace.saw(60, 60.0)
@@ -53,7 +60,7 @@ def test_a_pace_is_known_after_a_while_and_forgets() -> None:
 
 
 def test_what_engines_will_not_have_done_is_left_over() -> None:
-    queues = [Queue("late", 1000, 3 * HOUR_S), Queue("soon", 3600, 2 * HOUR_S)]
+    queues = [BatchBacklog("late", 1000, 3 * HOUR_S), BatchBacklog("soon", 3600, 2 * HOUR_S)]
     assert surplus(queues, 1.0, 12 * HOUR_S) == {}
     # Engines do 2,880 lines in the two hours that `soon` has, and 4,320 in all three.
     assert surplus(queues, 0.4, 12 * HOUR_S) == {"soon": 3600 - 2880}
@@ -62,7 +69,7 @@ def test_what_engines_will_not_have_done_is_left_over() -> None:
 
 
 def test_nothing_leaves_before_its_time_or_when_it_is_too_late() -> None:
-    assert surplus([Queue("b", 10, 13 * HOUR_S)], 0.0, 12 * HOUR_S) == {}
-    assert surplus([Queue("b", 10, 0.5 * HOUR_S)], 0.0, 12 * HOUR_S) == {}
-    assert surplus([Queue("b", 10, 12 * HOUR_S)], 0.0, 12 * HOUR_S) == {"b": 10}
-    assert surplus([Queue("b", 10, 20 * HOUR_S)], 0.0, math.inf) == {"b": 10}
+    assert surplus([BatchBacklog("b", 10, 13 * HOUR_S)], 0.0, 12 * HOUR_S) == {}
+    assert surplus([BatchBacklog("b", 10, 0.5 * HOUR_S)], 0.0, 12 * HOUR_S) == {}
+    assert surplus([BatchBacklog("b", 10, 12 * HOUR_S)], 0.0, 12 * HOUR_S) == {"b": 10}
+    assert surplus([BatchBacklog("b", 10, 20 * HOUR_S)], 0.0, math.inf) == {"b": 10}

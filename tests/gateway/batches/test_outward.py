@@ -8,14 +8,14 @@ import pytest
 from sqlalchemy import text
 
 from gateway.batches import outward
-from gateway.batches.courier import Waits
-from gateway.batches.handing import Handed
-from gateway.batches.outward import Collector
+from gateway.batches.handing import ProviderLine
+from gateway.batches.outward import ProviderBatchBuilder
+from gateway.batches.poll_intervals import PollIntervals
 from gateway.batches.remote import taking_batches
-from gateway.batches.sending import NotOnward
+from gateway.batches.sending import SpillRefused
 from gateway.clock import Clock
-from ledger.batches.lines import Claim, LineStore, NewLine
-from ledger.batches.outgoing import OutgoingStore, State, Terms
+from ledger.batches.lines import LineClaim, LineStore, NewLine
+from ledger.batches.outgoing import LineTerms, OutgoingStore, ProviderBatchState
 from ledger.batches.store import BatchRecord, BatchStore
 from ledger.database import make_engine
 from ledger.journals.records import AttemptOpened
@@ -47,7 +47,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory, running: Callable[..., Any])
 def runner(stack: Any, with_runner: Callable[..., Any]) -> Iterator[Any]:
     providers = taking_batches(stack.settings, stack.runtime, {})
     with with_runner(stack, providers=providers) as one:
-        one._outward.courier.waits = Waits(first=0.2, most=0.4, settled=1.0)
+        one._outward.courier.waits = PollIntervals(first=0.2, most=0.4, settled=1.0)
         yield one
 
 
@@ -167,10 +167,10 @@ class Planning:
     def __init__(self) -> None:
         self.odd: dict[int, object] = {}
 
-    async def onward(self, claim: Claim) -> Handed | None:
+    async def onward(self, claim: LineClaim) -> ProviderLine | None:
         odd = self.odd.get(claim.number, "alpha")
-        if odd is NotOnward:
-            raise NotOnward
+        if odd is SpillRefused:
+            raise SpillRefused
         if odd is None:
             return None
         name = claim.request_id
@@ -181,8 +181,8 @@ class Planning:
             upstream_model="m", simulated=True, policy="p", policy_version="v", reason="cheapest",
             spill_reason=None, price_version=1, bound_pusd=5, prompt_tokens_estimate=1,
         )  # fmt: skip
-        terms = Terms(n=1, most=1, told=True, prompt_bound=1)
-        return Handed(str(odd), "m", b"{}", opened, ("team:t",), terms)
+        terms = LineTerms(n=1, most=1, told=True, prompt_bound=1)
+        return ProviderLine(str(odd), "m", b"{}", opened, ("team:t",), terms)
 
 
 class Desk:
@@ -191,7 +191,7 @@ class Desk:
         self.lines, self.batches = LineStore(self.engine, OWNER), BatchStore(self.engine)
         self.store, self.planning = OutgoingStore(self.engine, OWNER), Planning()
         numbers = iter(range(1, 99))
-        self.collector = Collector(
+        self.collector = ProviderBatchBuilder(
             self.lines, self.store, self.batches, self.planning, OWNER, Clock(),
             lambda prefix: f"{prefix}{next(numbers)}",
         )  # fmt: skip
@@ -217,7 +217,7 @@ async def test_each_provider_and_model_has_a_batch(desk: Desk, monkeypatch) -> N
     desk.planning.odd = {2: "beta"}
     assert await desk.collector.collect(record, "m", 9) == 5
     found = {one.provider: (one.lines, one.state) for one in desk.store.unfinished()}
-    assert found == {"alpha": (4, State.READY), "beta": (1, State.READY)}
+    assert found == {"alpha": (4, ProviderBatchState.READY), "beta": (1, ProviderBatchState.READY)}
     assert desk.collector.collecting == set()
     assert await desk.collector.collect(record, "m", 9) == 0
 
@@ -232,7 +232,7 @@ async def test_no_more_than_wanted_and_a_full_one_is_closed(desk: Desk, monkeypa
 
 async def test_what_no_batch_takes_stays_and_is_marked(desk: Desk) -> None:
     record = desk.put(3)
-    desk.planning.odd = {1: NotOnward, 3: None}
+    desk.planning.odd = {1: SpillRefused, 3: None}
     assert await desk.collector.collect(record, "m", 9) == 1
     far_us = Clock().wall_us() + 10**9
     again = desk.lines.claim("m", 9, now_us=far_us - 5, until_us=far_us, ends_by_us=0)

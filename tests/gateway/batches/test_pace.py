@@ -1,10 +1,17 @@
 """A quarter more while none is refused; a pause that grows while refusals go on."""
 
-from gateway.batches.pace import BEGIN, FIRST_PAUSE_S, LONGEST_PAUSE_S, STEP_S, Pace, in_turn
+from gateway.batches.pace import (
+    BEGIN,
+    FIRST_PAUSE_S,
+    LONGEST_PAUSE_S,
+    STEP_S,
+    LineConcurrency,
+    in_turn,
+)
 from ledger.batches.store import BatchRecord
 
 
-def grown(pace: Pace, out: int, now_s: float) -> tuple[int, float]:
+def grown(pace: LineConcurrency, out: int, now_s: float) -> tuple[int, float]:
     """Lines go out whenever there is room, ten times; nothing ends."""
     for _ in range(10):
         out += pace.room(out, now_s)
@@ -13,13 +20,13 @@ def grown(pace: Pace, out: int, now_s: float) -> tuple[int, float]:
 
 
 def test_it_grows_to_its_limit_while_nothing_is_refused() -> None:
-    assert Pace(64).room(0, 1.0) == BEGIN
-    assert grown(Pace(5), 0, 1.0)[0] == 5
-    assert 8 <= grown(Pace(64), 0, 1.0)[0] <= 16
+    assert LineConcurrency(64).room(0, 1.0) == BEGIN
+    assert grown(LineConcurrency(5), 0, 1.0)[0] == 5
+    assert 8 <= grown(LineConcurrency(64), 0, 1.0)[0] <= 16
 
 
 def test_what_goes_out_at_once_is_little() -> None:
-    pace = Pace(64)
+    pace = LineConcurrency(64)
     out, now_s = grown(pace, 0, 1.0)
     more = pace.room(out, now_s)
     assert 1 <= more <= out // 4
@@ -27,7 +34,7 @@ def test_what_goes_out_at_once_is_little() -> None:
 
 
 def test_a_refusal_keeps_what_is_out_and_pauses() -> None:
-    pace = Pace(64)
+    pace = LineConcurrency(64)
     out, now_s = grown(pace, 0, 1.0)
     pace.refused(out, now_s)
     assert pace.room(out - 1, now_s + FIRST_PAUSE_S / 2) == 0
@@ -36,7 +43,7 @@ def test_a_refusal_keeps_what_is_out_and_pauses() -> None:
 
 
 def test_refusals_of_one_volley_are_one() -> None:
-    pace = Pace(64)
+    pace = LineConcurrency(64)
     out, now_s = grown(pace, 0, 1.0)
     for _ in range(out):
         pace.refused(out, now_s)
@@ -44,7 +51,7 @@ def test_refusals_of_one_volley_are_one() -> None:
 
 
 def test_pauses_double_to_a_limit_and_are_forgotten() -> None:
-    pace, now_s = Pace(8), 10.0
+    pace, now_s = LineConcurrency(8), 10.0
     pauses = []
     for _ in range(8):
         pace.refused(1, now_s)

@@ -2,7 +2,7 @@
 
 from gateway.batches.planner import patient_pools, promises_of, without_promises
 from gateway.config.settings import parse
-from router.idle import Promised
+from router.idle import TightestSlo
 
 TEXT = """
 models:
@@ -25,9 +25,9 @@ policies:
 
 def test_each_pool_has_its_tightest_promise() -> None:
     found = promises_of(parse(TEXT, name="t"))
-    usual = Promised()
-    assert found["one"] == Promised(200.0, 20.0)
-    assert found["two"] == Promised(usual.ttft_ms, 20.0)
+    usual = TightestSlo()
+    assert found["one"] == TightestSlo(200.0, 20.0)
+    assert found["two"] == TightestSlo(usual.ttft_ms, 20.0)
     assert "three" not in found
 
 

@@ -9,8 +9,14 @@ import httpx
 import pytest
 
 from backends.secret import Secret
-from backends.simulator.jobs import Jobs
-from gateway.batches.remote import Away, Busy, Refused, Remote, taking_batches
+from backends.simulator.jobs import SimulatedBatches
+from gateway.batches.remote import (
+    ProviderBatchClient,
+    ProviderBusy,
+    ProviderRefused,
+    ProviderUnavailable,
+    taking_batches,
+)
 from gateway.config.settings import parse
 from gateway.errors import ConfigError
 
@@ -25,31 +31,39 @@ async def said(path: str, body: bytes, name: str) -> tuple[int, bytes]:
 
 
 @pytest.fixture
-def jobs() -> Jobs:
-    return Jobs(said, begin_s=0.0)
+def jobs() -> SimulatedBatches:
+    return SimulatedBatches(said, begin_s=0.0)
 
 
 @pytest.fixture
-def remote(jobs: Jobs) -> Remote:
-    return Remote("http://provider/v1", Secret("sk-secret"), httpx.ASGITransport(app=jobs))
+def remote(jobs: SimulatedBatches) -> ProviderBatchClient:
+    return ProviderBatchClient(
+        "http://provider/v1", Secret("sk-secret"), httpx.ASGITransport(app=jobs)
+    )
 
 
-def answering(status: int, body: bytes = b"{}") -> Remote:
+def answering(status: int, body: bytes = b"{}") -> ProviderBatchClient:
     def handle(request: httpx.Request) -> httpx.Response:
         assert request.headers["authorization"] == "Bearer sk-secret"
         return httpx.Response(status, content=body)
 
-    return Remote("http://provider/v1", Secret("sk-secret"), httpx.MockTransport(handle))
+    return ProviderBatchClient(
+        "http://provider/v1", Secret("sk-secret"), httpx.MockTransport(handle)
+    )
 
 
-def failing(error: type[httpx.HTTPError]) -> Remote:
+def failing(error: type[httpx.HTTPError]) -> ProviderBatchClient:
     def handle(request: httpx.Request) -> httpx.Response:
         raise error("sk-secret")
 
-    return Remote("http://provider/v1", Secret("sk-secret"), httpx.MockTransport(handle))
+    return ProviderBatchClient(
+        "http://provider/v1", Secret("sk-secret"), httpx.MockTransport(handle)
+    )
 
 
-async def test_a_batch_from_its_file_to_its_answers(remote: Remote, jobs: Jobs) -> None:
+async def test_a_batch_from_its_file_to_its_answers(
+    remote: ProviderBatchClient, jobs: SimulatedBatches
+) -> None:
     file_id = await remote.upload("out_1.jsonl", LINE + b"\n")
     assert await remote.find_file("out_1.jsonl", 0) == file_id
     assert await remote.find_file("other.jsonl", 0) is None
@@ -64,24 +78,33 @@ async def test_a_batch_from_its_file_to_its_answers(remote: Remote, jobs: Jobs) 
     assert json.loads(line)["custom_id"] == "a"
     await remote.delete(file_id)
     assert await remote.find_file("out_1.jsonl", 0) is None
-    with pytest.raises(Away):  # 409, which OpenAI says of a batch that has ended
+    with pytest.raises(ProviderUnavailable):  # 409, which OpenAI says of a batch that has ended
         await remote.cancel(made.id)
 
 
-async def test_lists_are_walked_to_what_is_older(remote: Remote, jobs: Jobs, monkeypatch) -> None:
+async def test_lists_are_walked_to_what_is_older(
+    remote: ProviderBatchClient, jobs: SimulatedBatches, monkeypatch
+) -> None:
     monkeypatch.setattr("gateway.batches.remote.LISTED", 2)
     for number in range(7):
         await remote.upload(f"{number}.jsonl", LINE)
     assert await remote.find_file("0.jsonl", 0) is not None
     assert await remote.find_file("0.jsonl", 2**40) is None, "all are older: one page is enough"
     monkeypatch.setattr("gateway.batches.remote.PAGES", 2)
-    with pytest.raises(Away):
+    with pytest.raises(ProviderUnavailable):
         await remote.find_file("0.jsonl", 0)
 
 
 @pytest.mark.parametrize(
     ("status", "error"),
-    [(400, Refused), (401, Refused), (404, Refused), (429, Busy), (409, Away), (500, Away)],
+    [
+        (400, ProviderRefused),
+        (401, ProviderRefused),
+        (404, ProviderRefused),
+        (429, ProviderBusy),
+        (409, ProviderUnavailable),
+        (500, ProviderUnavailable),
+    ],
 )
 async def test_statuses(status: int, error: type[Exception]) -> None:
     with pytest.raises(error) as caught:
@@ -91,13 +114,17 @@ async def test_statuses(status: int, error: type[Exception]) -> None:
 
 @pytest.mark.parametrize("body", [b"[]", b"{", b'{"id":1}', b'{"id":""}', b"\xff"])
 async def test_what_cannot_be_read_says_nothing(body: bytes) -> None:
-    with pytest.raises(Away):
+    with pytest.raises(ProviderUnavailable):
         await answering(200, body).batch("b")
 
 
 @pytest.mark.parametrize(
     ("error", "meant"),
-    [(httpx.ConnectError, Busy), (httpx.ReadTimeout, Away), (httpx.RemoteProtocolError, Away)],
+    [
+        (httpx.ConnectError, ProviderBusy),
+        (httpx.ReadTimeout, ProviderUnavailable),
+        (httpx.RemoteProtocolError, ProviderUnavailable),
+    ],
 )
 async def test_broken_connections(error: Any, meant: type[Exception]) -> None:
     with pytest.raises(meant) as caught:
@@ -106,13 +133,13 @@ async def test_broken_connections(error: Any, meant: type[Exception]) -> None:
 
 
 async def test_a_file_that_breaks_off_is_no_whole_file() -> None:
-    with pytest.raises(Away):
+    with pytest.raises(ProviderUnavailable):
         assert [one async for one in failing(httpx.ReadError).lines("f")]
-    with pytest.raises(Refused):
+    with pytest.raises(ProviderRefused):
         assert [one async for one in answering(404).lines("f")]
 
 
-async def test_why_a_batch_failed(remote: Remote, jobs: Jobs) -> None:
+async def test_why_a_batch_failed(remote: ProviderBatchClient, jobs: SimulatedBatches) -> None:
     made = await remote.create(await remote.upload("x", LINE), CHAT, "out_1")
     jobs.batches[made.id].errors.append({"code": "token_limit_exceeded", "message": "x"})
     assert (await remote.batch(made.id)).codes == ("token_limit_exceeded",)

@@ -5,17 +5,19 @@ import socket
 import httpx
 import pytest
 
-from gateway.batches.authority import Authority
-from gateway.batches.judging import Answer, Broken
-from gateway.batches.sending import Sender
-from ledger.batches.lines import Claim
+from gateway.batches.authority import TicketAuthority
+from gateway.batches.judging import ConnectionLost, LineAnswer
+from gateway.batches.sending import LineSender
+from ledger.batches.lines import LineClaim
 
-CLAIM = Claim("batch_1", 3, "c", "own", b'{"model":"own"}', 2, 1, "/v1/chat/completions", "k", 9)
-AUTHORITY = Authority(b"s" * 32)
+CLAIM = LineClaim(
+    "batch_1", 3, "c", "own", b'{"model":"own"}', 2, 1, "/v1/chat/completions", "k", 9
+)
+AUTHORITY = TicketAuthority(b"s" * 32)
 
 
-def sender(answer=None, url: str = "http://127.0.0.1:1") -> Sender:
-    made = Sender(url, AUTHORITY, total_s=1.0, at_once=4, now_us=lambda: 5)
+def sender(answer=None, url: str = "http://127.0.0.1:1") -> LineSender:
+    made = LineSender(url, AUTHORITY, total_s=1.0, at_once=4, now_us=lambda: 5)
     if answer is not None:
         made._client = httpx.AsyncClient(base_url=url, transport=httpx.MockTransport(answer))
     return made
@@ -30,7 +32,7 @@ async def test_it_asks_with_a_ticket_for_this_try() -> None:
         return httpx.Response(429, content=b"{}", headers=headers)
 
     told = await sender(answer).send(CLAIM, spill=True)
-    assert told == Answer(429, "r", b"{}", retry=False)
+    assert told == LineAnswer(429, "r", b"{}", retry=False)
     (request,) = asked
     assert request.url.path == "/batch-lines/v1/chat/completions"
     assert request.content == CLAIM.body
@@ -48,12 +50,12 @@ async def test_no_answer(error, sent: bool) -> None:
     def answer(_: httpx.Request) -> httpx.Response:
         raise error("no")
 
-    assert await sender(answer).send(CLAIM, spill=False) == Broken(sent=sent)
+    assert await sender(answer).send(CLAIM, spill=False) == ConnectionLost(sent=sent)
 
 
 async def test_nobody_listens() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         one = sender(url=f"http://127.0.0.1:{free.getsockname()[1]}")
-        assert await one.send(CLAIM, spill=False) == Broken(sent=False)
+        assert await one.send(CLAIM, spill=False) == ConnectionLost(sent=False)
         await one.aclose()

@@ -6,7 +6,7 @@ import threading
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from gateway.batches.stored import Stored
+from gateway.batches.stored import BatchDatabase
 from gateway.errors import RequestError
 from ledger.database import make_engine, sqlite_url
 
@@ -15,7 +15,7 @@ PATIENCE_S = 20.0
 
 @pytest.fixture
 async def stored(tmp_path):
-    one = Stored(make_engine(sqlite_url(tmp_path / "x.db")))
+    one = BatchDatabase(make_engine(sqlite_url(tmp_path / "x.db")))
     yield one
     await one.aclose()
 

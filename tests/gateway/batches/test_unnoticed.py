@@ -11,26 +11,26 @@ from functools import cache
 
 import pytest
 
-from backends.simulator.model import Engine
+from backends.simulator.model import SimulatedEngine
 from backends.simulator.profiles import PROFILES
-from backends.simulator.shape import What
-from gateway.batches.pace import Pace
+from backends.simulator.shape import SequenceEventKind
+from gateway.batches.pace import LineConcurrency
 from router.decide import decide
-from router.idle import Promised, spare, strained
-from router.request_kinds import Kind
+from router.idle import TightestSlo, spare, strained
+from router.request_kinds import RequestKind
 from router.types import (
     Candidate,
     EngineState,
     Feature,
-    Health,
     OutputMoments,
     Policy,
-    Request,
+    RoutingRequest,
     StepModel,
+    TargetHealth,
 )
 
 SHAPE = PROFILES["h100-llama-3.1-8b-fp8"].shape
-PROMISED = Promised(ttft_ms=200.0, tpot_ms=25.0)
+PROMISED = TightestSlo(ttft_ms=200.0, tpot_ms=25.0)
 SECONDS, TICK_S = 40.0, 0.05
 PER_S = 8.0  # live requests
 LIVE_PROMPT, LIVE_OUTPUT = 600, 150
@@ -54,9 +54,9 @@ class Scene:
     """One engine, live arrivals from a seed, and lines without end."""
 
     def __init__(self, *, lines: bool, rule: bool) -> None:
-        self.engine = Engine(SHAPE)
+        self.engine = SimulatedEngine(SHAPE)
         self.lines, self.rule = lines, rule
-        self.pace, self.out = Pace(MOST), set()
+        self.pace, self.out = LineConcurrency(MOST), set()
         self.seen = Seen()
         self._began: dict[str, float] = {}
         self._first: dict[str, float] = {}
@@ -89,9 +89,9 @@ class Scene:
     def _see(self, events) -> None:
         for event in events:
             name = event.id
-            if event.what is What.FIRST:
+            if event.what is SequenceEventKind.FIRST:
                 self._first[name] = event.at_s
-            if event.what is What.FINISHED:
+            if event.what is SequenceEventKind.FINISHED:
                 del self._held[name]
                 if name in self.out:
                     self.out.remove(name)
@@ -116,7 +116,7 @@ class Scene:
     def _state(self) -> EngineState:
         engine, step = self.engine, SHAPE.step
         return EngineState(
-            health=Health.HEALTHY,
+            health=TargetHealth.HEALTHY,
             step=StepModel(step.a_s, step.b_s, step.c_s, step.d_s, step.t0_s),
             running=engine.unfinished,
             waiting=0,
@@ -131,13 +131,13 @@ class Scene:
         )
 
     def _idle(self) -> bool:
-        asked = Request(
-            kind=Kind.CHAT, model="own", prompt_tokens=LINE_PROMPT,
+        asked = RoutingRequest(
+            kind=RequestKind.CHAT, model="own", prompt_tokens=LINE_PROMPT,
             prompt_tokens_bound=LINE_PROMPT, max_tokens=LINE_OUTPUT,
             output=OutputMoments(0, LINE_OUTPUT, LINE_OUTPUT**2, LINE_OUTPUT),
         )  # fmt: skip
         candidate = Candidate(
-            "pool:own/0", "own", frozenset(Feature), frozenset(Kind), SHAPE.context_tokens,
+            "pool:own/0", "own", frozenset(Feature), frozenset(RequestKind), SHAPE.context_tokens,
             internal=True, expected_pusd=0, bound_pusd=0, engine=self._state(),
         )  # fmt: skip
         decision = decide(asked, Policy(name="p"), [candidate])

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from starlette.requests import ClientDisconnect
 
-from gateway.batches.stored import Stored
-from gateway.batches.uploads import Bounds, Once, Upload
+from gateway.batches.stored import BatchDatabase
+from gateway.batches.uploads import Upload, UploadIdempotency, UploadLimits
 from gateway.errors import RequestError
 from ledger.batches.files import FileRecord
 from ledger.database import make_engine
@@ -19,13 +19,18 @@ RECORD = FileRecord("file-1", "search", "k", "batch", "", created_us=5, expires_
 
 @pytest.fixture
 async def stored(ledger_url):
-    one = Stored(make_engine(ledger_url))
+    one = BatchDatabase(make_engine(ledger_url))
     yield one
     await one.aclose()
 
 
 def upload(
-    stored: Stored, *parts, team_limit: int = 10**9, patience_s: float = 5.0, once=None, by=RECORD
+    stored: BatchDatabase,
+    *parts,
+    team_limit: int = 10**9,
+    patience_s: float = 5.0,
+    once=None,
+    by=RECORD,
 ):
     async def body():
         for part in parts:
@@ -36,10 +41,12 @@ def upload(
             else:
                 raise part
 
-    return Upload(stored, by, Bounds(10**7, team_limit, patience_s), once).receive(b"b", body())
+    return Upload(stored, by, UploadLimits(10**7, team_limit, patience_s), once).receive(
+        b"b", body()
+    )
 
 
-def left(stored: Stored) -> list:
+def left(stored: BatchDatabase) -> list:
     return [stored.files.find("file-1", "search"), stored.files.chunk("file-1", 0)]
 
 
@@ -91,7 +98,7 @@ async def test_a_trickle_is_ended_though_it_never_stops(stored, monkeypatch, gra
     assert left(stored) == [None, None]
 
 
-async def begun(stored: Stored) -> None:
+async def begun(stored: BatchDatabase) -> None:
     async with asyncio.timeout(5):
         while stored.files.chunk("file-1", 0) is None:  # noqa: ASYNC110 - a row, and no event
             await asyncio.sleep(0.01)
@@ -117,7 +124,7 @@ async def test_while_it_comes_nobody_sees_it(stored) -> None:
 async def test_two_at_once_with_one_key_are_one_file(stored) -> None:
     """Neither knew of the other when it came: who ends first is the file, nothing of two stays."""
     second = replace(RECORD, id="file-2")
-    once = Once("once", 10**18, None)
+    once = UploadIdempotency("once", 10**18, None)
     late = asyncio.create_task(upload(stored, BEGINS, b"x" * 2_000_000, 0.3, ENDS, once=once))
     await begun(stored)
     assert (
@@ -129,7 +136,7 @@ async def test_two_at_once_with_one_key_are_one_file(stored) -> None:
 
 
 async def test_a_key_of_a_file_that_was_cut_is_free(stored) -> None:
-    once = Once("once", 10**18, None)
+    once = UploadIdempotency("once", 10**18, None)
     with pytest.raises(RequestError, match="hung up"):
         await upload(stored, BEGINS, b"x", ClientDisconnect(), once=once)
     assert stored.taken("k", "once", now_us=6) is None
@@ -139,7 +146,7 @@ async def test_a_key_of_a_file_that_was_cut_is_free(stored) -> None:
 
 
 async def test_a_file_that_was_swept_meanwhile_takes_no_key(stored) -> None:
-    once = Once("once", 10**18, None)
+    once = UploadIdempotency("once", 10**18, None)
     task = asyncio.create_task(upload(stored, BEGINS, b"x" * 2_000_000, 1.0, ENDS, once=once))
     await begun(stored)
     stored.files.drop(RECORD.id)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from gateway.batches.validating import ADDED, FAULTS, LeaseLost, Validation
+from gateway.batches.validating import ADDED, FAULTS, BatchValidator, LeaseLost
 from ledger.batches.files import FileRecord, FileStore
 from ledger.batches.lines import LineStore
 from ledger.batches.store import BatchRecord, BatchStore
@@ -42,7 +42,7 @@ class Desk:
 
         settings = {"lines_limit": 10_000, "line_bytes": 5000, **limits}
         assert self.batches.take("batch_1", "me", now_us=10, until_us=20)
-        Validation(self.batches, self.lines, self.files, **settings).run(
+        BatchValidator(self.batches, self.lines, self.files, **settings).run(
             RECORD, "me", known={"own"}.__contains__, hold=hold or held, now_us=lambda: 7
         )
         return self.batches.find("batch_1", "search")

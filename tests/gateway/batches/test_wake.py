@@ -5,8 +5,8 @@ import os
 
 from gateway.batches.wake import (
     WAKE_FILE,
-    Bell,
-    Progress,
+    RunnerProgress,
+    WakeSignal,
     read_progress,
     until_needed,
     wake,
@@ -18,12 +18,12 @@ from ledger.database import make_engine
 
 
 def test_it_is_heard_once_by_each(tmp_path) -> None:
-    bells = [Bell(tmp_path), Bell(tmp_path)]
+    bells = [WakeSignal(tmp_path), WakeSignal(tmp_path)]
     assert [bell.rang() for bell in bells] == [False, False]
     wake(tmp_path)
     assert [bell.rang() for bell in bells] == [True, True]
     assert [bell.rang() for bell in bells] == [False, False]
-    assert not Bell(tmp_path).rang()
+    assert not WakeSignal(tmp_path).rang()
     os.utime(tmp_path / WAKE_FILE, ns=(1, 1))
     assert bells[0].rang()
 
@@ -56,7 +56,7 @@ async def test_a_database_that_is_away_ends_nothing(tmp_path) -> None:
 def test_it_is_read_as_it_was_written(tmp_path) -> None:
     assert read_progress(tmp_path) is None
     for number in range(2):
-        progress = Progress(batches=1, lines=2, out=3, ok=4, failed=5, again=number)
+        progress = RunnerProgress(batches=1, lines=2, out=3, ok=4, failed=5, again=number)
         write_progress(tmp_path, progress)
         assert read_progress(tmp_path) == progress
     assert [one.name for one in tmp_path.iterdir()] == ["batches.json"]

@@ -3,19 +3,19 @@
 import pytest
 
 from gateway.cli.commands import COMMANDS
-from gateway.cli.late import Late, Noun
+from gateway.cli.late import CommandGroupSpec, LazyCommand
 
 WIDE = 1_000  # characters: nothing is cut
 EVERY = {
     f"{name} {verb}": command
     for name, one in COMMANDS.items()
-    for verb, command in (one.commands if isinstance(one, Noun) else {"": one}).items()
+    for verb, command in (one.commands if isinstance(one, CommandGroupSpec) else {"": one}).items()
 }
 
 
 @pytest.mark.parametrize("words", EVERY)
 def test_its_sentence_is_the_first_of_its_help(words: str) -> None:
-    late = Late(words.rsplit(maxsplit=1)[-1], EVERY[words])
+    late = LazyCommand(words.rsplit(maxsplit=1)[-1], EVERY[words])
     real = late.real()
     assert late.get_short_help_str(WIDE) == real.get_short_help_str(WIDE)
     assert real.name == late.name

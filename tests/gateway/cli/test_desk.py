@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gateway.cli.app import app
-from gateway.control.roles import ROLES, Role
+from gateway.control.roles import ROLES, KeyRole
 
 CALM = "policies: [{name: calm, slo: {ttft_ms: 5000}}]\n"
 DEAL = "name,input_usd_per_million,output_usd_per_million\nopenai/gpt-4o,1,2\n"
@@ -15,7 +15,7 @@ BAD = "policies: [{name: calm, match: {when: 'prompt_tokens >'}}]\n"
 
 @pytest.fixture(scope="module")
 def admin(stack) -> str:
-    return stack.key("admin", user="ann", scopes=tuple(ROLES[Role.ADMIN])).token
+    return stack.key("admin", user="ann", scopes=tuple(ROLES[KeyRole.ADMIN])).token
 
 
 @pytest.fixture

@@ -8,13 +8,13 @@ import pytest
 from typer.testing import CliRunner
 
 from backends.simulator.fit import simulate
-from backends.simulator.measurements import Measured
-from backends.simulator.shape import Shape
+from backends.simulator.measurements import MeasuredRequest
+from backends.simulator.shape import EngineShape
 from backends.simulator.shapefile import load
-from backends.stepmodel import StepModel
+from backends.stepmodel import FittedStepModel
 from gateway.cli.app import app
 
-TRUTH = Shape(StepModel(5e-3, 2e-5, 3e-8, 3e-5, 1e-2), blocks=3001)
+TRUTH = EngineShape(FittedStepModel(5e-3, 2e-5, 3e-8, 3e-5, 1e-2), blocks=3001)
 
 
 def fit(*words: str):
@@ -28,7 +28,7 @@ def measured(path: Path, *rates: int) -> str:
         at_s, asked = 0.0, []
         for _ in range(30):
             at_s += rng.expovariate(rate)
-            asked.append(Measured(at_s, rng.randint(50, 600), rng.randint(5, 90), 1.0, 2.0))
+            asked.append(MeasuredRequest(at_s, rng.randint(50, 600), rng.randint(5, 90), 1.0, 2.0))
         lines += [
             f"{rate},{one.start_s},{one.prompt_tokens},{one.output_tokens},{one.ttft_s},{one.e2e_s}"
             for one in simulate(TRUTH, asked)

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from backends.engine.guard import Log
+from backends.engine.guard import RotatingLog
 from gateway.cli import engineops
 from gateway.cli.app import app
 from gateway.cli.engineops import LogTail
 from gateway.control.admin.enginehost import EngineHost
-from gateway.fleet.enginewords import PARENT, Words
+from gateway.fleet.enginewords import PARENT, EngineStatusNotes
 from gateway.host.logfiles import rotate
 
 LONG = {"messages": [{"role": "user", "content": "x"}], "stream": True, "ignore_eos": True}
@@ -157,7 +157,7 @@ def test_an_engine_that_no_start_can_bring_back_is_not_waited_for(
     patiently(lambda: healthy(engine))
     look = EngineHost.look
     monkeypatch.setattr(EngineHost, "look", lambda *at: look(*at)._replace(word="stopped"))
-    words = Words(served.state / "run", PARENT)
+    words = EngineStatusNotes(served.state / "run", PARENT)
     words.say("pool:main/1", "this vLLM has no flag --max-model-length")
     answer = engine("restart", "pool:main/1", "--timeout", "60s")
     words.say()
@@ -223,7 +223,7 @@ def test_its_last_lines_and_then_what_comes(tmp_path: Path) -> None:
 
 
 def test_an_engines_log_that_began_anew_is_followed(tmp_path: Path) -> None:
-    log = Log(tmp_path / "log", 8)
+    log = RotatingLog(tmp_path / "log", 8)
     log.write(b"one\n")
     with LogTail(tmp_path / "log") as tail:
         assert tail.last(9) == "one\n"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from backends.engine.packing.parts import LEAST_PART, Packed, write_bundle
+from backends.engine.packing.parts import LEAST_PART, PackedBundle, write_bundle
 from gateway.cli import enginepack
 from gateway.cli.app import app
 
@@ -38,7 +38,7 @@ def test_what_was_packed_is_told_and_the_next_step(tmp_path: Path, monkeypatch):
     def make(request, report):
         asked.append(request)
         report("wheels", "1 of 2", 0.5)
-        return Packed(request.out, 3, 5_000_000, 2, "ab" * 32)
+        return PackedBundle(request.out, 3, 5_000_000, 2, "ab" * 32)
 
     monkeypatch.setattr(enginepack, "make", make)
     answer = run("pack", tmp_path / "out", "--flavour", "cuda", "--python", "3.12")

@@ -6,7 +6,7 @@ import shlex
 import pytest
 
 from backends.engine.catalog import GPUS, find
-from backends.engine.planning.question import Figure
+from backends.engine.planning.question import PlanFigure
 from gateway.cli.engineplan import amount
 
 
@@ -151,7 +151,7 @@ def test_what_cannot_be_planned_is_told(model, change, said, engine):
     ],
 )
 def test_amounts_as_people_read_them(value, unit, text):
-    assert amount(Figure("x", value, unit, "formula")) == text
+    assert amount(PlanFigure("x", value, unit, "formula")) == text
 
 
 @pytest.mark.parametrize("option", ["--tpot-ms", "--usd-per-hour"])

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from backends.engine import tuned, tunerun
-from backends.engine.tunerun import Outcome
+from backends.engine.tunerun import TuneResult
 from gateway.cli.app import app
 
 
@@ -33,8 +33,8 @@ def words(tmp_path: Path) -> tuple[object, ...]:
 def ends_with(monkeypatch):
     """The search, as if it had been made."""
 
-    def put(outcome: Outcome) -> None:
-        async def searched(*_: object, **__: object) -> Outcome:
+    def put(outcome: TuneResult) -> None:
+        async def searched(*_: object, **__: object) -> TuneResult:
             return outcome
 
         monkeypatch.setattr(tunerun, "tune", searched)
@@ -46,7 +46,7 @@ BEST = ("fp8", "default", "512", "default")
 
 
 def test_a_profile_says_by_how_much_and_what_for(words, ends_with, tmp_path):
-    ends_with(Outcome(BEST, True, 12, (100.0, 140.0, 110.0, 150.0), 1.381))
+    ends_with(TuneResult(BEST, True, 12, (100.0, 140.0, 110.0, 150.0), 1.381))
     answer = tune(*words, "--flags", "--max-model-len 2048")
     assert answer.exit_code == 0, answer.output
     for said in ("100, then 140; 110, then 150 output tokens/s", "1.381 times better",
@@ -62,14 +62,14 @@ def test_a_profile_says_by_how_much_and_what_for(words, ends_with, tmp_path):
 
 
 def test_what_is_no_better_in_the_end_is_not_put_into_a_profile(words, ends_with, tmp_path):
-    ends_with(Outcome(BEST, True, 12, (100.0, 99.0, 100.0, 98.0), 0.985))
+    ends_with(TuneResult(BEST, True, 12, (100.0, 99.0, 100.0, 98.0), 0.985))
     assert tune(*words).exit_code == 0
     assert tuned.read(tmp_path / "log.profile.json").flags == ()
 
 
 def test_a_turn_that_was_lost_makes_no_profile_and_no_claim(words, ends_with, tmp_path):
     finals = (100.0, 90.0, 100.0, 130.0)
-    ends_with(Outcome(BEST, True, 12, finals, 1.1, turns=(0.9, 1.3)))
+    ends_with(TuneResult(BEST, True, 12, finals, 1.1, turns=(0.9, 1.3)))
     answer = tune(*words)
     assert answer.exit_code == 0
     assert "100, then 90; 100, then 130 output tokens/s" in answer.stdout
@@ -82,7 +82,7 @@ def test_a_turn_that_was_lost_makes_no_profile_and_no_claim(words, ends_with, tm
 
 def test_what_dollars_were_asked_for_is_not_mixed_with_other_dollars(words, ends_with):
     """A search that went on at another rate took figures of both for one."""
-    ends_with(Outcome(BEST, False, 3))
+    ends_with(TuneResult(BEST, False, 3))
     cost = (*words, "--objective", "cost", "--usd-per-hour")
     for _ in range(2):
         assert "has not ended" in tune(*cost, "3.5").stdout
@@ -92,7 +92,7 @@ def test_what_dollars_were_asked_for_is_not_mixed_with_other_dollars(words, ends
 
 
 def test_a_model_that_was_changed_in_its_place_is_another(words, ends_with):
-    ends_with(Outcome(BEST, False, 3))
+    ends_with(TuneResult(BEST, False, 3))
     assert "has not ended" in tune(*words).stdout
     (words[0] / "config.json").write_text('{"quantization_config": {}}')
     assert "is of other work (config_sha256" in tune(*words).stderr
@@ -100,7 +100,7 @@ def test_a_model_that_was_changed_in_its_place_is_another(words, ends_with):
 
 def test_a_second_search_beside_the_first_is_refused(words, ends_with, tmp_path):
     """It ended the first one's engine, which it took for a killed search's."""
-    ends_with(Outcome(BEST, False, 3))
+    ends_with(TuneResult(BEST, False, 3))
     with (tmp_path / "log.jsonl").open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         answer = tune(*words)
@@ -110,7 +110,7 @@ def test_a_second_search_beside_the_first_is_refused(words, ends_with, tmp_path)
 
 
 def test_a_profile_that_cannot_be_written_is_told(words, ends_with):
-    ends_with(Outcome(BEST, True, 12, (100.0, 140.0, 110.0, 150.0), 1.381))
+    ends_with(TuneResult(BEST, True, 12, (100.0, 140.0, 110.0, 150.0), 1.381))
     answer = tune(*words, "--out", "/dev/full")
     assert answer.exit_code == 1
     assert "/dev/full cannot be written: No space left on device; the same" in answer.stderr
@@ -119,9 +119,9 @@ def test_a_profile_that_cannot_be_written_is_told(words, ends_with):
 def test_named_choices_are_compared_without_a_search(words, monkeypatch):
     asked = []
 
-    async def searched(*_: object, arm, **__: object) -> Outcome:
+    async def searched(*_: object, arm, **__: object) -> TuneResult:
         asked.append(arm)
-        return Outcome(arm or ("fp8", "default"), True, 0, (100.0, 150.0, 100.0, 150.0), 1.5)
+        return TuneResult(arm or ("fp8", "default"), True, 0, (100.0, 150.0, 100.0, 150.0), 1.5)
 
     monkeypatch.setattr(tunerun, "tune", searched)
     only = ("--only", "kv,budget")
@@ -133,7 +133,7 @@ def test_named_choices_are_compared_without_a_search(words, monkeypatch):
 
 
 def test_a_search_that_has_not_ended_writes_none(words, ends_with, tmp_path):
-    ends_with(Outcome(BEST, False, 3))
+    ends_with(TuneResult(BEST, False, 3))
     answer = tune(*words)
     assert answer.exit_code == 1
     assert "the same command goes on" in answer.stdout
@@ -143,7 +143,7 @@ def test_a_search_that_has_not_ended_writes_none(words, ends_with, tmp_path):
 
 
 def test_a_comparison_that_failed_says_why_and_writes_none(words, ends_with, tmp_path):
-    ends_with(Outcome(BEST, False, 12, (100.0,), failed="final 1: [no] memory left"))
+    ends_with(TuneResult(BEST, False, 12, (100.0,), failed="final 1: [no] memory left"))
     answer = tune(*words)
     assert answer.exit_code == 1
     assert "tries it again\nfinal 1: [no] memory left" in answer.stdout

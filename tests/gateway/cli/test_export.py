@@ -19,12 +19,12 @@ from typer.testing import CliRunner
 from gateway.cli.app import app
 from ledger.database import make_engine, migrate, sqlite_url
 from ledger.fleet.hours import close_hours
-from ledger.journals.records import AttemptOpened, AttemptSettled, Tokens
+from ledger.journals.records import AttemptOpened, AttemptSettled, TokenCounts
 from ledger.orm import tables as orm
 from ledger.prices.drafts import PriceDraft
-from ledger.prices.rates import Terms, rates_from
+from ledger.prices.rates import PriceTerms, rates_from
 from ledger.prices.stored import import_drafts
-from ledger.writing.repository import Repository
+from ledger.writing.repository import LedgerRepository
 
 DAY_US = 1_780_272_000_000_000  # 2026-06-01
 HOUR_US = 3_600_000_000
@@ -46,7 +46,7 @@ def records():
         )  # fmt: skip
         yield AttemptSettled(
             attempt_id=f"r{number}.1", settled_us=at_us + 1, status="finished", http_status=200,
-            tokens=Tokens(input=number + 1), basis="reported", ttft_us=1, duration_us=2,
+            tokens=TokenCounts(input=number + 1), basis="reported", ttft_us=1, duration_us=2,
             cost_pusd=None if team == "ads" else (number + 1) * PUSD_PER_TOKEN,
         )  # fmt: skip
 
@@ -60,7 +60,7 @@ def export(tmp_path: Path):
     url = sqlite_url(tmp_path / "ledger.db")
     migrate(url)
     engine = make_engine(url)
-    terms = Terms(rates_from({"input": PUSD_PER_TOKEN, "output": 0}))
+    terms = PriceTerms(rates_from({"input": PUSD_PER_TOKEN, "output": 0}))
     import_drafts(engine, [PriceDraft("openai/gpt", "litellm", terms)], at_us=DAY_US)
     contract = {
         "pool": "chat", "gpu_type": "H200", "gpus_per_replica": 1, "replicas": 1,
@@ -68,8 +68,8 @@ def export(tmp_path: Path):
         "recorded_us": DAY_US,
     }  # fmt: skip
     with engine.begin() as connection:
-        connection.execute(insert(orm.GpuContract), [contract])
-    Repository(engine, host="h").import_records(records(), journal="j", at_us=DAY_US)
+        connection.execute(insert(orm.GpuContractRow), [contract])
+    LedgerRepository(engine, host="h").import_records(records(), journal="j", at_us=DAY_US)
     assert close_hours(engine, at_us=DAY_US + 2 * HOUR_US + HOUR_US // 2) == 2
     engine.dispose()
     (tmp_path / "breakeven.yaml").write_text(f"state_dir: {tmp_path}\n")

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from gateway.cli.app import app
 from ledger.database import make_engine, migrate, sqlite_url
-from ledger.journals.records import AttemptOpened, AttemptSettled, Tokens
-from ledger.writing.repository import Repository
+from ledger.journals.records import AttemptOpened, AttemptSettled, TokenCounts
+from ledger.writing.repository import LedgerRepository
 
 NOON_US = 1_793_707_200_000_000
 DAY = f"{datetime.fromtimestamp(NOON_US / 1e6, UTC):%Y-%m-%d}"
@@ -37,10 +37,10 @@ def books(tmp_path: Path) -> Path:
     )  # fmt: skip
     settled = AttemptSettled(
         attempt_id="r1.1", settled_us=NOON_US + 1, status="finished", http_status=200,
-        tokens=Tokens(input=5), basis="reported", cost_pusd=2 * USD, ttft_us=1, duration_us=2,
+        tokens=TokenCounts(input=5), basis="reported", cost_pusd=2 * USD, ttft_us=1, duration_us=2,
     )  # fmt: skip
     engine = make_engine(url)
-    Repository(engine, host="h").import_records([opened, settled], journal="j", at_us=NOON_US)
+    LedgerRepository(engine, host="h").import_records([opened, settled], journal="j", at_us=NOON_US)
     engine.dispose()
     config = tmp_path / "breakeven.yaml"
     config.write_text(yaml.safe_dump({"state_dir": str(tmp_path), **CONFIG}))

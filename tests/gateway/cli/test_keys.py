@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from gateway.cli import keys as keys_command
 from gateway.cli.app import app
 from ledger.database import open_readonly
-from ledger.orm.identity import Key
+from ledger.orm.identity import KeyRow
 
 MODELS = """
 providers: {openai: {}}
@@ -88,7 +88,7 @@ def test_a_key_carries_its_tags(keys, made, tmp_path):
     made("--tag", "app=web", "--tag", "centre=a=b")
     engine = open_readonly(f"sqlite:///{tmp_path / 'state' / 'ledger.db'}")
     with engine.connect() as connection:
-        (tags,) = connection.execute(select(Key.tags)).scalars()
+        (tags,) = connection.execute(select(KeyRow.tags)).scalars()
     assert tags == {"app": "web", "centre": "a=b"}
     answer = keys("create", "--name", "app", "--tag", "web")
     assert answer.exit_code == 1

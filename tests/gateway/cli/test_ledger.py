@@ -10,15 +10,15 @@ from typer.testing import CliRunner
 
 from gateway.cli.app import app
 from ledger.database import make_engine, migrate, sqlite_url
-from ledger.journals.records import AttemptOpened, AttemptSettled, Tokens
+from ledger.journals.records import AttemptOpened, AttemptSettled, TokenCounts
 from ledger.prices.drafts import PriceDraft
-from ledger.prices.rates import Terms, rates_from
+from ledger.prices.rates import PriceTerms, rates_from
 from ledger.prices.stored import import_drafts
-from ledger.seals.registers import Registers
+from ledger.seals.registers import AuditLog
 from ledger.seals.sealer import Sealer
 from ledger.sums.rollups import Rollups
 from ledger.verify.checks import CHECKS
-from ledger.writing.repository import Repository
+from ledger.writing.repository import LedgerRepository
 
 TOKENS = {"search": [3_000_000, 100_000], "ads": [500_000], "hobby": [3]}
 PUSD_PER_TOKEN = 10**6  # $1 per million
@@ -39,7 +39,7 @@ def opened(number: int, team: str, at_us: int) -> AttemptOpened:
 def settled(number: int, tokens: int, at_us: int) -> AttemptSettled:
     return AttemptSettled(
         attempt_id=f"r{number}.1", settled_us=at_us, status="finished", http_status=200,
-        tokens=Tokens(input=tokens), basis="reported", cost_pusd=tokens * PUSD_PER_TOKEN,
+        tokens=TokenCounts(input=tokens), basis="reported", cost_pusd=tokens * PUSD_PER_TOKEN,
         ttft_us=1, duration_us=2,
     )  # fmt: skip
 
@@ -56,9 +56,9 @@ def url(tmp_path: Path) -> str:
             number = len(records)
             records += [opened(number, team, at_us), settled(number, tokens, at_us + 1)]
     engine = make_engine(url)
-    terms = Terms(rates_from({"input": PUSD_PER_TOKEN, "output": 0}))
+    terms = PriceTerms(rates_from({"input": PUSD_PER_TOKEN, "output": 0}))
     import_drafts(engine, [PriceDraft("openai/gpt-4o-mini", "litellm", terms)], at_us=at_us)
-    Repository(engine, host="h").import_records(records, journal="j", at_us=at_us + 2)
+    LedgerRepository(engine, host="h").import_records(records, journal="j", at_us=at_us + 2)
     engine.dispose()
     return url
 
@@ -180,7 +180,7 @@ def test_changes_are_listed_and_their_head_is_noted_with_the_seals(ledger, url):
                      " VALUES (:number, 'policies: []', 5, :actor)"),
                 {"number": number, "actor": actor},
             )  # fmt: skip
-    while Sealer(engine).seal(at_us=1) or Registers(engine).follow(at_us=1):
+    while Sealer(engine).seal(at_us=1) or AuditLog(engine).follow(at_us=1):
         pass
     listed = json.loads(ledger("changes", "--limit", "2", "--json").stdout)
     assert {(one["actor"], one["row"]) for one in listed} >= {("bob", "2")}

@@ -7,13 +7,15 @@ from typer.testing import CliRunner
 
 from gateway.cli.app import app
 from gateway.cli.commands import COMMANDS
-from gateway.cli.late import Late, Noun
+from gateway.cli.late import CommandGroupSpec, LazyCommand
 from gateway.cli.options import CHANGING, READING, RUNNING
 
 EVERY: dict[str, str] = {
     f"{name} {verb}".strip(): place
     for name, entry in COMMANDS.items()
-    for verb, place in (entry.commands if isinstance(entry, Noun) else {"": entry}).items()
+    for verb, place in (
+        entry.commands if isinstance(entry, CommandGroupSpec) else {"": entry}
+    ).items()
 }
 CHANGES = [words for words, place in EVERY.items() if place in CHANGING]
 NO_JSON = {"engine logs": "it prints an engine's own lines as they are"}
@@ -38,7 +40,7 @@ NOT_HERE = {  # of what changes something, what has no use for an option, and wh
 
 
 def options(words: str) -> set[str]:
-    command: Any = Late(words.rsplit(maxsplit=1)[-1], EVERY[words]).real()
+    command: Any = LazyCommand(words.rsplit(maxsplit=1)[-1], EVERY[words]).real()
     return {option for parameter in command.params for option in parameter.opts}
 
 

@@ -12,7 +12,7 @@ import pytest
 import typer
 from rich.console import Console
 
-from gateway.cli.output import Watched, console, emit, fail, table, watched
+from gateway.cli.output import PipeSafeConsole, console, emit, fail, table, watched
 
 
 def test_json_is_all_that_a_program_reads(capsys):
@@ -124,7 +124,7 @@ def test_what_runs_for_long_outlives_who_reads_it(error: int):
             def write(self, _: str) -> int:
                 raise OSError(error, os.strerror(error))
 
-        out = Watched(file=Gone())
+        out = PipeSafeConsole(file=Gone())
         out.say("one")
         out.say("two")
         real.write("goes nowhere")

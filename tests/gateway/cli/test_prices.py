@@ -17,9 +17,9 @@ from gateway.config.settings import load
 from gateway.control.pricing.configured import names_in_use
 from gateway.host.prepare import prepare
 from ledger.database import make_engine, sqlite_url
-from ledger.orm.books import PriceVersion
+from ledger.orm.books import PriceVersionRow
 from ledger.prices.drafts import PriceDraft
-from ledger.prices.rates import Terms, rates_from
+from ledger.prices.rates import PriceTerms, rates_from
 from ledger.prices.stored import import_drafts, load_price_book, stored_prices
 
 NAME = "openai/gpt-4o-mini"
@@ -49,7 +49,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     prepare(load(config), config)
     engine = make_engine(sqlite_url(folder / "state" / "ledger.db"))
     with engine.begin() as connection:  # a small book: every command reads it whole
-        connection.execute(delete(PriceVersion).where(PriceVersion.name.not_in(KEPT)))
+        connection.execute(delete(PriceVersionRow).where(PriceVersionRow.name.not_in(KEPT)))
     engine.dispose()
     return folder
 
@@ -128,7 +128,7 @@ def test_check_ends_with_0_for_nothing_and_1_for_a_doubt(host, monkeypatch):
 
 def test_check_tells_what_the_map_says_otherwise_and_what_is_missing(host):
     stored = next(one for one in stored_prices(host.ledger) if one.name == NAME)
-    old = PriceDraft(NAME, "litellm", Terms(rates_from({"input": 99, "output": 99})),
+    old = PriceDraft(NAME, "litellm", PriceTerms(rates_from({"input": 99, "output": 99})),
                      source=stored.source, source_date="2026-10-21")  # fmt: skip
     import_drafts(host.ledger, [old], at_us=time.time_ns() // 1000)
     text = host.config.read_text()

@@ -8,9 +8,9 @@ from rich.console import Console
 from gateway.cli.pricetables import kind_text, show_plan, summary
 from gateway.control.pricing.plain import plan_json
 from ledger.prices.book import Price
-from ledger.prices.diff import PER_TOKEN, PER_UNIT, SHARE, Amount, planned
+from ledger.prices.diff import PER_TOKEN, PER_UNIT, SHARE, PriceAmount, planned
 from ledger.prices.drafts import PriceDraft
-from ledger.prices.rates import Schedule, Terms, rates_from
+from ledger.prices.rates import PriceTerms, TierRates, rates_from
 
 NAME = "openai/gpt-4o"
 
@@ -32,16 +32,16 @@ def shown(plan) -> str:
     ],
 )
 def test_kinds(tier, above, kind, unit, text):
-    assert kind_text(Amount(tier, above, kind, unit, 1, 1)) == text
+    assert kind_text(PriceAmount(tier, above, kind, unit, 1, 1)) == text
 
 
 def plan():
-    batch = Schedule("batch", 0, rates_from({"input": 60_000, "output": 300_000}))
+    batch = TierRates("batch", 0, rates_from({"input": 60_000, "output": 300_000}))
     stored = [
-        Price(1, NAME, "litellm", 0, Terms(rates_from({"input": 150_000, "output": 600_000})))
+        Price(1, NAME, "litellm", 0, PriceTerms(rates_from({"input": 150_000, "output": 600_000})))
     ]
     drafts = [
-        PriceDraft(NAME, "deal.csv", Terms(rates_from({"input": 120_000, "output": 600_000}),
+        PriceDraft(NAME, "deal.csv", PriceTerms(rates_from({"input": 120_000, "output": 600_000}),
                                            (batch,)), rank=9),
         PriceDraft("acme/own", "deal.csv", stored[0].terms, rank=9, effective_from_us=2 * 10**15),
     ]  # fmt: skip
@@ -59,7 +59,7 @@ def test_a_plan_for_people():
 def test_what_cannot_well_be_right_stands_below_the_changes():
     assert "Look again" not in shown(plan())
     assert plan_json(plan())["implausible"] == []
-    dear = Terms(rates_from({"input": 150_000_000, "output": 600_000_000}))
+    dear = PriceTerms(rates_from({"input": 150_000_000, "output": 600_000_000}))
     stored = [Price(1, NAME, "litellm", 0, plan().entries[1].before.terms)]
     drafts = [PriceDraft(NAME, "deal.csv", dear, rank=9)]
     made = planned(stored, drafts, book="deal.csv", only=lambda _: True, at_us=100)

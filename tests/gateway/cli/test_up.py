@@ -9,15 +9,15 @@ from typer.testing import CliRunner
 
 from backends.engine import install as installation
 from gateway.cli.app import app
-from gateway.cli.output import Watched
+from gateway.cli.output import PipeSafeConsole
 from gateway.cli.up import _Display, _run, up
 from gateway.errors import ConfigError
 from gateway.host.start import DONE
 from ledger.database import DatabaseError
 
 
-def news(stage: str, message: str, fraction: float | None = None) -> installation.Progress:
-    return installation.Progress(stage, message, fraction)
+def news(stage: str, message: str, fraction: float | None = None) -> installation.InstallProgress:
+    return installation.InstallProgress(stage, message, fraction)
 
 
 def test_without_a_terminal_each_stage_is_one_line(capsys):
@@ -33,7 +33,7 @@ def test_without_a_terminal_each_stage_is_one_line(capsys):
 
 def test_on_a_terminal_a_bar_follows_the_fraction_and_goes_away():
     display = _Display()
-    display._console = Watched(force_terminal=True, width=80)
+    display._console = PipeSafeConsole(force_terminal=True, width=80)
     display._bar = Progress(BarColumn(), console=display._console, transient=True)
     with display:
         display.report(news("torch", "looking"))

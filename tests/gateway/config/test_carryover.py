@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 import yaml
 
-from gateway.config.carryover import Priced, carry_over
+from gateway.config.carryover import ImportedPrice, carry_over
 from gateway.config.crosschecks import CHECKS
 from gateway.config.document import read_document
 from gateway.config.draft import draft_settings
@@ -224,7 +224,7 @@ def test_a_budget_of_no_calendar_window_is_told() -> None:
 @pytest.mark.parametrize("price", [2e-8, "2e-8", "0.00000002"])
 def test_prices_are_exact(price) -> None:
     found = carried(entry("a", "openai/gpt-4o", input_cost_per_token=price))
-    assert found.prices == [Priced("openai/gpt-4o", (("input", Decimal("0.00000002")),))]
+    assert found.prices == [ImportedPrice("openai/gpt-4o", (("input", Decimal("0.00000002")),))]
 
 
 def test_what_a_cache_costs_is_a_price_as_well() -> None:
@@ -233,7 +233,7 @@ def test_what_a_cache_costs_is_a_price_as_well() -> None:
     priced["model_info"] = {"cache_read_input_token_cost": "3e-7", "supports_vision": True}
     found = carried(priced)
     kinds = ("input", Decimal("0.000003")), ("cached", Decimal("0.0000003"))
-    assert found.prices == [Priced("anthropic/claude", kinds)]
+    assert found.prices == [ImportedPrice("anthropic/claude", kinds)]
     assert [note.place for note in found.notes] == ["model_list[0].model_info.supports_vision"]
 
 

@@ -2,13 +2,20 @@
 
 import pytest
 
-from gateway.config.conditions import FACTS, LONGEST, Asking, Condition, Faulty, Undecided
+from gateway.config.conditions import (
+    FACTS,
+    LONGEST,
+    Condition,
+    ConditionError,
+    ConditionInput,
+    ConditionUndecided,
+)
 
-TAGGED = Asking(
+TAGGED = ConditionInput(
     model="chat", team="search", org="acme", user="ann", tags={"app": "web"}, stream=True,
     prompt_tokens=9000, max_tokens=200, features=("tools",),
 )  # fmt: skip
-PLAIN = Asking(model="code", team="ads")
+PLAIN = ConditionInput(model="code", team="ads")
 
 
 @pytest.mark.parametrize(
@@ -76,7 +83,7 @@ def test_what_can_be_said(text, tagged, plain):
     ],
 )
 def test_what_is_refused_when_it_is_read(text, said):
-    with pytest.raises(Faulty) as refused:
+    with pytest.raises(ConditionError) as refused:
         Condition(text)
     assert said in str(refused.value)
 
@@ -90,7 +97,7 @@ def test_a_tag_that_a_key_lacks_leaves_it_undecided():
     condition = Condition('tags.app == "web"')
     assert condition.may_fail
     assert condition.holds(TAGGED)
-    with pytest.raises(Undecided):
+    with pytest.raises(ConditionUndecided):
         condition.holds(PLAIN)
 
 
@@ -101,6 +108,8 @@ def test_every_fact_can_be_asked():
 
 def test_nothing_from_outside_grows_a_condition():
     """The longest that a client may send of anything, asked for as often as there is room."""
-    wide = Asking(model="m" * 256, team="t" * 200, tags={f"k{i}": "v" * 200 for i in range(64)})
+    wide = ConditionInput(
+        model="m" * 256, team="t" * 200, tags={f"k{i}": "v" * 200 for i in range(64)}
+    )
     assert not Condition("||".join(['model.contains("x")'] * 45)).holds(wide)
     assert not Condition("||".join(['"z" in tags'] * 70)).holds(wide)

@@ -16,35 +16,37 @@ from gateway.config.credentials import (
     provider_keys,
     webhook,
 )
-from gateway.config.schema_otel import OpenTelemetry
-from gateway.config.schema_peers import Peers
-from gateway.config.schema_reports import Alerts
-from gateway.config.settings import Engine, Provider, Settings, parse
+from gateway.config.schema_otel import OpenTelemetrySection
+from gateway.config.schema_peers import PeersSection
+from gateway.config.schema_reports import AlertsSection
+from gateway.config.settings import EngineSection, ProviderSection, Settings, parse
 from gateway.errors import ConfigError
 
 CANARY = "sk-canary-0123456789"
 
 
-def helper(code: str, **more: object) -> Provider:
-    return Provider.model_validate({"api_key_exec": {"argv": [sys.executable, "-c", code], **more}})
+def helper(code: str, **more: object) -> ProviderSection:
+    return ProviderSection.model_validate(
+        {"api_key_exec": {"argv": [sys.executable, "-c", code], **more}}
+    )
 
 
 def test_from_the_environment_or_a_file(tmp_path) -> None:
     path = tmp_path / "key"
     path.write_text("sk-file\n")
-    assert provider_key(Provider(api_key_env="K"), "p", {"K": "sk-env"}) == Secret("sk-env")
-    assert provider_key(Provider(api_key_file=str(path)), "p", {}) == Secret("sk-file")
-    assert provider_key(Provider(), "p", {}) is None
+    assert provider_key(ProviderSection(api_key_env="K"), "p", {"K": "sk-env"}) == Secret("sk-env")
+    assert provider_key(ProviderSection(api_key_file=str(path)), "p", {}) == Secret("sk-file")
+    assert provider_key(ProviderSection(), "p", {}) is None
     assert provider_key(None, "p", {}) is None
     with pytest.raises(ConfigError, match=r"providers\.p\.api_key_env: `K` is not set"):
-        provider_key(Provider(api_key_env="K"), "p", {"K": ""})
+        provider_key(ProviderSection(api_key_env="K"), "p", {"K": ""})
     with pytest.raises(ConfigError, match=r"providers\.p\.api_key_file: No such file"):
-        provider_key(Provider(api_key_file=str(tmp_path / "none")), "p", {})
+        provider_key(ProviderSection(api_key_file=str(tmp_path / "none")), "p", {})
     path.write_bytes(b"\xef\xbb\xbfsk-file\r\n")
-    assert provider_key(Provider(api_key_file=str(path)), "p", {}) == Secret("sk-file")
+    assert provider_key(ProviderSection(api_key_file=str(path)), "p", {}) == Secret("sk-file")
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigError, match="not a text"):
-        provider_key(Provider(api_key_file=str(path)), "p", {})
+        provider_key(ProviderSection(api_key_file=str(path)), "p", {})
 
 
 ENDED = ("sk-1\n", " sk-1\r\n", "sk-1")  # as tools that keep secrets like to hand them out
@@ -53,10 +55,10 @@ NO_WORD = ("sk-1\nsk-2", "sk-1\x1b[2J", "schl\u00fcssel", "x" * 20_000)
 
 @pytest.mark.parametrize("value", ENDED)
 def test_a_line_s_end_is_no_part_of_a_key(value, tmp_path) -> None:
-    path, pool = tmp_path / "key", Engine(api_key_env="K", model="m")
+    path, pool = tmp_path / "key", EngineSection(api_key_env="K", model="m")
     path.write_text(value)
-    assert provider_key(Provider(api_key_env="K"), "p", {"K": value}) == Secret("sk-1")
-    assert provider_key(Provider(api_key_file=str(path)), "p", {}) == Secret("sk-1")
+    assert provider_key(ProviderSection(api_key_env="K"), "p", {"K": value}) == Secret("sk-1")
+    assert provider_key(ProviderSection(api_key_file=str(path)), "p", {}) == Secret("sk-1")
     assert engine_headers(pool, "own", {"K": value}) == {"authorization": "Bearer sk-1"}
     assert engine_headers(pool, "own", {}) == {}
 
@@ -64,13 +66,13 @@ def test_a_line_s_end_is_no_part_of_a_key(value, tmp_path) -> None:
 @pytest.mark.parametrize("value", NO_WORD)
 def test_what_is_no_key_is_refused_at_the_start_and_not_quoted(value, tmp_path) -> None:
     """Each request would fail with it, or each would be sent without a key."""
-    path, pool = tmp_path / "key", Engine(api_key_env="K", model="m")
+    path, pool = tmp_path / "key", EngineSection(api_key_env="K", model="m")
     for text in (value, "", "\n"):
         path.write_text(text)
         with pytest.raises(ConfigError, match=r"^providers\.p\.api_key_file: must hold one line"):
-            provider_key(Provider(api_key_file=str(path)), "p", {})
+            provider_key(ProviderSection(api_key_file=str(path)), "p", {})
     with pytest.raises(ConfigError, match=r"^providers\.p\.api_key_env: `K` must hold") as raised:
-        provider_key(Provider(api_key_env="K"), "p", {"K": value})
+        provider_key(ProviderSection(api_key_env="K"), "p", {"K": value})
     assert value not in str(raised.value)
     with pytest.raises(ConfigError, match=r"^pools\.own\.engine\.api_key_env: `K` must hold"):
         engine_key(pool, "own", {"K": value})
@@ -81,7 +83,7 @@ def test_of_a_large_file_a_little_is_read(tmp_path) -> None:
     with path.open("wb") as file:
         file.truncate(1 << 42)  # no memory holds it
     with pytest.raises(ConfigError, match="must hold one line"):
-        provider_key(Provider(api_key_file=str(path)), "p", {})
+        provider_key(ProviderSection(api_key_file=str(path)), "p", {})
 
 
 def test_from_a_command_that_sees_what_it_is_given() -> None:
@@ -92,7 +94,9 @@ def test_from_a_command_that_sees_what_it_is_given() -> None:
 
 
 def test_no_shell_reads_its_words() -> None:
-    echo = Provider.model_validate({"api_key_exec": {"argv": ["echo", "$(id)", ";", "`id`"]}})
+    echo = ProviderSection.model_validate(
+        {"api_key_exec": {"argv": ["echo", "$(id)", ";", "`id`"]}}
+    )
     assert provider_key(echo, "p", {"PATH": "/usr/bin:/bin"}) == Secret("$(id) ; `id`")
 
 
@@ -129,7 +133,7 @@ def test_a_command_that_prints_without_end_is_ended() -> None:
 
 
 def test_a_command_that_is_not_there_is_named() -> None:
-    missing = Provider.model_validate({"api_key_exec": {"argv": ["/no/such/helper"]}})
+    missing = ProviderSection.model_validate({"api_key_exec": {"argv": ["/no/such/helper"]}})
     with pytest.raises(ConfigError, match=r"api_key_exec\.argv: `/no/such/helper` cannot be run"):
         provider_key(missing, "p", {})
 
@@ -148,7 +152,7 @@ def test_commands_are_asked_at_once(tmp_path) -> None:
     """Each ends when the others have begun: one after the other, the first would wait in vain."""
     names = ("vault", "aws", "gcloud")
     providers = {
-        name: Provider.model_validate(
+        name: ProviderSection.model_validate(
             {"api_key_exec": {"argv": [sys.executable, "-c", MEETING, str(tmp_path), name, "3"]}}
         )
         for name in names
@@ -160,8 +164,8 @@ def test_what_is_wrong_of_each_is_told_at_once_and_in_their_order() -> None:
     providers = {
         "slow": helper("import time; time.sleep(60)", timeout_s=0.2),
         "fine": helper("print('sk-1')"),
-        "gone": Provider.model_validate({"api_key_exec": {"argv": ["/no/such/helper"]}}),
-        "unset": Provider(api_key_env="K"),
+        "gone": ProviderSection.model_validate({"api_key_exec": {"argv": ["/no/such/helper"]}}),
+        "unset": ProviderSection(api_key_env="K"),
     }
     with pytest.raises(ConfigError) as raised:
         provider_keys(providers, {})
@@ -189,28 +193,29 @@ VALUES_NO = ("a=x%0Ay", "a=x%0D%0Ab: y", "a=x%00", "a=schl%C3%BCssel")  # no hea
 @pytest.mark.parametrize("value", [*HEADERS_NO, *VALUES_NO])
 def test_headers_that_are_none_are_told_by_their_variable_alone(value) -> None:
     with pytest.raises(ConfigError) as caught:
-        collector_headers(OpenTelemetry(headers_env="OTLP"), {"OTLP": value})
+        collector_headers(OpenTelemetrySection(headers_env="OTLP"), {"OTLP": value})
     assert "opentelemetry.headers_env: `OTLP`" in str(caught.value)
     assert not value or value not in str(caught.value).replace("name=value", "")
 
 
 def test_a_collectors_headers_are_read_as_opentelemetry_writes_them() -> None:
     found = collector_headers(
-        OpenTelemetry(headers_env="OTLP"), {"OTLP": "authorization=Bearer%20x=y, x-team = sre"}
+        OpenTelemetrySection(headers_env="OTLP"),
+        {"OTLP": "authorization=Bearer%20x=y, x-team = sre"},
     )
     assert found == {"authorization": Secret("Bearer x=y"), "x-team": Secret("sre")}
-    assert collector_headers(OpenTelemetry(), {}) == {}
+    assert collector_headers(OpenTelemetrySection(), {}) == {}
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "%0A", "%0d%0a"])
 def test_a_line_s_end_is_no_part_of_a_header(end) -> None:
     """The exporter refused each request, and quoted the header, with its secret, in the log."""
     value = f"authorization=Bearer%20{CANARY}{end}"
-    found = collector_headers(OpenTelemetry(headers_env="OTLP"), {"OTLP": value})
+    found = collector_headers(OpenTelemetrySection(headers_env="OTLP"), {"OTLP": value})
     assert found == {"authorization": Secret(f"Bearer {CANARY}")}
 
 
-HOOK = Alerts(webhook_env="HOOK", secret_env="SIGN")
+HOOK = AlertsSection(webhook_env="HOOK", secret_env="SIGN")
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\r\n", " \n"])
@@ -218,7 +223,7 @@ def test_a_line_s_end_is_no_part_of_a_webhook(end) -> None:
     address, secret = "https://chat.example/T/s3cret?a=b", "pass phrase \u00fc"
     found = webhook(HOOK, {"HOOK": address + end, "SIGN": secret + end})
     assert found == (Secret(address), Secret(secret))
-    assert webhook(HOOK, {}) == webhook(Alerts(), {"": "x"}) == (None, None)
+    assert webhook(HOOK, {}) == webhook(AlertsSection(), {"": "x"}) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -247,7 +252,7 @@ def test_what_a_process_holds_is_known_for_its_log() -> None:
 
 
 def test_what_hosts_share_is_long_enough_and_in_no_log() -> None:
-    peers = Peers(listen="0.0.0.0:1", hosts=["b:1"], secret_env="SHARED")
+    peers = PeersSection(listen="0.0.0.0:1", hosts=["b:1"], secret_env="SHARED")
     shared = "s" * 32
     assert peers_secret(peers, {"SHARED": shared}) == Secret(shared)
     assert peers_secret(peers, {"SHARED": f"{shared}\r\n"}) == Secret(shared)

@@ -4,7 +4,7 @@ import pytest
 
 from gateway.config.crosschecks_oidc import oidc
 from gateway.config.schema import Settings
-from gateway.config.schema_oidc import Oidc
+from gateway.config.schema_oidc import OidcSection
 
 GOOD = {"issuer": "https://id.example.com", "audiences": ["breakeven"]}
 WHO = {"access_file": "access.toml"}
@@ -14,7 +14,7 @@ WHO = {"access_file": "access.toml"}
     ("said", "shown", "words"),
     [
         ({}, {}, []),
-        (Oidc().model_dump(), {}, []),  # as a set of policies carries it
+        (OidcSection().model_dump(), {}, []),  # as a set of policies carries it
         (GOOD, WHO, []),
         (GOOD | {"issuer": "http://127.0.0.1:9000"}, WHO, []),
         (GOOD | {"issuer": "http://localhost:9000/realm"}, WHO, []),

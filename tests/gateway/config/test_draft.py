@@ -6,7 +6,7 @@ import pytest
 
 from gateway.config.document import read_document
 from gateway.config.draft import FAULTS_MOST, draft_settings
-from gateway.config.faults import Fault
+from gateway.config.faults import ConfigFault
 
 TEXT = """
 server: {port: 80808, workers: 3}
@@ -45,16 +45,16 @@ def test_every_fault_is_told_once_and_the_rest_is_read():
 @pytest.mark.parametrize(
     ("fault", "follows"),
     [
-        (Fault(("models", "chat", "targets", 1), ""), True),
-        (Fault(("models", "chat", "targets", 0), ""), False),
-        (Fault(("models", "chat"), ""), True),  # a fault of the whole section may follow
-        (Fault(("models", "chat", "residency"), ""), False),
-        (Fault(("pools", "a", "engine", "replicas"), ""), True),  # meant by `replica`
-        (Fault(("pools", "a", "engine", "port"), ""), False),
-        (Fault(("budgets", 1, "scope"), ""), True),
-        (Fault(("budgets", 2, "scope"), ""), False),
-        (Fault(("budgets", 2, "scope"), "", about=("server", "port")), True),
-        (Fault(("budgets", 2, "scope"), "", about=("server", "host")), False),
+        (ConfigFault(("models", "chat", "targets", 1), ""), True),
+        (ConfigFault(("models", "chat", "targets", 0), ""), False),
+        (ConfigFault(("models", "chat"), ""), True),  # a fault of the whole section may follow
+        (ConfigFault(("models", "chat", "residency"), ""), False),
+        (ConfigFault(("pools", "a", "engine", "replicas"), ""), True),  # meant by `replica`
+        (ConfigFault(("pools", "a", "engine", "port"), ""), False),
+        (ConfigFault(("budgets", 1, "scope"), ""), True),
+        (ConfigFault(("budgets", 2, "scope"), ""), False),
+        (ConfigFault(("budgets", 2, "scope"), "", about=("server", "port")), True),
+        (ConfigFault(("budgets", 2, "scope"), "", about=("server", "host")), False),
     ],
 )
 def test_what_follows_from_a_broken_part_is_known(fault, follows):
@@ -63,13 +63,13 @@ def test_what_follows_from_a_broken_part_is_known(fault, follows):
 
 def test_an_unknown_key_that_means_nothing_breaks_nothing():
     made = draft("models: {chat: {zebra: 1}}")
-    assert not made.follows(Fault(("models", "chat"), ""))
+    assert not made.follows(ConfigFault(("models", "chat"), ""))
 
 
 def test_a_slip_beside_the_key_it_looks_like_hides_nothing_of_that_key():
     made = draft("modles: {}\nmodels: {chat: {targets: [pool:a]}}")
-    assert not made.follows(Fault(("models", "chat", "targets", 0), ""))
-    assert draft("modles: {}").follows(Fault(("policies", 0), "", about=("models", "chat")))
+    assert not made.follows(ConfigFault(("models", "chat", "targets", 0), ""))
+    assert draft("modles: {}").follows(ConfigFault(("policies", 0), "", about=("models", "chat")))
 
 
 def test_a_slip_is_one_fault_although_the_key_it_means_is_missing():
@@ -81,7 +81,7 @@ def test_a_sound_document_has_no_faults():
     made = draft("server: {port: 9090}")
     assert made.settings is not None
     assert (made.faults, made.broken) == ((), frozenset())
-    assert not made.follows(Fault(("server", "port"), ""))
+    assert not made.follows(ConfigFault(("server", "port"), ""))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.config.faults import Fault, dotted, nearest, warning
+from gateway.config.faults import ConfigFault, dotted, nearest, warning
 
 
 @pytest.mark.parametrize(
@@ -19,10 +19,10 @@ def test_a_place_is_written_as_in_the_settings_table(place, path):
 
 
 def test_a_fault_is_one_line_with_file_line_and_path():
-    fault = Fault(("models", "a", "wat"), "unknown key", line=7)
+    fault = ConfigFault(("models", "a", "wat"), "unknown key", line=7)
     assert fault.text("x.yaml") == "x.yaml:7: models.a.wat: unknown key"
     assert warning(("pools",), "odd").text("x.yaml") == "x.yaml: warning: pools: odd"
-    assert Fault((), "not YAML").text("x.yaml") == "x.yaml: not YAML"
+    assert ConfigFault((), "not YAML").text("x.yaml") == "x.yaml: not YAML"
 
 
 def test_a_fault_is_data_for_programs():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gateway.config.document import read_document
 from gateway.config.draft import draft_settings
-from gateway.config.machines import PPM, Part, machines, parts
+from gateway.config.machines import PPM, MachineShare, machines, parts
 from gateway.config.schema import Settings
 from ledger.money import usd_to_pusd
 
@@ -39,9 +39,9 @@ def settings_of(text: str) -> Settings:
 
 def test_parts_are_in_proportion_and_pools_of_their_own_pay_all():
     assert parts(settings_of(SHARED)) == {
-        "a": Part(875_000_000_000, "box", 250_000),
-        "b": Part(2_625_000_000_000, "box", 750_000),
-        "c": Part(10**12),
+        "a": MachineShare(875_000_000_000, "box", 250_000),
+        "b": MachineShare(2_625_000_000_000, "box", 750_000),
+        "c": MachineShare(10**12),
     }
 
 
@@ -98,4 +98,4 @@ def test_a_machine_of_one_pool_is_that_pools():
     )
     settings = settings_of(text)
     assert list(machines(settings)) == []
-    assert parts(settings)["a"] == Part(usd_to_pusd(Decimal("3.50")), "box", PPM)
+    assert parts(settings)["a"] == MachineShare(usd_to_pusd(Decimal("3.50")), "box", PPM)

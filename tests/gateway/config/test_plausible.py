@@ -6,9 +6,9 @@ import pytest
 
 from gateway.config.document import read_document
 from gateway.config.draft import draft_settings
-from gateway.config.plausible import PLAUSIBLE, SMALLEST, Facts
+from gateway.config.plausible import PLAUSIBLE, SMALLEST, ConfigFacts
 from gateway.config.settings import parse
-from ledger.prices.book import PriceBook, Terms, rates_from
+from ledger.prices.book import PriceBook, PriceTerms, rates_from
 from ledger.prices.drafts import PriceDraft, diff
 
 NAMES = ("openai/gpt-4o-mini", "deepinfra/llama")
@@ -29,15 +29,15 @@ budgets: [{scope: global, usd: 1}]
 
 
 def book() -> PriceBook:
-    terms = Terms(rates_from({"input": 100_000, "output": 100_000}))
+    terms = PriceTerms(rates_from({"input": 100_000, "output": 100_000}))
     drafts = [PriceDraft(name=name, book="x", terms=terms) for name in NAMES]
     return PriceBook(diff((), drafts, at_us=1).prices(1))
 
 
-def found(text: str, facts: Facts | None = None) -> list[str]:
+def found(text: str, facts: ConfigFacts | None = None) -> list[str]:
     settings = draft_settings(read_document(text)).settings
     assert settings is not None
-    facts = facts or Facts(date(2026, 11, 21), 10, book())
+    facts = facts or ConfigFacts(date(2026, 11, 21), 10, book())
     return [fault.text("f") for check in PLAUSIBLE for fault in check(settings, facts)]
 
 
@@ -90,12 +90,12 @@ def test_without_a_hard_budget_the_unpriced_are_flagged_and_served():
 
 def test_with_an_unreadable_price_file_no_price_is_missed():
     text = GOOD.replace("gpt-4o-mini", "gpt-4o-mni")
-    assert found(text, Facts(date(2026, 11, 21), 10, None)) == []
+    assert found(text, ConfigFacts(date(2026, 11, 21), 10, None)) == []
 
 
 def test_wrong_paths_are_told_where_they_are_named():
     place = ("pools", "own", "engine", "model")
-    facts = Facts(date(2026, 11, 21), 10, book(), {place: "there is no directory `x`"})
+    facts = ConfigFacts(date(2026, 11, 21), 10, book(), {place: "there is no directory `x`"})
     assert found(GOOD, facts) == ["f: pools.own.engine.model: there is no directory `x`"]
 
 
@@ -109,18 +109,18 @@ def test_nothing_served_is_said_with_the_smallest_configuration():
 
 
 def test_a_price_file_in_the_wrong_unit_is_a_warning_of_that_file():
-    right = Terms(rates_from({"input": 150_000, "output": 600_000}))
-    wrong = Terms(rates_from({"input": 150, "output": 600}))
+    right = PriceTerms(rates_from({"input": 150_000, "output": 600_000}))
+    wrong = PriceTerms(rates_from({"input": 150, "output": 600}))
     drafts = [PriceDraft("openai/gpt-4o-mini", "litellm", right),
               PriceDraft("openai/gpt-4o-mini", "deal.yaml", wrong, rank=1)]  # fmt: skip
-    facts = Facts(date(2026, 11, 21), 10, PriceBook(diff((), drafts, at_us=1).prices(1)))
+    facts = ConfigFacts(date(2026, 11, 21), 10, PriceBook(diff((), drafts, at_us=1).prices(1)))
     said = [one for one in found(GOOD + "prices: [deal.yaml]\n", facts) if "deal.yaml" in one]
     (line,) = said
     assert line.startswith("f: warning: prices[0]: the price of `openai/gpt-4o-mini` (deal.yaml) "
                            "looks wrong: input, output: 1,000 times less than version")  # fmt: skip
     assert "prices:" in found(GOOD, facts)[-1]  # one that was imported is in no file
     assert "looks wrong" not in str(found(GOOD))
-    unread = Facts(date(2026, 11, 21), 10, None)
+    unread = ConfigFacts(date(2026, 11, 21), 10, None)
     assert "looks wrong" not in str(found(GOOD, unread))
 
 

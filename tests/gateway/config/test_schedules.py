@@ -5,14 +5,14 @@ from datetime import UTC, datetime
 import pytest
 
 from gateway.config.schedules import (
-    Schedule,
+    CronSchedule,
     ScheduleError,
     restart_due_us,
     restart_next_us,
     starts_us,
     stopped_since_us,
 )
-from gateway.config.schema_upkeep import Upkeep
+from gateway.config.schema_upkeep import UpkeepSection
 
 BERLIN = "Europe/Berlin"
 
@@ -39,13 +39,13 @@ def said(at_us: int | None) -> str | None:
     ],
 )
 def test_the_last_and_the_next_time(words, zone, now, last, following):
-    schedule = Schedule(words, zone)
+    schedule = CronSchedule(words, zone)
     assert said(schedule.last_us(us(now))) == last
     assert said(schedule.next_us(us(now))) == following
 
 
 def test_what_never_comes_within_a_year_is_none():
-    rare = Schedule("0 0 29 2 *")
+    rare = CronSchedule("0 0 29 2 *")
     assert rare.next_us(us("2026-11-25T10:00:00")) is None
     assert said(rare.next_us(us("2027-06-25T10:00:00"))) == "02-29 00:00"
 
@@ -63,10 +63,10 @@ def test_what_never_comes_within_a_year_is_none():
 )
 def test_what_is_no_time_says_why(words, zone, message):
     with pytest.raises(ScheduleError, match=message):
-        Schedule(words, zone)
+        CronSchedule(words, zone)
 
 
-OFFICE = Upkeep(timezone=BERLIN, stop="0 20 * * MON-FRI", start="0 7 * * MON-FRI")
+OFFICE = UpkeepSection(timezone=BERLIN, stop="0 20 * * MON-FRI", start="0 7 * * MON-FRI")
 
 
 @pytest.mark.parametrize(
@@ -87,11 +87,11 @@ def test_a_pool_is_stopped_from_each_stop_to_the_start_after_it(now, since, star
 
 def test_a_pool_without_times_is_never_stopped_and_never_due():
     now_us = us("2026-11-25T10:00:00")
-    nothing = Upkeep()
+    nothing = UpkeepSection()
     assert not nothing.any
     assert stopped_since_us(nothing, now_us) is starts_us(nothing, now_us) is None
     assert restart_due_us(nothing, now_us) is restart_next_us(nothing, now_us) is None
-    weekly = Upkeep(restart="0 4 * * SUN")
+    weekly = UpkeepSection(restart="0 4 * * SUN")
     assert weekly.any
     assert said(restart_due_us(weekly, now_us)) == "11-22 04:00"
     assert said(restart_next_us(weekly, now_us)) == "11-29 04:00"

@@ -5,22 +5,29 @@ from decimal import Decimal
 import pytest
 from pydantic import ValidationError
 
-from gateway.config.schema import Budget, Gpu, PolicyRule, Provider, Server, Settings
+from gateway.config.schema import (
+    GpuSection,
+    PolicyRuleSection,
+    ProviderSection,
+    ServerSection,
+    Settings,
+)
+from gateway.config.schema_limits import BudgetSection
 
 
 @pytest.mark.parametrize(
     ("section", "given"),
     [
-        (Server, {"workers": True}),  # a bare `yes`
-        (Server, {"host": True}),  # a bare `on`
-        (Server, {"timeouts": {"connect_s": float("inf")}}),
-        (PolicyRule, {"name": "x", "kv_headroom_floor": False}),  # a bare `off`
-        (PolicyRule, {"name": "x", "kv_headroom_floor": "of"}),
-        (PolicyRule, {"name": "x", "kv_headroom_floor": 2}),
-        (Gpu, {"type": "H200", "usd_per_hour": "0.0000000000001"}),
-        (Gpu, {"type": "H200", "usd_per_hour": 10_000_000}),
-        (Budget, {"scope": "global", "usd": "NaN"}),
-        (Provider, {"api_key_env": "sk-proj-1234"}),
+        (ServerSection, {"workers": True}),  # a bare `yes`
+        (ServerSection, {"host": True}),  # a bare `on`
+        (ServerSection, {"timeouts": {"connect_s": float("inf")}}),
+        (PolicyRuleSection, {"name": "x", "kv_headroom_floor": False}),  # a bare `off`
+        (PolicyRuleSection, {"name": "x", "kv_headroom_floor": "of"}),
+        (PolicyRuleSection, {"name": "x", "kv_headroom_floor": 2}),
+        (GpuSection, {"type": "H200", "usd_per_hour": "0.0000000000001"}),
+        (GpuSection, {"type": "H200", "usd_per_hour": 10_000_000}),
+        (BudgetSection, {"scope": "global", "usd": "NaN"}),
+        (ProviderSection, {"api_key_env": "sk-proj-1234"}),
         (Settings, {"models": {"a": "passthru"}}),
         (Settings, {"models": {"a": 3}}),
     ],
@@ -35,15 +42,23 @@ def test_a_name_that_no_header_can_carry_is_refused(name):
     with pytest.raises(ValidationError):
         Settings(models={name: {"targets": ["openai/gpt-4o-mini"]}})
     with pytest.raises(ValidationError):
-        PolicyRule(name=name)
-    assert PolicyRule(name="a name: 1").name == "a name: 1"
+        PolicyRuleSection(name=name)
+    assert PolicyRuleSection(name="a name: 1").name == "a name: 1"
 
 
 def test_what_it_can_mean_is_read():
-    assert Server.model_validate({"workers": 2, "host": "0.0.0.0"}).workers == 2
-    assert PolicyRule.model_validate({"name": "x", "kv_headroom_floor": "off"}).kv_headroom_floor
-    assert PolicyRule.model_validate({"name": "x", "kv_headroom_floor": 0.2}).kv_headroom_floor
-    assert Budget.model_validate({"scope": "global", "usd": 1, "hard": False}).usd == Decimal(1)
-    assert Provider.model_validate({"api_key_env": "OPENAI_API_KEY", "simulated": True}).simulated
+    assert ServerSection.model_validate({"workers": 2, "host": "0.0.0.0"}).workers == 2
+    assert PolicyRuleSection.model_validate(
+        {"name": "x", "kv_headroom_floor": "off"}
+    ).kv_headroom_floor
+    assert PolicyRuleSection.model_validate(
+        {"name": "x", "kv_headroom_floor": 0.2}
+    ).kv_headroom_floor
+    assert BudgetSection.model_validate(
+        {"scope": "global", "usd": 1, "hard": False}
+    ).usd == Decimal(1)
+    assert ProviderSection.model_validate(
+        {"api_key_env": "OPENAI_API_KEY", "simulated": True}
+    ).simulated
     models = Settings.model_validate({"models": {"a": {"same_as": "b"}, "c/*": "passthrough"}})
     assert models.models["c/*"] == "passthrough"

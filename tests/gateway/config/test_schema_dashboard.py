@@ -3,11 +3,11 @@
 import pytest
 from pydantic import ValidationError
 
-from gateway.config.schema_dashboard import Dashboard
+from gateway.config.schema_dashboard import DashboardSection
 
 
 def test_by_default_it_is_this_machines_alone() -> None:
-    usual = Dashboard()
+    usual = DashboardSection()
     assert (usual.host, usual.access_file, usual.reader_url_env) == ("127.0.0.1", None, None)
     assert not usual.enabled
 
@@ -15,4 +15,4 @@ def test_by_default_it_is_this_machines_alone() -> None:
 @pytest.mark.parametrize("text", [{"access_file": ""}, {"acces_file": "a.toml"}, {"port": 65536}])
 def test_what_cannot_be_is_refused(text: dict) -> None:
     with pytest.raises(ValidationError):
-        Dashboard.model_validate(text)
+        DashboardSection.model_validate(text)

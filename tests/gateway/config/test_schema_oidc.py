@@ -3,11 +3,11 @@
 import pytest
 from pydantic import ValidationError
 
-from gateway.config.schema_oidc import Oidc
+from gateway.config.schema_oidc import OidcSection
 
 
 def test_it_is_off_unless_an_issuer_is_named() -> None:
-    usual = Oidc()
+    usual = OidcSection()
     assert (usual.issuer, usual.audiences, usual.networks) == (None, (), ())
     assert usual.algorithms == ("RS256", "PS256", "ES256")
 
@@ -26,4 +26,4 @@ def test_it_is_off_unless_an_issuer_is_named() -> None:
 )
 def test_what_would_let_in_anybody_is_refused(said) -> None:
     with pytest.raises(ValidationError, match=next(iter(said))):
-        Oidc(**said)
+        OidcSection(**said)

@@ -3,14 +3,14 @@
 import pytest
 from pydantic import ValidationError
 
-from gateway.config.schema_otel import OpenTelemetry
+from gateway.config.schema_otel import OpenTelemetrySection
 
 
 @pytest.mark.parametrize(
     "address", ["http://collector:4318", "https://otel.example/in", "http://10.0.0.3:4318/"]
 )
 def test_addresses_of_collectors(address) -> None:
-    assert OpenTelemetry(endpoint=address).endpoint == address
+    assert OpenTelemetrySection(endpoint=address).endpoint == address
 
 
 @pytest.mark.parametrize(
@@ -25,22 +25,22 @@ def test_addresses_of_collectors(address) -> None:
 )
 def test_what_is_no_address_or_holds_a_password_is_refused(address) -> None:
     with pytest.raises(ValidationError, match="endpoint"):
-        OpenTelemetry(endpoint=address)
+        OpenTelemetrySection(endpoint=address)
 
 
 @pytest.mark.parametrize("address", ["http://c:4318", "http://c:4318/"])
 def test_signals_have_paths_of_their_own(address) -> None:
-    settings = OpenTelemetry(endpoint=address)
+    settings = OpenTelemetrySection(endpoint=address)
     assert settings.traces_url == "http://c:4318/v1/traces"
     assert settings.metrics_url == "http://c:4318/v1/metrics"
-    assert OpenTelemetry().traces_url is None
+    assert OpenTelemetrySection().traces_url is None
 
 
 def test_nothing_is_sent_unless_somebody_says_where() -> None:
-    assert OpenTelemetry().endpoint is None
+    assert OpenTelemetrySection().endpoint is None
 
 
 @pytest.mark.parametrize("sample", [-0.1, 1.1, float("nan")])
 def test_a_sample_is_a_share(sample) -> None:
     with pytest.raises(ValidationError, match="sample"):
-        OpenTelemetry(sample=sample)
+        OpenTelemetrySection(sample=sample)

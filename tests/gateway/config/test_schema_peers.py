@@ -3,16 +3,20 @@
 import pytest
 from pydantic import ValidationError
 
-from gateway.config.schema_peers import MOST_HOSTS, Peers
+from gateway.config.schema_peers import MOST_HOSTS, PeersSection
 
 
 def test_off_by_default() -> None:
-    assert (Peers().hosts, Peers().listen, Peers().secret_env) == ((), None, None)
+    assert (PeersSection().hosts, PeersSection().listen, PeersSection().secret_env) == (
+        (),
+        None,
+        None,
+    )
 
 
 @pytest.mark.parametrize("host", ["gateway-1.gateway:9444", "10.0.0.7:9444", "[fd00::7]:1", "a:1"])
 def test_addresses(host: str) -> None:
-    assert Peers(listen=host, hosts=[host]).hosts == (host,)
+    assert PeersSection(listen=host, hosts=[host]).hosts == (host,)
 
 
 @pytest.mark.parametrize(
@@ -21,13 +25,13 @@ def test_addresses(host: str) -> None:
 )
 def test_no_addresses(host: str) -> None:
     with pytest.raises(ValidationError, match="pattern"):
-        Peers(hosts=[host])
+        PeersSection(hosts=[host])
 
 
 def test_the_secret_is_named_and_not_written_and_hosts_are_bounded() -> None:
     with pytest.raises(ValidationError):
-        Peers(secret_env="not a variable")
+        PeersSection(secret_env="not a variable")
     with pytest.raises(ValidationError, match="secret"):
-        Peers(secret="x" * 32)
+        PeersSection(secret="x" * 32)
     with pytest.raises(ValidationError, match=str(MOST_HOSTS)):
-        Peers(hosts=[f"host-{index}:1" for index in range(MOST_HOSTS + 1)])
+        PeersSection(hosts=[f"host-{index}:1" for index in range(MOST_HOSTS + 1)])

@@ -4,18 +4,18 @@ import pytest
 from pydantic import ValidationError
 
 from gateway.config.editors import json_schema
-from gateway.config.schema_policies import PolicyRule, Times
+from gateway.config.schema_policies import PolicyRuleSection, TimesSection
 from gateway.config.settings import Settings, parse
 from gateway.policies.sets import written
 
 
 def test_a_bare_clock_is_the_clock_that_was_meant():
     """YAML reads 22:00 as a number, 06:00 as a text."""
-    assert Times.model_validate({"starts": 1320, "ends": "06:00"}).starts == "22:00"
-    assert Times.model_validate({"ends": 1440}).ends == "24:00"
+    assert TimesSection.model_validate({"starts": 1320, "ends": "06:00"}).starts == "22:00"
+    assert TimesSection.model_validate({"ends": 1440}).ends == "24:00"
     for given in (True, 1441, -1, "7:00", "24:01"):
         with pytest.raises(ValidationError):
-            Times.model_validate({"starts": given})
+            TimesSection.model_validate({"starts": given})
 
 
 def test_editors_complete_all_of_it():
@@ -29,7 +29,7 @@ def test_editors_complete_all_of_it():
 
 
 def test_a_set_is_written_as_it_is_read():
-    rule = PolicyRule.model_validate(
+    rule = PolicyRuleSection.model_validate(
         {
             "name": "night",
             "match": {"when": "stream", "times": [{"days": ["fri"], "starts": 1320}]},

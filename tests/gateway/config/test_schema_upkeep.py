@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from gateway.config.schema_upkeep import Upkeep
+from gateway.config.schema_upkeep import UpkeepSection
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from gateway.config.schema_upkeep import Upkeep
     ],
 )
 def test_there_is_something_to_do_when_a_time_or_a_loss_is_stated(stated, anything):
-    assert Upkeep(**stated).any is anything
+    assert UpkeepSection(**stated).any is anything
 
 
 @pytest.mark.parametrize(
@@ -25,4 +25,4 @@ def test_there_is_something_to_do_when_a_time_or_a_loss_is_stated(stated, anythi
 )
 def test_what_has_no_meaning_is_refused(stated):
     with pytest.raises(ValidationError):
-        Upkeep(**stated)
+        UpkeepSection(**stated)

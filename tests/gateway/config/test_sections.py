@@ -7,10 +7,10 @@ import pytest
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from gateway.config.schema import Settings
-from gateway.config.sections import Positive, Section, Zone, section_of, spelled
+from gateway.config.sections import ConfigSection, Positive, Zone, section_of, spelled
 
 
-class Lamp(Section):
+class Lamp(ConfigSection):
     watts: Positive = 5.0
     lit: bool = False
 

@@ -4,13 +4,13 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from gateway.config.served_kinds import ENGINE_DEFAULT, PROVIDER_DEFAULT, ServedKind, beside
-from router.request_kinds import Kind
+from router.request_kinds import RequestKind
 
 WORDS = TypeAdapter(tuple[ServedKind, ...])
 
 
 def test_every_kind_can_be_served() -> None:
-    words = tuple(kind.value for kind in Kind)
+    words = tuple(kind.value for kind in RequestKind)
     found = WORDS.validate_python(words)
     assert found == words
     assert {type(word) for word in found} == {str}  # as they go into files

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gateway.config.plausible import Facts
+from gateway.config.plausible import ConfigFacts
 from gateway.config.settings import examine, load, parse, version
 from gateway.config.surroundings import gather
 from gateway.errors import ConfigError
@@ -199,7 +199,7 @@ def _replaced(document, place, make):
 
 
 @pytest.fixture(scope="module")
-def world() -> Facts:
+def world() -> ConfigFacts:
     facts = gather(parse(RICH, name="rich"), AT_US)
     return dataclasses.replace(facts, wrong_paths={})
 

@@ -16,7 +16,7 @@ from gateway.config.starter import (
     PROVIDERS,
     SIMULATED_PROFILE,
     USUAL_PORTS,
-    Ports,
+    StarterPorts,
     configuration,
     found,
     wanted_ports,
@@ -62,9 +62,9 @@ def test_it_passes_its_check_without_a_warning_once_the_models_are_made(tmp_path
 
 
 def test_the_ports_are_the_askers(tmp_path):
-    settings = first(tmp_path, ports=Ports(1234, 5678))
+    settings = first(tmp_path, ports=StarterPorts(1234, 5678))
     assert (settings.server.port, settings.dashboard.port) == (1234, 5678)
-    assert Ports(8080, 8501) == USUAL_PORTS
+    assert StarterPorts(8080, 8501) == USUAL_PORTS
 
 
 @pytest.mark.parametrize("keys", [(), PROVIDERS])

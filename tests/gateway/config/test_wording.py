@@ -6,7 +6,7 @@ from pydantic import ValidationError
 
 from gateway.config.document import read_document
 from gateway.config.draft import draft_settings
-from gateway.config.schema import Pool, Settings
+from gateway.config.schema import PoolSection, Settings
 from gateway.config.wording import fault_of, meant_by, section_at
 
 RULE = "policies: [{name: x, %s}]"
@@ -98,7 +98,7 @@ def test_a_secret_is_not_repeated(field):
     ("place", "section"),
     [
         ((), Settings),
-        (("pools", "engine"), Pool),  # a name that is also a key
+        (("pools", "engine"), PoolSection),  # a name that is also a key
         (("pools", "a", "engine", "port"), None),
         (("nothing",), None),
     ],

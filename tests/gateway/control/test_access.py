@@ -11,10 +11,10 @@ from sqlalchemy.orm import Session
 
 from gateway.auth import INFERENCE
 from gateway.clock import Clock
-from gateway.control.access import PUBLIC, AccessError, Guarded, caller, guard, operations
+from gateway.control.access import PUBLIC, AccessError, RouteGuard, caller, guard, operations
 from gateway.control.operations import ROUTES
-from gateway.control.roles import ROLES, Role, reach
-from ledger.identity.keychanges import Author, revoke, rotate
+from gateway.control.roles import ROLES, KeyRole, reach
+from ledger.identity.keychanges import ChangeAuthor, revoke, rotate
 from ledger.identity.keys import load_pepper
 
 VARIABLE = re.compile(r"\{[^}]*\}")
@@ -40,10 +40,10 @@ def tokens(stack) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def nobodies(stack, patiently) -> dict[str, str | None]:
     """Who is let in nowhere: with an admin's key that is over, or with half of one."""
-    every, now_us = tuple(ROLES[Role.ADMIN]), Clock().wall_us()
+    every, now_us = tuple(ROLES[KeyRole.ADMIN]), Clock().wall_us()
     expired = stack.key("expired", scopes=every, expires_us=now_us + 1_500_000)
     revoked, rotated = (stack.key(name, scopes=every) for name in ("revoked", "rotated"))
-    ann = Author("ann", None, now_us)
+    ann = ChangeAuthor("ann", None, now_us)
     with Session(stack.database) as session, session.begin():
         revoke(session, revoked.key_id, ann)
         rotate(session, rotated.key_id, ann, pepper=load_pepper(stack.state), ends_us=now_us + 2)
@@ -91,16 +91,16 @@ SPENT, HELD = {"usage", "costs", "decisions"}, {"policies", "targets", "routes",
 READ = {"prices", "currencies", "scenarios", "budgets"}
 PAID = {"invoices", "projects", "contracts", "rates", "changes"}
 SEES = {
-    Role.VIEWER: SPENT | HELD | READ,
-    Role.FINANCE: SPENT | {"policies"} | READ | PAID,
-    Role.DEVELOPER: SPENT,
-    Role.TEAM_ADMIN: SPENT | {"budgets", "keys"},
+    KeyRole.VIEWER: SPENT | HELD | READ,
+    KeyRole.FINANCE: SPENT | {"policies"} | READ | PAID,
+    KeyRole.DEVELOPER: SPENT,
+    KeyRole.TEAM_ADMIN: SPENT | {"budgets", "keys"},
 }
 CHANGES = {
-    Role.VIEWER: set(),
-    Role.FINANCE: {"prices", "currencies", "invoices", "projects", "rates", "scenarios"},
-    Role.DEVELOPER: set(),
-    Role.TEAM_ADMIN: {"keys"},
+    KeyRole.VIEWER: set(),
+    KeyRole.FINANCE: {"prices", "currencies", "invoices", "projects", "rates", "scenarios"},
+    KeyRole.DEVELOPER: set(),
+    KeyRole.TEAM_ADMIN: {"keys"},
 }
 ASKS = ("/check", "/diff", "/simulate", "/compare")  # a POST for the length of the question
 
@@ -125,7 +125,7 @@ def test_every_route_but_the_public_ones_is_guarded(stack) -> None:
         if route is None:
             assert ROUTES[name] == INFERENCE
         else:
-            assert isinstance(route.app, Guarded) is (ROUTES[name] != PUBLIC), name
+            assert isinstance(route.app, RouteGuard) is (ROUTES[name] != PUBLIC), name
             assert ROUTES[name] == PUBLIC or route.app.scope == ROUTES[name]
 
 

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import insert
 
 from gateway.config.settings import parse
-from gateway.control.budget_alerts import Alerts, message_of, words_of
+from gateway.control.budget_alerts import BudgetAlerter, message_of, words_of
 from gateway.errors import ConfigError
 from ledger.budgets.alerts import LEASE_US, Alert
 from ledger.budgets.windows import window_at
@@ -44,12 +44,12 @@ def ledger(tmp_path):
     window = window_at("month", "UTC", NOON_S).start_s
     with engine.begin() as connection:
         connection.execute(
-            insert(orm.Budget),
+            insert(orm.BudgetRow),
             [{"id": "team:search@month", "scope": "team:search", "period": "month",
               "limit_pusd": 100 * USD, "hard": True, "timezone": "UTC", "created_us": 0}],
         )  # fmt: skip
         connection.execute(
-            insert(orm.BudgetWindow),
+            insert(orm.BudgetWindowRow),
             [{"budget_id": "team:search@month", "window": window, "spent_pusd": 80 * USD,
               "granted_pusd": 0}],
         )  # fmt: skip
@@ -88,7 +88,7 @@ def look(alerts, hook):
 
 def of(ledger, clock, **environ):
     settings = parse(json.dumps(CONFIG), name="test")
-    return Alerts(settings, ledger, clock, {"HOOK": URL, "HOOK_SECRET": "k", **environ})
+    return BudgetAlerter(settings, ledger, clock, {"HOOK": URL, "HOOK_SECRET": "k", **environ})
 
 
 def test_a_threshold_is_told_once_signed_and_in_words(ledger, hook):

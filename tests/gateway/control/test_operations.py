@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from gateway.cli.commands import COMMANDS
-from gateway.cli.late import Noun
+from gateway.cli.late import CommandGroupSpec
 from gateway.control import operations
 from gateway.control.access import OTHER_ROUTES
 from gateway.control.admin.verb import PREFIX
@@ -75,7 +75,7 @@ def asked_by(words: str) -> set[str]:
     """Every name behind a dot in the command's file and in the files of commands it imports."""
     noun, _, verb = words.partition(" ")
     group = COMMANDS[noun]
-    assert isinstance(group, Noun)
+    assert isinstance(group, CommandGroupSpec)
     module = importlib.import_module(f"gateway.cli.{group.commands[verb].partition(':')[0]}")
     tree = ast.parse(Path(module.__file__ or "").read_text(encoding="utf-8"))
     more = [

@@ -21,7 +21,7 @@ pools:
   b: {engine: {kind: vllm, endpoints: ["http://127.0.0.1:9/v1"]}, gpu: {type: H200}}
 providers: {openai: {}}
 """
-ANN = verbs.Author("ann", "why", 1000)
+ANN = verbs.OverrideAuthor("ann", "why", 1000)
 
 
 @pytest.fixture
@@ -56,13 +56,13 @@ def test_a_target_is_disabled_and_enabled_again(engine, settings) -> None:
 
 def test_what_is_said_of_a_pool_is_not_taken_back_of_one_engine(engine, settings) -> None:
     verbs.disable(engine, settings, "pool:a", ANN)
-    with pytest.raises(verbs.Impossible, match="pool:a/0 is not disabled"):
+    with pytest.raises(verbs.OverrideError, match="pool:a/0 is not disabled"):
         verbs.enable(engine, "pool:a/0", ANN)
 
 
 @pytest.mark.parametrize("name", ["pool:c", "pool:a/2", "anthropic", "gpt-4o-mini", ""])
 def test_an_unknown_target_is_named_with_those_there_are(engine, settings, name) -> None:
-    with pytest.raises(verbs.Impossible, match=r"there is no target .*pool:a/0"):
+    with pytest.raises(verbs.OverrideError, match=r"there is no target .*pool:a/0"):
         verbs.disable(engine, settings, name, ANN)
 
 
@@ -78,11 +78,11 @@ def test_a_route_is_forced_for_one_model_by_any_of_its_names(engine, settings) -
 
 
 def test_what_would_refuse_every_request_is_refused(engine, settings) -> None:
-    with pytest.raises(verbs.Impossible, match="`inside` has no api target"):
+    with pytest.raises(verbs.OverrideError, match="`inside` has no api target"):
         verbs.force(engine, settings, API, "inside", ANN)
-    with pytest.raises(verbs.Impossible, match="no model named `nobody`"):
+    with pytest.raises(verbs.OverrideError, match="no model named `nobody`"):
         verbs.force(engine, settings, API, "nobody", ANN)
-    with pytest.raises(verbs.Impossible, match="the route of all models is not forced"):
+    with pytest.raises(verbs.OverrideError, match="the route of all models is not forced"):
         verbs.release(engine, settings, None, ANN)
     assert verbs.in_force(engine, 2000) == ()
 
@@ -104,11 +104,11 @@ def test_spans(words, us) -> None:
 
 @pytest.mark.parametrize("words", ["366d", "8761h", "999999d"])
 def test_what_lasts_too_long(words) -> None:
-    with pytest.raises(verbs.Impossible, match="say at most 365d"):
+    with pytest.raises(verbs.OverrideError, match="say at most 365d"):
         verbs.span_us(words)
 
 
 @pytest.mark.parametrize("words", ["", "30", "m", "0m", "-1h", "1.5h", "1y", "9999999s"])
 def test_what_is_no_span(words) -> None:
-    with pytest.raises(verbs.Impossible, match="is no span of time"):
+    with pytest.raises(verbs.OverrideError, match="is no span of time"):
         verbs.span_us(words)

@@ -8,11 +8,11 @@ from gateway.auth import APPLY_POLICIES, INFERENCE, permit
 from gateway.clock import Clock
 from gateway.config.settings import Settings
 from gateway.control.operations import ROUTES
-from gateway.control.people import MAY, OPEN, People, may, people_of, whole
-from gateway.control.roles import Scope, reach
+from gateway.control.people import MAY, OPEN, SignedInPeople, may, people_of, whole
+from gateway.control.roles import KeyScope, reach
 from gateway.errors import RequestError
-from ledger.identity.people import AccessFile, Person, Role
-from ledger.identity.vouched import HEADER, KEY_FILE, Asked, digest, vouch
+from ledger.identity.people import AccessFile, DashboardRole, Person
+from ledger.identity.vouched import HEADER, KEY_FILE, VouchedRequest, digest, vouch
 
 KEY, NOW_US = b"k" * 32, 10**15
 FILE = """
@@ -34,14 +34,14 @@ def access(tmp_path) -> AccessFile:
 
 
 def asking(name: str | None, *more: tuple[bytes, bytes]) -> dict:
-    word = vouch(KEY, name, Asked("GET", "/v1/x?a=1"), b"", NOW_US).encode()
+    word = vouch(KEY, name, VouchedRequest("GET", "/v1/x?a=1"), b"", NOW_US).encode()
     return {
         "type": "http", "method": "GET", "path": "/v1/x", "raw_path": b"/v1/x",
         "query_string": b"a=1", "headers": [(HEADER.encode(), word), *more],
     }  # fmt: skip
 
 
-def identity(people: People, name: str | None):
+def identity(people: SignedInPeople, name: str | None):
     scope = asking(name)
     word = people.named(scope)
     assert word is not None
@@ -49,10 +49,10 @@ def identity(people: People, name: str | None):
 
 
 def test_a_person_may_what_the_file_says_and_is_named(access) -> None:
-    found = identity(People(access, lambda: KEY), "Ada@example.com")
-    assert (found.user_id, found.scopes) == ("ada@example.com", MAY[Role.ADMIN])
+    found = identity(SignedInPeople(access, lambda: KEY), "Ada@example.com")
+    assert (found.user_id, found.scopes) == ("ada@example.com", MAY[DashboardRole.ADMIN])
     access.path.write_text(FILE.replace('"admin"', '"finance"'))
-    found = identity(People(access, lambda: KEY), "ada@example.com")
+    found = identity(SignedInPeople(access, lambda: KEY), "ada@example.com")
     with pytest.raises(RequestError, match=f"ada does not have the scope `{APPLY_POLICIES}`"):
         permit(found, APPLY_POLICIES, "ada")
 
@@ -60,18 +60,18 @@ def test_a_person_may_what_the_file_says_and_is_named(access) -> None:
 @pytest.mark.parametrize("name", ["joe@example.com", None])
 def test_who_is_not_in_it_is_let_in_nowhere(access, name) -> None:
     with pytest.raises(RequestError, match="has no role") as refused:
-        identity(People(access, lambda: KEY), name)
+        identity(SignedInPeople(access, lambda: KEY), name)
     assert refused.value.row.status == 403
 
 
 def test_a_file_that_cannot_be_read_lets_nobody_in(access) -> None:
     access.path.write_text("wat")
     with pytest.raises(RequestError, match="Nobody is let in"):
-        identity(People(access, lambda: KEY), "ada@example.com")
+        identity(SignedInPeople(access, lambda: KEY), "ada@example.com")
 
 
 def test_without_a_file_nobody_has_a_name_and_nothing_is_changed() -> None:
-    people = People(None, lambda: KEY)
+    people = SignedInPeople(None, lambda: KEY)
     found = identity(people, None)
     assert (found.user_id, found.key_id) == (None, OPEN)
     changes = {one for one in ROUTES.values() if one.endswith((":apply", "keys", "keys:all"))}
@@ -82,25 +82,29 @@ def test_without_a_file_nobody_has_a_name_and_nothing_is_changed() -> None:
 
 
 def test_a_viewer_of_one_team_may_nothing_of_the_house(access) -> None:
-    assert identity(People(access, lambda: KEY), "eve@example.com").scopes == frozenset()
-    assert may(Person("x", Role.VIEWER)) == MAY[Role.VIEWER] != frozenset()
+    assert identity(SignedInPeople(access, lambda: KEY), "eve@example.com").scopes == frozenset()
+    assert may(Person("x", DashboardRole.VIEWER)) == MAY[DashboardRole.VIEWER] != frozenset()
 
 
 def test_roles_hold_more_and_more_and_nobody_asks_a_model() -> None:
-    assert MAY[Role.VIEWER] < MAY[Role.FINANCE]
-    assert reach(MAY[Role.FINANCE]) < reach(MAY[Role.ADMIN]) == set(Scope) - {INFERENCE}
+    assert MAY[DashboardRole.VIEWER] < MAY[DashboardRole.FINANCE]
+    assert (
+        reach(MAY[DashboardRole.FINANCE])
+        < reach(MAY[DashboardRole.ADMIN])
+        == set(KeyScope) - {INFERENCE}
+    )
 
 
 def test_no_word_is_heard_without_a_key_of_this_gateway(access) -> None:
     for key, words in ((None, "no key"), (b"x" * 32, "not made for this request")):
         with pytest.raises(RequestError, match=words) as refused:
-            identity(People(access, lambda key=key: key), "ada@example.com")
+            identity(SignedInPeople(access, lambda key=key: key), "ada@example.com")
         assert refused.value.row.status == 401
 
 
 @pytest.mark.parametrize("more", [HEADER.encode(), b"authorization", b"x-api-key"])
 def test_a_word_stands_alone(access, more) -> None:
-    people = People(access, lambda: KEY)
+    people = SignedInPeople(access, lambda: KEY)
     with pytest.raises(RequestError, match="not both"):
         people.named(asking("ada@example.com", (more, b"Bearer gw_a_b")))
     assert people.named({"headers": [(b"authorization", b"Bearer gw_a_b")]}) is None

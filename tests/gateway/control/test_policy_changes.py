@@ -4,13 +4,13 @@ import pytest
 
 from gateway.config.settings import parse
 from gateway.control import policy_changes
-from gateway.control.override_changes import Author
+from gateway.control.override_changes import OverrideAuthor
 from gateway.policies.sets import examine_set
 from ledger.database import make_engine, migrate, sqlite_url
 
 SETTINGS = parse("policies: [{name: filed}]", name="x")
 CALM, KEEN = "policies: [{name: calm}]", "policies: [{name: keen}]"
-ANN = Author("ann", "why", 1)
+ANN = OverrideAuthor("ann", "why", 1)
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def engine(tmp_path):
 
 def test_there_and_back_again(engine):
     assert policy_changes.shown(engine, SETTINGS)[0]["set"] == 0
-    with pytest.raises(policy_changes.Impossible, match="nothing to take back"):
+    with pytest.raises(policy_changes.PolicyChangeError, match="nothing to take back"):
         policy_changes.earlier(engine, SETTINGS, None, to_file=False)
     calm = policy_changes.fitting(CALM, SETTINGS, "x")
     assert policy_changes.changes(engine, SETTINGS, calm.new)[-2:] == [
@@ -41,9 +41,9 @@ def test_there_and_back_again(engine):
         policy_changes.earlier(engine, SETTINGS, 2, to_file=False).document
         == "policies:\n- name: keen\n"
     )
-    assert policy_changes.earlier(engine, SETTINGS, None, to_file=True) == policy_changes.Change(
-        SETTINGS, None
-    )
+    assert policy_changes.earlier(
+        engine, SETTINGS, None, to_file=True
+    ) == policy_changes.PolicySetChange(SETTINGS, None)
     assert policy_changes.put_in_force(engine, back, ANN) == policy_changes.newest(engine) == 3
     assert [one["set"] for one in policy_changes.past(engine, SETTINGS, 2)] == [3, 2]
     assert policy_changes.shown(engine, SETTINGS)[0]["policies"] == "policies:\n- name: calm\n"
@@ -52,23 +52,23 @@ def test_there_and_back_again(engine):
 def test_who_has_not_seen_the_newest_is_told(engine):
     calm = policy_changes.fitting(CALM, SETTINGS, "x")
     policy_changes.put_in_force(engine, calm, ANN)
-    with pytest.raises(policy_changes.Moved, match="set 1 is in force, not 0"):
+    with pytest.raises(policy_changes.PolicyConflict, match="set 1 is in force, not 0"):
         policy_changes.put_in_force(engine, calm, ANN, follows=0)
-    with pytest.raises(policy_changes.Impossible, match="no set 9"):
+    with pytest.raises(policy_changes.PolicyChangeError, match="no set 9"):
         policy_changes.earlier(engine, SETTINGS, 9, to_file=False)
 
 
 def test_back_to_the_file_by_its_number_and_never_to_two_at_once(engine):
     """`show` says set 0 of what the file says."""
     policy_changes.put_in_force(engine, policy_changes.fitting(CALM, SETTINGS, "x"), ANN)
-    assert policy_changes.earlier(engine, SETTINGS, 0, to_file=False) == policy_changes.Change(
-        SETTINGS, None
-    )
-    assert policy_changes.earlier(engine, SETTINGS, 0, to_file=True) == policy_changes.Change(
-        SETTINGS, None
-    )
+    assert policy_changes.earlier(
+        engine, SETTINGS, 0, to_file=False
+    ) == policy_changes.PolicySetChange(SETTINGS, None)
+    assert policy_changes.earlier(
+        engine, SETTINGS, 0, to_file=True
+    ) == policy_changes.PolicySetChange(SETTINGS, None)
     with pytest.raises(
-        policy_changes.Impossible, match="either set 1, or those of the configuration file"
+        policy_changes.PolicyChangeError, match="either set 1, or those of the configuration file"
     ):
         policy_changes.earlier(engine, SETTINGS, 1, to_file=True)
 
@@ -92,7 +92,7 @@ def test_a_set_that_does_not_fit_can_be_taken_out_of_the_way(engine):
 
 
 def test_a_faulty_set_is_told_whole():
-    with pytest.raises(policy_changes.Impossible, match="cannot be used: 1 error"):
+    with pytest.raises(policy_changes.PolicyChangeError, match="cannot be used: 1 error"):
         policy_changes.fitting("policies: [{name: x, slo: {ttft: 3}}]", SETTINGS, "x")
     told = policy_changes.checked(
         examine_set("policies: [{name: x, match: {when: '('}}]", SETTINGS, "x")

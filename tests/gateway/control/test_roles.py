@@ -1,18 +1,18 @@
 """Roles are sets of scopes; nobody hands on what it does not hold."""
 
-from gateway.control.roles import ROLES, Role, Scope, lacking, reach, role_of
+from gateway.control.roles import ROLES, KeyRole, KeyScope, lacking, reach, role_of
 
 
 def test_every_scope_is_in_a_role_and_the_admin_has_them_all() -> None:
-    assert set(ROLES) == set(Role)
-    assert ROLES[Role.ADMIN] == set(Scope)
-    assert all(scopes <= set(Scope) for scopes in ROLES.values())
+    assert set(ROLES) == set(KeyRole)
+    assert ROLES[KeyRole.ADMIN] == set(KeyScope)
+    assert all(scopes <= set(KeyScope) for scopes in ROLES.values())
 
 
 def test_who_only_looks_changes_nothing() -> None:
-    assert not {one for one in ROLES[Role.VIEWER] if one.endswith(":apply") or "keys" in one}
-    assert "inference" not in ROLES[Role.VIEWER] | ROLES[Role.FINANCE]
-    assert "operations:apply" not in ROLES[Role.FINANCE]
+    assert not {one for one in ROLES[KeyRole.VIEWER] if one.endswith(":apply") or "keys" in one}
+    assert "inference" not in ROLES[KeyRole.VIEWER] | ROLES[KeyRole.FINANCE]
+    assert "operations:apply" not in ROLES[KeyRole.FINANCE]
 
 
 def test_a_wider_scope_holds_the_narrower() -> None:
@@ -21,10 +21,10 @@ def test_a_wider_scope_holds_the_narrower() -> None:
     }  # fmt: skip
     assert lacking({"usage:all"}, ["usage", "inference"]) == ["inference"]
     assert lacking({"usage"}, ["usage:all"]) == ["usage:all"]
-    assert lacking(ROLES[Role.TEAM_ADMIN], ROLES[Role.DEVELOPER]) == []
-    assert lacking(ROLES[Role.TEAM_ADMIN], ["keys:all"]) == ["keys:all"]
+    assert lacking(ROLES[KeyRole.TEAM_ADMIN], ROLES[KeyRole.DEVELOPER]) == []
+    assert lacking(ROLES[KeyRole.TEAM_ADMIN], ["keys:all"]) == ["keys:all"]
 
 
 def test_a_role_is_known_again_by_its_scopes() -> None:
-    assert role_of(["usage", "inference"]) is Role.DEVELOPER
+    assert role_of(["usage", "inference"]) is KeyRole.DEVELOPER
     assert role_of(["inference"]) is None

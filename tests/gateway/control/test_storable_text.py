@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from gateway.control.roles import ROLES, Role
+from gateway.control.roles import ROLES, KeyRole
 from gateway.control.storable_text import PATTERN, storable
 from gateway.errors import RequestError
 
@@ -27,7 +27,7 @@ def test_a_zero_in_any_path_or_query_is_the_clients_fault(
     """Of every operation of the document; 503 told clients to come again for ever."""
     monkeypatch.setattr("gateway.host.prepare.check_durable", lambda _: None)
     with run_stack(ledger={"url": postgres_url}) as stack:
-        key = stack.key("all", scopes=tuple(ROLES[Role.ADMIN])).token
+        key = stack.key("all", scopes=tuple(ROLES[KeyRole.ADMIN])).token
         headers = {"authorization": f"Bearer {key}"}
         failed, asked = [], 0
         for path, operations in stack.get("/openapi.json").json()["paths"].items():

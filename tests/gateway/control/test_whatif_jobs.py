@@ -11,17 +11,17 @@ import pytest
 from gateway.control import whatif_jobs
 from gateway.control.whatif_jobs import (
     KEPT,
-    Busy,
-    Order,
-    Progress,
-    Question,
-    Told,
-    WhatIfs,
+    WhatIfBusy,
+    WhatIfJobSpec,
+    WhatIfProgress,
+    WhatIfRequest,
+    WhatIfResult,
+    WhatIfRunner,
     progress,
     tell,
 )
 
-ORDER = Order(Question((("new", "in-force"),), "last-24-hours"), {}, 1)
+ORDER = WhatIfJobSpec(WhatIfRequest((("new", "in-force"),), "last-24-hours"), {}, 1)
 FIRST = "import os, pathlib, sys; place = pathlib.Path(sys.argv[-1]); given = sys.stdin.readline();"
 ENDS = FIRST + "(place / 'told.json').write_text('{\"result\": {\"a\": 1}}')"
 WAITS = FIRST + "(place / 'pid').write_text(str(os.getpid())); sys.stdin.read()"
@@ -29,14 +29,14 @@ FAILS = FIRST + "sys.exit(3)"
 
 
 @pytest.fixture
-def what_ifs(tmp_path) -> Callable[[str], WhatIfs]:
-    def make(script: str) -> WhatIfs:
-        return WhatIfs(tmp_path, dict(os.environ), (sys.executable, "-c", script))
+def what_ifs(tmp_path) -> Callable[[str], WhatIfRunner]:
+    def make(script: str) -> WhatIfRunner:
+        return WhatIfRunner(tmp_path, dict(os.environ), (sys.executable, "-c", script))
 
     return make
 
 
-def ended(found: WhatIfs, job: str | None, patiently) -> dict:
+def ended(found: WhatIfRunner, job: str | None, patiently) -> dict:
     def look() -> dict | None:
         now = found.look(job)
         return now if now["state"] != "running" else None
@@ -44,10 +44,10 @@ def ended(found: WhatIfs, job: str | None, patiently) -> dict:
     return patiently(look)
 
 
-def begun(found: WhatIfs, order: Order, by: str) -> str | None:
+def begun(found: WhatIfRunner, order: WhatIfJobSpec, by: str) -> str | None:
     try:
         return found.begin(order, by)
-    except Busy:
+    except WhatIfBusy:
         return None
 
 
@@ -64,7 +64,7 @@ def test_what_a_process_tells_is_told(what_ifs, patiently) -> None:
 def test_one_at_a_time_until_its_process_is_gone(what_ifs, tmp_path, patiently) -> None:
     job = what_ifs(WAITS).begin(ORDER, "ada")
     other = what_ifs(ENDS)
-    with pytest.raises(Busy):
+    with pytest.raises(WhatIfBusy):
         other.begin(ORDER, "eve")
     pid = patiently(lambda: (other.folder / job / "pid").exists() and
                     (other.folder / job / "pid").read_text())  # fmt: skip
@@ -113,7 +113,7 @@ def test_the_process_is_given_the_question_and_no_descriptor_but_the_lock(what_i
 def test_the_oldest_is_forgotten(what_ifs, patiently) -> None:
     found, jobs = what_ifs(ENDS), []
     for at_us in range(KEPT + 2):
-        order = Order(ORDER.question, {}, at_us)
+        order = WhatIfJobSpec(ORDER.question, {}, at_us)
         jobs.append(patiently(lambda order=order: begun(found, order, "ada")))
         ended(found, jobs[-1], patiently)
     assert [found.look(one) is None for one in jobs] == [True, True, *[False] * KEPT]
@@ -129,8 +129,8 @@ def test_no_name_leads_out_of_the_folder(what_ifs, tmp_path) -> None:
 
 
 def test_progress_and_what_is_told_are_there_whole(tmp_path) -> None:
-    progress(tmp_path, Progress("plays new", 3, 9))
-    tell(tmp_path, Told(fault="no"))
+    progress(tmp_path, WhatIfProgress("plays new", 3, 9))
+    tell(tmp_path, WhatIfResult(fault="no"))
     assert (tmp_path / "told.json").read_text() == '{"result":null,"fault":"no"}'
     assert sorted(one.name for one in tmp_path.iterdir()) == ["progress.json", "told.json"]
 

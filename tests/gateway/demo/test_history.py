@@ -11,9 +11,9 @@ from backends.simulator.profiles import PROFILES
 from dashboard.ladder import ladder
 from gateway.config.settings import parse
 from gateway.demo.demand import TEAMS
-from gateway.demo.history import OUTAGE_S, SAMPLE_S, Scenario, replay
-from gateway.demo.replay_records import Caller
-from gateway.host.stepfits import Fitted, StepFits
+from gateway.demo.history import OUTAGE_S, SAMPLE_S, DemoScenario, replay
+from gateway.demo.replay_records import DemoCaller
+from gateway.host.stepfits import EngineFit, StepFitStore
 from ledger.accounts import provisional_charge_pusd
 from ledger.database import make_engine, migrate
 from ledger.economics.cost import TokenBasis
@@ -22,9 +22,9 @@ from ledger.orm import tables as orm
 from ledger.prices.book import Price, PriceBook, cost_pusd
 from ledger.prices.bundled import bundled_seed
 from ledger.queries.reads import ANSWERED, DAY_US, Scope
-from ledger.reports.fleet_economics import Against
+from ledger.reports.fleet_economics import ComparatorKind
 from ledger.reports.survey import survey
-from ledger.writing.repository import Repository
+from ledger.writing.repository import LedgerRepository
 
 NOW_US = 1_795_132_800_000_000  # 2026-11-20 00:00 UTC
 DAYS = 6
@@ -49,8 +49,8 @@ def prices(settings):
 
 @pytest.fixture(scope="module")
 def scenario(settings, prices):
-    callers = {team.name: Caller("org", team.name, None, f"key-{team.name}") for team in TEAMS}
-    return Scenario(settings, prices, callers, NOW_US, days=DAYS, requests=6000)
+    callers = {team.name: DemoCaller("org", team.name, None, f"key-{team.name}") for team in TEAMS}
+    return DemoScenario(settings, prices, callers, NOW_US, days=DAYS, requests=6000)
 
 
 @pytest.fixture(scope="module")
@@ -182,11 +182,11 @@ def books(history, settings, tmp_path_factory):
     ledger = f"sqlite:///{tmp_path_factory.mktemp('history') / 'ledger.db'}"
     migrate(ledger)
     engine = make_engine(ledger)
-    Repository(engine, host="h").import_records(history.records, journal="j", at_us=NOW_US)
+    LedgerRepository(engine, host="h").import_records(history.records, journal="j", at_us=NOW_US)
     (pool,) = settings.pools.values()
     known = PROFILES[pool.engine.model]
     row = {
-        **StepFits(settings, {}).capacity(Fitted(known.shape.step, None, known.source)),
+        **StepFitStore(settings, {}).capacity(EngineFit(known.shape.step, None, known.source)),
         "at_us": NOW_US, "pool": "llama-8b",
         "kv_capacity_tokens": known.shape.kv_capacity_tokens,
     }  # fmt: skip
@@ -197,9 +197,9 @@ def books(history, settings, tmp_path_factory):
         "recorded_us": NOW_US - DAYS * 86_400_000_000,
     }  # fmt: skip
     with engine.begin() as connection:
-        connection.execute(insert(orm.GpuContract), [contract])
+        connection.execute(insert(orm.GpuContractRow), [contract])
         rows = [{**row, "engine": f"pool:llama-8b/{n}"} for n in range(pool.engine.replicas)]
-        connection.execute(insert(orm.Capacity), rows)
+        connection.execute(insert(orm.EngineCapacityRow), rows)
     yield engine
     engine.dispose()
 
@@ -210,7 +210,7 @@ def test_the_break_even_page_models_the_overflow_that_there_was(history, books, 
     scope = Scope(NOW_US - DAYS * 86_400_000_000, NOW_US)
     with books.connect() as connection:
         look = survey(connection, scope, bucket_us=DAY_US, basis=basis)
-    steps = ladder(look, "llama-8b", Against.SUBSTITUTE, spares=0)
+    steps = ladder(look, "llama-8b", ComparatorKind.SUBSTITUTE, spares=0)
     lacked = ("ttft", "tpot", "kv_headroom", "bid_price")
     spilled = sum(
         (basis is TokenBasis.INPUT_OUTPUT) * (s.tokens.input + s.tokens.cached) + s.tokens.output

@@ -8,12 +8,12 @@ import pytest
 from backends.engine.catalog import GPUS
 from gateway.config.settings import parse
 from gateway.demo.demand import arrival
-from gateway.demo.replay_fleet import Fleet
+from gateway.demo.replay_fleet import DemoFleet
 from ledger.prices.book import PriceBook
 from router.decide import decide
 from router.estimates import LatencyTracker
-from router.request_kinds import Kind
-from router.types import Health, OutputMoments, Policy, Request
+from router.request_kinds import RequestKind
+from router.types import OutputMoments, Policy, RoutingRequest, TargetHealth
 
 
 @pytest.fixture
@@ -23,14 +23,14 @@ def settings():
 
 @pytest.fixture
 def fleet(settings):
-    return Fleet(settings, PriceBook([]), 0)
+    return DemoFleet(settings, PriceBook([]), 0)
 
 
 @pytest.fixture
 def request_of():
     moments = OutputMoments(100, 200.0, 60_000.0, 500.0)
-    return Request(
-        kind=Kind.CHAT, model="chat", prompt_tokens=5000, prompt_tokens_bound=6000,
+    return RoutingRequest(
+        kind=RequestKind.CHAT, model="chat", prompt_tokens=5000, prompt_tokens_bound=6000,
         max_tokens=1000, output=moments,
     )  # fmt: skip
 
@@ -111,7 +111,7 @@ def test_a_replica_that_fails_loses_its_requests(fleet, settings, request_of):
     replica = fleet.replicas[0]
     replica.advance(3.0)
     assert [flight.id for flight in replica.fail(3.0)] == ["a"]
-    assert replica.state(3.0).health is Health.DOWN
+    assert replica.state(3.0).health is TargetHealth.DOWN
     assert replica.sample(3.0).health == "down"
     decision = decide(request_of, Policy("p"), candidates(fleet, settings, request_of, 3.0))
     assert decision.chosen.candidate.name == "pool:llama-8b/1"

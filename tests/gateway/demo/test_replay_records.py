@@ -5,37 +5,37 @@ import random
 import pytest
 
 from gateway.demo.demand import arrival
-from gateway.demo.replay_fleet import Api
+from gateway.demo.replay_fleet import DemoApi
 from gateway.demo.replay_records import (
     DECISION_LIMIT_BYTES,
-    Asked,
-    Caller,
-    Result,
+    DemoCaller,
+    DemoRequest,
+    DemoResult,
     api_result,
     refused,
     settled,
 )
-from ledger.journals.records import Tokens
+from ledger.journals.records import TokenCounts
 from router.decide import decide
-from router.request_kinds import Kind
-from router.types import Otherwise, OutputMoments, Policy, Request, Slo
+from router.request_kinds import RequestKind
+from router.types import InfeasibleAction, OutputMoments, Policy, RoutingRequest, Slo
 
-POLICY = Policy("p", slo=Slo(ttft_ms=1000, tpot_ms=50), otherwise=Otherwise.REJECT)
+POLICY = Policy("p", slo=Slo(ttft_ms=1000, tpot_ms=50), otherwise=InfeasibleAction.REJECT)
 
 
 @pytest.fixture
 def asked():
     one = arrival(random.Random(2), 1000.0)
-    request = Request(
-        kind=Kind.CHAT, model="chat", prompt_tokens=10, prompt_tokens_bound=12, max_tokens=9,
+    request = RoutingRequest(
+        kind=RequestKind.CHAT, model="chat", prompt_tokens=10, prompt_tokens_bound=12, max_tokens=9,
         output=OutputMoments(0, 1.0, 1.0, 1.0),
     )  # fmt: skip
-    caller = Caller("org", "team", None, "key")
-    return Asked(7, one, caller, request, POLICY, decide(request, POLICY, ()), ())
+    caller = DemoCaller("org", "team", None, "key")
+    return DemoRequest(7, one, caller, request, POLICY, decide(request, POLICY, ()), ())
 
 
 def result(status="finished", ttft_s=0.5, duration_s=1.0, output=11):
-    return Result(status, Tokens(10, output=output), "reported", ttft_s, duration_s, 5)
+    return DemoResult(status, TokenCounts(10, output=output), "reported", ttft_s, duration_s, 5)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_refusal_names_its_reason(asked):
 def test_an_api_answers_patient_clients_whole():
     rng = random.Random(5)
     arrivals = [arrival(rng, 0.0) for _ in range(400)]
-    api = Api("sim/x", "sim", "x", None)
+    api = DemoApi("sim/x", "sim", "x", None)
     for one in arrivals:
         made = api_result(api, one, 0.4, 0.01)
         assert made.cost_pusd is None

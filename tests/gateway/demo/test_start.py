@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy
 
 from gateway.config.settings import Settings, load
-from gateway.config.starter import USUAL_PORTS, Ports
+from gateway.config.starter import USUAL_PORTS, StarterPorts
 from gateway.config.statedir import hold
 from gateway.demo.start import fresh_state
 from gateway.errors import ConfigError
@@ -16,16 +16,16 @@ from ledger.database import open_readonly, sqlite_url
 
 
 @pytest.fixture
-def ports() -> Ports:
+def ports() -> StarterPorts:
     with socket.socket() as one, socket.socket() as other:
         one.bind(("127.0.0.1", 0))
         other.bind(("127.0.0.1", 0))
-        return Ports(one.getsockname()[1], other.getsockname()[1])
+        return StarterPorts(one.getsockname()[1], other.getsockname()[1])
 
 
 def test_the_demos_engines_move_with_its_ports(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    settings = load(fresh_state(Ports(9000, 9001, 9002)))
+    settings = load(fresh_state(StarterPorts(9000, 9001, 9002)))
     (pool,) = settings.pools.values()
     assert (settings.server.port, settings.dashboard.port, pool.engine.port) == (9000, 9001, 9002)
 
@@ -123,4 +123,4 @@ def test_a_demo_that_runs_keeps_its_ledger(here, ports):
 @pytest.mark.usefixtures("here")
 def test_the_demo_names_the_usual_ports():
     settings = load(fresh_state(USUAL_PORTS))
-    assert Ports(settings.server.port, settings.dashboard.port) == USUAL_PORTS
+    assert StarterPorts(settings.server.port, settings.dashboard.port) == USUAL_PORTS

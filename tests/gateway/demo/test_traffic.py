@@ -8,7 +8,7 @@ import pytest
 import uvicorn
 
 from backends.simulator import words
-from backends.simulator.dialect import Rules, parse
+from backends.simulator.dialect import SimulatedRules, parse
 from backends.simulator.running import bind
 from gateway.demo import traffic
 from gateway.demo.demand import TEAMS, arrival
@@ -106,7 +106,7 @@ def test_prompts_and_answers_have_the_length_that_the_demand_says():
     rng = random.Random(9)
     for _ in range(20):
         one = arrival(rng, 0.0)
-        ask = parse(traffic.body(one, 77), chat=True, rules=Rules((), 100_000, 16))
+        ask = parse(traffic.body(one, 77), chat=True, rules=SimulatedRules((), 100_000, 16))
         assert ask.stream
         assert ask.prompt_tokens == pytest.approx(one.prompt_tokens, abs=20)
         assert ask.choices[0].script.tokens == one.output_tokens

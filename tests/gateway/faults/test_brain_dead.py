@@ -18,7 +18,7 @@ from typing import Any, Self
 
 import pytest
 
-from gateway.fleet.slots import Board
+from gateway.fleet.slots import SharedLoadTable
 from gateway.runtime import Runtime
 from gateway.table_layout import EngineCell, LoadCell
 from router.static import SHARE
@@ -126,7 +126,7 @@ class Blinded:
     def __init__(self, host) -> None:
         runtime = Runtime.load(host.state / "run" / "runtime.json")
         (self._pid,) = host.pids("gateway.host.telemetry")
-        self.board = Board(runtime.run_dir / "board", runtime.layout)
+        self.board = SharedLoadTable(runtime.run_dir / "board", runtime.layout)
         self.most = [0.0] * len(runtime.layout.engines)  # sequences at once
         self.said: list[dict[EngineCell, float]] | None = None  # by the test, in telemetry's place
         self._over = threading.Event()

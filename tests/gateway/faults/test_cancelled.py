@@ -11,10 +11,10 @@ from types import SimpleNamespace, coroutine
 import pytest
 
 from backends.base import Deadlines
-from backends.http import HttpClient, Limits, Origin
+from backends.http import HttpClient, Origin, PoolLimits
 from gateway.http.connection import CONNECTION
 from gateway.request import dispatch
-from gateway.request.inference_api import HotApi
+from gateway.request.inference_api import InferenceApi
 
 HARD = [{"scope": "global", "usd": 100, "period": "day", "hard": True}]
 MESSAGES = [{"role": "user", "content": "hello there"}]
@@ -146,7 +146,7 @@ def test_waiting_for_a_connection_can_be_ended_at_any_wait(faulty, patiently, co
         await counted(work(), task.cancel, at)
 
     async def storm() -> int:
-        client = HttpClient(Limits(connections=connections, waiters=500))
+        client = HttpClient(PoolLimits(connections=connections, waiters=500))
         for turn in range(6):
             tasks = [asyncio.create_task(one(client, (turn + place) % 7)) for place in range(40)]
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -186,4 +186,4 @@ def test_the_requests_come_in_by_the_front_door(budgeted) -> None:
     """Undisturbed, it is the request that clients make."""
     body = {"model": "own", "messages": MESSAGES, "max_tokens": 4}
     assert budgeted.stack.call(asked(budgeted.stack, body, 0)) > 3
-    assert isinstance(budgeted.stack.app.hot, HotApi)
+    assert isinstance(budgeted.stack.app.hot, InferenceApi)

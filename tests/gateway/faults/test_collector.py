@@ -302,7 +302,7 @@ def test_nothing_is_loaded_where_nothing_is_said(stack) -> None:
 @pytest.mark.part("vllm")
 def test_a_real_engines_span_hangs_under_its_attempt(serve, engine_python, tmp_path, patiently):
     """vLLM, started by `serve`, tells the same collector: its queue, its prefill, its tokens."""
-    tinymodel.make(tmp_path / "model", shape=tinymodel.Shape())
+    tinymodel.make(tmp_path / "model", shape=tinymodel.TinyModelShape())
     engine = {
         "model": str(tmp_path / "model"), "served_name": "tiny", "port": 0, "replicas": 1,
         "environment": str(engine_python.parent.parent), "flags": ["--max-model-len", "2048"],

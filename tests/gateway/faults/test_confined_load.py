@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from backends.simulator.profiles import PROFILES
-from backends.stepmodel import StepModel
+from backends.stepmodel import FittedStepModel
 from ledger.policies import PolicySet, policies_in_force, store_policies
 
 ENGINE = "h200-llama-3.1-8b-fp8"
@@ -93,7 +93,7 @@ def outside() -> Iterator[Outside]:
 @pytest.fixture
 def stack(monkeypatch, run_stack, outside):
     profile = PROFILES[ENGINE]
-    slow = StepModel(**{name: SLOWER * s for name, s in asdict(profile.shape.step).items()})
+    slow = FittedStepModel(**{name: SLOWER * s for name, s in asdict(profile.shape.step).items()})
     shape = replace(profile.shape, step=slow, pace=None, max_num_seqs=PLACES)
     monkeypatch.setitem(PROFILES, ENGINE, replace(profile, shape=shape))
 

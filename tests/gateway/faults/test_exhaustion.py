@@ -17,13 +17,13 @@ from pathlib import Path
 import httpx
 import pytest
 
-from gateway.config.schema import Timeouts
+from gateway.config.schema import TimeoutsSection
 
 FULL = os.environ.get("SOAK_FULL", "0") == "1"
 TRICKLING = 2_000 if FULL else 200
 IDLE = 10_000 if FULL else 1_000
 NAMES = 20_000 if FULL else 1_000
-RECEIVE_S = Timeouts().receive_s
+RECEIVE_S = TimeoutsSection().receive_s
 CLOSED_S = 10.0
 KIB_EACH = 40.0
 SLOWER = 1.5  # those who ask, while others only take room

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from gateway.request import inference_api
-from gateway.request.admission import Admission
+from gateway.request.admission import BudgetAdmission
 
 MESSAGES = [{"role": "user", "content": "hello there"}]
 ENDLESS = {"messages": MESSAGES, "max_tokens": 20_000, "ignore_eos": True}
@@ -148,7 +148,7 @@ def test_who_leaves_while_its_hold_is_made_reaches_no_target(
         begun.append(1)
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(Admission, "hold", slow)
+    monkeypatch.setattr(BudgetAdmission, "hold", slow)
     clients = [stack.raw({"model": "own", **ENDLESS}) for _ in range(CLIENTS)]
     # Who left in an earlier test may be let in only now, and leaves at once.
     patiently(lambda: len(begun) >= CLIENTS and stack.app.hot.in_flight == CLIENTS)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from gateway.fleet.slots import Board
+from gateway.fleet.slots import SharedLoadTable
 from gateway.runtime import Runtime
 from gateway.table_layout import HEALTHS, EngineCell, LoadCell
 
@@ -56,7 +56,7 @@ class Watching:
 
     def __init__(self, host: Any) -> None:
         runtime = Runtime.load(host.state / "run" / "runtime.json")
-        self.board = Board(runtime.run_dir / "board", runtime.layout)
+        self.board = SharedLoadTable(runtime.run_dir / "board", runtime.layout)
         self.most, self._over = 0.0, threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
         self._thread.start()

@@ -13,10 +13,10 @@ from types import SimpleNamespace
 import httpx
 import pytest
 
-from gateway.fleet.experience import Experience
+from gateway.fleet.experience import TargetStats
 from gateway.request import dispatch, inference_api
-from gateway.request.client_response import Reply
-from gateway.request.retry_budget import RESERVE, SHARE, Retries
+from gateway.request.client_response import ClientResponse
+from gateway.request.retry_budget import RESERVE, SHARE, RetryBudget
 from gateway.table_layout import ApiStatsCell
 from ledger import writer
 
@@ -56,7 +56,7 @@ def test_an_outage_of_everything_is_not_multiplied(peaceful) -> None:
 
 def test_without_the_account_every_request_is_two(peaceful, monkeypatch) -> None:
     """The negative control."""
-    monkeypatch.setattr(Retries, "allowed", True)
+    monkeypatch.setattr(RetryBudget, "allowed", True)
     down(peaceful)
     made, _ = tries(peaceful, 50)
     assert made == 100
@@ -152,7 +152,7 @@ def test_an_engine_that_fails_while_its_metrics_look_well_is_left_alone(peaceful
 
 def test_without_it_every_request_meets_the_sick_engine_first(peaceful, rule, monkeypatch) -> None:
     """The negative control."""
-    monkeypatch.setattr(Experience, "engine", lambda *_, **__: None)
+    monkeypatch.setattr(TargetStats, "engine", lambda *_, **__: None)
     peaceful.engine.rule = rule(answer=b"HTTP/1.1 500 Oh\r\ncontent-length: 2\r\n\r\n{}")
     asked = len(peaceful.engine.seen)
     for token in keys(peaceful.stack, 8):
@@ -286,7 +286,9 @@ def left_lying(faulty, rule, answers) -> int:
     said.append(httpx.post(url, json=body, headers=headers, trust_env=False))
     time.sleep(0.2)  # tasks end behind their answers
     names = {answer.headers["x-request-id"] for answer in said}
-    return sum(isinstance(one, Reply) and one.request_id in names for one in gc.get_objects())
+    return sum(
+        isinstance(one, ClientResponse) and one.request_id in names for one in gc.get_objects()
+    )
 
 
 @pytest.mark.usefixtures("uncollected")
@@ -302,5 +304,5 @@ def test_without_letting_go_it_waits_for_the_collector(
     """The control."""
     for module in (inference_api, dispatch):
         monkeypatch.setattr(module, "let_go", lambda _: None)
-    monkeypatch.setattr(Reply, "let_go", lambda _: None)
+    monkeypatch.setattr(ClientResponse, "let_go", lambda _: None)
     assert left_lying(peaceful, rule, answers) >= 3

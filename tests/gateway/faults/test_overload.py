@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from backends.simulator.profiles import PROFILES
-from backends.stepmodel import StepModel
+from backends.stepmodel import FittedStepModel
 
 ENGINE = "h200-llama-3.1-8b-fp8"
 SLOWER = 16  # than the measured engine, so that this machine is never what is waited for
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.long
 @pytest.fixture
 def slowed(monkeypatch) -> None:
     profile = PROFILES[ENGINE]
-    slow = StepModel(**{name: SLOWER * s for name, s in asdict(profile.shape.step).items()})
+    slow = FittedStepModel(**{name: SLOWER * s for name, s in asdict(profile.shape.step).items()})
     shape = replace(profile.shape, step=slow, pace=None, max_num_seqs=PLACES)
     monkeypatch.setitem(PROFILES, ENGINE, replace(profile, shape=shape))
 

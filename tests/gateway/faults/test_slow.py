@@ -94,7 +94,7 @@ def test_without_back_pressure_everything_is_read(flood, patiently, monkeypatch)
     async def greedy(_reply, data: bytes, *, more: bool) -> None:
         held.append(data)
 
-    monkeypatch.setattr(inference_api.Reply, "body", greedy)
+    monkeypatch.setattr(inference_api.ClientResponse, "body", greedy)
     clients, since = stalled(flood, 1)
     patiently(lambda: sum(map(len, held)) > 64 * MIB, 60)
     for client in clients:

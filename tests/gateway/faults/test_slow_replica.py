@@ -16,8 +16,8 @@ from itertools import groupby
 import pytest
 
 from backends.simulator.profiles import PROFILES
-from backends.stepmodel import StepModel
-from router.feedback import Loops
+from backends.stepmodel import FittedStepModel
+from router.feedback import FeedbackLoops
 
 ENGINE = "h200-llama-3.1-8b-fp8"
 PLAYED = 10  # times slower than the measured engine, so that this machine is never waited for
@@ -41,7 +41,7 @@ def free_ports(count: int) -> list[int]:
 @pytest.fixture
 def played_slowly(monkeypatch) -> None:
     profile = PROFILES[ENGINE]
-    slow = StepModel(**{name: PLAYED * s for name, s in asdict(profile.shape.step).items()})
+    slow = FittedStepModel(**{name: PLAYED * s for name, s in asdict(profile.shape.step).items()})
     monkeypatch.setitem(
         PROFILES, ENGINE, replace(profile, shape=replace(profile.shape, step=slow, pace=None))
     )
@@ -172,7 +172,7 @@ def test_without_step_feedback_requests_go_on_to_be_late(
 ) -> None:
     """The negative control."""
     stack, engines = replicas
-    monkeypatch.setattr(Loops, "fold", lambda *_: None)
+    monkeypatch.setattr(FeedbackLoops, "fold", lambda *_: None)
     print()
     during, begun_s = falls_behind(Watched(stack, crowd, patiently), engines, patiently, 8.0)
     later = after_found(during, begun_s)

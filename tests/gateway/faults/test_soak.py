@@ -22,7 +22,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.fleet.slots import Board
+from gateway.fleet.slots import SharedLoadTable
 from gateway.runtime import Runtime
 from gateway.table_layout import ApiStatsCell, LoadCell
 
@@ -176,7 +176,7 @@ def storm(host, rng: random.Random) -> tuple[list[Client], Counter]:
 def promised(host) -> list[float]:
     """What the board says is in flight, of engines and of APIs."""
     runtime = Runtime.load(host.state / "run" / "runtime.json")
-    board = Board(runtime.run_dir / "board", runtime.layout)
+    board = SharedLoadTable(runtime.run_dir / "board", runtime.layout)
     loads = board.loads(0)
     cells = (
         LoadCell.SEQUENCES,

@@ -15,10 +15,10 @@ from typing import Self
 import pytest
 
 from gateway.fleet.sightings import engine_state
-from gateway.fleet.slots import Board
+from gateway.fleet.slots import SharedLoadTable
 from gateway.runtime import Runtime
 from gateway.table_layout import EngineCell, LoadCell
-from router.types import Health
+from router.types import TargetHealth
 
 PER_S, SECONDS, TOKENS = 8.0, 25.0, 40
 LONG_S = 60.0
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.long
 class Look:
     """One engine on the board, and what of it counts for headroom."""
 
-    health: Health
+    health: TargetHealth
     age_s: float
     taken_tokens: int  # that its state says are promised or held
     own_tokens: float  # that the workers themselves have promised
@@ -43,7 +43,7 @@ class Looking:
 
     def __init__(self, host, stale_s: float) -> None:
         runtime = Runtime.load(host.state / "run" / "runtime.json")
-        self.board = Board(runtime.run_dir / "board", runtime.layout)
+        self.board = SharedLoadTable(runtime.run_dir / "board", runtime.layout)
         self.looks: list[Look] = []
         self._stale_s, self._over = stale_s, threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
@@ -99,7 +99,7 @@ def test_its_successor_goes_on_with_what_the_board_says(make_host, crowd, patien
     host = make_host(telemetry={"scrape_s": 0.1, "stale_s": LONG_S})
     host.start()
     with Looking(host, LONG_S) as looking:
-        patiently(lambda: looking.looks and looking.looks[-1].health is Health.HEALTHY)
+        patiently(lambda: looking.looks and looking.looks[-1].health is TargetHealth.HEALTHY)
         before = looking.looks[-1].said
         busy = asked(host, crowd)
         patiently(lambda: looking.board.loads(0)[LoadCell.SEQUENCES] > 0)
@@ -111,7 +111,7 @@ def test_its_successor_goes_on_with_what_the_board_says(make_host, crowd, patien
         print(f"\n{len(seen)} looks; its page was {oldest:.1f} s old at most")
         assert {one.status for one in busy} == {200}
         assert all(one.whole for one in busy)
-        assert {one.health for one in seen} == {Health.HEALTHY}, "no capacity is lost"
+        assert {one.health for one in seen} == {TargetHealth.HEALTHY}, "no capacity is lost"
         assert {one.said for one in seen} == {before}, "nothing is measured again"
         assert all(one.taken_tokens >= int(one.own_tokens) - TOKENS for one in seen)
 
@@ -122,6 +122,6 @@ def test_its_successor_goes_on_with_what_the_board_says(make_host, crowd, patien
                 looking.board.cells[row + cell] = 0.0
 
         anew = killed(host, looking, patiently, before_it=forgets)
-        lost = sum(one.health is not Health.HEALTHY for one in anew)
+        lost = sum(one.health is not TargetHealth.HEALTHY for one in anew)
         print(f"with an empty board the engine was away for {lost} of {len(anew)} looks")
         assert lost > 0

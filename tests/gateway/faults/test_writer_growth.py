@@ -33,7 +33,7 @@ from sqlalchemy import func, insert, select
 
 from ledger.database import make_engine, migrate, open_readonly
 from ledger.journals.journal import JournalWriter
-from ledger.journals.records import AttemptOpened, AttemptSettled, Compared, Hold, Tokens
+from ledger.journals.records import AttemptOpened, AttemptSettled, ComparedCost, Hold, TokenCounts
 from ledger.orm import tables as orm
 from ledger.writing.lag import read_lag
 
@@ -99,10 +99,10 @@ def opened(name: str, now_us: int, *, own: bool) -> AttemptOpened:
 def settled(name: str, now_us: int, dice: random.Random) -> AttemptSettled:
     return AttemptSettled(
         attempt_id=f"{name}.1", settled_us=now_us, status="finished", http_status=200,
-        tokens=Tokens(input=dice.randrange(900), output=dice.randrange(300)), basis="reported",
+        tokens=TokenCounts(input=dice.randrange(900), output=dice.randrange(300)), basis="reported",
         cost_pusd=dice.randrange(10**7), ttft_us=dice.randrange(10**6), duration_us=10**6,
         engine_us=dice.randrange(10**5), finish_reason="stop", slo_met=True,
-        compared=(Compared("openai/gpt-4o-mini", 1, 1_500_000),),
+        compared=(ComparedCost("openai/gpt-4o-mini", 1, 1_500_000),),
     )  # fmt: skip
 
 
@@ -159,7 +159,7 @@ class Hours:
     def rows(self) -> int:
         reader = open_readonly(self.url)
         with reader.connect() as connection:
-            query = select(func.count()).where(orm.Attempt.settled_us.is_not(None))
+            query = select(func.count()).where(orm.AttemptRow.settled_us.is_not(None))
             found = connection.execute(query).scalar_one()
         reader.dispose()
         return found
@@ -193,13 +193,13 @@ class Hours:
         window = now_us // (24 * HOUR_S * 10**6) * 24 * HOUR_S
         day = datetime.fromtimestamp(now_us / 1e6 - HOUR_S, UTC).date()
         with engine.begin() as connection:
-            connection.execute(insert(orm.Budget), [
+            connection.execute(insert(orm.BudgetRow), [
                 {"id": f"{scope}@day", "scope": scope, "period": "day", "hard": True,
                  "limit_pusd": 10**18, "created_us": 0} for scope in SCOPES])  # fmt: skip
-            connection.execute(insert(orm.Grant), [
+            connection.execute(insert(orm.GrantRow), [
                 {"budget_id": f"{scope}@day", "window": window, "host": "h1"}
                 for scope in SCOPES])  # fmt: skip
-            connection.execute(insert(orm.GpuContract), [
+            connection.execute(insert(orm.GpuContractRow), [
                 {"pool": "main", "gpu_type": "H200", "gpus_per_replica": 1, "replicas": 1,
                  "billing": "reserved", "pusd_per_hour": 3_500_000_000_000, "since": day,
                  "recorded_us": now_us, "source": "contract"}])  # fmt: skip
@@ -218,7 +218,7 @@ def running(home: Path, url: str, control: str = "") -> Iterator[Hours]:
 def closed(url: str) -> int:
     reader = open_readonly(url)
     with reader.connect() as connection:
-        found = connection.execute(select(func.count()).select_from(orm.GpuHour)).scalar_one()
+        found = connection.execute(select(func.count()).select_from(orm.GpuHourRow)).scalar_one()
     reader.dispose()
     return found
 

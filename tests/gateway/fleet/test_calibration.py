@@ -4,14 +4,14 @@ from math import inf, nan
 
 from prometheus_client import CollectorRegistry
 
-from gateway.fleet.calibration import Calibration, Estimate
+from gateway.fleet.calibration import EstimatorAccuracy, EstimatorName
 
 
 def test_errors_add_up_whichever_way_they_point() -> None:
     registry = CollectorRegistry()
-    calibration = Calibration(registry)
+    calibration = EstimatorAccuracy(registry)
     for predicted, observed in ((10.0, 12.0), (10.0, 7.0), (inf, 1.0), (nan, 1.0)):
-        calibration.note(Estimate.OUTPUT_TOKENS, "own", predicted, observed)
+        calibration.note(EstimatorName.OUTPUT_TOKENS, "own", predicted, observed)
 
     def shown() -> list[float | None]:
         labels = {"estimate": "output_tokens", "backend": "own"}

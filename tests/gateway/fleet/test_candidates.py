@@ -11,24 +11,24 @@ from hypothesis import strategies as st
 from gateway.clock import Clock
 from gateway.fleet.candidates import (
     OUTPUT_BOUND_TOKENS,
-    Candidates,
-    Frozen,
+    CandidateBuilder,
+    CandidateSnapshot,
     api_bound_pusd,
     own_bound_pusd,
 )
 from gateway.fleet.fleet import Target
 from gateway.fleet.output_cap import LEAST_TOKENS
-from gateway.fleet.prefixes import Prefixes
+from gateway.fleet.prefixes import PrefixIndex
 from gateway.fleet.sightings import HEARD_LIMIT_S, engine_state
-from gateway.fleet.slots import Board
+from gateway.fleet.slots import SharedLoadTable
 from gateway.table_layout import HEALTHS, EngineCell, LoadCell, SequenceCell, TableLayout
-from ledger.prices.book import Price, PriceBook, Terms, rates_from
+from ledger.prices.book import Price, PriceBook, PriceTerms, rates_from
 from ledger.prices.modellimits import ModelLimits
 from router.decide import decide
-from router.prompts import Beginning
+from router.prompts import PromptPrefix
 from router.reasons import Reason
-from router.request_kinds import Kind
-from router.types import Health, OutputMoments, Policy, Request
+from router.request_kinds import RequestKind
+from router.types import OutputMoments, Policy, RoutingRequest, TargetHealth
 
 NOW_S = 50.0
 PUBLISHED = {
@@ -46,7 +46,9 @@ PUBLISHED = {
 
 @pytest.fixture
 def board(tmp_path: Path):
-    board = Board(tmp_path / "board", TableLayout(workers=2, engines=("pool:a/0",), apis=("x/m",)))
+    board = SharedLoadTable(
+        tmp_path / "board", TableLayout(workers=2, engines=("pool:a/0",), apis=("x/m",))
+    )
     board.publish(0, PUBLISHED)
     yield board
     board.close()
@@ -63,16 +65,16 @@ def target(*, own: bool, rate: int | None = 3600 * 10**9) -> Target:
         backend=None,  # type: ignore[arg-type]  # freezing never calls it
         row=0,
         features=frozenset(),
-        kinds=frozenset(Kind),
+        kinds=frozenset(RequestKind),
         context_tokens=None,
         accepts_salt=True,
         rate_pusd_per_hour=rate,
     )
 
 
-def request(max_tokens: int | None = 100) -> Request:
-    return Request(
-        kind=Kind.CHAT,
+def request(max_tokens: int | None = 100) -> RoutingRequest:
+    return RoutingRequest(
+        kind=RequestKind.CHAT,
         model="chat",
         prompt_tokens=200,
         prompt_tokens_bound=300,
@@ -81,18 +83,18 @@ def request(max_tokens: int | None = 100) -> Request:
     )
 
 
-def state(board: Board, now_s: float = NOW_S):
+def state(board: SharedLoadTable, now_s: float = NOW_S):
     return engine_state(board.published(0), board.loads(0), now_s, 10.0, life=board.life(0))
 
 
-def test_an_engine_that_is_left_alone_counts_as_down(board: Board) -> None:
+def test_an_engine_that_is_left_alone_counts_as_down(board: SharedLoadTable) -> None:
     asked = []
 
     def shunned(row: int, loads, now_s: float) -> bool:
         asked.append((row, len(loads), now_s))
         return bool(len(asked) % 2)
 
-    candidates = Candidates(board, PriceBook([]), stale_s=10.0, shunned=shunned)
+    candidates = CandidateBuilder(board, PriceBook([]), stale_s=10.0, shunned=shunned)
     clock = Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15)
 
     def health():
@@ -101,12 +103,12 @@ def test_an_engine_that_is_left_alone_counts_as_down(board: Board) -> None:
         )
         return own.candidate.engine.health
 
-    assert [health(), health()] == [Health.DOWN, Health.HEALTHY]
+    assert [health(), health()] == [TargetHealth.DOWN, TargetHealth.HEALTHY]
     assert asked == [(0, len(LoadCell), NOW_S)] * 2
 
 
-def test_residents_are_looked_at_when_it_is_crowded(board: Board) -> None:
-    candidates = Candidates(board, PriceBook([]), stale_s=10.0)
+def test_residents_are_looked_at_when_it_is_crowded(board: SharedLoadTable) -> None:
+    candidates = CandidateBuilder(board, PriceBook([]), stale_s=10.0)
     clock = Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15)
     row, place = board.load_row(0, 0), board.resident_row(0, 0, 0)
     board.cells[place + SequenceCell.HELD_TOKENS] = 200.0
@@ -126,9 +128,11 @@ def test_residents_are_looked_at_when_it_is_crowded(board: Board) -> None:
     assert residents(1480.0) == ()  # not heard of lately: all of its promise counts
 
 
-def test_the_context_of_an_engine_that_was_never_met_refuses_nothing(board: Board) -> None:
+def test_the_context_of_an_engine_that_was_never_met_refuses_nothing(
+    board: SharedLoadTable,
+) -> None:
     """It is down, which passes; that a prompt is too long for it, nobody can tell."""
-    candidates = Candidates(board, PriceBook([]), stale_s=10.0)
+    candidates = CandidateBuilder(board, PriceBook([]), stale_s=10.0)
     clock = Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15)
     asked = request(max_tokens=100_000)
 
@@ -149,7 +153,7 @@ def test_the_context_of_an_engine_that_was_never_met_refuses_nothing(board: Boar
     assert reason() is Reason.CONTEXT
 
 
-def test_the_bound_of_an_own_request_grows_with_its_output(board: Board) -> None:
+def test_the_bound_of_an_own_request_grows_with_its_output(board: SharedLoadTable) -> None:
     engine = state(board)
     small = own_bound_pusd(target(own=True), engine, request(), 10)
     large = own_bound_pusd(target(own=True), engine, request(), 1000)
@@ -157,8 +161,8 @@ def test_the_bound_of_an_own_request_grows_with_its_output(board: Board) -> None
     assert own_bound_pusd(target(own=True, rate=None), engine, request(), 10) == 0
 
 
-def test_an_unpriced_api_stays_unpriced(board: Board) -> None:
-    candidates = Candidates(board, PriceBook([]), stale_s=10.0)
+def test_an_unpriced_api_stays_unpriced(board: SharedLoadTable) -> None:
+    candidates = CandidateBuilder(board, PriceBook([]), stale_s=10.0)
     clock = Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15)
     own, api = candidates.freeze(
         [target(own=True), target(own=False)],
@@ -178,14 +182,18 @@ def test_an_unpriced_api_stays_unpriced(board: Board) -> None:
 
 def price(output_pusd: int = 600_000, input_pusd: int = 150_000) -> Price:
     rates = rates_from({"input": input_pusd, "output": output_pusd})
-    return Price(1, "x/m", "test", 0, Terms(rates))
+    return Price(1, "x/m", "test", 0, PriceTerms(rates))
 
 
 def frozen_within(
-    board: Board, room: int | None, ceiling: int | None, asked: Request, listed: Price
-) -> tuple[Frozen, ...]:
+    board: SharedLoadTable,
+    room: int | None,
+    ceiling: int | None,
+    asked: RoutingRequest,
+    listed: Price,
+) -> tuple[CandidateSnapshot, ...]:
     limits = {"x/m": ModelLimits(16_384, 128_000)}
-    return Candidates(board, PriceBook([listed]), stale_s=10.0, limits=limits).freeze(
+    return CandidateBuilder(board, PriceBook([listed]), stale_s=10.0, limits=limits).freeze(
         [target(own=True), target(own=False)],
         asked,
         [],
@@ -206,7 +214,9 @@ MONEY = st.none() | st.integers(0, 10**12)
     n=st.integers(1, 8),
     rates=st.tuples(st.integers(0, 10**8), st.integers(0, 10**8)),
 )
-def test_no_open_ended_hold_exceeds_the_room(board: Board, room, ceiling, prompt, n, rates) -> None:
+def test_no_open_ended_hold_exceeds_the_room(
+    board: SharedLoadTable, room, ceiling, prompt, n, rates
+) -> None:
     """What the filters let through is held for no more than is there, and sent with that cap."""
     open_ended = replace(request(None), prompt_tokens=prompt, prompt_tokens_bound=4 * prompt, n=n)
     listed = price(*rates)
@@ -249,7 +259,7 @@ def test_no_open_ended_hold_exceeds_the_room(board: Board, room, ceiling, prompt
     rates=st.tuples(st.integers(0, 10**8), st.integers(0, 10**8)),
 )
 def test_no_more_is_expected_than_may_be_charged(
-    board: Board, room, prompt, n, max_tokens, mean, rates
+    board: SharedLoadTable, room, prompt, n, max_tokens, mean, rates
 ) -> None:
     """Answers are learned from requests of other limits than this one's."""
     learned = OutputMoments(count=50, mean=mean, mean_square=2 * mean**2, p95=2 * mean)
@@ -266,11 +276,11 @@ def test_no_more_is_expected_than_may_be_charged(
 
 @pytest.mark.parametrize(("max_tokens", "output"), [(None, 240), (100, 240), (80, 240), (30, 90)])
 def test_a_request_is_worth_what_its_limit_lets_it_use(
-    board: Board, max_tokens: int | None, output: int
+    board: SharedLoadTable, max_tokens: int | None, output: int
 ) -> None:
     """Its API would charge, and an own engine saves, the shorter of mean and limit, n times."""
     asked = replace(request(max_tokens), n=3)
-    own, api = Candidates(board, PriceBook([price()]), stale_s=10.0).freeze(
+    own, api = CandidateBuilder(board, PriceBook([price()]), stale_s=10.0).freeze(
         [target(own=True), target(own=False)],
         asked,
         ["x/m"],
@@ -282,13 +292,15 @@ def test_a_request_is_worth_what_its_limit_lets_it_use(
     assert (own.candidate.avoided_pusd, api.candidate.expected_pusd) == (worth, worth)
 
 
-def api_limit(asked: Request) -> int:
+def api_limit(asked: RoutingRequest) -> int:
     return min(16_384, 128_000 - asked.prompt_tokens_bound)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(first=st.integers(0, 10**10), left=st.integers(0, 10**10))
-def test_a_smaller_room_makes_a_shorter_answer(board: Board, first: int, left: int) -> None:
+def test_a_smaller_room_makes_a_shorter_answer(
+    board: SharedLoadTable, first: int, left: int
+) -> None:
     _, api = frozen_within(board, first, None, request(None), price())
     shorter = api.within(left)
     least = api_bound_pusd(price(), request(None), LEAST_TOKENS)
@@ -301,7 +313,7 @@ def test_a_smaller_room_makes_a_shorter_answer(board: Board, first: int, left: i
         )
 
 
-def test_a_limit_of_the_clients_own_is_never_changed(board: Board) -> None:
+def test_a_limit_of_the_clients_own_is_never_changed(board: SharedLoadTable) -> None:
     for one in frozen_within(board, 10, 10, request(9000), price()):
         assert one.candidate.output_cap is None
         assert one.within(10**12) is None
@@ -309,11 +321,11 @@ def test_a_limit_of_the_clients_own_is_never_changed(board: Board) -> None:
     assert api.candidate.bound_pusd == api_bound_pusd(price(), request(9000), 9000)
 
 
-def test_a_model_whose_limit_nobody_stated_gets_a_moderate_one(board: Board) -> None:
+def test_a_model_whose_limit_nobody_stated_gets_a_moderate_one(board: SharedLoadTable) -> None:
     listed = replace_price("x/other")
     _, api = frozen_within(board, 10**12, None, request(None), listed)
     assert api.candidate.bound_pusd is None  # the target's price is another's
-    unknown = Candidates(board, PriceBook([price()]), stale_s=10.0).freeze(
+    unknown = CandidateBuilder(board, PriceBook([price()]), stale_s=10.0).freeze(
         [target(own=False)],
         request(None),
         [],
@@ -328,12 +340,12 @@ def replace_price(name: str) -> Price:
     return msgspec.structs.replace(price(), name=name)
 
 
-def test_a_price_counts_from_its_first_instant_on_and_backwards(board: Board) -> None:
+def test_a_price_counts_from_its_first_instant_on_and_backwards(board: SharedLoadTable) -> None:
     """Prices are remembered while none changes."""
     dearer = msgspec.structs.replace(
         price(600_000, 300_000), version=2, effective_from_us=10**15, effective_until_us=10**15 + 5
     )
-    candidates = Candidates(board, PriceBook([price(), dearer]), stale_s=10.0)
+    candidates = CandidateBuilder(board, PriceBook([price(), dearer]), stale_s=10.0)
     found = []
     for at_us in (10**15 - 1, 10**15, 10**15 + 4, 10**15 + 5, 10**15 - 1):
         (api,) = candidates.freeze(
@@ -352,10 +364,10 @@ def test_a_price_counts_from_its_first_instant_on_and_backwards(board: Board) ->
 
 
 def test_of_a_beginning_that_was_sent_there_as_much_counts_as_is_found(tmp_path, board) -> None:
-    prefixes = Prefixes(tmp_path / "prefixes", board)
-    candidates = Candidates(board, PriceBook([]), stale_s=10.0, prefixes=prefixes)
+    prefixes = PrefixIndex(tmp_path / "prefixes", board)
+    candidates = CandidateBuilder(board, PriceBook([]), stale_s=10.0, prefixes=prefixes)
     clock = Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15)
-    beginning = Beginning(tuple(range(1000, 1004)), ahead=0, whole=2048)  # half of the prompt
+    beginning = PromptPrefix(tuple(range(1000, 1004)), ahead=0, whole=2048)  # half of the prompt
     asked = replace(request(), beginning=beginning)
 
     def hit(trust: float) -> tuple[int, int]:

@@ -9,12 +9,12 @@ from gateway.fleet.circuit import (
     BACK_OFF_LIMIT_S,
     BACK_OFF_S,
     CIRCUIT_FAILURES,
-    Engines,
+    EngineCircuits,
     back_off_s,
 )
-from gateway.fleet.experience import Experience
-from gateway.fleet.sightings import ApiSight
-from gateway.fleet.slots import Board
+from gateway.fleet.experience import TargetStats
+from gateway.fleet.sightings import LiveApiView
+from gateway.fleet.slots import SharedLoadTable
 from gateway.table_layout import LoadCell, TableLayout
 
 
@@ -29,28 +29,28 @@ def time() -> Time:
 
 @pytest.fixture
 def board(tmp_path: Path):
-    board = Board(tmp_path / "board", TableLayout(workers=2, engines=(), apis=("x/m",)))
+    board = SharedLoadTable(tmp_path / "board", TableLayout(workers=2, engines=(), apis=("x/m",)))
     yield board
     board.close()
 
 
 @pytest.fixture
-def workers(board: Board, time: Time) -> list[Experience]:
+def workers(board: SharedLoadTable, time: Time) -> list[TargetStats]:
     clock = Clock(now_s=lambda: time.now_s)
-    return [Experience(board, worker, clock) for worker in range(2)]
+    return [TargetStats(board, worker, clock) for worker in range(2)]
 
 
-def opened(workers: list[Experience], time: Time) -> None:
+def opened(workers: list[TargetStats], time: Time) -> None:
     """The circuit opened by the first worker, its silence over."""
     for _ in range(CIRCUIT_FAILURES):
         workers[0].api(0, ttft_s=None, tpot_s=None, ok=False)
     time.now_s += BACK_OFF_S + 0.1
 
 
-def taken(board: Board, workers: list[Experience], time: Time) -> list:
+def taken(board: SharedLoadTable, workers: list[TargetStats], time: Time) -> list:
     """What leaves when as much is asked for as the circuit lets through, at both workers."""
     passages = []
-    while not ApiSight(board, 0).look(time.now_s, 0).circuit_open and len(passages) < 1000:
+    while not LiveApiView(board, 0).look(time.now_s, 0).circuit_open and len(passages) < 1000:
         passages.append(workers[len(passages) % 2].depart(0, 1))
     return passages
 
@@ -63,7 +63,7 @@ def test_the_silence_doubles_up_to_a_minute() -> None:
 def test_after_the_silence_one_asks_and_the_others_wait(board, workers, time) -> None:
     opened(workers, time)
     (probe,) = taken(board, workers, time)
-    assert ApiSight(board, 0).look(time.now_s, 0).circuit_open
+    assert LiveApiView(board, 0).look(time.now_s, 0).circuit_open
     probe.land()  # it failed without an answer
     assert len(taken(board, workers, time)) == 1
 
@@ -98,7 +98,7 @@ def test_those_on_their_way_when_it_opened_do_not_prolong_the_silence(board, wor
     """A second's trouble fails whatever is out: fifty at once say no more than five."""
     for _ in range(10 * CIRCUIT_FAILURES):
         workers[0].api(0, ttft_s=None, tpot_s=None, ok=False)
-    engines = Engines(Clock(now_s=lambda: time.now_s))
+    engines = EngineCircuits(Clock(now_s=lambda: time.now_s))
     for _ in range(10 * CIRCUIT_FAILURES):
         engines.ended(0, ok=False)
     time.now_s += BACK_OFF_S + 0.1
@@ -107,7 +107,7 @@ def test_those_on_their_way_when_it_opened_do_not_prolong_the_silence(board, wor
     workers[0].api(0, ttft_s=None, tpot_s=None, ok=False)  # who asked, and still it fails
     engines.ended(0, ok=False)
     time.now_s += BACK_OFF_S + 0.1
-    assert ApiSight(board, 0).look(time.now_s, 0).circuit_open
+    assert LiveApiView(board, 0).look(time.now_s, 0).circuit_open
     assert engines.is_shunned(0, [0.0] * len(LoadCell), time.now_s)
 
 
@@ -126,7 +126,7 @@ def test_without_the_slow_start_all_that_waited_comes_at_once(
 
 
 def test_an_engine_that_fails_is_left_alone_and_asked_by_one(time) -> None:
-    engines = Engines(Clock(now_s=lambda: time.now_s))
+    engines = EngineCircuits(Clock(now_s=lambda: time.now_s))
     idle, busy = [0.0] * len(LoadCell), [1.0] + [0.0] * (len(LoadCell) - 1)
     for _ in range(CIRCUIT_FAILURES - 1):
         engines.ended(0, ok=False)

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from gateway.fleet.demand_counter import Demanded, Markets
-from gateway.fleet.slots import Board
+from gateway.fleet.demand_counter import BidPricePublisher, DemandCounter
+from gateway.fleet.slots import SharedLoadTable
 from gateway.table_layout import HEALTHS, EngineCell, TableLayout
 from router.market import BINS, bin_of
 from router.types import Policy, Slo, StepModel
@@ -19,7 +19,7 @@ LAYOUT = TableLayout(workers=2, engines=("pool:a/0", "pool:a/1", "pool:b/0"), ap
 
 @pytest.fixture
 def board(tmp_path: Path):
-    board = Board(tmp_path / "board", LAYOUT)
+    board = SharedLoadTable(tmp_path / "board", LAYOUT)
     for row in range(3):
         board.publish(row, {EngineCell.HEALTH: HEALTHY})
     yield board
@@ -34,14 +34,14 @@ def decision(pool: str, seconds: float, density: float) -> SimpleNamespace:
     return SimpleNamespace(verdicts=(verdict, verdict))
 
 
-def prices(board: Board) -> list[float]:
+def prices(board: SharedLoadTable) -> list[float]:
     return [board.published(row)[EngineCell.BID_PRICE_PUSD_PER_S] for row in range(3)]
 
 
-def test_a_request_is_one_entry_of_its_pool(board: Board) -> None:
-    Demanded(board, 0).note(decision("b", 0.5, 1e9), ASKED, RULE)
-    Demanded(board, 1).note(decision("b", 0.25, 1e9), ASKED, RULE)
-    Demanded(board, 0).note(
+def test_a_request_is_one_entry_of_its_pool(board: SharedLoadTable) -> None:
+    DemandCounter(board, 0).note(decision("b", 0.5, 1e9), ASKED, RULE)
+    DemandCounter(board, 1).note(decision("b", 0.25, 1e9), ASKED, RULE)
+    DemandCounter(board, 0).note(
         decision("gone", 0.5, 1e9), ASKED, RULE
     )  # of a pool that the board does not know
     sums, place = board.demand(1), bin_of(1e9)
@@ -49,8 +49,8 @@ def test_a_request_is_one_entry_of_its_pool(board: Board) -> None:
     assert sum(board.demand(0)) == 0.0
 
 
-def test_the_price_is_the_pools_and_follows_its_engines(board: Board) -> None:
-    markets, worker = Markets(board), Demanded(board, 0)
+def test_the_price_is_the_pools_and_follows_its_engines(board: SharedLoadTable) -> None:
+    markets, worker = BidPricePublisher(board), DemandCounter(board, 0)
     markets.tick(0.0, HEALTHY)
     for second in range(1, 6):  # one and a half engine-seconds a second: two engines carry it
         worker.note(decision("a", 1.5, 2e9), ASKED, RULE)
@@ -68,8 +68,8 @@ def test_the_price_is_the_pools_and_follows_its_engines(board: Board) -> None:
     assert prices(board) == [0.0, 0.0, 0.0]
 
 
-def test_what_died_takes_its_demand_along_for_a_window_only(board: Board) -> None:
-    markets, worker = Markets(board), Demanded(board, 0)
+def test_what_died_takes_its_demand_along_for_a_window_only(board: SharedLoadTable) -> None:
+    markets, worker = BidPricePublisher(board), DemandCounter(board, 0)
     worker.note(decision("b", 100.0, 1e9), ASKED, RULE)
     markets.tick(0.0, HEALTHY)
     board.clear(0)
@@ -80,13 +80,13 @@ def test_what_died_takes_its_demand_along_for_a_window_only(board: Board) -> Non
     assert prices(board)[2] > 0.0
 
 
-def tightest(board: Board) -> list[float]:
+def tightest(board: SharedLoadTable) -> list[float]:
     return [board.published(row)[EngineCell.TIGHTEST_TTFT_MS] for row in range(3)]
 
 
-def test_a_pool_is_measured_by_the_tightest_class_that_asks_for_it(board: Board) -> None:
+def test_a_pool_is_measured_by_the_tightest_class_that_asks_for_it(board: SharedLoadTable) -> None:
     """Half a minute after the last of that class it is over."""
-    markets, worker = Markets(board), Demanded(board, 0)
+    markets, worker = BidPricePublisher(board), DemandCounter(board, 0)
     loose, tight = (Policy("p", Slo(ttft_ms=limit)) for limit in (500.0, 200.0))
     markets.tick(0.0, HEALTHY)
     for number in range(20):

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from gateway.fleet.enginewords import PARENT, TELEMETRY, Words, words_of
+from gateway.fleet.enginewords import PARENT, TELEMETRY, EngineStatusNotes, words_of
 
 
 def test_words_are_found_by_engine_and_gone_with_their_reason(tmp_path: Path) -> None:
     assert words_of(tmp_path) == {}
-    parent, telemetry = Words(tmp_path, PARENT), Words(tmp_path, TELEMETRY)
+    parent, telemetry = EngineStatusNotes(tmp_path, PARENT), EngineStatusNotes(tmp_path, TELEMETRY)
     parent.say("pool:a/0", "exited with 1: no memory")
     telemetry.say("pool:a/0", "refuses")
     telemetry.say("pool:b/0", "its metrics cannot be read")
@@ -20,15 +20,15 @@ def test_words_are_found_by_engine_and_gone_with_their_reason(tmp_path: Path) ->
 
 
 def test_what_an_earlier_run_said_is_gone_with_the_first_word(tmp_path: Path) -> None:
-    Words(tmp_path, PARENT).say("pool:a/0", "exited with 1")
-    Words(tmp_path, PARENT).say()
+    EngineStatusNotes(tmp_path, PARENT).say("pool:a/0", "exited with 1")
+    EngineStatusNotes(tmp_path, PARENT).say()
     assert words_of(tmp_path) == {}
 
 
 def test_words_are_written_when_they_change(tmp_path: Path) -> None:
-    words = Words(tmp_path, PARENT)
+    words = EngineStatusNotes(tmp_path, PARENT)
     words.say("pool:a/0", "blocked")
     (tmp_path / PARENT).unlink()
     words.say("pool:a/0", "blocked")
     assert words_of(tmp_path) == {}
-    Words(tmp_path / "nowhere", PARENT).say("pool:a/0", "a full disk ends nothing")
+    EngineStatusNotes(tmp_path / "nowhere", PARENT).say("pool:a/0", "a full disk ends nothing")

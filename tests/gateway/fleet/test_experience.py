@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backends.ratelimit import Allowance, RateLimit
+from backends.ratelimit import Allowance, RateLimitHeaders
 from gateway.clock import Clock
 from gateway.fleet.circuit import CIRCUIT_FAILURES
-from gateway.fleet.experience import RESET_LIMIT_S, RESET_S, Experience
-from gateway.fleet.sightings import ApiSight
-from gateway.fleet.slots import Board
+from gateway.fleet.experience import RESET_LIMIT_S, RESET_S, TargetStats
+from gateway.fleet.sightings import LiveApiView
+from gateway.fleet.slots import SharedLoadTable
 from gateway.table_layout import ApiStatsCell, LoadCell, TableLayout
 
 
@@ -23,7 +23,9 @@ class Time:
 
 @pytest.fixture
 def board(tmp_path: Path):
-    board = Board(tmp_path / "board", TableLayout(workers=2, engines=(), apis=("x/m", "x/*")))
+    board = SharedLoadTable(
+        tmp_path / "board", TableLayout(workers=2, engines=(), apis=("x/m", "x/*"))
+    )
     yield board
     board.close()
 
@@ -34,15 +36,15 @@ def time() -> Time:
 
 
 @pytest.fixture
-def experience(board: Board, time: Time) -> Experience:
-    return Experience(board, 0, Clock(now_s=lambda: time.now_s))
+def experience(board: SharedLoadTable, time: Time) -> TargetStats:
+    return TargetStats(board, 0, Clock(now_s=lambda: time.now_s))
 
 
-def state(board: Board, time: Time):
-    return ApiSight(board, 0).look(time.now_s, 0)
+def state(board: SharedLoadTable, time: Time):
+    return LiveApiView(board, 0).look(time.now_s, 0)
 
 
-def test_experience_is_weighted_by_observations(board: Board, time: Time) -> None:
+def test_experience_is_weighted_by_observations(board: SharedLoadTable, time: Time) -> None:
     for worker, (count, mean) in enumerate(((1.0, 2.0), (3.0, 6.0))):
         row = board.seen_row(worker, 0)
         board.cells[row + ApiStatsCell.OBSERVATIONS] = count
@@ -54,14 +56,16 @@ def test_experience_is_weighted_by_observations(board: Board, time: Time) -> Non
     assert known.retry_after_s == 2.0
 
 
-def test_nothing_seen_is_nothing_known(board: Board, time: Time) -> None:
+def test_nothing_seen_is_nothing_known(board: SharedLoadTable, time: Time) -> None:
     unknown = state(board, time)
     assert unknown.ttft_median_ms is None
     assert unknown.requests_left is None
     assert not unknown.circuit_open
 
 
-def test_medians_follow_what_was_seen(board: Board, time: Time, experience: Experience) -> None:
+def test_medians_follow_what_was_seen(
+    board: SharedLoadTable, time: Time, experience: TargetStats
+) -> None:
     for _ in range(50):
         experience.api(0, ttft_s=0.2, tpot_s=0.01, ok=True)
         experience.api(0, ttft_s=0.8, tpot_s=0.01, ok=True)
@@ -73,7 +77,7 @@ def test_medians_follow_what_was_seen(board: Board, time: Time, experience: Expe
 
 
 def test_failures_in_a_row_open_the_circuit_and_one_success_closes_it(
-    board: Board, time: Time, experience: Experience
+    board: SharedLoadTable, time: Time, experience: TargetStats
 ) -> None:
     for _ in range(CIRCUIT_FAILURES - 1):
         experience.api(0, ttft_s=None, tpot_s=None, ok=False)
@@ -93,11 +97,11 @@ def test_failures_in_a_row_open_the_circuit_and_one_success_closes_it(
 
 @pytest.mark.parametrize("suspect", [False, True])
 def test_each_worker_counts_its_own_failures_and_opens_the_circuit_for_all(
-    board: Board, time: Time, suspect: bool
+    board: SharedLoadTable, time: Time, suspect: bool
 ) -> None:
-    workers = [Experience(board, worker, Clock(now_s=lambda: time.now_s)) for worker in (0, 1)]
+    workers = [TargetStats(board, worker, Clock(now_s=lambda: time.now_s)) for worker in (0, 1)]
 
-    def fail(worker: Experience, number: int) -> None:
+    def fail(worker: TargetStats, number: int) -> None:
         key = f"key-{number}" if suspect else None
         worker.api(0, ttft_s=None, tpot_s=None, ok=False, suspect=key)
 
@@ -112,7 +116,7 @@ def test_each_worker_counts_its_own_failures_and_opens_the_circuit_for_all(
 
 
 def test_a_wish_for_silence_is_heard_by_every_worker(
-    board: Board, time: Time, experience: Experience
+    board: SharedLoadTable, time: Time, experience: TargetStats
 ) -> None:
     experience.wait(0, 3.0)
     assert state(board, time).circuit_open
@@ -121,7 +125,7 @@ def test_a_wish_for_silence_is_heard_by_every_worker(
 
 
 def test_a_shorter_wish_does_not_end_a_longer_silence(
-    board: Board, time: Time, experience: Experience
+    board: SharedLoadTable, time: Time, experience: TargetStats
 ) -> None:
     """Who was on the way meanwhile may hear of another one."""
     experience.wait(0, 30.0)
@@ -132,14 +136,18 @@ def test_a_shorter_wish_does_not_end_a_longer_silence(
     assert not state(board, time).circuit_open
 
 
-def said(left=None, reset_s=None, *, limit=None, tokens=None) -> RateLimit:
-    return RateLimit(Allowance(limit, left, reset_s), Allowance(left=tokens, reset_s=reset_s))
+def said(left=None, reset_s=None, *, limit=None, tokens=None) -> RateLimitHeaders:
+    return RateLimitHeaders(
+        Allowance(limit, left, reset_s), Allowance(left=tokens, reset_s=reset_s)
+    )
 
 
-def test_a_limit_not_said_is_no_limit(board: Board, time: Time, experience: Experience) -> None:
+def test_a_limit_not_said_is_no_limit(
+    board: SharedLoadTable, time: Time, experience: TargetStats
+) -> None:
     """A cleared row is all zeros, also once something else was seen."""
     experience.api(0, ttft_s=0.1, tpot_s=None, ok=True)
-    experience.room(0, RateLimit())
+    experience.room(0, RateLimitHeaders())
     learned = state(board, time)
     assert (learned.requests_left, learned.tokens_left) == (None, None)
     experience.room(0, said(7))
@@ -148,7 +156,7 @@ def test_a_limit_not_said_is_no_limit(board: Board, time: Time, experience: Expe
 
 
 def test_a_spent_limit_is_void_when_it_starts_over(
-    board: Board, time: Time, experience: Experience
+    board: SharedLoadTable, time: Time, experience: TargetStats
 ) -> None:
     experience.room(0, said(0, 6.0, tokens=500))
     spent = state(board, time)
@@ -162,7 +170,7 @@ def test_a_spent_limit_is_void_when_it_starts_over(
 
 @pytest.mark.parametrize(("reset_s", "void_s"), [(None, RESET_S), (86_400.0, RESET_LIMIT_S)])
 def test_a_reset_that_is_missing_or_far_away_is_not_waited_for(
-    board: Board, time: Time, experience: Experience, reset_s, void_s
+    board: SharedLoadTable, time: Time, experience: TargetStats, reset_s, void_s
 ) -> None:
     experience.room(0, said(0, reset_s))
     time.now_s += void_s - 0.1
@@ -172,7 +180,7 @@ def test_a_reset_that_is_missing_or_far_away_is_not_waited_for(
 
 
 def test_a_limit_that_refills_evenly_comes_back_bit_by_bit(
-    board: Board, time: Time, experience: Experience
+    board: SharedLoadTable, time: Time, experience: TargetStats
 ) -> None:
     experience.room(0, said(0, 60.0, limit=120))
     assert state(board, time).retry_after_s == pytest.approx(0.5)
@@ -185,13 +193,13 @@ def test_a_limit_that_refills_evenly_comes_back_bit_by_bit(
 
 
 def test_what_is_unanswered_counts_against_what_is_left(
-    board: Board, time: Time, experience: Experience
+    board: SharedLoadTable, time: Time, experience: TargetStats
 ) -> None:
     experience.room(0, said(3, 30.0, tokens=1000))
     passages = [experience.depart(0, 400) for _ in range(2)]
-    out = ApiSight(board, 0).look(time.now_s, 400)
+    out = LiveApiView(board, 0).look(time.now_s, 400)
     assert (out.requests_left, out.tokens_left, out.retry_after_s) == (1, 200, 30.0)
-    assert ApiSight(board, 0).look(time.now_s, 200).retry_after_s == 0.0
+    assert LiveApiView(board, 0).look(time.now_s, 200).retry_after_s == 0.0
     passages += [experience.depart(0, 400) for _ in range(2)]
     assert (state(board, time).requests_left, state(board, time).tokens_left) == (0, 0)
     for passage in passages * 2:  # landing twice is landing once
@@ -199,8 +207,10 @@ def test_what_is_unanswered_counts_against_what_is_left(
     assert (state(board, time).requests_left, state(board, time).tokens_left) == (3, 1000)
 
 
-def test_workers_agree_on_the_least(board: Board, time: Time, experience: Experience) -> None:
-    other = Experience(board, 1, Clock(now_s=lambda: time.now_s))
+def test_workers_agree_on_the_least(
+    board: SharedLoadTable, time: Time, experience: TargetStats
+) -> None:
+    other = TargetStats(board, 1, Clock(now_s=lambda: time.now_s))
     experience.room(0, said(9, 30.0))
     other.room(0, said(4, 20.0))
     experience.depart(0, 10)
@@ -211,10 +221,10 @@ def test_workers_agree_on_the_least(board: Board, time: Time, experience: Experi
 
 
 def test_models_that_share_a_row_share_no_limit(
-    board: Board, time: Time, experience: Experience
+    board: SharedLoadTable, time: Time, experience: TargetStats
 ) -> None:
     experience.room(1, said(0, 30.0))
-    assert ApiSight(board, 1).look(time.now_s, 0).requests_left is None
+    assert LiveApiView(board, 1).look(time.now_s, 0).requests_left is None
 
 
 @given(
@@ -231,8 +241,8 @@ def test_models_that_share_a_row_share_no_limit(
 def test_room_is_never_negative_and_always_comes_back(tmp_path_factory, steps) -> None:
     time, out = Time(), []
     path = tmp_path_factory.mktemp("board") / "board"
-    board = Board(path, TableLayout(workers=2, engines=(), apis=("x/m",)))
-    workers = [Experience(board, n, Clock(now_s=lambda: time.now_s)) for n in range(2)]
+    board = SharedLoadTable(path, TableLayout(workers=2, engines=(), apis=("x/m",)))
+    workers = [TargetStats(board, n, Clock(now_s=lambda: time.now_s)) for n in range(2)]
     for what, worker, number, seconds in steps:
         if what == "said":
             workers[worker].room(0, said(number, seconds, limit=50, tokens=number * 100))
@@ -242,17 +252,17 @@ def test_room_is_never_negative_and_always_comes_back(tmp_path_factory, steps) -
             out.pop(number % len(out)).land()
         elif what == "pass":
             time.now_s += seconds
-        now = ApiSight(board, 0).look(time.now_s, 1)
+        now = LiveApiView(board, 0).look(time.now_s, 1)
         assert min(now.requests_left or 0, now.tokens_left or 0) >= 0
         assert 0.0 <= now.retry_after_s <= RESET_LIMIT_S
         if now.requests_left == 0 or now.tokens_left == 0:
-            later = ApiSight(board, 0).look(time.now_s + RESET_LIMIT_S, 1)
+            later = LiveApiView(board, 0).look(time.now_s + RESET_LIMIT_S, 1)
             assert (later.requests_left, later.tokens_left) == (None, None)
     board.close()
 
 
 def test_one_key_closes_an_api_for_nobody_and_several_do(
-    board: Board, time: Time, experience: Experience
+    board: SharedLoadTable, time: Time, experience: TargetStats
 ) -> None:
     for _ in range(30):
         experience.api(0, ttft_s=None, tpot_s=None, ok=False, suspect="loud")
@@ -268,7 +278,9 @@ def test_one_key_closes_an_api_for_nobody_and_several_do(
     assert state(board, time).retry_after_s == 2 * first_s
 
 
-def test_a_success_forgives_every_key(board: Board, time: Time, experience: Experience) -> None:
+def test_a_success_forgives_every_key(
+    board: SharedLoadTable, time: Time, experience: TargetStats
+) -> None:
     for _ in range(3):
         for number in range(CIRCUIT_FAILURES - 1):
             experience.api(0, ttft_s=None, tpot_s=None, ok=False, suspect=f"key-{number}")
@@ -281,7 +293,7 @@ IDLE = [0.0] * len(LoadCell)
 
 
 def test_a_key_whose_failures_its_like_answers_is_no_suspect(
-    board: Board, experience: Experience
+    board: SharedLoadTable, experience: TargetStats
 ) -> None:
     """A replica that fails what another one answers is at fault, were all of it one key's."""
     for _ in range(CIRCUIT_FAILURES):
@@ -293,7 +305,7 @@ def test_a_key_whose_failures_its_like_answers_is_no_suspect(
 
 
 def test_one_key_shuns_an_engine_for_nobody_and_several_do(
-    board: Board, experience: Experience
+    board: SharedLoadTable, experience: TargetStats
 ) -> None:
     for _ in range(20):
         experience.engine(0, ok=False, suspect="one")

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from gateway.config.schema import Provider
+from gateway.config.schema import ProviderSection
 from gateway.config.settings import resolve_model
 from gateway.fleet import fleet as fleet_module
 from gateway.fleet.fleet import Fleet, _takes_marks
@@ -97,7 +97,7 @@ def test_marks_of_what_to_cache_go_where_they_are_understood(stack) -> None:
         "gemini": {"kind": "litellm", "api_key_env": "A"},
         "openai": {"api_key_env": "A"},
     }
-    taken = {name: _takes_marks(Provider(**one), name) for name, one in providers.items()}
+    taken = {name: _takes_marks(ProviderSection(**one), name) for name, one in providers.items()}
     assert taken == {"anthropic": True, "claude": True, "gemini": False, "openai": False}
     assert [target.takes_marks for target in targets(stack, "chat")] == [False, False]
 

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from backends.errors import Overloaded
-from backends.ratelimit import Allowance, RateLimit
+from backends.errors import UpstreamOverloaded
+from backends.ratelimit import Allowance, RateLimitHeaders
 from gateway.clock import Clock
 from gateway.fleet.circuit import BACK_OFF_LIMIT_S, BACK_OFF_S, CIRCUIT_FAILURES
-from gateway.fleet.heldoff import HeldOff, held_off_s, number_of, told_s, with_held_off
-from gateway.fleet.slots import Board
+from gateway.fleet.heldoff import ModelBackoff, held_off_s, number_of, told_s, with_held_off
+from gateway.fleet.slots import SharedLoadTable
 from gateway.table_layout import HELD_OFF, TableLayout
 from router.types import ApiState
 
@@ -24,7 +24,9 @@ class Time:
 
 @pytest.fixture
 def board(tmp_path: Path):
-    board = Board(tmp_path / "board", TableLayout(workers=2, engines=("pool:a/0",), apis=APIS))
+    board = SharedLoadTable(
+        tmp_path / "board", TableLayout(workers=2, engines=("pool:a/0",), apis=APIS)
+    )
     yield board
     board.close()
 
@@ -35,12 +37,14 @@ def time() -> Time:
 
 
 @pytest.fixture
-def held_off(board: Board, time: Time) -> HeldOff:
-    return HeldOff(board, 0, Clock(now_s=lambda: time.now_s))
+def held_off(board: SharedLoadTable, time: Time) -> ModelBackoff:
+    return ModelBackoff(board, 0, Clock(now_s=lambda: time.now_s))
 
 
-def limited(retry_after_s: float | None = None, limit: RateLimit | None = None) -> Overloaded:
-    return Overloaded("429", status=429, retry_after_s=retry_after_s, rate_limit=limit)
+def limited(
+    retry_after_s: float | None = None, limit: RateLimitHeaders | None = None
+) -> UpstreamOverloaded:
+    return UpstreamOverloaded("429", status=429, retry_after_s=retry_after_s, rate_limit=limit)
 
 
 def test_one_model_is_held_off_for_every_worker_and_no_other(board, time, held_off) -> None:
@@ -53,7 +57,7 @@ def test_one_model_is_held_off_for_every_worker_and_no_other(board, time, held_o
 
 
 def test_the_latest_word_of_any_worker_counts(board, time, held_off) -> None:
-    other = HeldOff(board, 1, Clock(now_s=lambda: time.now_s))
+    other = ModelBackoff(board, 1, Clock(now_s=lambda: time.now_s))
     held_off.refused(SHARED, "busy", limited(3.0))
     other.refused(SHARED, "busy", limited(8.0))
     held_off.refused(SHARED, "busy", limited(1.0))
@@ -88,14 +92,14 @@ def test_an_answer_of_another_model_forgives_nothing(board, time, held_off) -> N
     [
         (limited(7.0), 7.0),
         (limited(), 0.0),
-        (limited(None, RateLimit(Allowance(500, 0, 4.0), Allowance(1000, 900, 9.0))), 4.0),
-        (limited(None, RateLimit(Allowance(500, 0, 4.0), Allowance(1000, 0, 9.0))), 9.0),
-        (limited(None, RateLimit(Allowance(500, 3, 4.0), Allowance())), 0.0),
-        (limited(2.0, RateLimit(Allowance(500, 0, 40.0), Allowance())), 2.0),
-        (limited(None, RateLimit(Allowance(500, 0, None), Allowance())), 0.0),
+        (limited(None, RateLimitHeaders(Allowance(500, 0, 4.0), Allowance(1000, 900, 9.0))), 4.0),
+        (limited(None, RateLimitHeaders(Allowance(500, 0, 4.0), Allowance(1000, 0, 9.0))), 9.0),
+        (limited(None, RateLimitHeaders(Allowance(500, 3, 4.0), Allowance())), 0.0),
+        (limited(2.0, RateLimitHeaders(Allowance(500, 0, 40.0), Allowance())), 2.0),
+        (limited(None, RateLimitHeaders(Allowance(500, 0, None), Allowance())), 0.0),
     ],
 )
-def test_how_long_is_what_was_said(error: Overloaded, seconds: float) -> None:
+def test_how_long_is_what_was_said(error: UpstreamOverloaded, seconds: float) -> None:
     assert told_s(error) == seconds
 
 

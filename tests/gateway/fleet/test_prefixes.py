@@ -12,11 +12,11 @@ from gateway.fleet.prefixes import (
     NOTHING,
     PIECE_BYTES,
     PIECE_TOKENS,
-    Prefixes,
+    PrefixIndex,
     beginning_of,
     tokens_of,
 )
-from gateway.fleet.slots import Board
+from gateway.fleet.slots import SharedLoadTable
 from gateway.kinds import KIND_PATHS
 from gateway.kinds.inference_request import IncomingBody
 from gateway.table_layout import EngineCell, TableLayout
@@ -36,7 +36,7 @@ def chat(*contents: str, **members: object):
 
 @pytest.fixture
 def board(tmp_path: Path):
-    board = Board(tmp_path / "board", TableLayout(workers=1, engines=ENGINES, apis=()))
+    board = SharedLoadTable(tmp_path / "board", TableLayout(workers=1, engines=ENGINES, apis=()))
     for row in range(len(ENGINES)):
         board.publish(row, {EngineCell.KV_CAPACITY_TOKENS: 1000.0 * PIECE_TOKENS})
     yield board
@@ -44,8 +44,8 @@ def board(tmp_path: Path):
 
 
 @pytest.fixture
-def prefixes(tmp_path: Path, board: Board):
-    prefixes = Prefixes(tmp_path / "prefixes", board)
+def prefixes(tmp_path: Path, board: SharedLoadTable):
+    prefixes = PrefixIndex(tmp_path / "prefixes", board)
     yield prefixes
     prefixes.close()
 
@@ -97,7 +97,7 @@ def test_a_long_prompt_has_few_marks_and_its_share_of_the_tokens() -> None:
     assert tokens_of(tools, 7, 1000) == pytest.approx(1000 * (2017 + 1792) / (2017 + 2032), abs=1)
 
 
-def test_an_engine_has_what_it_was_sent_and_no_other(prefixes: Prefixes) -> None:
+def test_an_engine_has_what_it_was_sent_and_no_other(prefixes: PrefixIndex) -> None:
     marks = beginning_of(chat("a" * 2000), None).marks
     assert prefixes.known(0, marks) == 0
     prefixes.sent(0, marks, 1.0)
@@ -106,22 +106,26 @@ def test_an_engine_has_what_it_was_sent_and_no_other(prefixes: Prefixes) -> None
     assert prefixes.known(0, longer) == 7
 
 
-def test_workers_of_a_host_share_the_tables(tmp_path: Path, prefixes: Prefixes, board) -> None:
+def test_workers_of_a_host_share_the_tables(tmp_path: Path, prefixes: PrefixIndex, board) -> None:
     marks = beginning_of(chat("a" * 2000), None).marks
     prefixes.sent(1, marks, 1.0)
-    other = Prefixes(tmp_path / "prefixes", board)
+    other = PrefixIndex(tmp_path / "prefixes", board)
     assert other.known(1, marks) == 7
     other.close()
 
 
-def test_another_life_of_the_engine_has_nothing(prefixes: Prefixes, board: Board) -> None:
+def test_another_life_of_the_engine_has_nothing(
+    prefixes: PrefixIndex, board: SharedLoadTable
+) -> None:
     marks = beginning_of(chat("a" * 2000), None).marks
     prefixes.sent(0, marks, 1.0)
     board.own(0, "serving", life=1)
     assert prefixes.known(0, marks) == 0
 
 
-def test_a_cache_that_is_full_of_others_has_forgotten(prefixes: Prefixes, board: Board) -> None:
+def test_a_cache_that_is_full_of_others_has_forgotten(
+    prefixes: PrefixIndex, board: SharedLoadTable
+) -> None:
     """Ten times what the cache holds, and next to nothing of before is left."""
     mine = beginning_of(chat("a" * 2000), None).marks
     prefixes.sent(0, mine, 1.0)

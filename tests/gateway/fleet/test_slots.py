@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.fleet.slots import Board
+from gateway.fleet.slots import SharedLoadTable
 from gateway.table_layout import (
     RESIDENTS,
     ApiStatsCell,
@@ -21,12 +21,12 @@ LAYOUT = TableLayout(workers=2, engines=("pool:a/0", "pool:a/1"), apis=("x/m", "
 
 @pytest.fixture
 def board(tmp_path: Path):
-    board = Board(tmp_path / "board", LAYOUT)
+    board = SharedLoadTable(tmp_path / "board", LAYOUT)
     yield board
     board.close()
 
 
-def test_every_cell_belongs_to_one_row(board: Board) -> None:
+def test_every_cell_belongs_to_one_row(board: SharedLoadTable) -> None:
     rows = [
         *(
             board.load_row(worker, engine) + field
@@ -46,8 +46,10 @@ def test_every_cell_belongs_to_one_row(board: Board) -> None:
     assert max(rows) < LAYOUT.cells
 
 
-def test_loads_are_summed_over_workers_and_seen_by_others(board: Board, tmp_path: Path) -> None:
-    other = Board(tmp_path / "board", LAYOUT)
+def test_loads_are_summed_over_workers_and_seen_by_others(
+    board: SharedLoadTable, tmp_path: Path
+) -> None:
+    other = SharedLoadTable(tmp_path / "board", LAYOUT)
     board.cells[board.load_row(0, 1) + LoadCell.SEQUENCES] = 2.0
     other.cells[other.load_row(1, 1) + LoadCell.SEQUENCES] = 3.0
     assert board.loads(1)[LoadCell.SEQUENCES] == other.loads(1)[LoadCell.SEQUENCES] == 5.0
@@ -55,7 +57,7 @@ def test_loads_are_summed_over_workers_and_seen_by_others(board: Board, tmp_path
     other.close()
 
 
-def test_pools_are_those_of_the_engines_and_their_demand_adds_up(board: Board) -> None:
+def test_pools_are_those_of_the_engines_and_their_demand_adds_up(board: SharedLoadTable) -> None:
     names = ("pool:a/0", "pool:b/c/0", "pool:a/1", "pool:b/c/1")
     assert TableLayout(workers=1, engines=names, apis=()).pools == ("a", "b/c")
     board.cells[board.market_row(0, 0) + 7] = 1.0
@@ -65,13 +67,13 @@ def test_pools_are_those_of_the_engines_and_their_demand_adds_up(board: Board) -
     assert board.demand(0)[7] == 2.0
 
 
-def test_of_moments_the_latest_counts(board: Board) -> None:
+def test_of_moments_the_latest_counts(board: SharedLoadTable) -> None:
     for worker, moved_s in ((0, 7.0), (1, 5.0)):
         board.cells[board.load_row(worker, 0) + LoadCell.QUEUE_MOVED_S] = moved_s
     assert board.loads(0)[LoadCell.QUEUE_MOVED_S] == 7.0
 
 
-def test_a_cleared_worker_leaves_no_promise(board: Board) -> None:
+def test_a_cleared_worker_leaves_no_promise(board: SharedLoadTable) -> None:
     board.enter(0, 123, 1.0)
     board.cells[board.load_row(0, 0) + LoadCell.PROMISED_TOKENS] = 640.0
     board.cells[board.load_row(1, 0) + LoadCell.PROMISED_TOKENS] = 64.0
@@ -79,7 +81,7 @@ def test_a_cleared_worker_leaves_no_promise(board: Board) -> None:
     assert board.loads(0)[LoadCell.PROMISED_TOKENS] == 64.0
 
 
-def test_residents_of_all_workers_are_listed(board: Board) -> None:
+def test_residents_of_all_workers_are_listed(board: SharedLoadTable) -> None:
     def residents(engine: int):
         return board.residents(engine, now_s=12.0, limit_s=2.0)
 
@@ -97,7 +99,7 @@ def test_residents_of_all_workers_are_listed(board: Board) -> None:
     assert residents(1) == ((7.0, 9.0, 0.0),)
 
 
-def test_every_workers_experience_is_seen(board: Board) -> None:
+def test_every_workers_experience_is_seen(board: SharedLoadTable) -> None:
     for worker in range(2):
         row = board.seen_row(worker, 0)
         board.cells[row + ApiStatsCell.OBSERVATIONS] = 1.0 + worker
@@ -109,15 +111,17 @@ def test_every_workers_experience_is_seen(board: Board) -> None:
     assert board.seen(1) == [[0.0] * len(ApiStatsCell)] * 2
 
 
-def test_published_values_come_back(board: Board) -> None:
+def test_published_values_come_back(board: SharedLoadTable) -> None:
     board.publish(1, {EngineCell.A_S: 0.5, EngineCell.UPDATED_S: 9.0})
     assert board.published(1)[EngineCell.A_S] == 0.5
     assert board.published(1)[EngineCell.UPDATED_S] == 9.0
     assert board.published(0)[EngineCell.UPDATED_S] == 0.0
 
 
-def test_the_parents_word_on_its_engines_is_read_by_all(board: Board, tmp_path: Path) -> None:
-    other = Board(tmp_path / "board", LAYOUT)
+def test_the_parents_word_on_its_engines_is_read_by_all(
+    board: SharedLoadTable, tmp_path: Path
+) -> None:
+    other = SharedLoadTable(tmp_path / "board", LAYOUT)
     assert (other.life(1), other.stage(1)) == (0, "waiting")
     board.own(1, "serving", life=3)
     assert (other.life(1), other.stage(1)) == (3, "serving")
@@ -127,16 +131,16 @@ def test_the_parents_word_on_its_engines_is_read_by_all(board: Board, tmp_path: 
     other.close()
 
 
-def test_a_file_of_another_layout_is_started_over(board: Board, tmp_path: Path) -> None:
+def test_a_file_of_another_layout_is_started_over(board: SharedLoadTable, tmp_path: Path) -> None:
     board.publish(0, {EngineCell.A_S: 0.5})
-    wider = Board(tmp_path / "board", TableLayout(workers=3, engines=("e",), apis=()))
+    wider = SharedLoadTable(tmp_path / "board", TableLayout(workers=3, engines=("e",), apis=()))
     assert wider.published(0)[EngineCell.A_S] == 0.0
     wider.close()
 
 
 def test_other_hosts_have_a_row_of_their_own_beside_the_workers(tmp_path: Path) -> None:
     layout = TableLayout(workers=2, engines=LAYOUT.engines, apis=LAYOUT.apis, peers=True)
-    shared = Board(tmp_path / "board", layout)
+    shared = SharedLoadTable(tmp_path / "board", layout)
     for cell in range(layout.cells - layout.peers_cells, layout.cells):
         shared.cells[cell] = 1.0
     assert [shared.loads(row) for row in range(2)] == [[1.0] * len(LoadCell)] * 2
@@ -148,6 +152,6 @@ def test_other_hosts_have_a_row_of_their_own_beside_the_workers(tmp_path: Path) 
     shared.close()
 
 
-def test_without_peers_there_is_no_such_row(board: Board) -> None:
+def test_without_peers_there_is_no_such_row(board: SharedLoadTable) -> None:
     assert LAYOUT.peers_cells == 0
     assert len(board.engine_views(0)) == 2 + LAYOUT.workers

@@ -13,7 +13,7 @@ import pytest
 
 from gateway.clock import Clock
 from gateway.host import children
-from gateway.host.children import Child, Command
+from gateway.host.children import ChildCommand, ChildProcess
 
 SLEEP = "import time; print('up', flush=True); time.sleep(600)"
 STUBBORN = """
@@ -27,13 +27,15 @@ time.sleep(600)
 @pytest.fixture
 def started(tmp_path: Path):
     """Starts children of a line of Python; ends what a test leaves."""
-    made: list[tuple[Child, asyncio.Task[None], list]] = []
+    made: list[tuple[ChildProcess, asyncio.Task[None], list]] = []
 
-    def start(code: str, **fields) -> tuple[Child, list]:
+    def start(code: str, **fields) -> tuple[ChildProcess, list]:
         exits: list[tuple[str, int]] = []
         log = tmp_path / "logs" / f"{len(made)}.log"
-        command = Command("child", [sys.executable, "-c", code], log, dict(os.environ), **fields)
-        child = Child(command, clock=Clock(), on_exit=lambda *exit_: exits.append(exit_))
+        command = ChildCommand(
+            "child", [sys.executable, "-c", code], log, dict(os.environ), **fields
+        )
+        child = ChildProcess(command, clock=Clock(), on_exit=lambda *exit_: exits.append(exit_))
         made.append((child, asyncio.get_running_loop().create_task(child.run()), exits))
         return child, exits
 
@@ -59,7 +61,7 @@ def alive(pid: int) -> bool:
     return state != "Z"
 
 
-async def up(child: Child) -> int:
+async def up(child: ChildProcess) -> int:
     await until(lambda: child.command.log.exists() and "up" in child.command.log.read_text())
     assert child.pid is not None
     return child.pid
@@ -161,7 +163,9 @@ async def test_stop_during_back_off_starts_nothing(started) -> None:
 
 
 async def test_a_child_that_was_never_run_can_be_stopped(tmp_path: Path) -> None:
-    child = Child(Command("x", ["x"], tmp_path / "x"), clock=Clock(), on_exit=lambda *_: None)
+    child = ChildProcess(
+        ChildCommand("x", ["x"], tmp_path / "x"), clock=Clock(), on_exit=lambda *_: None
+    )
     await child.stop(5)
 
 

@@ -5,7 +5,7 @@ import pytest
 from gateway.config.machines import parts
 from gateway.config.settings import parse
 from gateway.host.devices import assigned, memory
-from gateway.runtime import Ports, resolve
+from gateway.runtime import RuntimePorts, resolve
 
 POOL = "  {name}:\n    engine: {{kind: vllm, model: M, {engine}}}\n    gpu: {{type: H200{gpu}}}\n"
 
@@ -19,7 +19,7 @@ def dealt(visible: int, *pools: tuple[str, str, str]) -> dict[str, str]:
         for name, pool in settings.pools.items()
         for index in range(pool.engine.replicas)
     }
-    ports = Ports(engines, {})
+    ports = RuntimePorts(engines, {})
     runtime = resolve(settings, ports, ledger_url="sqlite://", policy_version="v")
     found = assigned(runtime.engines, settings.pools, [str(one) for one in range(visible)])
     return {name.removeprefix("pool:"): ",".join(gpus) for name, gpus in found.items()}

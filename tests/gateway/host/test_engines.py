@@ -12,13 +12,13 @@ import httpx
 import pytest
 from msgspec.structs import replace
 
-from backends.engine.supervisor import Phase, Status
+from backends.engine.supervisor import EnginePhase, EngineStatus
 from backends.simulator.running import bind
 from gateway.clock import Clock
-from gateway.config.schema_otel import OpenTelemetry
-from gateway.config.settings import Engine, parse
+from gateway.config.schema_otel import OpenTelemetrySection
+from gateway.config.settings import EngineSection, parse
 from gateway.fleet.enginewords import words_of
-from gateway.fleet.slots import Board
+from gateway.fleet.slots import SharedLoadTable
 from gateway.host.engines import (
     EngineSupervision,
     installed,
@@ -27,8 +27,8 @@ from gateway.host.engines import (
     told,
     traces_of,
 )
-from gateway.host.telemetry import Telemetry
-from gateway.runtime import EngineSeat, Ports, resolve
+from gateway.host.telemetry import TelemetryProcess
+from gateway.runtime import EngineReplica, RuntimePorts, resolve
 from gateway.table_layout import HEALTHS, STAGES, EngineCell, LoadCell
 from ledger.database import make_engine, migrate, sqlite_url
 
@@ -43,12 +43,12 @@ pools:
 """
 
 
-def seat(**changes) -> EngineSeat:
+def seat(**changes) -> EngineReplica:
     fields = {
         "name": "pool:a/0", "pool": "a", "base_url": "http://127.0.0.1:8100/v1", "managed": True,
         "simulated": False, "served_name": "a", "max_num_seqs": 64, "prefill_budget_tokens": 2048,
     }  # fmt: skip
-    return EngineSeat(**{**fields, **changes})
+    return EngineReplica(**{**fields, **changes})
 
 
 @pytest.mark.parametrize(
@@ -75,13 +75,13 @@ def test_limits_are_said_unless_the_flags_say_them(flags, said) -> None:
 )
 def test_a_profile_is_told_as_it_was_measured_with_what_a_person_states(stated, said) -> None:
     """Without limits of its own vLLM's were measured, and so none are told."""
-    engine = Engine(model="m", replicas=1, flags=("--x",), **stated)
+    engine = EngineSection(model="m", replicas=1, flags=("--x",), **stated)
     assert told(seat(tuned=("--kv-cache-dtype", "fp8")), engine) == said
-    assert told(seat(), Engine(model="m", replicas=1)) == limits(seat(), ())
+    assert told(seat(), EngineSection(model="m", replicas=1)) == limits(seat(), ())
 
 
 def test_an_engine_is_told_where_to_tell_of_its_prefix_cache() -> None:
-    engine = Engine(model="m", replicas=1, kv_events=True)
+    engine = EngineSection(model="m", replicas=1, kv_events=True)
     *_, flag, words = told(seat(kv_events="ipc:///s/run/kv-a-0"), engine)
     assert flag == "--kv-events-config"
     assert json.loads(words) == {
@@ -101,14 +101,14 @@ def supervision(tmp_path: Path):
         port = probe.getsockname()[1]
     text = TEXT.replace("MODEL", str(tmp_path / "model"))
     settings = parse(text, name="t").model_copy(update={"state_dir": str(tmp_path)})
-    ports = Ports({"pool:sim/0": port, "pool:real/0": 1, "pool:real/1": 2}, {})
+    ports = RuntimePorts({"pool:sim/0": port, "pool:real/0": 1, "pool:real/1": 2}, {})
     runtime = resolve(settings, ports, ledger_url="sqlite://", policy_version="v")
     said: list[str] = []
-    boards: list[Board] = []
+    boards: list[SharedLoadTable] = []
 
     def make(names: tuple[str, ...], ready=installed) -> EngineSupervision:
         kept = replace(runtime, engines=tuple(one for one in runtime.engines if one.pool in names))
-        boards.append(Board(tmp_path / "board", kept.layout))
+        boards.append(SharedLoadTable(tmp_path / "board", kept.layout))
         make.board, make.runtime = boards[-1], kept
         return EngineSupervision(settings, kept, boards[-1], said.append, ready)
 
@@ -186,28 +186,28 @@ class Loading:
     """A supervisor whose engine loads until it is stopped, or is said to serve."""
 
     def __init__(self, spec, publish) -> None:
-        self.status, self._publish = Status(spec.name, Phase.STARTING), publish
+        self.status, self._publish = EngineStatus(spec.name, EnginePhase.STARTING), publish
         self.spec = spec
         self._stop, self._ended = asyncio.Event(), asyncio.Event()
 
-    def is_in(self, phase: Phase) -> None:
-        self.status = Status(self.status.name, phase)
+    def is_in(self, phase: EnginePhase) -> None:
+        self.status = EngineStatus(self.status.name, phase)
         self._publish(self.status)
 
     async def run(self) -> None:
-        self.is_in(Phase.LOADING)
+        self.is_in(EnginePhase.LOADING)
         await self._stop.wait()
-        self.is_in(Phase.STOPPED)
+        self.is_in(EnginePhase.STOPPED)
         self._ended.set()
 
     def restart(self) -> None:
-        self.is_in(Phase.DRAINING)
+        self.is_in(EnginePhase.DRAINING)
 
     def rest(self) -> None:
-        self.is_in(Phase.RESTING)
+        self.is_in(EnginePhase.RESTING)
 
     def wake(self) -> None:
-        self.is_in(Phase.LOADING)
+        self.is_in(EnginePhase.LOADING)
 
     async def stop(self) -> None:
         self._stop.set()
@@ -220,11 +220,13 @@ async def test_why_an_engine_crashed_is_told_until_it_serves(supervision) -> Non
     run_dir = supervision.runtime.run_dir
     run_dir.mkdir(parents=True, exist_ok=True)
     name = "pool:real/0"
-    crashed = Status(name, Phase.BACKING_OFF, crashes_in_a_row=2, reason="exited with 1: no memory")
-    for status in (crashed, dataclasses.replace(crashed, phase=Phase.LOADING, reason="")):
+    crashed = EngineStatus(
+        name, EnginePhase.BACKING_OFF, crashes_in_a_row=2, reason="exited with 1: no memory"
+    )
+    for status in (crashed, dataclasses.replace(crashed, phase=EnginePhase.LOADING, reason="")):
         engines._publish(0, status)
         assert words_of(run_dir) == {name: "exited with 1: no memory"}
-    engines._publish(0, dataclasses.replace(crashed, phase=Phase.SERVING, reason=""))
+    engines._publish(0, dataclasses.replace(crashed, phase=EnginePhase.SERVING, reason=""))
     assert words_of(run_dir) == {}
 
 
@@ -237,7 +239,7 @@ async def test_nothing_is_started_once_the_end_is_near(supervision, monkeypatch,
     await until(lambda: supervision.said)
     if serves:
         engines.start_no_more()
-        engines._supervisors[0].is_in(Phase.SERVING)
+        engines._supervisors[0].is_in(EnginePhase.SERVING)
         await asyncio.wait_for(run, 10)
     await engines.stop()
     await asyncio.wait_for(run, 10)
@@ -260,7 +262,7 @@ async def test_replicas_are_told_their_own_gpus(supervision, monkeypatch, flavou
     run = asyncio.create_task(engines.run())
     for number in range(2):
         await until(lambda number=number: f"pool:real/{number} is loading" in supervision.said)
-        engines._supervisors[number].is_in(Phase.SERVING)
+        engines._supervisors[number].is_in(EnginePhase.SERVING)
     await asyncio.wait_for(run, 30)
     assert [one.spec.launch.gpus for one in engines._supervisors] == told
     first, second = (one.spec for one in engines._supervisors)
@@ -333,13 +335,13 @@ async def test_the_next_engine_is_started_when_the_first_serves(supervision, mon
     engines = supervision(("real",))
     run = asyncio.create_task(engines.run())
     await until(lambda: supervision.said)
-    engines._supervisors[0].is_in(Phase.SERVING)
+    engines._supervisors[0].is_in(EnginePhase.SERVING)
     await until(lambda: "pool:real/1 is loading" in supervision.said)
     await engines.stop()
     await asyncio.wait_for(run, 10)
 
 
-@pytest.mark.parametrize("phase", [Phase.BLOCKED, Phase.BACKING_OFF])
+@pytest.mark.parametrize("phase", [EnginePhase.BLOCKED, EnginePhase.BACKING_OFF])
 async def test_an_engine_whose_port_is_taken_holds_up_no_other(
     supervision, monkeypatch, phase
 ) -> None:
@@ -366,10 +368,10 @@ async def test_an_engine_that_loads_too_long_holds_up_no_other(supervision, monk
 
 def test_every_phase_of_a_supervisor_has_its_word_on_the_board(supervision) -> None:
     engines = supervision(("real",))
-    assert set(STAGES) == {phase.value for phase in Phase} | {"waiting"}
-    for phase in Phase:
-        engines._publish(1, Status("pool:real/1", phase, restarts=4))
-        life = 5 if phase is Phase.SERVING else 0
+    assert set(STAGES) == {phase.value for phase in EnginePhase} | {"waiting"}
+    for phase in EnginePhase:
+        engines._publish(1, EngineStatus("pool:real/1", phase, restarts=4))
+        life = 5 if phase is EnginePhase.SERVING else 0
         assert (supervision.board.life(1), supervision.board.stage(1)) == (life, phase.value)
         assert supervision.board.life(0) == 0
 
@@ -383,7 +385,7 @@ async def test_telemetry_never_asks_a_stranger_on_a_managed_port(
     stranger = stranger_on(supervision.port, "llama")
     engines, board = supervision(("sim",)), supervision.board
     ledger = make_engine(url)
-    telemetry = Telemetry(supervision.settings, supervision.runtime, board, ledger, Clock())
+    telemetry = TelemetryProcess(supervision.settings, supervision.runtime, board, ledger, Clock())
     watching = asyncio.create_task(telemetry.run())
 
     def health() -> str:
@@ -423,7 +425,7 @@ async def test_nothing_waits_for_an_environment_that_nobody_needs(supervision) -
     ],
 )
 def test_engines_send_spans_where_no_secret_is_needed(members, told) -> None:
-    assert traces_of(OpenTelemetry(**members)) == told
+    assert traces_of(OpenTelemetrySection(**members)) == told
 
 
 async def test_vllm_is_started_with_its_limits_and_model(supervision, tmp_path) -> None:

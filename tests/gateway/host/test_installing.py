@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from backends.engine.install import Progress
+from backends.engine.install import InstallProgress
 from gateway.errors import ConfigError
-from gateway.host.installing import Installing
+from gateway.host.installing import InstallProcess
 
 
 @pytest.mark.usefixtures("no_index")
 async def test_an_engine_that_nobody_has_is_a_result(tmp_path):
-    news: list[Progress] = []
-    installing = Installing(tmp_path / "engine", news.append)
+    news: list[InstallProgress] = []
+    installing = InstallProcess(tmp_path / "engine", news.append)
     await installing.run()
     assert installing.unavailable is not None
     assert "torch" in installing.unavailable.reason
@@ -32,7 +32,7 @@ async def test_an_engine_that_nobody_has_is_a_result(tmp_path):
 async def test_a_fault_is_an_error_with_its_cause(tmp_path):
     """No index, and no place for the environment either."""
     (tmp_path / "file").write_text("in the way")
-    installing = Installing(tmp_path / "file" / "engine", lambda _: None)
+    installing = InstallProcess(tmp_path / "file" / "engine", lambda _: None)
     with pytest.raises(ConfigError, match="the engine cannot be installed"):
         await installing.run()
 
@@ -57,7 +57,7 @@ async def test_it_ends_with_all_its_processes_and_none_had_a_key(tmp_path, monke
     monkeypatch.setenv("PIP_INDEX_URL", f"http://127.0.0.1:{port}/simple")
     monkeypatch.setenv("PIP_FIND_LINKS", "")
     monkeypatch.setenv("OPENAI_API_KEY", "s-3cr3t")
-    installing = Installing(tmp_path / "engine", lambda _: None)
+    installing = InstallProcess(tmp_path / "engine", lambda _: None)
     work = asyncio.create_task(installing.run())
     async with asyncio.timeout(60):
         await asked.wait()
@@ -74,7 +74,7 @@ async def test_it_ends_with_all_its_processes_and_none_had_a_key(tmp_path, monke
 
 
 async def test_stopping_what_never_ran_is_nothing(tmp_path):
-    await Installing(tmp_path, lambda _: None).stop()
+    await InstallProcess(tmp_path, lambda _: None).stop()
 
 
 @pytest.mark.usefixtures("no_index")

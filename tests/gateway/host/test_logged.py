@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.host.logged import Wanted, passwords, words
+from gateway.host.logged import LogOptions, passwords, words
 
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = """
@@ -35,7 +35,7 @@ def run(tmp_path):
 
 
 def test_every_line_is_json_and_of_no_password(run) -> None:
-    done = run(*words("other", Wanted("json", "warning"), "other_program"), "--a", "b")
+    done = run(*words("other", LogOptions("json", "warning"), "other_program"), "--a", "b")
     assert (done.returncode, done.stdout) == (7, "")
     said = [json.loads(line) for line in done.stderr.splitlines()]
     assert [(one["process"], one["message"]) for one in said] == [
@@ -47,7 +47,7 @@ def test_every_line_is_json_and_of_no_password(run) -> None:
 
 def test_the_ledger_s_writer_says_its_last_words_in_it(run) -> None:
     """It refuses to start without its arguments; and it reads no configuration meanwhile."""
-    done = run(*words("ledger-writer", Wanted("json", "warning"), "ledger.writer"))
+    done = run(*words("ledger-writer", LogOptions("json", "warning"), "ledger.writer"))
     said = [json.loads(line) for line in done.stderr.splitlines()]
     assert done.returncode == 2
     assert "required: --journals" in said[-1]["message"]

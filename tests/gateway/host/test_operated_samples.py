@@ -2,9 +2,9 @@
 
 import pytest
 
-from backends.health import State
+from backends.health import HealthState
 from gateway.host import operated_samples
-from ledger.fleet.samples import Sample
+from ledger.fleet.samples import FleetSample
 
 
 @pytest.mark.parametrize(
@@ -15,6 +15,6 @@ def test_what_nobody_could_use_is_drained(
     monkeypatch, health: str, disabled: bool, stored: str
 ) -> None:
     monkeypatch.setattr(operated_samples, "is_disabled", lambda *_: disabled)
-    names = dict.fromkeys(Sample.__dataclass_fields__)
-    sample = Sample(**{**names, "engine": "pool:a/0", "health": State(health).value})
+    names = dict.fromkeys(FleetSample.__dataclass_fields__)
+    sample = FleetSample(**{**names, "engine": "pool:a/0", "health": HealthState(health).value})
     assert operated_samples.as_operated(sample, []).health == stored

@@ -16,10 +16,10 @@ from backends.secret import Secret
 from gateway.clock import Clock
 from gateway.config.settings import parse
 from gateway.errors import ConfigError
-from gateway.fleet.peers.row import PeersRow
-from gateway.fleet.slots import Board
-from gateway.host.peers import Exchange, main
-from gateway.runtime import EngineSeat, Runtime
+from gateway.fleet.peers.row import PeerLoadRow
+from gateway.fleet.slots import SharedLoadTable
+from gateway.host.peers import PeerExchange, main
+from gateway.runtime import EngineReplica, Runtime
 from gateway.table_layout import LoadCell
 
 SECRET = "a-secret-of-two-hosts-for-tests-01"
@@ -28,8 +28,8 @@ START_S = 120.0  # of a process there
 URL = "http://10.0.0.5:8000/v1"
 
 
-def seat(name: str, url: str = URL) -> EngineSeat:
-    return EngineSeat(
+def seat(name: str, url: str = URL) -> EngineReplica:
+    return EngineReplica(
         name=name, pool="a", base_url=url, managed=False, simulated=True, served_name="llama",
         max_num_seqs=8, prefill_budget_tokens=512,
     )  # fmt: skip
@@ -38,7 +38,7 @@ def seat(name: str, url: str = URL) -> EngineSeat:
 class Side:
     """One host's exchange, with a board whose only worker is the test."""
 
-    def __init__(self, folder: Path, seats: tuple[EngineSeat, ...], **peers: object) -> None:
+    def __init__(self, folder: Path, seats: tuple[EngineReplica, ...], **peers: object) -> None:
         (folder / "run").mkdir(parents=True)
         self.config = folder / "breakeven.yaml"
         said = {"state_dir": str(folder), "peers": {**peers, "secret_env": "SHARED"}}
@@ -48,7 +48,7 @@ class Side:
             engines=seats, apis=(), providers={}, host=folder.name, peers=True,
         )  # fmt: skip
         self.path = self.runtime.save()
-        self.board = Board(self.runtime.run_dir / "board", self.runtime.layout)
+        self.board = SharedLoadTable(self.runtime.run_dir / "board", self.runtime.layout)
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self, secret: str = SECRET) -> None:
@@ -63,7 +63,7 @@ class Side:
 
     @property
     def heard(self) -> int:
-        return PeersRow(self.board).hosts
+        return PeerLoadRow(self.board).hosts
 
     @property
     def lives(self) -> bool:
@@ -165,7 +165,7 @@ def test_two_pools_of_one_engine_are_told_together(tmp_path) -> None:
     seats = (seat("pool:a/0"), seat("pool:b/0"))
     side = Side(tmp_path / "one", seats, listen="127.0.0.1:1", hosts=["127.0.0.1:2"])
     settings = parse(side.config.read_text(), name="t").peers
-    exchange = Exchange(settings, seats, side.board, Secret(SECRET), Clock())
+    exchange = PeerExchange(settings, seats, side.board, Secret(SECRET), Clock())
     for row, sequences in enumerate((2.0, 3.0)):
         side.put(row, LoadCell.SEQUENCES, sequences)
     loads = [side.board.own_loads(row) for row in range(2)]

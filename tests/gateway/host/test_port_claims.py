@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from gateway.config.starter import Ports, wanted_ports
+from gateway.config.starter import StarterPorts, wanted_ports
 from gateway.host import port_claims
 from gateway.host.port_claims import PortClaims, free_ports
 
@@ -24,8 +24,8 @@ def impatient(monkeypatch) -> None:
     monkeypatch.setattr(port_claims, "LISTEN_PATIENCE_S", 0.0)
 
 
-def both(port: int) -> Ports:
-    return Ports(port, port + 1, port + 2, frozenset({"gateway", "dashboard"}))
+def both(port: int) -> StarterPorts:
+    return StarterPorts(port, port + 1, port + 2, frozenset({"gateway", "dashboard"}))
 
 
 def test_a_claimed_port_is_nobody_elses_until_it_is_released(row) -> None:
@@ -57,7 +57,7 @@ async def test_a_port_of_another_program_is_passed_over() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other, PortClaims() as claims:
         port, said = other.getsockname()[1], []
         found = await free_ports(
-            Ports(port, 1, movable=frozenset({"gateway"})), claims, said.append
+            StarterPorts(port, 1, movable=frozenset({"gateway"})), claims, said.append
         )
     assert found.gateway != port
     assert said[0].startswith(f"the gateway listens on port {found.gateway}: {port} is taken by ")
@@ -69,7 +69,7 @@ async def test_what_a_killed_host_still_holds_is_waited_for() -> None:
         port, said = other.getsockname()[1], []
         asyncio.get_running_loop().call_later(0.3, other.close)
         found = await free_ports(
-            Ports(port, 1, movable=frozenset({"gateway"})), claims, said.append
+            StarterPorts(port, 1, movable=frozenset({"gateway"})), claims, said.append
         )
     assert (found.gateway, said) == (port, [])
 
@@ -85,7 +85,7 @@ async def test_a_port_that_was_asked_for_does_not_move() -> None:
 async def test_engines_leave_the_ports_of_gateway_and_dashboard_alone(dashboard, engines) -> None:
     """A dashboard that moved, or was put, on an engine's port was an error of the configuration."""
     with PortClaims() as claims:
-        found = await free_ports(Ports(9000, dashboard, 9002), claims, str)
+        found = await free_ports(StarterPorts(9000, dashboard, 9002), claims, str)
     assert (found.gateway, found.dashboard, found.engines) == (9000, dashboard, engines)
 
 
@@ -94,7 +94,7 @@ async def test_where_no_port_follows_the_kernel_chooses(monkeypatch) -> None:
     monkeypatch.setattr(port_claims, "ATTEMPTS", 0)
     with socket.create_server(("127.0.0.1", 0)) as other, PortClaims() as claims:
         port = other.getsockname()[1]
-        found = await free_ports(Ports(port, 1, movable=frozenset({"gateway"})), claims, str)
+        found = await free_ports(StarterPorts(port, 1, movable=frozenset({"gateway"})), claims, str)
         assert found.gateway != port
         assert not claims.claim(found.gateway)
 

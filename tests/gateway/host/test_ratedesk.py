@@ -14,16 +14,16 @@ import pytest
 from sqlalchemy import Engine, make_url
 
 from gateway.clock import Clock
-from gateway.config.schema import RateLimit
+from gateway.config.schema_limits import RateLimitSection
 from gateway.errors import RequestError
-from gateway.host.ratedesk import RateDesk
-from gateway.request.limits.rateasking import RateAsking
-from gateway.request.limits.ratelimits import RateLimits, are_shared
-from gateway.request.limits.rates import RATES_FILE, Rates
+from gateway.host.ratedesk import RateLimitService
+from gateway.request.limits.rateasking import RateShareClient
+from gateway.request.limits.ratelimits import RateLimiter, are_shared
+from gateway.request.limits.rates import RATES_FILE, RateWindowTable
 from ledger.database import make_engine, migrate
 from ledger.identity.keys import Identity
 
-LIMITS = [RateLimit(scope="key:*", requests_per_minute=60, tokens_per_minute=60_000)]
+LIMITS = [RateLimitSection(scope="key:*", requests_per_minute=60, tokens_per_minute=60_000)]
 PATIENCE_S = 60.0
 AWAY = "unavailable"
 NOON_S = 1_780_000_000
@@ -32,7 +32,7 @@ NOON_S = 1_780_000_000
 @pytest.fixture(autouse=True)
 def one_minute(monkeypatch) -> None:
     """However long a test takes."""
-    monkeypatch.setattr(Rates, "second", lambda *_: NOON_S)
+    monkeypatch.setattr(RateWindowTable, "second", lambda *_: NOON_S)
 
 
 @pytest.fixture
@@ -54,9 +54,9 @@ class Site:
     def __init__(self, engine: Engine, folder: Path, *, alone: bool = False) -> None:
         folder.mkdir(exist_ok=True)
         clock = Clock()
-        rates = Rates(folder / RATES_FILE, None if alone else clock.now_s)
-        self.door = RateLimits(rates, LIMITS, clock, None if alone else RateAsking(folder))
-        self.open_desk = lambda: RateDesk(engine, folder.name, folder, clock)
+        rates = RateWindowTable(folder / RATES_FILE, None if alone else clock.now_s)
+        self.door = RateLimiter(rates, LIMITS, clock, None if alone else RateShareClient(folder))
+        self.open_desk = lambda: RateLimitService(engine, folder.name, folder, clock)
         self.desk: asyncio.Task | None = None
         if not alone:
             self.start()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.host.rolling import OutOfTimeError, until
+from gateway.host.rolling import DrainTimeout, until
 
 
 def test_it_tells_what_is_missing_until_nothing_is():
@@ -12,5 +12,5 @@ def test_it_tells_what_is_missing_until_nothing_is():
 
 
 def test_it_gives_up_and_says_what_was_missing():
-    with pytest.raises(OutOfTimeError, match="not done in time: loading"):
+    with pytest.raises(DrainTimeout, match="not done in time: loading"):
         until(lambda: "loading", 0.0, lambda _: None)

@@ -7,9 +7,9 @@ from sqlalchemy.exc import OperationalError
 from gateway.host import sample_backlog
 from gateway.host.sample_backlog import SampleBacklog
 from ledger.database import make_engine, migrate, sqlite_url
-from ledger.fleet.samples import Sample, add_samples
+from ledger.fleet.samples import FleetSample, add_samples
 from ledger.fleet.use import uses
-from ledger.orm.fleet import HOUR_US, EngineSample
+from ledger.orm.fleet import HOUR_US, EngineSampleRow
 
 S = 10**6
 NOON_US = 1_780_000_000_000_000 - 1_780_000_000_000_000 % HOUR_US
@@ -42,13 +42,13 @@ def away(books):
     return state
 
 
-def taken(second: int, health: str = "healthy") -> list[Sample]:
+def taken(second: int, health: str = "healthy") -> list[FleetSample]:
     at_us = NOON_US + second * S
-    return [Sample(at_us, "main", f"pool:main/{n}", health) for n in (0, 1)]
+    return [FleetSample(at_us, "main", f"pool:main/{n}", health) for n in (0, 1)]
 
 
 def stored(books) -> list[tuple[int, str]]:
-    query = select(EngineSample.at_us, EngineSample.engine).order_by(EngineSample.at_us)
+    query = select(EngineSampleRow.at_us, EngineSampleRow.engine).order_by(EngineSampleRow.at_us)
     with books.connect() as connection:
         rows = connection.execute(query).all()
     return [((at_us - NOON_US) // S, engine[-1]) for at_us, engine in rows]

@@ -6,36 +6,50 @@ from pathlib import Path
 
 import pytest
 
-from backends.metrics import EngineSample, Histogram
-from backends.stepmodel import StepModel
-from gateway.fleet.peers.row import PeersRow
-from gateway.fleet.peers.shares import Share
-from gateway.fleet.slots import Board
-from gateway.host.scrape import TAKE_OVER_S, Limits, Watch, sums_of
+from backends.metrics import EngineSample, HistogramTotals
+from backends.stepmodel import FittedStepModel
+from gateway.fleet.peers.row import PeerLoadRow
+from gateway.fleet.peers.shares import PeerEngineLoad
+from gateway.fleet.slots import SharedLoadTable
+from gateway.host.scrape import TAKE_OVER_S, EngineScraper, EngineStartLimits, sums_of
 from gateway.table_layout import HEALTHS, EngineCell, LoadCell, TableLayout
-from router.feedback import FEEDBACK_RANGE, SAFETY_TPOT, SAFETY_TTFT, Sums
+from router.feedback import FEEDBACK_RANGE, SAFETY_TPOT, SAFETY_TTFT, FeedbackSums
 
 SAMPLE = EngineSample(
-    running=0, waiting=0, kv_usage_ratio=0.0, kv_capacity_tokens=1000, kv_block_tokens=16,
-    preemptions_total=0, prompt_tokens_total=0, generation_tokens_total=0,
-    prefix_query_tokens_total=0, prefix_hit_tokens_total=0, requests_finished_total=0,
-    ttft=Histogram(), itl=Histogram(), queue_time=Histogram(), asleep=False, started_at_s=None,
-)  # fmt: skip
+    running=0,
+    waiting=0,
+    kv_usage_ratio=0.0,
+    kv_capacity_tokens=1000,
+    kv_block_tokens=16,
+    preemptions_total=0,
+    prompt_tokens_total=0,
+    generation_tokens_total=0,
+    prefix_query_tokens_total=0,
+    prefix_hit_tokens_total=0,
+    requests_finished_total=0,
+    ttft=HistogramTotals(),
+    itl=HistogramTotals(),
+    queue_time=HistogramTotals(),
+    asleep=False,
+    started_at_s=None,
+)
 
 
 @pytest.fixture
 def board(tmp_path: Path):
-    board = Board(tmp_path / "board", TableLayout(workers=1, engines=("pool:a/0",), apis=()))
+    board = SharedLoadTable(
+        tmp_path / "board", TableLayout(workers=1, engines=("pool:a/0",), apis=())
+    )
     yield board
     board.close()
 
 
 @pytest.fixture
-def watch() -> Watch:
-    return Watch("pool:a/0", "a", 0, Limits(64, 2048, 4096), simulated=True)
+def watch() -> EngineScraper:
+    return EngineScraper("pool:a/0", "a", 0, EngineStartLimits(64, 2048, 4096), simulated=True)
 
 
-def put(board: Board, cell: LoadCell, value: float) -> None:
+def put(board: SharedLoadTable, cell: LoadCell, value: float) -> None:
     board.cells[board.load_row(0, 0) + cell] = value
 
 
@@ -98,7 +112,9 @@ def test_what_an_engine_does_not_tell_is_unknown_in_its_sample_never_0(watch, bo
 
 
 def test_a_capacity_that_only_the_operator_knows_is_used_where_none_is_told(board) -> None:
-    watch = Watch("pool:a/0", "a", 0, Limits(64, 2048, 4096, 8000), simulated=False)
+    watch = EngineScraper(
+        "pool:a/0", "a", 0, EngineStartLimits(64, 2048, 4096, 8000), simulated=False
+    )
     watch.saw(UNTOLD, board, 1.0)
     watch.publish(board)
     assert board.published(0)[EngineCell.KV_CAPACITY_TOKENS] == 8000.0
@@ -108,7 +124,7 @@ def test_a_capacity_that_only_the_operator_knows_is_used_where_none_is_told(boar
 
 
 def test_foreign_sequences_of_untold_size_hold_all_they_may(board) -> None:
-    watch = Watch("pool:a/0", "a", 0, Limits(64, 2048, 0, 8000), simulated=False)
+    watch = EngineScraper("pool:a/0", "a", 0, EngineStartLimits(64, 2048, 0, 8000), simulated=False)
     put(board, LoadCell.SEQUENCES, 1.0)
     watch.limits.context_tokens = 3000
     for now_s in (1.0, 2.0, 3.0):
@@ -143,7 +159,7 @@ def test_who_could_not_be_measured_is_asked_again_later_and_later(watch) -> None
 
 
 def test_counters_that_fall_tell_of_a_restart_where_no_start_is_told(watch, board) -> None:
-    watch.step = StepModel(1.0, 0.0, 0.0, 0.0, 0.0)
+    watch.step = FittedStepModel(1.0, 0.0, 0.0, 0.0, 0.0)
     watch.saw(replace(UNTOLD, generation_tokens_total=70), board, 1.0)
     watch.saw(replace(UNTOLD, generation_tokens_total=70), board, 2.0)
     assert watch.step is not None
@@ -177,9 +193,9 @@ def test_a_failed_scrape_keeps_the_old_time(watch, board) -> None:
 
 
 @pytest.fixture
-def learned(watch, board) -> Watch:
+def learned(watch, board) -> EngineScraper:
     """One that knows all there is to know of an engine."""
-    watch.step, watch.health = StepModel(0.01, 0.001, 1e-6, 1e-4, 0.0), "healthy"
+    watch.step, watch.health = FittedStepModel(0.01, 0.001, 1e-6, 1e-4, 0.0), "healthy"
     watch.loops.step_feedback = 2.0
     for now_s, running in ((1.0, 3), (2.0, 3), (3.0, 3)):
         watch.saw(replace(SAMPLE, running=running, started_at_s=100.0), board, now_s)
@@ -210,11 +226,11 @@ def test_an_engine_started_since_is_met_anew(learned, board, started_s, kept) ->
     for _ in range(2):
         learned.saw(replace(SAMPLE, started_at_s=started_s), board, 4.0)
         assert (learned.step is not None) is kept
-        learned.step, kept = StepModel(0.01, 0.001, 1e-6, 1e-4, 0.0), True
+        learned.step, kept = FittedStepModel(0.01, 0.001, 1e-6, 1e-4, 0.0), True
 
 
 def test_step_feedback_follows_the_ratio_within_its_range(watch, board) -> None:
-    watch.step = StepModel(a_s=0.01, b_s=0.001, c_s=1e-6, d_s=1e-4, t0_s=0.0)
+    watch.step = FittedStepModel(a_s=0.01, b_s=0.001, c_s=1e-6, d_s=1e-4, t0_s=0.0)
     observed = predicted = 0.0
     for now_s in range(1, 600):
         observed, predicted = observed + 2.0, predicted + 1.0
@@ -274,7 +290,7 @@ def test_the_sums_are_the_cells_of_their_names(board) -> None:
     )
     for value, cell in enumerate(names, start=1):
         put(board, cell, float(value))
-    assert sums_of(board.loads(0)) == Sums(1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0)
+    assert sums_of(board.loads(0)) == FeedbackSums(1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0)
 
 
 def test_a_row_has_ratios_in_ppm_and_busy_time_once(watch, board) -> None:
@@ -307,11 +323,11 @@ def test_of_what_was_expected_in_the_prefix_cache_the_share_found_there_is_publi
     assert board.published(0)[EngineCell.PREFIX_TRUST] == 0.0
 
 
-STEP = StepModel(a_s=0.005, b_s=1e-5, c_s=1e-8, d_s=1e-5, t0_s=0.01)
+STEP = FittedStepModel(a_s=0.005, b_s=1e-5, c_s=1e-8, d_s=1e-5, t0_s=0.01)
 
 
 @pytest.fixture
-def published(watch, board) -> Watch:
+def published(watch, board) -> EngineScraper:
     """A telemetry that met the engine, and what it learned."""
     watch.step, watch.health, watch.limits.context_tokens = STEP, "healthy", 4096
     watch.saw(replace(SAMPLE, started_at_s=500.0), board, 100.0)
@@ -320,8 +336,8 @@ def published(watch, board) -> Watch:
     return watch
 
 
-def next_one() -> Watch:
-    return Watch("pool:a/0", "a", 0, Limits(64, 2048), simulated=True)
+def next_one() -> EngineScraper:
+    return EngineScraper("pool:a/0", "a", 0, EngineStartLimits(64, 2048), simulated=True)
 
 
 def test_a_telemetry_that_comes_back_goes_on(published, board) -> None:
@@ -358,16 +374,16 @@ def test_what_is_old_sick_unmet_or_of_another_life_is_not_gone_on_with(published
 def test_what_other_hosts_tell_is_not_foreign_too(watch, tmp_path: Path) -> None:
     """Seen by the scrape and told by its host: counted once."""
     layout = TableLayout(workers=1, engines=("pool:a/0",), apis=(), peers=True)
-    with closing(Board(tmp_path / "shared", layout)) as board:
+    with closing(SharedLoadTable(tmp_path / "shared", layout)) as board:
         put(board, LoadCell.SEQUENCES, 2.0)
         put(board, LoadCell.CONTEXT_TOKENS, 100.0)
-        PeersRow(board).write(0, Share(3, 300, 0, 512), 0.5)
+        PeerLoadRow(board).write(0, PeerEngineLoad(3, 300, 0, 512), 0.5)
         watch.saw(replace(SAMPLE, running=6, kv_usage_ratio=0.6), board, 1.0)
         watch.publish(board)
         published = board.published(0)
         assert published[EngineCell.FOREIGN_SEQUENCES] == 1.0  # of neither
         assert published[EngineCell.FOREIGN_KV_TOKENS] == 600.0 - 400.0 - 5 * 16
-        PeersRow(board).clear()  # as without an exchange: the scrapes show it
+        PeerLoadRow(board).clear()  # as without an exchange: the scrapes show it
         for now_s in (2.0, 3.0, 4.0):
             watch.saw(replace(SAMPLE, running=6, kv_usage_ratio=0.6), board, now_s)
         watch.publish(board)
@@ -376,9 +392,9 @@ def test_what_other_hosts_tell_is_not_foreign_too(watch, tmp_path: Path) -> None
 
 def test_what_other_hosts_queue_is_no_prefill_of_ours(watch, tmp_path: Path) -> None:
     layout = TableLayout(workers=1, engines=("pool:a/0",), apis=(), peers=True)
-    with closing(Board(tmp_path / "shared", layout)) as board:
+    with closing(SharedLoadTable(tmp_path / "shared", layout)) as board:
         for now_s in range(1, 40):
-            PeersRow(board).write(0, Share(1, 0, 1000.0 * now_s, 0, 1), float(now_s))
+            PeerLoadRow(board).write(0, PeerEngineLoad(1, 0, 1000.0 * now_s, 0, 1), float(now_s))
             watch.saw(SAMPLE, board, float(now_s))
         assert watch.loops.prefill_rate == 0.0
         put(board, LoadCell.QUEUED_PREFILL_TOKENS, 50_000.0)

@@ -18,7 +18,7 @@ import httpx
 import pytest
 
 from gateway.config.settings import parse
-from gateway.fleet.slots import Board
+from gateway.fleet.slots import SharedLoadTable
 from gateway.host import serve
 from gateway.runtime import Runtime
 from ledger.database import open_readonly
@@ -66,7 +66,7 @@ async def test_no_engine_is_started_while_streams_finish(tmp_path) -> None:
         async def stop(self, _grace_s: float) -> None:
             order.append("streams")
 
-    serving = serve.Serving(parse("{}", name="t"), tmp_path / "t.yaml", order.append)
+    serving = serve.HostServer(parse("{}", name="t"), tmp_path / "t.yaml", order.append)
     serving._engines, serving._front = Engines(), [Worker()]
     await serving.stop()
     assert order == ["no more", "streams", "engines"]
@@ -319,7 +319,7 @@ def test_no_request_reaches_a_stranger_on_a_managed_port(make_host, stranger_on,
     assert {answer.status_code for answer in answers} == {200}
     assert {answer.headers["x-breakeven-backend"] for answer in answers} == {"standin/m"}
     assert stranger.asked == []
-    board = Board(host.state / "run" / "board", runtime.layout)
+    board = SharedLoadTable(host.state / "run" / "board", runtime.layout)
     # Its port is found taken while it loads: it is ended, and waits for the port.
     assert (board.life(row), board.stage(row)) == (0, "blocked")
     board.close()

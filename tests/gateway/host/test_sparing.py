@@ -3,14 +3,14 @@
 import pytest
 
 from gateway.host.sparing import why_not
-from router.types import EngineState, Health, StepModel
+from router.types import EngineState, StepModel, TargetHealth
 
 STEP = StepModel(0.010, 0.0005, 1e-7, 1e-4, 0.0)
 
 
 def engine(**changes) -> EngineState:
     fields = {
-        "health": Health.HEALTHY, "step": STEP, "running": 4, "waiting": 0,
+        "health": TargetHealth.HEALTHY, "step": STEP, "running": 4, "waiting": 0,
         "context_tokens": 4000.0, "queued_prefill_tokens": 0.0, "kv_capacity_tokens": 100_000,
         "kv_used_tokens": 4000.0, "kv_promised_tokens": 4000.0, "kv_block_tokens": 16,
         "max_num_seqs": 32, "prefill_budget_tokens": 2048,
@@ -48,7 +48,9 @@ def test_the_same_load_is_no_hindrance_where_more_serve():
     assert why_not(pool(tightest_tpot_ms=30.0), "a") is None
 
 
-@pytest.mark.parametrize("health", [Health.LOADING, Health.DOWN, Health.UNKNOWN, Health.OFF])
+@pytest.mark.parametrize(
+    "health", [TargetHealth.LOADING, TargetHealth.DOWN, TargetHealth.UNKNOWN, TargetHealth.OFF]
+)
 def test_never_two_at_once(health):
     assert why_not({**pool(), "b": engine(health=health)}, "a") == "b does not serve"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.host.stages import VARIABLE, Stages
+from gateway.host.stages import VARIABLE, StartStages
 
 
 class Clock:
@@ -15,7 +15,7 @@ class Clock:
 
 def test_stages_are_announced_timed_and_summed() -> None:
     clock, lines = Clock(), []
-    stages = Stages(clock=clock, say=lines.append)
+    stages = StartStages(clock=clock, say=lines.append)
     with stages.stage("environment"):
         clock.now_s += 1.5
     with stages.stage("packages"):
@@ -30,16 +30,16 @@ def test_stages_are_announced_timed_and_summed() -> None:
 
 
 def test_a_failed_stage_is_not_counted() -> None:
-    stages = Stages(clock=Clock(), say=lambda _: None)
+    stages = StartStages(clock=Clock(), say=lambda _: None)
     with pytest.raises(ValueError, match="no"), stages.stage("broken"):
         raise ValueError("no")
     assert stages.done == []
 
 
 def test_the_next_process_goes_on_with_the_same_table() -> None:
-    first = Stages(clock=Clock(), say=lambda _: None)
+    first = StartStages(clock=Clock(), say=lambda _: None)
     first.done = [("environment", 1.5), ("packages", 20.25)]
-    second = Stages(clock=Clock(), say=lambda _: None)
+    second = StartStages(clock=Clock(), say=lambda _: None)
     second.done = [("gateway", 2.0)]
     second.resume(first.exported())
     assert second.done == [("environment", 1.5), ("packages", 20.25), ("gateway", 2.0)]
@@ -47,6 +47,6 @@ def test_the_next_process_goes_on_with_the_same_table() -> None:
 
 @pytest.mark.parametrize("damaged", ["", "{", "[1]", '[["a"]]', '[["a", "b"]]', "null"])
 def test_a_damaged_table_is_ignored(damaged: str) -> None:
-    stages = Stages(clock=Clock(), say=lambda _: None)
+    stages = StartStages(clock=Clock(), say=lambda _: None)
     stages.resume({VARIABLE: damaged})
     assert stages.done == []

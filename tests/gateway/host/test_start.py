@@ -18,10 +18,10 @@ import httpx
 import pytest
 
 from gateway.config.settings import Settings, parse
-from gateway.config.starter import Ports
+from gateway.config.starter import StarterPorts
 from gateway.config.statedir import hold
 from gateway.errors import ConfigError
-from gateway.host.start import Start, development_key, needs_engine
+from gateway.host.start import StartSequence, development_key, needs_engine
 from ledger.database import migrate, sqlite_url
 
 PLACE = re.compile(r"http://127\.0\.0\.1:\d+/v1")
@@ -149,8 +149,8 @@ async def test_a_second_start_leaves_what_the_first_runs_on_as_it_is(tmp_path, m
     monkeypatch.chdir(tmp_path)
     held = hold(Settings())
     said: list[str] = []
-    second = Start(
-        None, keys=True, ports=Ports(9, 10), say=said.append, report=lambda _: None,
+    second = StartSequence(
+        None, keys=True, ports=StarterPorts(9, 10), say=said.append, report=lambda _: None,
         environ={"OPENAI_API_KEY": "sk-none"},
     )  # fmt: skip
     with pytest.raises(ConfigError) as refused:

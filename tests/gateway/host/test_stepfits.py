@@ -13,14 +13,14 @@ from backends.simulator.profiles import PROFILES
 from backends.simulator.shapefile import save
 from gateway.config.settings import parse
 from gateway.host import stepfits
-from gateway.host.stepfits import Fitted, StepFits, _fit_reading
-from gateway.runtime import EngineSeat
+from gateway.host.stepfits import EngineFit, StepFitStore, _fit_reading
+from gateway.runtime import EngineReplica
 
 NAME = "h200-llama-3.1-8b-fp8"
 
 
 async def test_a_simulated_engines_model_is_its_profiles(stack) -> None:
-    fitted = await StepFits(stack.settings, {}).of(stack.runtime.engines[0])
+    fitted = await StepFitStore(stack.settings, {}).of(stack.runtime.engines[0])
     assert fitted is not None
     assert fitted.step == PROFILES[NAME].shape.step
     assert fitted.source.startswith("simulated: ")
@@ -43,7 +43,7 @@ async def test_what_does_not_answer_is_measured_later(stack, caplog, free_port) 
     from msgspec.structs import replace as changed  # noqa: PLC0415  (only here)
 
     gone = changed(seat, simulated=False, base_url=f"http://127.0.0.1:{free_port}/v1")
-    assert await StepFits(stack.settings, {}).of(gone) is None
+    assert await StepFitStore(stack.settings, {}).of(gone) is None
     assert "cannot be measured" in caplog.text
 
 
@@ -73,7 +73,7 @@ async def test_a_live_engine_is_measured_through_its_own_http(stack, monkeypatch
 
     monkeypatch.setattr(stepfits, "profile", quick)
     monkeypatch.setattr(stepfits, "asdict", lambda step: {"a_s": step.a_s})
-    fitted = await StepFits(stack.settings, {}).of(
+    fitted = await StepFitStore(stack.settings, {}).of(
         changed(stack.runtime.engines[0], simulated=False)
     )
     assert seen == ["llama"]
@@ -94,8 +94,8 @@ def test_a_capacity_row_holds_the_step_model_under_the_tightest_promise(
     policies, ttft_ms, tpot_ms
 ) -> None:
     step = PROFILES[NAME].shape.step
-    fits = StepFits(parse(policies, name="t"), {})
-    row = fits.capacity(Fitted(step, None, "test"))
+    fits = StepFitStore(parse(policies, name="t"), {})
+    row = fits.capacity(EngineFit(step, None, "test"))
     assert (row["slo_ttft_ms"], row["slo_tpot_ms"]) == (ttft_ms, tpot_ms)
     assert [row[f"step_{name}"] for name in ("a_s", "b_s", "c_s", "d_s", "t0_s")] == [
         step.a_s, step.b_s, step.c_s, step.d_s, step.t0_s,
@@ -111,17 +111,17 @@ async def test_a_file_that_was_spoiled_since_the_start_ends_nothing(
     seat = stack.runtime.engines[0]
     settings = deepcopy(stack.settings)
     object.__setattr__(settings.pools[seat.pool].engine, "model", str(path))
-    fitted = await StepFits(settings, {}).of(seat)
+    fitted = await StepFitStore(settings, {}).of(seat)
     assert fitted is not None
     assert fitted.source == f"simulated: fitted: {path}"
     path.write_text("{}")
-    assert await StepFits(settings, {}).of(seat) is None
+    assert await StepFitStore(settings, {}).of(seat) is None
     assert "no engine model" in caplog.text
 
 
 ENGINE = "{{kind: vllm, endpoints: ['http://h/v1'], measure: {0}}}"
 POOL = "pools: {{a: {{engine: " + ENGINE + ", gpu: {{type: {1}}}}}}}"
-SEAT = EngineSeat("pool:a/0", "a", "http://h/v1", managed=False, simulated=False,
+SEAT = EngineReplica("pool:a/0", "a", "http://h/v1", managed=False, simulated=False,
                   served_name="m", max_num_seqs=8, prefill_budget_tokens=2048)  # fmt: skip
 
 
@@ -131,7 +131,7 @@ SEAT = EngineSeat("pool:a/0", "a", "http://h/v1", managed=False, simulated=False
      ("RTX 4090", "rtx4090-llama-3.1-8b"), ("L4", "rtx4090-llama-3.1-8b")],
 )  # fmt: skip
 def test_without_measuring_a_model_is_assumed_by_the_gpu(gpu, as_name) -> None:
-    fits = StepFits(parse(POOL.format("off", gpu), name="t"), {})
+    fits = StepFitStore(parse(POOL.format("off", gpu), name="t"), {})
     fitted = fits.assumed(SEAT)
     assert fitted.step == PROFILES[as_name].shape.step
     assert fitted.source == f"assumed: as {as_name} (engine.measure is off)"
@@ -147,7 +147,7 @@ async def test_an_engine_of_somebody_else_is_measured_with_little(stack, measure
     seat = msgspec.structs.replace(SEAT, base_url=origin, served_name="llama")
     for _ in range(5):  # a machine that is late cannot time what comes in one piece
         before = await _served(origin)
-        fitted = await StepFits(settings, {}).of(seat)
+        fitted = await StepFitStore(settings, {}).of(seat)
         after = await _served(origin)
         if fitted is not None:
             break
@@ -181,7 +181,7 @@ async def _served(origin: str) -> tuple[int, int]:
     [({}, "idle"), ({"managed": True}, None)],
 )
 def test_the_setting_is_of_engines_that_somebody_else_runs(changes, setting) -> None:
-    fits = StepFits(parse(POOL.format("idle", "CPU"), name="t"), {})
+    fits = StepFitStore(parse(POOL.format("idle", "CPU"), name="t"), {})
     assert fits.governs(msgspec.structs.replace(SEAT, **changes)) == setting
 
 

@@ -16,24 +16,25 @@ from msgspec.structs import replace
 from sqlalchemy import text
 
 from backends import health
-from backends.engine.probes import Spent
-from backends.health import Probe, State
-from backends.stepmodel import StepModel
+from backends.engine.probes import ProbeCost
+from backends.health import HealthState, ProbeResult
+from backends.stepmodel import FittedStepModel
 from gateway.clock import Clock
 from gateway.fleet.measurements import read_measurements
 from gateway.fleet.sightings import engine_state
-from gateway.fleet.slots import Board
+from gateway.fleet.slots import SharedLoadTable
 from gateway.host import metrics_page, scrape
 from gateway.host import telemetry as telemetry_module
+from gateway.host.engine_records import reason_of
 from gateway.host.operated_samples import as_operated
-from gateway.host.scrape import Watch
-from gateway.host.stepfits import Fitted
-from gateway.host.telemetry import Telemetry, _why, main
+from gateway.host.scrape import EngineScraper
+from gateway.host.stepfits import EngineFit
+from gateway.host.telemetry import TelemetryProcess, main
 from gateway.table_layout import HEALTHS, EngineCell
-from ledger.fleet.samples import Sample
+from ledger.fleet.samples import FleetSample
 from ledger.fleet.use import DOWN
 from ledger.overrides import DISABLED, Override
-from router.types import Health
+from router.types import TargetHealth
 
 
 def published(stack, row: int = 0) -> list[float]:
@@ -69,8 +70,8 @@ def test_capacity_and_catalog_are_stored_once_per_engine(stack, patiently) -> No
 @pytest.fixture
 def watched(stack, tmp_path):
     """A second telemetry with a board of its own, driven by the test."""
-    board = Board(tmp_path / "board", stack.runtime.layout)
-    yield Telemetry(stack.settings, stack.runtime, board, stack.database, Clock())
+    board = SharedLoadTable(tmp_path / "board", stack.runtime.layout)
+    yield TelemetryProcess(stack.settings, stack.runtime, board, stack.database, Clock())
     board.close()
 
 
@@ -100,7 +101,7 @@ vllm:kv_cache_usage_perc 0.5
 
 
 def test_the_control_of_that_such_a_page_is_healthy(watched) -> None:
-    assert look(watched, httpx.Response(200, text=VLLM)).state is State.HEALTHY
+    assert look(watched, httpx.Response(200, text=VLLM)).state is HealthState.HEALTHY
 
 
 @pytest.mark.parametrize("models", [[], {"data": None}, {"data": ["m"]}, {"object": "error"}])
@@ -131,7 +132,7 @@ def test_models_that_cannot_be_read_end_no_telemetry(watched, caplog, models) ->
 )
 def test_what_cannot_be_read_is_never_healthy(watched, answer) -> None:
     state = look(watched, answer)
-    assert state.state is not State.HEALTHY
+    assert state.state is not HealthState.HEALTHY
     assert watched._watches[0].sample is None
 
 
@@ -149,16 +150,16 @@ def test_what_cannot_be_read_is_never_healthy(watched, answer) -> None:
 def test_an_engine_that_is_not_known_is_told_with_the_reason(watched, caplog, answer, said) -> None:
     """One that was attached in vain was `unknown` for ever, and nothing said why."""
     state = look(watched, answer)
-    assert said in _why(watched._seats[0], state, 0.0, unmet=False)
+    assert said in reason_of(watched._seats[0], state, 0.0, unmet=False)
     assert f"pool:main/0 is {state.state}: {said}" in caplog.text
 
 
 def test_what_is_said_of_an_engine_that_serves_or_is_not_ours_to_judge(stack) -> None:
     seat, loading = stack.runtime.engines[0], health.starting(0.0)
     ours = replace(seat, managed=True)
-    assert _why(ours, loading, 0.0, unmet=False) == ""
-    assert _why(ours, loading, 1.0, unmet=False) == "starting"
-    assert _why(seat, loading, 0.0, unmet=True) == "its step times are not known yet"
+    assert reason_of(ours, loading, 0.0, unmet=False) == ""
+    assert reason_of(ours, loading, 1.0, unmet=False) == "starting"
+    assert reason_of(seat, loading, 0.0, unmet=True) == "its step times are not known yet"
 
 
 async def drops(size: int, pause_s: float):
@@ -172,8 +173,8 @@ def test_a_page_that_never_ends_is_left(watched, monkeypatch, size, pause_s) -> 
     """It was read for ever, into memory."""
     monkeypatch.setattr(metrics_page, "PAGE_S", 0.5 if pause_s else 60.0)
     state = look(watched, httpx.Response(200, content=drops(size, pause_s)))
-    assert state.state is State.UNKNOWN
-    assert state.last is (Probe.SILENT if pause_s else Probe.BLIND)
+    assert state.state is HealthState.UNKNOWN
+    assert state.last is (ProbeResult.SILENT if pause_s else ProbeResult.BLIND)
 
 
 TENSORRT_LLM = """\
@@ -199,7 +200,7 @@ def test_an_engine_whose_metrics_are_elsewhere_is_asked_there_from_then_on(watch
             for _ in range(2):
                 seat, watch = watched._seats[0], watched._watches[0]
                 state = await watched._look(seat, watch, client, state)
-            assert state.state is State.HEALTHY
+            assert state.state is HealthState.HEALTHY
 
     asyncio.run(twice())
     assert asked == ["/metrics", "/prometheus/metrics", "/prometheus/metrics"]
@@ -270,10 +271,10 @@ def test_an_engine_that_asks_for_a_key_is_met_with_it(stack, tmp_path, locked, k
     engine = settings.pools[seat.pool].engine
     object.__setattr__(engine, "api_key_env", "ENGINE_KEY")
     object.__setattr__(engine, "kinds", ("embedding",))
-    board = Board(tmp_path / "locked", stack.runtime.layout)
+    board = SharedLoadTable(tmp_path / "locked", stack.runtime.layout)
     runtime = replace(stack.runtime, engines=(seat,))
     environ = {"ENGINE_KEY": key}
-    telemetry = Telemetry(settings, runtime, board, stack.database, Clock(), environ)
+    telemetry = TelemetryProcess(settings, runtime, board, stack.database, Clock(), environ)
 
     async def run() -> None:
         follows = asyncio.create_task(telemetry.run())
@@ -314,8 +315,8 @@ def managed(stack, tmp_path: Path):
     """Telemetry of one seat that `serve` is to run, where the stack's engine answers already."""
     seat = replace(stack.runtime.engines[0], managed=True)
     runtime = replace(stack.runtime, engines=(seat,))
-    board = Board(tmp_path / "managed", runtime.layout)
-    yield Telemetry(stack.settings, runtime, board, stack.database, Clock()), board
+    board = SharedLoadTable(tmp_path / "managed", runtime.layout)
+    yield TelemetryProcess(stack.settings, runtime, board, stack.database, Clock()), board
     board.close()
 
 
@@ -418,7 +419,7 @@ def test_a_restart_of_telemetry_leaves_its_gap_unobserved(
     """
     if restarted:
         watched._board.publish(0, {EngineCell.UPDATED_S: 1.0})
-    kept: list[Sample] = []
+    kept: list[FleetSample] = []
     monkeypatch.setattr(watched._backlog, "add", kept.extend)
     watched._mark_gap()
     name = stack.runtime.engines[0].name
@@ -444,8 +445,8 @@ def test_a_ledger_that_hangs_holds_up_no_sampling(watched, monkeypatch) -> None:
 
 def test_an_engine_that_an_operator_took_out_is_drained_in_the_books() -> None:
     """Its time is unavailable then; what nobody asks of an engine that may be asked is idle."""
-    rows = [Sample(1, "main", f"pool:main/{n}", "healthy") for n in (0, 1)]
-    rows.append(Sample(1, "main", "pool:main/0", "loading"))
+    rows = [FleetSample(1, "main", f"pool:main/{n}", "healthy") for n in (0, 1)]
+    rows.append(FleetSample(1, "main", "pool:main/0", "loading"))
     known = [Override(1, "target:pool:main/0", DISABLED, None, 0, "ann")]
     seen = [as_operated(row, known).health for row in rows]
     assert seen == ["draining", "healthy", "loading"]
@@ -465,7 +466,7 @@ def unhealthy(stack, seconds: float) -> int:
         state = engine_state(
             board.published(0), board.loads(0), time.monotonic(), 60.0, life=board.life(0)
         )
-        found += state.health is not Health.HEALTHY or state.step is None
+        found += state.health is not TargetHealth.HEALTHY or state.step is None
         time.sleep(0.001)
     return found
 
@@ -487,7 +488,7 @@ def test_a_restart_of_telemetry_costs_no_capacity(run_stack, patiently, monkeypa
 
         assert stack.chat("own").status_code == 200
         assert restarted() == 0
-        monkeypatch.setattr(Watch, "take_over", lambda *_: False)
+        monkeypatch.setattr(EngineScraper, "take_over", lambda *_: False)
         assert restarted() > 0
         patiently(lambda: not unhealthy(stack, 0.1))
 
@@ -495,23 +496,23 @@ def test_a_restart_of_telemetry_costs_no_capacity(run_stack, patiently, monkeypa
 @pytest.fixture
 def elsewhere(stack, tmp_path: Path):
     """Telemetry of a vLLM that somebody else runs, by the setting; and what it sent to it."""
-    made: list[Telemetry] = []
+    made: list[TelemetryProcess] = []
 
-    def make(measure: str) -> tuple[Telemetry, Board, list[float]]:
+    def make(measure: str) -> tuple[TelemetryProcess, SharedLoadTable, list[float]]:
         seat = replace(stack.runtime.engines[0], simulated=False)
         settings = deepcopy(stack.settings)
         for name, value in (("kind", "vllm"), ("measure", measure)):
             object.__setattr__(settings.pools[seat.pool].engine, name, value)
         runtime = replace(stack.runtime, engines=(seat,), state_dir=str(tmp_path))
         runtime.run_dir.mkdir()
-        board = Board(tmp_path / "elsewhere", runtime.layout)
-        telemetry = Telemetry(settings, runtime, board, stack.database, Clock())
+        board = SharedLoadTable(tmp_path / "elsewhere", runtime.layout)
+        telemetry = TelemetryProcess(settings, runtime, board, stack.database, Clock())
         asked: list[float] = []
 
-        async def measured(_seat) -> Fitted:
+        async def measured(_seat) -> EngineFit:
             asked.append(Clock().now_s())
-            step = StepModel(a_s=0.5, b_s=0.0, c_s=0.0, d_s=0.0, t0_s=0.0)
-            return Fitted(step, "1", "measured", read=Spent(3, 20, 10))
+            step = FittedStepModel(a_s=0.5, b_s=0.0, c_s=0.0, d_s=0.0, t0_s=0.0)
+            return EngineFit(step, "1", "measured", read=ProbeCost(3, 20, 10))
 
         telemetry._fits.of = measured
         made.append(telemetry)
@@ -536,7 +537,7 @@ def test_the_setting_says_whether_and_when_an_engine_is_measured(
     """One that is not measured serves by what is assumed; measuring takes it out for no moment."""
     telemetry, board, asked = elsewhere(measure)
     busy = [is_busy]
-    monkeypatch.setattr(Watch, "is_idle", lambda *_: not busy[0])
+    monkeypatch.setattr(EngineScraper, "is_idle", lambda *_: not busy[0])
     monkeypatch.setattr(scrape, "MEET_AGAIN_S", 0.05)
     run_dir = telemetry._runtime.run_dir
 

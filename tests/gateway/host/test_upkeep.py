@@ -5,22 +5,22 @@ import threading
 
 import pytest
 
-from backends.engine.decay import Reading
+from backends.engine.decay import DecayReading
 from gateway.clock import Clock
 from gateway.config import schedules
 from gateway.config.settings import load
 from gateway.control import override_changes as verbs
-from gateway.control.admin.enginehost import Seen
-from gateway.control.override_changes import Author
-from gateway.fleet.slots import Board
+from gateway.control.admin.enginehost import EngineSnapshot
+from gateway.control.override_changes import OverrideAuthor
+from gateway.fleet.slots import SharedLoadTable
 from gateway.host import rolling
 from gateway.host import upkeep as upkeep_module
-from gateway.host.upkeep import Upkeep
+from gateway.host.upkeep import UpkeepLoop
 from gateway.runtime import Runtime
 from ledger.database import make_engine
 from ledger.fleet.upkeepnotes import ACTOR, read_notes
 from ledger.overrides import overrides
-from router.types import Health
+from router.types import TargetHealth
 
 STREAM = {"messages": [{"role": "user", "content": "x"}], "stream": True, "ignore_eos": True}
 
@@ -36,10 +36,13 @@ def keeping(served, patiently, monkeypatch):
     settings = settings.model_copy(update={"pools": pools})
     monkeypatch.setattr(schedules, "restart_due_us", lambda *_: None)
     monkeypatch.setattr(schedules, "stopped_since_us", lambda *_: None)
-    board, ledger = Board(runtime.run_dir / "board", runtime.layout), make_engine(served.ledger)
-    found = Upkeep(settings, runtime, board, ledger, Clock())
+    board, ledger = (
+        SharedLoadTable(runtime.run_dir / "board", runtime.layout),
+        make_engine(served.ledger),
+    )
+    found = UpkeepLoop(settings, runtime, board, ledger, Clock())
     found.ledger, found.settings, found.run_dir = ledger, settings, runtime.run_dir
-    patiently(lambda: all(one.state.health is Health.HEALTHY for one in looks(found)))
+    patiently(lambda: all(one.state.health is TargetHealth.HEALTHY for one in looks(found)))
     found.step()  # it has seen them serve
     yield found
     for one in verbs.in_force(ledger, Clock().wall_us()):
@@ -48,12 +51,12 @@ def keeping(served, patiently, monkeypatch):
     ledger.dispose()
 
 
-def looks(keeping) -> list[Seen]:
+def looks(keeping) -> list[EngineSnapshot]:
     return [keeping._host.look(row) for row in (0, 1)]
 
 
-def author(by: str) -> Author:
-    return Author(by, None, Clock().wall_us())
+def author(by: str) -> OverrideAuthor:
+    return OverrideAuthor(by, None, Clock().wall_us())
 
 
 @contextlib.contextmanager
@@ -146,7 +149,7 @@ def test_an_engine_that_lost_its_pace_is_restarted_once_for_it(keeping, monkeypa
 
     def next_life(_host, row, *_):
         asked.append(row)
-        raise rolling.OutOfTimeError("not done in time: loading")
+        raise rolling.DrainTimeout("not done in time: loading")
 
     monkeypatch.setattr(rolling, "next_life", next_life)
     for _ in range(3):
@@ -156,7 +159,7 @@ def test_an_engine_that_lost_its_pace_is_restarted_once_for_it(keeping, monkeypa
     assert (notes["pool:main/0"].pace, notes["pool:main/0"].done) == (1.0, None)
     assert "at 80% of its first hours' pace at like load failed" in notes["pool:main/1"].done
     assert verbs.in_force(keeping.ledger, Clock().wall_us()) == ()
-    assert isinstance(keeping._readings("pool:main/0", (0, 10**8))[0], Reading)
+    assert isinstance(keeping._readings("pool:main/0", (0, 10**8))[0], DecayReading)
 
 
 def test_a_pool_is_drained_stopped_and_started_again(served, keeping, patiently, monkeypatch):
@@ -178,7 +181,7 @@ def test_a_pool_is_drained_stopped_and_started_again(served, keeping, patiently,
     refused = served.ask()
     assert refused.status_code == 503
     assert "none:disabled" in refused.text
-    patiently(lambda: all(one.state.health is Health.OFF for one in looks(keeping)))
+    patiently(lambda: all(one.state.health is TargetHealth.OFF for one in looks(keeping)))
     note = read_notes(keeping.run_dir)["pool:main/0"]
     assert (note.stops_us, note.starts_us) == (None, since_us + 3600 * 10**6)
     monkeypatch.setattr(schedules, "stopped_since_us", lambda *_: None)
@@ -207,7 +210,7 @@ def test_an_operators_word_wakes_a_pool_until_its_next_stop(
 
     def serves() -> bool:
         keeping.step()
-        return all(one.state.health is Health.HEALTHY for one in looks(keeping))
+        return all(one.state.health is TargetHealth.HEALTHY for one in looks(keeping))
 
     patiently(serves)
     patiently(lambda: served.ask().status_code == 200)

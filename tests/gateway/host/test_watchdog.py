@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from gateway.clock import Clock
-from gateway.fleet.peers.row import PeersRow
-from gateway.fleet.peers.shares import Share
-from gateway.fleet.slots import Board
+from gateway.fleet.peers.row import PeerLoadRow
+from gateway.fleet.peers.shares import PeerEngineLoad
+from gateway.fleet.slots import SharedLoadTable
 from gateway.host import watchdog
 from gateway.host.watchdog import HUNG_S, watch, watch_peers
 from gateway.table_layout import LoadCell, TableLayout
@@ -28,7 +28,7 @@ class Life:
 def watched(tmp_path, monkeypatch):
     """Runs the watchdog over moments of a clock of its own; `speaks`: when telemetry is heard."""
     monkeypatch.setattr(watchdog, "LOOK_S", 0)
-    board = Board(tmp_path / "board", TableLayout(workers=1, engines=(), apis=()))
+    board = SharedLoadTable(tmp_path / "board", TableLayout(workers=1, engines=(), apis=()))
 
     async def run(moments: int, speaks) -> tuple[int, list[str]]:
         life, said, now = Life(), [], [1.0]
@@ -71,8 +71,8 @@ def exchanging(tmp_path, monkeypatch):
     """Likewise for the exchange with other hosts, a quarter of a second a moment."""
     monkeypatch.setattr(watchdog, "PEERS_LOOK_S", 0)
     layout = TableLayout(workers=1, engines=("pool:a/0",), apis=(), peers=True)
-    board = Board(tmp_path / "shared", layout)
-    row = PeersRow(board)
+    board = SharedLoadTable(tmp_path / "shared", layout)
+    row = PeerLoadRow(board)
 
     async def run(moments: int, speaks) -> tuple[int, list[float]]:
         life, counted, now = Life(), [], [0.0]
@@ -82,7 +82,7 @@ def exchanging(tmp_path, monkeypatch):
                 counted.append(board.loads(0)[LoadCell.SEQUENCES])
                 now[0] += 0.25
                 if speaks(now[0]):
-                    row.write(0, Share(2), now[0])
+                    row.write(0, PeerEngineLoad(2), now[0])
                     row.alive(now[0] - 0.01, 1)
             return now[0]
 

@@ -99,7 +99,7 @@ def test_what_is_no_request_is_none(caplog) -> None:
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_the_line_holds_no_secret_and_begins_no_line(form, caplog) -> None:
     wanted = SimpleNamespace(format=form, level="warning", to="stdout")
-    sink = logs.Sink("worker-0", wanted, [Secret("hidden-in-the-path")])
+    sink = logs.LogSink("worker-0", wanted, [Secret("hidden-in-the-path")])
     asked(answers, caplog, scope("/v1/a\nhidden-in-the-path/gw_0123456789abcdef0123456789abcdef"))
     (record,) = (record for record in caplog.records if record.name == LOGGER)
     line = sink.format(record)

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from gateway.http.outgoing import Flow, Outgoing, unchunked
+from gateway.http.outgoing import ConnectionTransport, LazyFlowControl, unchunked
 
 START = {"type": "http.response.start", "status": 200, "headers": [(b"a", b"b")]}
 
@@ -46,7 +46,7 @@ def test_what_has_a_length_keeps_it(cycle) -> None:
 def test_closing_is_whoever_elses_it_is_said_to_be() -> None:
     done: list[object] = []
     transport: Any = SimpleNamespace(write=done.append, is_closing=lambda: False)
-    outgoing = Outgoing(transport, lambda: done.append("closed"))
+    outgoing = ConnectionTransport(transport, lambda: done.append("closed"))
     outgoing.write(b"a")
     outgoing.close()
     assert (done, outgoing.is_closing()) == ([b"a", "closed"], False)
@@ -77,7 +77,7 @@ def test_what_the_kernel_holds_is_not_taken_either() -> None:
         near = socket.create_connection(server.getsockname())
         far, _ = server.accept()
     pipe = Pipe()
-    pipe.socket, flow = near, Flow(cast("asyncio.Transport", pipe))
+    pipe.socket, flow = near, LazyFlowControl(cast("asyncio.Transport", pipe))
     near.setblocking(False)
     try:
         while near.send(bytes(65536)):
@@ -93,7 +93,7 @@ def test_what_the_kernel_holds_is_not_taken_either() -> None:
 
 
 async def test_who_reads_slowly_is_waited_for() -> None:
-    flow = Flow(cast("Any", Pipe()))
+    flow = LazyFlowControl(cast("Any", Pipe()))
     await flow.drain()  # nothing to wait for
     flow.resume_writing()
     for _ in range(2):
@@ -115,7 +115,7 @@ async def dropped(pipe: Pipe) -> None:
 
 async def test_who_takes_nothing_is_dropped_and_who_takes_little_is_not() -> None:
     pipe = Pipe()
-    flow = Flow(cast("Any", pipe), 0.1)
+    flow = LazyFlowControl(cast("Any", pipe), 0.1)
     flow.pause_writing()
     for _ in range(8):
         pipe.left -= 1
@@ -127,7 +127,7 @@ async def test_who_takes_nothing_is_dropped_and_who_takes_little_is_not() -> Non
 async def test_room_that_fills_again_was_made_by_the_client() -> None:
     """What lies here after it may be more than before, and is no sign of a stall."""
     pipe = Pipe()
-    flow = Flow(cast("Any", pipe), 1.0)
+    flow = LazyFlowControl(cast("Any", pipe), 1.0)
     for _ in range(10):
         flow.pause_writing()
         await asyncio.sleep(0.15)
@@ -144,7 +144,7 @@ async def test_room_that_fills_again_was_made_by_the_client() -> None:
 async def test_what_is_left_of_a_closed_connection_is_watched(resumed) -> None:
     """However little it is, and though there is room for more."""
     pipe = Pipe()
-    flow = Flow(cast("Any", pipe), 0.05)
+    flow = LazyFlowControl(cast("Any", pipe), 0.05)
     if resumed:
         flow.pause_writing()
     pipe.left, pipe.closing = 10, True

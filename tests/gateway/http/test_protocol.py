@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from gateway.config.schema import Timeouts
+from gateway.config.schema import TimeoutsSection
 from gateway.errors import TABLE
 from gateway.http.protocol import (
     HEAD_LIMIT_BYTES,
@@ -166,7 +166,7 @@ def test_whoever_takes_it_for_a_proxy_is_told(brief) -> None:
 
 def test_clients_and_balancers_close_before_the_gateway() -> None:
     """What they send into a connection that it closes in that moment is lost."""
-    assert Timeouts().keep_alive_s > 60
+    assert TimeoutsSection().keep_alive_s > 60
 
 
 @pytest.mark.parametrize(

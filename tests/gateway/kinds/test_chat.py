@@ -8,21 +8,21 @@ import pytest
 from gateway.errors import RequestError
 from gateway.http.body import open_members
 from gateway.kinds.chat import CHAT_PATH, SPEC, read_chat
-from gateway.kinds.inference_request import Asked
-from router.request_kinds import Kind
+from gateway.kinds.inference_request import InferenceRequest
+from router.request_kinds import RequestKind
 from router.types import Feature
 
 MESSAGES = [{"role": "user", "content": "hello"}]
 
 
-def asked(**members: Any) -> Asked:
+def asked(**members: Any) -> InferenceRequest:
     text = json.dumps({"model": "m", "messages": MESSAGES, **members}).encode()
     return read_chat(open_members(text), max_n=8, session=None)
 
 
 def test_a_conversation_is_one_prompt_of_several_choices() -> None:
     request = asked(n=3, user="u", stream=True, stream_options={"include_usage": True})
-    assert (request.kind, request.path) == (Kind.CHAT, "/chat/completions")
+    assert (request.kind, request.path) == (RequestKind.CHAT, "/chat/completions")
     assert (request.prompts, request.n, request.max_tokens) == (1, 3, None)
     assert (request.stream, request.wants_usage, request.session) == (True, True, "u")
     assert request.extent is None

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from backends.errors import BackendError
 from gateway.kinds import relay as relays
-from gateway.kinds.chunk_template import LIMIT_BYTES, Taken, likeness_of
+from gateway.kinds.chunk_template import LIMIT_BYTES, TemplateMatch, likeness_of
 from gateway.kinds.relay import ByteRelay, EventRelay
 
 HEAD = 'data: {"id":"c","object":"chat.completion.chunk","model":"m","choices":[{"index":0,"delta":'
@@ -43,7 +43,9 @@ def state(relay: EventRelay) -> tuple:
 
 
 def test_a_piece_of_text_is_taken_without_its_usage() -> None:
-    read = Taken(5, USAGE.encode(), said("first").replace(b',"usage":' + USAGE.encode(), b""))
+    read = TemplateMatch(
+        5, USAGE.encode(), said("first").replace(b',"usage":' + USAGE.encode(), b"")
+    )
     like = likeness_of(said("first"), read)
     assert like is not None
     taken = like.take(said("and more"))
@@ -70,7 +72,9 @@ ODD = {
 
 @pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
 def test_whatever_differs_is_read_in_full(odd: bytes) -> None:
-    read = Taken(5, USAGE.encode(), said("first").replace(b',"usage":' + USAGE.encode(), b""))
+    read = TemplateMatch(
+        5, USAGE.encode(), said("first").replace(b',"usage":' + USAGE.encode(), b"")
+    )
     like = likeness_of(said("first"), read)
     assert like.take(odd) is None
 
@@ -78,8 +82,8 @@ def test_whatever_differs_is_read_in_full(odd: bytes) -> None:
 def test_nothing_is_learned_from_what_says_more_than_its_text() -> None:
     both = chunk('{"content":"x","reasoning":"why"}')
     shown = both.replace(b',"usage":' + USAGE.encode(), b"")
-    assert likeness_of(both, Taken(4, USAGE.encode(), shown)) is None
-    assert likeness_of(both, Taken(1, USAGE.encode(), shown)) is not None
+    assert likeness_of(both, TemplateMatch(4, USAGE.encode(), shown)) is None
+    assert likeness_of(both, TemplateMatch(1, USAGE.encode(), shown)) is not None
 
 
 pieces = st.one_of(
@@ -111,7 +115,7 @@ def test_a_stream_is_relayed_and_counted_as_if_all_were_read(
 def test_what_is_long_around_its_text_is_not_kept() -> None:
     said = chunk('{"content":"a","more":"%s"}' % ("x" * LIMIT_BYTES))
     shown = said.replace(b',"usage":' + USAGE.encode(), b"")
-    assert likeness_of(said, Taken(1, USAGE.encode(), shown)) is None
+    assert likeness_of(said, TemplateMatch(1, USAGE.encode(), shown)) is None
 
 
 def test_most_of_a_stream_takes_the_short_way(monkeypatch) -> None:

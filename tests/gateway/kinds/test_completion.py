@@ -8,18 +8,18 @@ import pytest
 from gateway.errors import RequestError
 from gateway.http.body import open_members
 from gateway.kinds.completion import DEFAULT_MAX_TOKENS, SPEC, read_completion
-from gateway.kinds.inference_request import Asked
-from router.request_kinds import Kind
+from gateway.kinds.inference_request import InferenceRequest
+from router.request_kinds import RequestKind
 
 
-def asked(**members: Any) -> Asked:
+def asked(**members: Any) -> InferenceRequest:
     text = json.dumps({"model": "m", **members}).encode()
     return read_completion(open_members(text), max_n=4, session=None)
 
 
 def test_every_prompt_has_its_choices() -> None:
     request = asked(prompt=["a", "b"], n=2)
-    assert (request.kind, request.path) == (Kind.COMPLETION, "/completions")
+    assert (request.kind, request.path) == (RequestKind.COMPLETION, "/completions")
     assert (request.prompts, request.n) == (2, 2)
     with pytest.raises(RequestError, match="ask for 6 answers; one request may ask for 4"):
         asked(prompt=["a", "b", "c"], n=2)

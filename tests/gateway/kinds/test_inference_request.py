@@ -7,12 +7,12 @@ from msgspec.structs import replace
 
 from gateway.http.body import raw
 from gateway.kinds import KIND_PATHS
-from gateway.kinds.inference_request import Asked, IncomingBody
+from gateway.kinds.inference_request import IncomingBody, InferenceRequest
 
 MESSAGES = [{"role": "user", "content": "hello"}]
 
 
-def asked(path: str = "/v1/chat/completions", **members: Any) -> Asked:
+def asked(path: str = "/v1/chat/completions", **members: Any) -> InferenceRequest:
     if path == "/v1/chat/completions":
         members.setdefault("messages", MESSAGES)
     text = json.dumps({"model": "m", **members}).encode()

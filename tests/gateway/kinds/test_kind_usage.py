@@ -8,38 +8,38 @@ from backends.errors import ServerError, UpstreamBroken
 from gateway.kinds import KINDS
 from gateway.kinds.kind_usage import completed
 from gateway.kinds.kind_usage import used as used_by
-from gateway.kinds.outcome import Outcome
-from ledger.journals.records import Tokens
-from ledger.prices.book import Price, Terms, cost_pusd, rates_from
-from router.prompts import Extent
-from router.request_kinds import Kind
-from router.types import OutputMoments, Request
+from gateway.kinds.outcome import AttemptOutcome
+from ledger.journals.records import TokenCounts
+from ledger.prices.book import Price, PriceTerms, cost_pusd, rates_from
+from router.prompts import RequestUnits
+from router.request_kinds import RequestKind
+from router.types import OutputMoments, RoutingRequest
 
 FREE = rates_from({"input": 0, "output": 0})
 TOKENS = rates_from({"input": 2, "output": 8, "audio_input": 3})
-SEARCHES, BY_TOKENS = Terms(FREE, search_pusd=1000), Terms(TOKENS)
-SECONDS, BOTH = Terms(FREE, second_pusd=500), Terms(TOKENS, second_pusd=500)
-SOUND = Extent(longest=0.0, audio_ms=2000, audio_ms_bound=9000, audio_known=True)
-GUESS = Tokens(audio_input=20, output=5, audio_ms=2000)
+SEARCHES, BY_TOKENS = PriceTerms(FREE, search_pusd=1000), PriceTerms(TOKENS)
+SECONDS, BOTH = PriceTerms(FREE, second_pusd=500), PriceTerms(TOKENS, second_pusd=500)
+SOUND = RequestUnits(longest=0.0, audio_ms=2000, audio_ms_bound=9000, audio_known=True)
+GUESS = TokenCounts(audio_input=20, output=5, audio_ms=2000)
 
 
-def price(terms: Terms) -> Price:
+def price(terms: PriceTerms) -> Price:
     return Price(1, "a/b", "test", 0, terms)
 
 
-def attempt(terms: Terms | None, kind=Kind.TRANSCRIPTION, *, own=False, extent=SOUND):
+def attempt(terms: PriceTerms | None, kind=RequestKind.TRANSCRIPTION, *, own=False, extent=SOUND):
     output = OutputMoments(0, 150.0, 45_000.0, 300.0)
-    request = Request(kind, "m", 40, 160, 77, output, extent=extent)
+    request = RoutingRequest(kind, "m", 40, 160, 77, output, extent=extent)
     return SimpleNamespace(request=request, price=None if terms is None else price(terms), own=own)
 
 
-def used(made, outcome: Outcome):
+def used(made, outcome: AttemptOutcome):
     spec = KINDS[made.request.kind]
     return used_by(spec, spec.units, made.request, made.price, outcome, own=made.own)
 
 
-def ended(usage=None, status="finished", **more) -> Outcome:
-    return Outcome(status, 200, usage=usage, usage_final=True, said_bytes=20, **more)
+def ended(usage=None, status="finished", **more) -> AttemptOutcome:
+    return AttemptOutcome(status, 200, usage=usage, usage_final=True, said_bytes=20, **more)
 
 
 DURATION = {"type": "duration", "seconds": 3}
@@ -78,8 +78,8 @@ def test_sound_is_paid_in_what_its_price_lists(terms, usage, basis, cost) -> Non
     ],
 )
 def test_a_ranking_is_paid_in_what_its_price_lists(terms, usage, basis, cost) -> None:
-    extent = Extent(searches=1, searches_bound=3)
-    tokens, found, disputed = used(attempt(terms, Kind.RERANK, extent=extent), ended(usage))
+    extent = RequestUnits(searches=1, searches_bound=3)
+    tokens, found, disputed = used(attempt(terms, RequestKind.RERANK, extent=extent), ended(usage))
     assert (found, cost_pusd(tokens, price(terms))) == (basis, cost)
     assert not disputed
 
@@ -98,25 +98,25 @@ def test_what_was_given_up_at_an_api_is_booked_at_its_most(outcome, basis) -> No
     tokens, found, _ = used(made, outcome)
     assert found == basis
     if basis == "bound":
-        assert tokens == KINDS[Kind.TRANSCRIPTION].units.most(made.request)
+        assert tokens == KINDS[RequestKind.TRANSCRIPTION].units.most(made.request)
     elif not outcome.billable:
-        assert tokens == Tokens()
+        assert tokens == TokenCounts()
 
 
 def test_a_file_that_does_not_tell_its_length_is_booked_at_its_most() -> None:
-    unknown = Extent(longest=0.0, audio_ms=2000, audio_ms_bound=9000)
+    unknown = RequestUnits(longest=0.0, audio_ms=2000, audio_ms_bound=9000)
     tokens, basis, _ = used(attempt(SECONDS, extent=unknown), ended())
     assert (tokens.audio_ms, basis) == (9000, "bound")
 
 
 def test_an_own_engine_is_charged_for_what_it_did_only() -> None:
     told = used(attempt(None, own=True), ended(DURATION))
-    assert told == (Tokens(audio_ms=3000), "reported", False)
-    assert used(attempt(None, own=True), ended(status="client_gone"))[0] == Tokens()
+    assert told == (TokenCounts(audio_ms=3000), "reported", False)
+    assert used(attempt(None, own=True), ended(status="client_gone"))[0] == TokenCounts()
     assert used(attempt(None, own=True), ended())[0].audio_ms == 2000
 
 
 def test_what_is_counted_is_never_replaced() -> None:
-    counted = Tokens(input=1, audio_input=2, output=3, audio_ms=4, searches=5)
+    counted = TokenCounts(input=1, audio_input=2, output=3, audio_ms=4, searches=5)
     for terms in (SEARCHES, BY_TOKENS, SECONDS, BOTH):
         assert completed(counted, price(terms), GUESS) == counted

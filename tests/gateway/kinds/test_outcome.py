@@ -2,19 +2,19 @@
 
 from types import SimpleNamespace
 
-from gateway.kinds.outcome import Outcome
+from gateway.kinds.outcome import AttemptOutcome
 
 
 def test_a_cut_keeps_the_usage_that_was_seen_last() -> None:
-    assert Outcome.cut(None, "client_gone", 499).usage is None
+    assert AttemptOutcome.cut(None, "client_gone", 499).usage is None
     relay = SimpleNamespace(
         usage={"prompt_tokens": 1}, usage_final=False, tier="flex", said_bytes=7, shown=True
     )
-    cut = Outcome.cut(relay, "upstream_error", 502, error="broken")
+    cut = AttemptOutcome.cut(relay, "upstream_error", 502, error="broken")
     assert (cut.usage, cut.usage_final, cut.error) == ({"prompt_tokens": 1}, False, "broken")
     assert (cut.tier, cut.said_bytes, cut.shown) == ("flex", 7, True)
     assert cut.billable
 
 
 def test_an_answer_is_not_in_its_text() -> None:
-    assert "secret" not in repr(Outcome("finished", 200, answer=b"secret"))
+    assert "secret" not in repr(AttemptOutcome("finished", 200, answer=b"secret"))

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from backends.errors import BadAnswer, ServerError, UpstreamBroken
+from backends.errors import InvalidResponse, ServerError, UpstreamBroken
 from backends.sse import EVENT_LIMIT_BYTES
 from gateway.kinds.relay import ByteRelay, EventRelay, error_event, parse_answer
 
@@ -186,9 +186,9 @@ def test_an_end_without_an_ending_is_an_error(streams):
     relay = EventRelay(True)
     for piece in streams:
         relay.feed(piece)
-    with pytest.raises((UpstreamBroken, BadAnswer)):
+    with pytest.raises((UpstreamBroken, InvalidResponse)):
         relay.check_end()
-    with pytest.raises((UpstreamBroken, BadAnswer)):
+    with pytest.raises((UpstreamBroken, InvalidResponse)):
         relay.finish()
 
 
@@ -215,7 +215,7 @@ GARBAGE = {
 @pytest.mark.parametrize("name", GARBAGE)
 @pytest.mark.parametrize("kind", [EventRelay, ByteRelay])
 def test_garbage_breaks_the_stream_but_not_what_came_before(kind, name):
-    with pytest.raises((BadAnswer, UpstreamBroken)):
+    with pytest.raises((InvalidResponse, UpstreamBroken)):
         kind(True).feed(GARBAGE[name])
     late = kind(True)
     good = event(said("a"))
@@ -345,7 +345,7 @@ def test_what_else_has_no_choices_goes_on():
 def test_an_ending_alone_is_no_answer(stream):
     relay = ByteRelay(True)
     relay.feed(stream)
-    with pytest.raises((BadAnswer, UpstreamBroken)):
+    with pytest.raises((InvalidResponse, UpstreamBroken)):
         relay.finish()
 
 

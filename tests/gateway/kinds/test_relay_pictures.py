@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from backends.errors import BadAnswer, UpstreamBroken
+from backends.errors import InvalidResponse, UpstreamBroken
 from backends.sse import EVENT_LIMIT_BYTES
 from gateway.kinds import relay as relays
 from gateway.kinds.relay import ByteRelay, EventRelay
@@ -106,7 +106,7 @@ def test_usage_that_no_counter_can_have_written_is_not_kept(running) -> None:
     usage = f'"usage":{{"note":"{"x" * relays.USAGE_LIMIT_BYTES}","prompt_tokens":7}}'
     last = f'data: {{"choices":[],{usage}}}\n\n'.encode()
     raw = event('{"content":"a"}', tail="," + usage) if running else last
-    with pytest.raises(BadAnswer):
+    with pytest.raises(InvalidResponse):
         fed(EventRelay(True), raw)
 
 

@@ -6,21 +6,21 @@ from typing import Any
 import pytest
 
 from gateway.errors import RequestError
-from gateway.kinds.inference_request import Asked, IncomingBody
+from gateway.kinds.inference_request import IncomingBody, InferenceRequest
 from gateway.kinds.rerank import DOCUMENTS_LIMIT, SPEC, read_reranking
-from ledger.journals.records import Tokens
+from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, cost_pusd
 from ledger.prices.bundled import bundled_seed
-from router.prompts import Extent
-from router.request_kinds import Kind
-from router.types import OutputMoments, Request
+from router.prompts import RequestUnits
+from router.request_kinds import RequestKind
+from router.types import OutputMoments, RoutingRequest
 
 OUTPUT = OutputMoments(0, 150.0, 45_000.0, 300.0)
-EXTENT = Extent(longest=0.1, searches=1, searches_bound=4)
-RANKING = Request(Kind.RERANK, "m", 10_000, 40_000, 0, OUTPUT, extent=EXTENT)
+EXTENT = RequestUnits(longest=0.1, searches=1, searches_bound=4)
+RANKING = RoutingRequest(RequestKind.RERANK, "m", 10_000, 40_000, 0, OUTPUT, extent=EXTENT)
 
 
-def asked(**members: Any) -> Asked:
+def asked(**members: Any) -> InferenceRequest:
     text = json.dumps({"model": "m", "query": "q", "documents": ["a"], **members}).encode()
     return read_reranking(IncomingBody(text, "application/json", None, max_n=8))
 
@@ -29,7 +29,7 @@ def test_no_bundled_price_charges_more_than_the_bound() -> None:
     units = SPEC.units
     assert units is not None
     uses = [
-        Tokens(input=40_000), Tokens(searches=4), Tokens(input=40_000, searches=4),
+        TokenCounts(input=40_000), TokenCounts(searches=4), TokenCounts(input=40_000, searches=4),
         units.estimate(RANKING, 0), units.most(RANKING),
     ]  # fmt: skip
     checked = 0
@@ -44,8 +44,8 @@ def test_no_bundled_price_charges_more_than_the_bound() -> None:
 
 def test_a_ranking_is_never_free_of_its_query() -> None:
     assert SPEC.units is not None
-    assert SPEC.units.estimate(RANKING, 0) == Tokens(input=10_000, searches=1)
-    assert SPEC.units.most(RANKING) == Tokens(input=40_000, searches=4)
+    assert SPEC.units.estimate(RANKING, 0) == TokenCounts(input=10_000, searches=1)
+    assert SPEC.units.most(RANKING) == TokenCounts(input=40_000, searches=4)
     assert SPEC.units.exact(RANKING)
 
 

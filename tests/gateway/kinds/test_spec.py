@@ -5,12 +5,12 @@ import pytest
 from gateway.kinds import BATCH_PATHS, KIND_PATHS, KINDS
 from gateway.kinds.spec import KindUnits, RequestKindSpec
 from gateway.request.dialects.spoken import SPOKEN
-from ledger.journals.records import Tokens
-from router.request_kinds import Kind
+from ledger.journals.records import TokenCounts
+from router.request_kinds import RequestKind
 
 
 def test_every_kind_has_an_entry_of_its_own() -> None:
-    assert list(KINDS) == list(Kind)
+    assert list(KINDS) == list(RequestKind)
     assert all(spec.kind is kind for kind, spec in KINDS.items())
 
 
@@ -25,9 +25,9 @@ def test_batches_take_what_openai_takes() -> None:
 
 def test_a_fact_cannot_be_left_out() -> None:
     with pytest.raises(TypeError, match="missing"):
-        RequestKindSpec(kind=Kind.CHAT)  # type: ignore[call-arg]  # that is what is tested
+        RequestKindSpec(kind=RequestKind.CHAT)  # type: ignore[call-arg]  # that is what is tested
     with pytest.raises(TypeError, match="missing"):
-        KindUnits(most=lambda _: Tokens())  # type: ignore[call-arg]  # as above
+        KindUnits(most=lambda _: TokenCounts())  # type: ignore[call-arg]  # as above
 
 
 def test_spans_have_the_words_of_the_conventions() -> None:
@@ -36,8 +36,8 @@ def test_spans_have_the_words_of_the_conventions() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", Kind)
-def test_answers_that_are_read_by_kind_have_units_of_their_own(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", RequestKind)
+def test_answers_that_are_read_by_kind_have_units_of_their_own(kind: RequestKind) -> None:
     """Both come together today: `parse_answer` knows no searches and no seconds."""
     spec = KINDS[kind]
     assert (spec.units is None) == (spec.read_answer is None)

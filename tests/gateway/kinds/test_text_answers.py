@@ -8,9 +8,9 @@ from gateway.kinds.chat import read_chat
 from gateway.kinds.relay import ByteRelay, EventRelay
 from gateway.kinds.text_answers import chat_relay, chat_usage
 from gateway.kinds.transcript_relay import TranscriptRelay
-from ledger.journals.records import Tokens
+from ledger.journals.records import TokenCounts
 from ledger.usage import UsageError
-from router.request_kinds import Kind
+from router.request_kinds import RequestKind
 
 ASKED = read_chat(
     open_members(b'{"model":"m","messages":[{"role":"user","content":"a"}],"n":2}'),
@@ -23,7 +23,7 @@ FINISHED = b'data: {"choices":[{"index":0,"delta":{"content":"a"},"finish_reason
 def test_own_engines_are_read_by_event_and_apis_by_byte() -> None:
     assert type(chat_relay(ASKED, True)) is EventRelay
     assert type(chat_relay(ASKED, False)) is ByteRelay
-    assert type(KINDS[Kind.TRANSCRIPTION].relay(ASKED, True)) is TranscriptRelay
+    assert type(KINDS[RequestKind.TRANSCRIPTION].relay(ASKED, True)) is TranscriptRelay
 
 
 def test_an_answer_ends_with_the_last_of_its_choices() -> None:
@@ -38,6 +38,6 @@ def test_cached_tokens_are_part_of_the_prompt() -> None:
     usage = {
         "prompt_tokens": 9, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 4},
     }  # fmt: skip
-    assert chat_usage(usage) == Tokens(input=5, cached=4, output=3)
+    assert chat_usage(usage) == TokenCounts(input=5, cached=4, output=3)
     with pytest.raises(UsageError):
         chat_usage({**usage, "prompt_tokens": -1})

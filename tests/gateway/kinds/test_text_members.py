@@ -9,15 +9,15 @@ from gateway.errors import RequestError
 from gateway.http.body import open_members
 from gateway.kinds import KIND_PATHS
 from gateway.kinds.chat import read_chat
-from gateway.kinds.inference_request import Asked, IncomingBody
+from gateway.kinds.inference_request import IncomingBody, InferenceRequest
 from gateway.request.upstream_body import body_for
-from router.request_kinds import Kind
+from router.request_kinds import RequestKind
 from router.types import Feature
 
 MESSAGES = [{"role": "user", "content": "hello"}]
 
 
-def asked(path: str = "/v1/chat/completions", **members: Any) -> Asked:
+def asked(path: str = "/v1/chat/completions", **members: Any) -> InferenceRequest:
     if path == "/v1/chat/completions":
         members.setdefault("messages", MESSAGES)
     text = json.dumps({"model": "m", **members}).encode()
@@ -122,7 +122,11 @@ def test_words_in_a_text_are_no_features() -> None:
 def test_kinds_have_their_own_defaults() -> None:
     assert asked().max_tokens is None
     completion = asked("/v1/completions", prompt="once")
-    assert (completion.kind, completion.max_tokens, completion.prompts) == (Kind.COMPLETION, 16, 1)
+    assert (completion.kind, completion.max_tokens, completion.prompts) == (
+        RequestKind.COMPLETION,
+        16,
+        1,
+    )
     assert asked("/v1/completions", prompt=["a", "b"]).prompts == 2
     assert asked("/v1/completions", prompt=[1, 2, 3]).prompts == 1
     assert asked("/v1/embeddings", input="x").max_tokens == 0

@@ -3,17 +3,19 @@
 from backends.engine import silence
 from gateway.kinds.inference_request import IncomingBody
 from gateway.kinds.transcription import SPEC, read_transcription, read_translation
-from ledger.journals.records import Tokens
-from ledger.prices.book import Price, Terms, cost_pusd, rates_from
+from ledger.journals.records import TokenCounts
+from ledger.prices.book import Price, PriceTerms, cost_pusd, rates_from
 from ledger.prices.bundled import bundled_seed
-from router.prompts import Extent
-from router.request_kinds import Kind
-from router.types import OutputMoments, Request
+from router.prompts import RequestUnits
+from router.request_kinds import RequestKind
+from router.types import OutputMoments, RoutingRequest
 
 OUTPUT = OutputMoments(0, 150.0, 45_000.0, 300.0)
-EXTENT = Extent(longest=0.0, audio_ms=60_000, audio_ms_bound=61_000, audio_known=True)
+EXTENT = RequestUnits(longest=0.0, audio_ms=60_000, audio_ms_bound=61_000, audio_known=True)
 BOUND = 50 * 61 + 64
-SOUND = Request(Kind.TRANSCRIPTION, "m", BOUND // 4, BOUND, 20 * 61, OUTPUT, extent=EXTENT)
+SOUND = RoutingRequest(
+    RequestKind.TRANSCRIPTION, "m", BOUND // 4, BOUND, 20 * 61, OUTPUT, extent=EXTENT
+)
 FORM = (
     b'--x\r\ncontent-disposition: form-data; name="model"\r\n\r\nm\r\n'
     b'--x\r\ncontent-disposition: form-data; name="file"; filename="a.wav"\r\n\r\n%s\r\n--x--\r\n'
@@ -24,9 +26,9 @@ def test_no_bundled_price_charges_more_than_the_bound() -> None:
     units = SPEC.units
     assert units is not None
     uses = [
-        Tokens(audio_ms=61_000),
-        Tokens(audio_input=50 * 61, output=1220),
-        Tokens(input=64, audio_input=50 * 61, output=1220, audio_ms=61_000),
+        TokenCounts(audio_ms=61_000),
+        TokenCounts(audio_input=50 * 61, output=1220),
+        TokenCounts(input=64, audio_input=50 * 61, output=1220, audio_ms=61_000),
         units.estimate(SOUND, 1220),
         units.most(SOUND),
     ]
@@ -41,11 +43,11 @@ def test_no_bundled_price_charges_more_than_the_bound() -> None:
 
 
 def test_a_surcharge_is_in_the_bound() -> None:
-    terms = Terms(rates_from({"input": 0, "output": 0}), uplift_ppm=100_001, second_pusd=7)
+    terms = PriceTerms(rates_from({"input": 0, "output": 0}), uplift_ppm=100_001, second_pusd=7)
     price = Price(1, "a/b", "test", 0, terms)
     assert SPEC.units is not None
     limit = SPEC.units.bound_pusd(price, SOUND, 0)
-    assert limit >= cost_pusd(Tokens(audio_ms=61_000), price) > 61 * 7
+    assert limit >= cost_pusd(TokenCounts(audio_ms=61_000), price) > 61 * 7
 
 
 def test_sound_is_measured_and_goes_to_its_own_path() -> None:
@@ -60,6 +62,6 @@ def test_sound_is_measured_and_goes_to_its_own_path() -> None:
 
 def test_a_length_that_no_file_told_is_no_exact_one() -> None:
     assert SPEC.units is not None
-    unknown = Extent(longest=0.0, audio_ms=2000, audio_ms_bound=9000)
-    guessed = Request(Kind.TRANSCRIPTION, "m", 1, 1, 0, OUTPUT, extent=unknown)
+    unknown = RequestUnits(longest=0.0, audio_ms=2000, audio_ms_bound=9000)
+    guessed = RoutingRequest(RequestKind.TRANSCRIPTION, "m", 1, 1, 0, OUTPUT, extent=unknown)
     assert (SPEC.units.exact(SOUND), SPEC.units.exact(guessed)) == (True, False)

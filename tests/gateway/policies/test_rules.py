@@ -3,10 +3,10 @@
 import pytest
 
 from gateway.config.settings import parse
-from gateway.fleet.candidates import Frozen
-from gateway.policies.rules import PENALTY_FACTOR, Rules
-from router.request_kinds import Kind
-from router.types import Candidate, Otherwise, Residency
+from gateway.fleet.candidates import CandidateSnapshot
+from gateway.policies.rules import PENALTY_FACTOR, RuleSet
+from router.request_kinds import RequestKind
+from router.types import Candidate, InfeasibleAction, Residency
 
 RULES = """
 models:
@@ -25,23 +25,23 @@ policies:
 """
 
 
-def candidate(expected: int | None, avoided: int) -> Frozen:
+def candidate(expected: int | None, avoided: int) -> CandidateSnapshot:
     made = Candidate(
         name="x",
         pool=None,
         features=frozenset(),
-        kinds=frozenset(Kind),
+        kinds=frozenset(RequestKind),
         context_tokens=1,
         internal=False,
         expected_pusd=expected,
         bound_pusd=None,
         avoided_pusd=avoided,
     )
-    return Frozen(target=None, price=None, candidate=made)  # type: ignore[arg-type]  # not looked at
+    return CandidateSnapshot(target=None, price=None, candidate=made)  # type: ignore[arg-type]  # not looked at
 
 
 def test_the_first_match_wins_and_nothing_is_left_unmatched() -> None:
-    rules = Rules(parse(RULES, name="x"))
+    rules = RuleSet(parse(RULES, name="x"))
     assert rules.match("code", "search").policy.name == "code"
     assert rules.match("chat", "search").policy.name == "search"
     assert rules.match("chat", "other").policy.name == "default"
@@ -51,7 +51,7 @@ def test_the_first_match_wins_and_nothing_is_left_unmatched() -> None:
 def test_a_narrow_rule_called_default_is_for_nobody_else(shadow) -> None:
     narrow = f"{{teams: [a]}}, residency: internal_only, shadow: {shadow}"
     text = RULES.partition("policies:")[0] + f"policies: [{{name: default, match: {narrow}}}]"
-    rules = Rules(parse(text, name="x"))
+    rules = RuleSet(parse(text, name="x"))
     matched = rules.match("chat", "b")
     assert (matched.policy.name, matched.policy.residency) == ("default", Residency.ANY)
     inside = rules.entries("chat", "a")[0].matched.policy.residency
@@ -59,17 +59,17 @@ def test_a_narrow_rule_called_default_is_for_nobody_else(shadow) -> None:
 
 
 def test_a_rule_becomes_the_routers_policy() -> None:
-    matched = Rules(parse(RULES, name="x")).match("code", "any")
+    matched = RuleSet(parse(RULES, name="x")).match("code", "any")
     policy = matched.priced([])
     assert (policy.slo.ttft_ms, policy.slo.tpot_ms, policy.slo.attainment) == (100, 30, 0.99)
     assert policy.kv_headroom_floor is None
     assert policy.penalty_pusd == 2 * 10**9
-    assert policy.otherwise is Otherwise.QUEUE
+    assert policy.otherwise is InfeasibleAction.QUEUE
     assert matched.queue_ms == 750
 
 
 def test_a_miss_without_a_price_costs_five_requests() -> None:
-    matched = Rules(parse(RULES, name="x")).match("chat", "search")
+    matched = RuleSet(parse(RULES, name="x")).match("chat", "search")
     assert matched.policy.max_cost_pusd == 5 * 10**10
     priced = matched.priced([candidate(0, 700), candidate(300, 0), candidate(None, 0)])
     assert priced.penalty_pusd == PENALTY_FACTOR * 700

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from gateway.config.conditions import Asking
-from gateway.config.settings import Model, parse
-from gateway.policies.rules import Rules
-from gateway.policies.rulings import Chain
+from gateway.config.conditions import ConditionInput
+from gateway.config.settings import ModelSection, parse
+from gateway.policies.rules import RuleSet
+from gateway.policies.rulings import PolicyChain
 from router.reasons import Reason
 from router.types import Residency
 
@@ -34,16 +34,16 @@ TARGETS = [
 FRIDAY_NIGHT_US = 1_795_215_600 * 10**6  # 2026-11-20 23:00 UTC
 
 
-def chain(policies: str) -> Chain:
+def chain(policies: str) -> PolicyChain:
     settings = parse(BASE % policies, name="x")
     model = settings.models["chat"]
-    assert isinstance(model, Model)
-    return Chain(Rules(settings).entries("chat", "search"), model, TARGETS)
+    assert isinstance(model, ModelSection)
+    return PolicyChain(RuleSet(settings).entries("chat", "search"), model, TARGETS)
 
 
 def terms(policies, *, asking=None, wall_us=0, key="k"):
     return chain(policies).terms(
-        lambda: asking or Asking(model="chat", team="search"), wall_us=wall_us, key=key
+        lambda: asking or ConditionInput(model="chat", team="search"), wall_us=wall_us, key=key
     )
 
 
@@ -52,7 +52,7 @@ def test_a_rule_that_asks_nothing_is_known_beforehand():
     assert plain.constant is not None
     assert plain.constant.rule.policy.name == "a"
 
-    def never() -> Asking:
+    def never() -> ConditionInput:
         raise AssertionError("nothing is asked of a request")
 
     assert plain.terms(never, wall_us=0, key="") is plain.constant
@@ -62,7 +62,7 @@ def test_a_condition_and_an_hour_are_asked_of_each_request():
     said = """[
       {name: long, match: {when: "prompt_tokens > 8000"}},
       {name: night, match: {times: [{days: [fri], starts: "22:00", ends: "06:00"}]}}]"""
-    long = Asking(model="chat", team="search", prompt_tokens=9000)
+    long = ConditionInput(model="chat", team="search", prompt_tokens=9000)
     assert terms(said, asking=long).rule.policy.name == "long"
     assert terms(said, wall_us=FRIDAY_NIGHT_US).rule.policy.name == "night"
     assert terms(said, wall_us=FRIDAY_NIGHT_US - 2 * 3600 * 10**6).rule.policy.name == "default"
@@ -82,15 +82,16 @@ def test_shares_lead_to_all_engines_of_a_pool_and_follow_the_key():
     said = '[{name: a, weights: {"pool:main": 3, "pool:new": 1}}]'
     shared = chain(said)
     found = Counter(
-        shared.terms(lambda: Asking("", ""), wall_us=0, key=f"s{i}").preferred for i in range(4000)
+        shared.terms(lambda: ConditionInput("", ""), wall_us=0, key=f"s{i}").preferred
+        for i in range(4000)
     )
     shares = {tuple(sorted(one.names)): count for one, count in found.items()}
     assert set(shares) == {("pool:main/0", "pool:main/1"), ("pool:new/0",)}
     assert 850 < shares["pool:new/0",] < 1150
     again = chain(said)
     for i in range(50):
-        mine = shared.terms(lambda: Asking("", ""), wall_us=0, key=f"s{i}")
-        assert again.terms(lambda: Asking("", ""), wall_us=9, key=f"s{i}") == mine
+        mine = shared.terms(lambda: ConditionInput("", ""), wall_us=0, key=f"s{i}")
+        assert again.terms(lambda: ConditionInput("", ""), wall_us=9, key=f"s{i}") == mine
 
 
 def test_a_canary_is_barred_for_everybody_else():
@@ -124,7 +125,7 @@ SECRET = """[{name: secret, residency: internal_only, max_usd_per_request: 0.01,
     ],
 )
 def test_a_condition_that_fails_opens_nothing(tags, name, inside):
-    asking = Asking(model="chat", team="search", tags=tags)
+    asking = ConditionInput(model="chat", team="search", tags=tags)
     found = terms(SECRET, asking=asking)
     policy = found.rule.policy
     assert policy.name == name
@@ -144,7 +145,7 @@ def test_a_shadow_whose_condition_fails_closes_nothing():
 def test_a_failing_condition_is_told_once(caplog):
     failing = chain(SECRET)
     for _ in range(3):
-        failing.terms(lambda: Asking(model="chat", team="search"), wall_us=0, key="")
+        failing.terms(lambda: ConditionInput(model="chat", team="search"), wall_us=0, key="")
     assert [record.getMessage()[:34] for record in caplog.records] == [
         "the condition of policy 'secret' f"
     ]

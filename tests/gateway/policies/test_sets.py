@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.config.schema_policies import POLICIES_MOST
-from gateway.config.settings import PolicyRule, parse, version
+from gateway.config.settings import PolicyRuleSection, parse, version
 from gateway.policies.sets import LONGEST, examine_set, in_words, rules_of, written
 from ledger.policies import PolicySet
 
@@ -73,7 +73,7 @@ def test_what_is_written_is_read_as_the_same() -> None:
 
 
 def test_a_rule_is_told_in_words():
-    rule = PolicyRule.model_validate(
+    rule = PolicyRuleSection.model_validate(
         {
             "name": "night",
             "match": {
@@ -94,4 +94,4 @@ def test_a_rule_is_told_in_words():
         "75 % pool:a, 25 % x/b; "
         "canary 0.5 % to x/c; at most 0.02 of quality lost; stays inside"
     )
-    assert in_words(PolicyRule(name="rest")) == "rest: every request"
+    assert in_words(PolicyRuleSection(name="rest")) == "rest: every request"

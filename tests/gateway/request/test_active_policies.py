@@ -3,13 +3,13 @@
 import pytest
 
 from gateway.config.settings import Settings
-from gateway.request.active_policies import InForce
+from gateway.request.active_policies import ActivePolicies
 
 OLD, NEW = Settings(state_dir="old"), Settings(state_dir="new")
 
 
 def test_all_that_is_held_changes_together() -> None:
-    in_force = InForce(OLD, "1")
+    in_force = ActivePolicies(OLD, "1")
     names = in_force.hold(lambda settings, version: (settings.state_dir, version))
     count = in_force.hold(lambda settings, _: len(settings.state_dir))
     assert (names.value, count.value) == (("old", "1"), 3)
@@ -19,7 +19,7 @@ def test_all_that_is_held_changes_together() -> None:
 
 
 def test_what_cannot_be_made_leaves_all_as_it_was() -> None:
-    in_force = InForce(OLD, "1")
+    in_force = ActivePolicies(OLD, "1")
     held = in_force.hold(lambda settings, version: (settings.state_dir, version))
 
     def refuse(settings: Settings, _: str) -> None:

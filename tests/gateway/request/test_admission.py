@@ -12,8 +12,8 @@ from sqlalchemy import text
 
 from gateway.errors import RequestError
 from gateway.fleet.output_cap import LEAST_TOKENS
-from gateway.request.admission import Admission, scopes
-from ledger.budgets.desk import DeskAway
+from gateway.request.admission import BudgetAdmission, scopes
+from ledger.budgets.desk import BrokerUnavailable
 from ledger.identity.keyring import Identity
 from router.explain import unpack
 
@@ -297,10 +297,10 @@ def test_scopes_name_everything_a_budget_may_be_set_on(stack) -> None:
 def test_an_absent_desk_is_a_503_that_may_be_retried() -> None:
     class Away:
         async def hold(self, *_: object) -> None:
-            raise DeskAway("gone")
+            raise BrokerUnavailable("gone")
 
     with pytest.raises(RequestError) as told:
-        asyncio.run(Admission(Away()).hold("a.1", ("global",), 1))
+        asyncio.run(BudgetAdmission(Away()).hold("a.1", ("global",), 1))
     assert (told.value.kind, told.value.retry_after_s) == ("unavailable", 1.0)
 
 
@@ -334,7 +334,7 @@ def test_the_room_at_a_target_is_that_of_all_its_scopes(rooms: dict[str, int], t
         residency="any", tags=(), isolation="team",
     )  # fmt: skip
     purse = Purse(rooms)
-    room = Admission(purse).rooms(identity, "m", targets)
+    room = BudgetAdmission(purse).rooms(identity, "m", targets)
     found = [*room.pusd(), *room.pusd()]
     assert len(purse.asked) == 4  # once at each kind of place
     assert found == 2 * [purse.room(scopes(identity, "m", target)) for target in targets]

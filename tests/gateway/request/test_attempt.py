@@ -4,7 +4,7 @@ import weakref
 from types import SimpleNamespace
 
 from gateway.fleet.gap_counts import PACE_BOUNDS_S
-from gateway.request.attempt import TELL_S, Attempt, Tries
+from gateway.request.attempt import TELL_S, Attempt, CandidateQueue
 
 
 class Flight:
@@ -20,7 +20,7 @@ class Flight:
 
 
 class Plan:
-    """What `Tries` and `Attempt` know of one."""
+    """What `CandidateQueue` and `Attempt` know of one."""
 
     request_id = "req_1"
 
@@ -77,7 +77,7 @@ def test_what_was_not_chosen_is_let_go_when_the_answer_begins() -> None:
     """Whoever failed before it has the others still: the control."""
     verdicts = [Flight() for _ in range(3)]  # anything that can be watched
     watched = [weakref.ref(verdict) for verdict in verdicts]
-    tries = Tries(Plan(verdicts))
+    tries = CandidateQueue(Plan(verdicts))
     step = SimpleNamespace(verdict=tries.next(), frozen=None)
     assert step.verdict is verdicts[0]
     one = Attempt(tries.plan, step, 1, 1.0, holds=(), tries=tries)
@@ -91,5 +91,5 @@ def test_what_was_not_chosen_is_let_go_when_the_answer_begins() -> None:
 
 def test_candidates_are_tried_in_their_order() -> None:
     verdicts = [SimpleNamespace(name=name) for name in "abc"]
-    tries = Tries(Plan(verdicts))
+    tries = CandidateQueue(Plan(verdicts))
     assert [tries.next() for _ in range(4)] == [*verdicts, None]

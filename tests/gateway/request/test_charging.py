@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.kinds.outcome import Outcome
+from gateway.kinds.outcome import AttemptOutcome
 from gateway.request.attempt import Attempt
 from gateway.request.charging import TIER_LIMIT
 from gateway.request.charging import charge as charge_by
 from ledger.accounts import provisional_charge_pusd
-from ledger.journals.records import Tokens
-from ledger.prices.book import Price, Schedule, Terms, rates_from
+from ledger.journals.records import TokenCounts
+from ledger.prices.book import Price, PriceTerms, TierRates, rates_from
 from router.estimates import TokenRatio
-from router.request_kinds import Kind
+from router.request_kinds import RequestKind
 from router.types import StepModel
 
 USAGE = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
@@ -27,11 +27,11 @@ PRICE = Price(
     name="openai/x",
     book="test",
     effective_from_us=0,
-    terms=Terms(
+    terms=PriceTerms(
         rates_from({"input": 20, "output": 40}),
         (
-            Schedule("flex", 0, rates_from({"input": 10, "output": 20})),
-            Schedule("priority", 0, rates_from({"input": 40, "output": 80})),
+            TierRates("flex", 0, rates_from({"input": 10, "output": 20})),
+            TierRates("priority", 0, rates_from({"input": 40, "output": 80})),
         ),
     ),
 )
@@ -59,7 +59,7 @@ def attempt(*, own=True, price=None, stream=False, max_tokens=None, verdict=None
     plan = SimpleNamespace(
         request_id="r",
         request=SimpleNamespace(
-            kind=more.get("kind", Kind.CHAT),
+            kind=more.get("kind", RequestKind.CHAT),
             prompt_tokens=500,
             prompt_tokens_bound=2000,
             n=more.get("n", 1),
@@ -91,29 +91,29 @@ def attempt(*, own=True, price=None, stream=False, max_tokens=None, verdict=None
 )
 def test_an_api_is_booked_at_the_tier_that_its_answer_names(answered, inside, tier, cost, unknown):
     usage = USAGE if inside is None else {**USAGE, "service_tier": inside}
-    found = api(Outcome("finished", 200, usage, usage_final=True, tier=answered))
+    found = api(AttemptOutcome("finished", 200, usage, usage_final=True, tier=answered))
     assert (found.tier, found.cost_pusd, found.unknown_tier) == (tier, cost, unknown)
     assert found.basis == "reported"
 
 
 def test_a_tier_beside_the_usage_is_printable():
     usage = {**USAGE, "service_tier": "a\0b" + "x" * 70_000}
-    assert api(Outcome("finished", 200, usage, usage_final=True)).tier == "a?b" + "x" * 29
+    assert api(AttemptOutcome("finished", 200, usage, usage_final=True)).tier == "a?b" + "x" * 29
 
 
 def test_without_a_price_the_tier_is_kept_and_nothing_is_free():
-    found = api(Outcome("finished", 200, USAGE, usage_final=True, tier="flex"), price=None)
+    found = api(AttemptOutcome("finished", 200, USAGE, usage_final=True, tier="flex"), price=None)
     assert (found.tier, found.cost_pusd, found.unknown_tier) == ("flex", None, False)
 
 
 def test_an_own_engine_has_no_tiers():
-    outcome = Outcome("finished", 200, USAGE, usage_final=True, tier="flex")
+    outcome = AttemptOutcome("finished", 200, USAGE, usage_final=True, tier="flex")
     found = charge(attempt(), outcome, now_s=12.0)
     assert (found.tier, found.unknown_tier) == (None, False)
     assert found.cost_pusd == provisional_charge_pusd(found.engine_us, RATE, 1)
 
 
-GONE = Outcome("client_gone", 499)
+GONE = AttemptOutcome("client_gone", 499)
 
 
 def test_an_answer_in_one_piece_that_is_given_up_pays_for_the_engines_time():
@@ -126,13 +126,13 @@ def test_an_answer_in_one_piece_that_is_given_up_pays_for_the_engines_time():
     )
     assert found.engine_us == round(expected_s * 1e6)
     assert found.cost_pusd == provisional_charge_pusd(found.engine_us, RATE, 1) > 0
-    assert (found.tokens, found.basis) == (Tokens(input=500), "estimated")
+    assert (found.tokens, found.basis) == (TokenCounts(input=500), "estimated")
 
 
 def test_before_the_first_token_is_due_only_its_part_of_the_prefill_is_charged():
     found = charge(attempt(), GONE, now_s=10.05)
     assert found.engine_us == round(500 * STEP.d_s / 2 * 1e6)
-    assert (found.tokens, found.basis) == (Tokens(), "estimated")
+    assert (found.tokens, found.basis) == (TokenCounts(), "estimated")
 
 
 @pytest.mark.parametrize(("passed_s", "part"), [(0.05, 0.5), (0.1, 1.0), (1.1, 1.0)])
@@ -141,7 +141,7 @@ def test_a_stream_left_before_it_says_anything_pays_for_what_was_read(passed_s, 
     found = charge(attempt(stream=True), GONE, now_s=10.0 + passed_s)
     assert found.engine_us == round(500 * STEP.d_s * part * 1e6)
     assert found.cost_pusd == provisional_charge_pusd(found.engine_us, RATE, 1) > 0
-    assert (found.tokens, found.basis) == (Tokens(), "estimated")
+    assert (found.tokens, found.basis) == (TokenCounts(), "estimated")
 
 
 def test_no_more_is_charged_than_the_answer_could_have_been_long():
@@ -157,24 +157,24 @@ def test_nor_more_than_was_held():
 @pytest.mark.parametrize(
     ("outcome", "more"),
     [
-        (Outcome("timeout", 504, error="head_timeout"), {}),  # the engine's fault
-        (Outcome("upstream_error", 502, error="server_error"), {}),
-        (Outcome("rejected", 503, error="overloaded", billable=False), {}),
+        (AttemptOutcome("timeout", 504, error="head_timeout"), {}),  # the engine's fault
+        (AttemptOutcome("upstream_error", 502, error="server_error"), {}),
+        (AttemptOutcome("rejected", 503, error="overloaded", billable=False), {}),
     ],
 )
 def test_what_nobody_got_and_nobody_gave_up_is_not_charged(outcome, more):
     found = charge(attempt(**more), outcome, now_s=11.1)
-    assert (found.tokens, found.engine_us, found.cost_pusd) == (Tokens(), 0, 0)
+    assert (found.tokens, found.engine_us, found.cost_pusd) == (TokenCounts(), 0, 0)
 
 
 def test_a_stream_that_is_left_holds_its_last_usage():
-    outcome = Outcome("client_gone", 499, USAGE)
+    outcome = AttemptOutcome("client_gone", 499, USAGE)
     found = charge(attempt(stream=True, events=9), outcome, now_s=60.0)
-    assert (found.tokens, found.basis) == (Tokens(input=100, output=10), "continuous")
+    assert (found.tokens, found.basis) == (TokenCounts(input=100, output=10), "continuous")
 
 
 def test_our_own_deadline_ends_an_answer_as_a_client_does():
-    ended = Outcome("timeout", 499)
+    ended = AttemptOutcome("timeout", 499)
     assert charge(attempt(), ended, now_s=11.1) == charge(attempt(), GONE, now_s=11.1)
 
 
@@ -210,18 +210,18 @@ def whole(text, usage=None, status="finished", **more):
     body = msgspec.json.encode(
         {"id": "x" * 99, "choices": [{"message": {"role": "assistant", "content": text}}]}
     )
-    return Outcome(status, 200, usage, usage_final=True, answer=body, **more)
+    return AttemptOutcome(status, 200, usage, usage_final=True, answer=body, **more)
 
 
 @pytest.mark.parametrize(
     "outcome",
     [
         GONE,
-        Outcome("timeout", 499),
-        Outcome("timeout", 504, error="head_timeout"),
-        Outcome("timeout", 504, error="idle_timeout"),
-        Outcome("upstream_error", 502, error="upstream_broken"),
-        Outcome("upstream_error", 502, error="bad_answer"),
+        AttemptOutcome("timeout", 499),
+        AttemptOutcome("timeout", 504, error="head_timeout"),
+        AttemptOutcome("timeout", 504, error="idle_timeout"),
+        AttemptOutcome("upstream_error", 502, error="upstream_broken"),
+        AttemptOutcome("upstream_error", 502, error="bad_answer"),
     ],
 )
 @pytest.mark.parametrize(
@@ -240,16 +240,16 @@ def test_an_apis_answer_in_one_piece_that_was_given_up_is_booked_at_its_bound(
 ):
     """Nobody saw a token, and the provider may have generated all of them."""
     found = api(outcome, **asked)
-    assert (found.tokens, found.basis) == (Tokens(input=2000, output=output), "bound")
+    assert (found.tokens, found.basis) == (TokenCounts(input=2000, output=output), "bound")
     assert found.cost_pusd == 2000 * 20 + output * 40
 
 
 @pytest.mark.parametrize(
     ("outcome", "tokens"),
     [
-        (Outcome("upstream_error", 502, error="server_error"), Tokens(input=500)),
-        (Outcome("upstream_error", 502, error="unreachable", billable=False), Tokens()),
-        (Outcome("rejected", 429, error="overloaded", billable=False), Tokens()),
+        (AttemptOutcome("upstream_error", 502, error="server_error"), TokenCounts(input=500)),
+        (AttemptOutcome("upstream_error", 502, error="unreachable", billable=False), TokenCounts()),
+        (AttemptOutcome("rejected", 429, error="overloaded", billable=False), TokenCounts()),
     ],
 )
 def test_an_api_that_said_it_did_nothing_is_not_booked_at_the_bound(outcome, tokens):
@@ -269,13 +269,13 @@ def test_an_api_that_said_it_did_nothing_is_not_booked_at_the_bound(outcome, tok
     ],
 )
 def test_an_apis_stream_that_is_left_is_booked_by_its_text(said, events, more, output):
-    outcome = Outcome("client_gone", 499, said_bytes=said)
+    outcome = AttemptOutcome("client_gone", 499, said_bytes=said)
     found = api(outcome, stream=True, events=events, **more)
-    assert (found.tokens, found.basis) == (Tokens(input=500, output=output), "estimated")
+    assert (found.tokens, found.basis) == (TokenCounts(input=500, output=output), "estimated")
 
 
 def test_bytes_per_token_are_what_was_learned_but_never_more_than_the_prior():
-    outcome = Outcome("client_gone", 499, said_bytes=1000)
+    outcome = AttemptOutcome("client_gone", 499, said_bytes=1000)
     for bytes_per_token, output in ((2, 400), (100, 250)):
         ratio = TokenRatio()
         for _ in range(1000):
@@ -287,10 +287,10 @@ def test_bytes_per_token_are_what_was_learned_but_never_more_than_the_prior():
 
 def test_running_usage_of_the_beginning_does_not_stand_for_the_rest():
     usage = {"prompt_tokens": 100, "completion_tokens": 1}
-    outcome = Outcome("client_gone", 499, usage, said_bytes=400)
+    outcome = AttemptOutcome("client_gone", 499, usage, said_bytes=400)
     found = api(outcome, stream=True, events=50)
-    assert (found.tokens, found.basis) == (Tokens(input=500, output=100), "estimated")
-    found = api(Outcome("client_gone", 499, USAGE, said_bytes=400), stream=True, events=10)
+    assert (found.tokens, found.basis) == (TokenCounts(input=500, output=100), "estimated")
+    found = api(AttemptOutcome("client_gone", 499, USAGE, said_bytes=400), stream=True, events=10)
     assert (found.tokens.output, found.basis) == (10, "continuous")
 
 
@@ -311,13 +311,13 @@ def test_running_usage_of_the_beginning_does_not_stand_for_the_rest():
 def test_a_finished_answer_without_usable_usage_is_estimated_from_its_text(usage, stream):
     outcome = whole("word " * 3600, usage)
     if stream:
-        outcome = Outcome("finished", 200, usage, usage_final=True, said_bytes=18_000)
+        outcome = AttemptOutcome("finished", 200, usage, usage_final=True, said_bytes=18_000)
     found = api(outcome, stream=stream, events=1, max_tokens=10_000)
-    assert (found.tokens, found.basis) == (Tokens(input=500, output=4500), "estimated")
+    assert (found.tokens, found.basis) == (TokenCounts(input=500, output=4500), "estimated")
 
 
 def test_a_finished_answer_that_says_nothing_is_one_token_and_reported_usage_stands():
-    assert api(whole("")).tokens == Tokens(input=500, output=1)
+    assert api(whole("")).tokens == TokenCounts(input=500, output=1)
     found = api(whole("word " * 3600, USAGE))
     assert (found.tokens.output, found.basis) == (10, "reported")
 
@@ -338,7 +338,7 @@ def test_what_cannot_be_is_disputed_and_booked_at_what_can(own, change, disputed
     usage = {"prompt_tokens": 100, "completion_tokens": 10, **change}
     outcome = whole("word " * 10, usage)
     if stream:
-        outcome = Outcome("finished", 200, usage, usage_final=True, said_bytes=50)
+        outcome = AttemptOutcome("finished", 200, usage, usage_final=True, said_bytes=50)
     asked = attempt(own=own, price=PRICE, stream=stream, max_tokens=20, events=9, bound_pusd=10**15)
     found = charge(asked, outcome, now_s=12.0)
     assert found.disputed is disputed
@@ -357,7 +357,7 @@ def test_what_the_text_contradicts_is_disputed(said, count, disputed, stream):
     usage = {"prompt_tokens": 10, "completion_tokens": count}
     outcome = whole("x" * said, usage)
     if stream:
-        outcome = Outcome("finished", 200, usage, usage_final=True, said_bytes=said)
+        outcome = AttemptOutcome("finished", 200, usage, usage_final=True, said_bytes=said)
     found = api(outcome, stream=stream, events=1)
     assert found.disputed is disputed
     assert (found.tokens.output == count) is (count > 0), "its invoice will say the same"
@@ -366,18 +366,18 @@ def test_what_the_text_contradicts_is_disputed(said, count, disputed, stream):
 def test_a_running_figure_that_lags_and_usage_that_is_missing_are_no_dispute():
     running = {"prompt_tokens": 100, "completion_tokens": 1}
     for usage in (None, {}, running):
-        left = Outcome("client_gone", 499, usage, said_bytes=400)
+        left = AttemptOutcome("client_gone", 499, usage, said_bytes=400)
         assert not api(left, stream=True, events=50).disputed
-    assert not api(Outcome("finished", 200, None), stream=True, events=5).disputed
+    assert not api(AttemptOutcome("finished", 200, None), stream=True, events=5).disputed
 
 
 def test_an_embedding_has_no_output():
     body = b'{"data":[{"embedding":"AAAAAAAA"}]}'
     usage = {"prompt_tokens": 10}
-    found = api(Outcome("finished", 200, usage, usage_final=True, answer=body), max_tokens=0)
-    assert (found.tokens, found.basis) == (Tokens(input=10), "reported")
-    found = api(Outcome("finished", 200, answer=body), max_tokens=0)
-    assert (found.tokens, found.basis) == (Tokens(input=500), "estimated")
+    found = api(AttemptOutcome("finished", 200, usage, usage_final=True, answer=body), max_tokens=0)
+    assert (found.tokens, found.basis) == (TokenCounts(input=10), "reported")
+    found = api(AttemptOutcome("finished", 200, answer=body), max_tokens=0)
+    assert (found.tokens, found.basis) == (TokenCounts(input=500), "estimated")
 
 
 @pytest.mark.parametrize("own", [False, True])
@@ -388,12 +388,12 @@ def test_an_embedding_is_not_read_for_words(monkeypatch, own):
         "gateway.request.charging.said_in_answer", lambda body: read.append(body) or 0
     )
     usage = {"prompt_tokens": 10, "total_tokens": 10}
-    answer = Outcome("finished", 200, usage, usage_final=True, answer=b'{"data":[{}]}')
-    for kind in (Kind.EMBEDDING, Kind.CHAT):
+    answer = AttemptOutcome("finished", 200, usage, usage_final=True, answer=b'{"data":[{}]}')
+    for kind in (RequestKind.EMBEDDING, RequestKind.CHAT):
         asked = attempt(own=own, price=PRICE, kind=kind, max_tokens=0, events=1, bound_pusd=10**15)
         found = charge(asked, answer, now_s=12.0)
-        assert (found.tokens, found.basis) == (Tokens(input=10), "reported")
-        assert len(read) == (kind is Kind.CHAT), "the control is read"
+        assert (found.tokens, found.basis) == (TokenCounts(input=10), "reported")
+        assert len(read) == (kind is RequestKind.CHAT), "the control is read"
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -402,11 +402,13 @@ def test_an_own_engine_that_says_words_of_no_token_is_not_believed(stream):
     usage = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
     outcome = whole("word " * 10, usage)
     if stream:
-        outcome = Outcome("finished", 200, usage, usage_final=True, said_bytes=50)
+        outcome = AttemptOutcome("finished", 200, usage, usage_final=True, said_bytes=50)
     asked = attempt(stream=stream, events=9 if stream else 1, max_tokens=20, bound_pusd=10**15)
     found = charge(asked, outcome, now_s=12.0)
     assert (found.basis, found.disputed) == ("estimated", True)
-    assert found.tokens == Tokens(input=500, output=asked.events)
-    silent = whole("", usage) if not stream else Outcome("finished", 200, usage, usage_final=True)
+    assert found.tokens == TokenCounts(input=500, output=asked.events)
+    silent = (
+        whole("", usage) if not stream else AttemptOutcome("finished", 200, usage, usage_final=True)
+    )
     asked = attempt(stream=stream, events=0, max_tokens=20, bound_pusd=10**15)
     assert charge(asked, silent, now_s=12.0).basis == "reported"

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gateway.request.client_response import JSON, Reply
+from gateway.request.client_response import JSON, ClientResponse
 
 
 class Wire:
@@ -19,10 +19,10 @@ class Wire:
         self.sent.append(message)
 
 
-def reply_on(wire: Wire, task: asyncio.Task | None = None) -> Reply:
+def reply_on(wire: Wire, task: asyncio.Task | None = None) -> ClientResponse:
     task = task or asyncio.current_task()
     assert task is not None
-    return Reply(wire, request_id="req_1", clock=lambda: 7.0, task=task)
+    return ClientResponse(wire, request_id="req_1", clock=lambda: 7.0, task=task)
 
 
 async def test_a_whole_answer_names_its_request_and_length() -> None:
@@ -86,7 +86,9 @@ async def test_a_part_is_pushed_once_the_answer_has_begun() -> None:
     task = asyncio.current_task()
     assert task is not None
     connection = SimpleNamespace(push=push)
-    reply = Reply(wire, request_id="req_1", clock=lambda: 7.0, task=task, connection=connection)
+    reply = ClientResponse(
+        wire, request_id="req_1", clock=lambda: 7.0, task=task, connection=connection
+    )
     assert reply.push(b"before the head") == b"before the head"
     await reply.start(200, [])
     assert reply.push(b"a") == b""
@@ -112,7 +114,7 @@ async def test_a_whole_answer_goes_in_one_piece_where_it_can(taken: bool) -> Non
 
     task = asyncio.current_task()
     assert task is not None
-    reply = Reply(
+    reply = ClientResponse(
         wire, request_id="req_1", clock=lambda: 7.0, task=task,
         connection=SimpleNamespace(answer=answer, unsent=lambda: 0),
     )  # fmt: skip
@@ -129,7 +131,9 @@ async def test_who_takes_a_little_now_and_then_does_not_stall() -> None:
     left = [900]
     task = asyncio.current_task()
     assert task is not None
-    reply = Reply(wire, request_id="req_1", clock=lambda: now[0], task=task, connection=line)  # type: ignore[arg-type]  # no more of a connection is asked for here
+    reply = ClientResponse(
+        wire, request_id="req_1", clock=lambda: now[0], task=task, connection=line
+    )  # type: ignore[arg-type]  # no more of a connection is asked for here
     assert not reply.stalls(99.0, 5.0)
     wire.open.clear()
     sending = asyncio.create_task(reply.body(b"x", more=True))

@@ -7,33 +7,35 @@ import signal
 import pytest
 from prometheus_client import CollectorRegistry
 
-from gateway.fleet.slots import Board
+from gateway.fleet.slots import SharedLoadTable
 from gateway.host import watchdog
-from gateway.request.degraded_decider import FailSafe
+from gateway.request.degraded_decider import DegradedDecider
 from gateway.table_layout import EngineCell, TableLayout
-from gateway.telemetry.metrics.requests import Metrics
-from router.request_kinds import Kind
-from router.types import Candidate, EngineState, Health, OutputMoments, Policy, Request
+from gateway.telemetry.metrics.requests import RequestMetrics
+from router.request_kinds import RequestKind
+from router.types import Candidate, EngineState, OutputMoments, Policy, RoutingRequest, TargetHealth
 
 NOW_S = 100.0
-ASKED = Request(Kind.CHAT, "m", 100, 100, 50, OutputMoments(0, 50.0, 2500.0, 50.0))
+ASKED = RoutingRequest(RequestKind.CHAT, "m", 100, 100, 50, OutputMoments(0, 50.0, 2500.0, 50.0))
 RULE = Policy("p")
 
 
-def engine(health: Health = Health.UNKNOWN, age_s: float = 12.0) -> Candidate:
+def engine(health: TargetHealth = TargetHealth.UNKNOWN, age_s: float = 12.0) -> Candidate:
     state = EngineState(
         health, None, 1, 0, 100.0, 0.0, 10_000, 100.0, 0.0, 16, 64, 2048, age_s=age_s
     )
-    kinds = frozenset({Kind.CHAT})
+    kinds = frozenset({RequestKind.CHAT})
     return Candidate("pool:a/0", "a", frozenset(), kinds, 8192, True, 0, 0, engine=state)
 
 
 class Told:
     def __init__(self, folder, decide) -> None:
-        self.board = Board(folder / "board", TableLayout(workers=1, engines=("pool:a/0",), apis=()))
+        self.board = SharedLoadTable(
+            folder / "board", TableLayout(workers=1, engines=("pool:a/0",), apis=())
+        )
         self.registry = CollectorRegistry()
-        metrics = Metrics(self.registry, models=(), targets=())
-        self.metrics, self.failsafe = metrics, FailSafe(self.board, metrics, decide)
+        metrics = RequestMetrics(self.registry, models=(), targets=())
+        self.metrics, self.failsafe = metrics, DegradedDecider(self.board, metrics, decide)
 
     def decide(self, candidate: Candidate, now_s: float = NOW_S):
         decision, static = self.failsafe.decide(ASKED, RULE, [candidate], now_s)
@@ -66,7 +68,7 @@ def told(tmp_path):
         (11.0, engine(), ("telemetry is silent", True)),
         (0.2, engine(), ("nobody", False)),  # the engine does not answer: its own fault
         (11.0, engine(age_s=float("inf")), ("nobody", False)),  # never seen
-        (11.0, engine(Health.DOWN), ("nobody", False)),
+        (11.0, engine(TargetHealth.DOWN), ("nobody", False)),
     ],
 )
 def test_only_our_own_blindness_changes_the_order(told, silent_s, candidate, found) -> None:

@@ -14,13 +14,13 @@ import pytest
 from sqlalchemy import text
 
 from backends.openai import OpenAIBackend
-from backends.ratelimit import Allowance, RateLimit
-from backends.simulator.provider import Provider
+from backends.ratelimit import Allowance, RateLimitHeaders
+from backends.simulator.provider import SimulatedProvider
 from backends.simulator.quota import Quota
-from gateway.fleet.experience import Experience
+from gateway.fleet.experience import TargetStats
 from gateway.request import inference_api
-from gateway.request.metering import Metering
-from gateway.request.plan import Planner
+from gateway.request.metering import UsageMeter
+from gateway.request.plan import RoutePlanner
 from router.explain import unpack
 
 MESSAGES = [{"role": "user", "content": "hello there"}]
@@ -185,13 +185,13 @@ def test_what_no_wait_changes_is_refused_at_once(
     run_stack, monkeypatch, model, members, status, code
 ) -> None:
     looks = []
-    plan = Planner.plan
+    plan = RoutePlanner.plan
 
     def looking(self, *given, **named):
         looks.append(1)
         return plan(self, *given, **named)
 
-    monkeypatch.setattr(Planner, "plan", looking)
+    monkeypatch.setattr(RoutePlanner, "plan", looking)
     policy = {"name": "patient", "otherwise": "queue", "queue_ms": 1_000, "slo": {"ttft_ms": 1}}
     with run_stack(policies=[policy]) as stack:
         answer = stack.chat(model, **members)
@@ -204,13 +204,13 @@ def test_what_no_wait_changes_is_refused_at_once(
 
 def test_time_at_a_target_that_failed_is_time_waited(stack, monkeypatch) -> None:
     waited = []
-    met = Metering._slo_met
+    met = UsageMeter._slo_met
 
     def judged(self, attempt, *given):
         waited.append((attempt.number, attempt.waited_s, attempt.dispatched_s))
         return met(self, attempt, *given)
 
-    monkeypatch.setattr(Metering, "_slo_met", judged)
+    monkeypatch.setattr(UsageMeter, "_slo_met", judged)
     stack.fault("alpha", fault="status", status=500, times=1)
     assert stack.chat("pair", max_tokens=2).status_code == 200
     (first, before_s, first_s), (second, after_s, second_s) = waited
@@ -462,7 +462,7 @@ def overrun(stack, quota: Quota, **members) -> tuple[list[str], int]:
     stack.forgive("alpha")
     before = len(stack.entries("alpha"))
     apps = (server.config.app for server, _ in stack._servers)
-    (alpha,) = [app for app in apps if isinstance(app, Provider) and app._name == "alpha"]
+    (alpha,) = [app for app in apps if isinstance(app, SimulatedProvider) and app._name == "alpha"]
     usual, alpha._quota = alpha._quota, quota
     with ThreadPoolExecutor(6) as pool:
         answers = list(pool.map(lambda _: stack.chat("pair", **members), range(60)))
@@ -502,7 +502,7 @@ def test_a_providers_limit_is_never_overrun(
 
 def test_a_limit_that_nobody_listens_to_is_overrun(stack, monkeypatch) -> None:
     """The negative control."""
-    monkeypatch.setattr(Experience, "room", lambda *_: None)
+    monkeypatch.setattr(TargetStats, "room", lambda *_: None)
     _, refused = overrun(stack, Quota(30, 1_000_000), max_tokens=3)
     assert refused > 0
 
@@ -510,7 +510,7 @@ def test_a_limit_that_nobody_listens_to_is_overrun(stack, monkeypatch) -> None:
 def test_who_has_nowhere_else_to_go_is_told_when_to_come_back(stack) -> None:
     stack.forgive("alpha")
     row = stack.runtime.apis.index("alpha/m")
-    said = RateLimit(Allowance(500, 0, 31.0))
+    said = RateLimitHeaders(Allowance(500, 0, 31.0))
     stack.app.hot._dispatcher.experience.room(row, said)
     answer = stack.chat("api", max_tokens=3)
     stack.forgive("alpha")

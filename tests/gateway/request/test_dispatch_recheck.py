@@ -8,38 +8,50 @@ from types import SimpleNamespace
 
 import pytest
 
-from backends.errors import Overtaken
+from backends.errors import DispatchSuperseded
 from gateway.clock import Clock
-from gateway.fleet.peers.row import PeersRow
-from gateway.fleet.peers.shares import NOTHING, Share
-from gateway.fleet.slots import Board
+from gateway.fleet.peers.row import PeerLoadRow
+from gateway.fleet.peers.shares import NOTHING, PeerEngineLoad
+from gateway.fleet.slots import SharedLoadTable
 from gateway.request import dispatch_recheck
-from gateway.request.dispatch_recheck import Hindsight
-from gateway.request.silent_engine import Silences
+from gateway.request.dispatch_recheck import DispatchRecheck
+from gateway.request.silent_engine import SilentEngineDetector
 from gateway.table_layout import LoadCell, TableLayout
-from router.request_kinds import Kind
+from router.request_kinds import RequestKind
 from router.types import (
     ApiState,
     Candidate,
     EngineState,
-    Health,
     OutputMoments,
     Policy,
-    Request,
+    RoutingRequest,
     Slo,
     StepModel,
+    TargetHealth,
 )
 
 STATE = EngineState(
-    Health.HEALTHY, StepModel(4.79e-3, 28e-6, 46.8e-9, 27.8e-6, 13.8e-3), 0, 0, 0.0, 0.0, 480_000,
-    0.0, 0.0, 16, 256, 2048,
-)  # fmt: skip
-CHAT = frozenset({Kind.CHAT})
+    TargetHealth.HEALTHY,
+    StepModel(4.79e-3, 28e-6, 46.8e-9, 27.8e-6, 13.8e-3),
+    0,
+    0,
+    0.0,
+    0.0,
+    480_000,
+    0.0,
+    0.0,
+    16,
+    256,
+    2048,
+)
+CHAT = frozenset({RequestKind.CHAT})
 OWN = Candidate("pool:a/0", "a", frozenset(), CHAT, 32_768, True, 0, 0, 10**9, engine=STATE)
 API = Candidate("x/m", None, frozenset(), CHAT, 10**6, False, 10**9, 10**9, api=ApiState())
-REQUEST = Request(Kind.CHAT, "chat", 4000, 4400, 200, OutputMoments(50, 100.0, 15e3, 300.0))
+REQUEST = RoutingRequest(
+    RequestKind.CHAT, "chat", 4000, 4400, 200, OutputMoments(50, 100.0, 15e3, 300.0)
+)
 POLICY = Policy("p", Slo(ttft_ms=500.0, tpot_ms=50.0))
-FULL = Share(3, 0, 15_000, 16_000, 3, 0, 0.0)  # read in 0.4 s
+FULL = PeerEngineLoad(3, 0, 15_000, 16_000, 3, 0, 0.0)  # read in 0.4 s
 
 
 def attempt(**changes: object) -> SimpleNamespace:
@@ -61,8 +73,8 @@ def attempt(**changes: object) -> SimpleNamespace:
 @pytest.fixture
 def board(tmp_path: Path):
     layout = TableLayout(workers=2, engines=("pool:a/0",), apis=(), peers=True)
-    board = Board(tmp_path / "board", layout)
-    PeersRow(board).alive(1.0, 1)
+    board = SharedLoadTable(tmp_path / "board", layout)
+    PeerLoadRow(board).alive(1.0, 1)
     yield board
     board.close()
 
@@ -72,21 +84,23 @@ def soon(monkeypatch) -> None:
     monkeypatch.setattr(dispatch_recheck, "LOOK_S", 0.0)
 
 
-def ends(board: Board, sent: SimpleNamespace, *, before=NOTHING, after=FULL, hosts: int = 1) -> str:
+def ends(
+    board: SharedLoadTable, sent: SimpleNamespace, *, before=NOTHING, after=FULL, hosts: int = 1
+) -> str:
     """How a wait goes on while the others' share changes."""
-    peers = PeersRow(board)
+    peers = PeerLoadRow(board)
 
-    async def waits(silences: Silences) -> str:
+    async def waits(silences: SilentEngineDetector) -> str:
         try:
             with silences.heard(sent, asyncio.current_task()):  # type: ignore[arg-type]
                 await asyncio.Event().wait()
-        except Overtaken:
+        except DispatchSuperseded:
             return "moved"
         return "answered"
 
     async def play() -> str:
         peers.write(0, before, 1.0)
-        silences = Silences(board, 0, Clock(), Hindsight(board).sent)
+        silences = SilentEngineDetector(board, 0, Clock(), DispatchRecheck(board).sent)
         waiting = asyncio.create_task(waits(silences))
         await asyncio.sleep(0)
         peers.write(0, after, 1.0)
@@ -107,9 +121,15 @@ def test_who_was_sent_in_ignorance_is_moved(board) -> None:
 
 
 @pytest.mark.parametrize(
-    "others", [{"before": FULL}, {"after": NOTHING}, {"after": Share(1, 0, 200, 512, 1, 0, 0.0)},
-               {"before": FULL, "after": NOTHING}, {"hosts": 2}],
-)  # fmt: skip
+    "others",
+    [
+        {"before": FULL},
+        {"after": NOTHING},
+        {"after": PeerEngineLoad(1, 0, 200, 512, 1, 0, 0.0)},
+        {"before": FULL, "after": NOTHING},
+        {"hosts": 2},
+    ],
+)
 def test_what_was_known_or_is_little_moves_nobody(board, others) -> None:
     """Nor what a host has that was not heard before: the scrapes had counted it."""
     assert ends(board, attempt(), **others) == "waits"
@@ -131,7 +151,7 @@ def test_who_could_not_gain_goes_on_waiting(board, changes) -> None:
 
 
 def test_while_nobody_is_heard_nothing_is_done(board) -> None:
-    PeersRow(board).alive(1.0, 0)
+    PeerLoadRow(board).alive(1.0, 0)
     assert ends(board, attempt(), hosts=0) == "waits"
 
 
@@ -144,7 +164,7 @@ def test_a_request_goes_to_the_next_target_and_the_engines_part_costs_nothing(
 ) -> None:
     monkeypatch.setattr(dispatch_recheck, "LOOK_S", 3.0)
     with run_stack(peers=PEERS, policies=[SLOW]) as stack:
-        peers = PeersRow(stack.board)
+        peers = PeerLoadRow(stack.board)
         peers.alive(time.monotonic(), 1)
         body = {  # in one piece, so that its engine says nothing for seconds
             "model": "chat", "messages": [{"role": "user", "content": "word " * 2000}],
@@ -156,7 +176,7 @@ def test_a_request_goes_to_the_next_target_and_the_engines_part_costs_nothing(
         )
         asking.start()
         patiently(lambda: stack.board.own_loads(0)[LoadCell.SEQUENCES] == 1.0)
-        peers.write(0, Share(3, 0, 60_000, 61_000, 3, 0, 0.0), time.monotonic())
+        peers.write(0, PeerEngineLoad(3, 0, 60_000, 61_000, 3, 0, 0.0), time.monotonic())
         asking.join(60)
         assert answers[0].headers["x-breakeven-backend"] == "alpha/m"
         first, second = stack.settled(answers[0], 2)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.fleet.slots import Board
-from gateway.request.load_tracker import PIECE_S, Flight, Promise, Tightest
+from gateway.fleet.slots import SharedLoadTable
+from gateway.request.load_tracker import PIECE_S, LoadReservation, ReservedLoad, TightestTpot
 from gateway.table_layout import LoadCell, TableLayout
 from router.feedback import pull
 from router.types import Slo, StepModel
@@ -16,16 +16,16 @@ from router.types import Slo, StepModel
 @pytest.fixture(scope="module")
 def board(tmp_path_factory: pytest.TempPathFactory):
     path: Path = tmp_path_factory.mktemp("board") / "board"
-    board = Board(path, TableLayout(workers=1, engines=("pool:a/0",), apis=()))
+    board = SharedLoadTable(path, TableLayout(workers=1, engines=("pool:a/0",), apis=()))
     yield board
     board.close()
 
 
-def flight(board: Board) -> Flight:
-    return Flight(board, 0, 0, Promise(prompt_tokens=100, kv_tokens=256, sequences=2))
+def flight(board: SharedLoadTable) -> LoadReservation:
+    return LoadReservation(board, 0, 0, ReservedLoad(prompt_tokens=100, kv_tokens=256, sequences=2))
 
 
-def test_the_prompt_moves_from_the_queue_into_the_context(board: Board) -> None:
+def test_the_prompt_moves_from_the_queue_into_the_context(board: SharedLoadTable) -> None:
     one = flight(board)
     assert board.loads(0)[:4] == [2.0, 0.0, 100.0, 256.0]
     one.first_token(1.0)
@@ -37,7 +37,7 @@ def test_the_prompt_moves_from_the_queue_into_the_context(board: Board) -> None:
 
 
 @given(st.lists(st.sampled_from(["first", "grow", "land"]), max_size=12))
-def test_landing_leaves_nothing_behind(board: Board, events: list[str]) -> None:
+def test_landing_leaves_nothing_behind(board: SharedLoadTable, events: list[str]) -> None:
     one, other = flight(board), flight(board)
     for event in events:
         if event == "first":
@@ -52,7 +52,7 @@ def test_landing_leaves_nothing_behind(board: Board, events: list[str]) -> None:
     assert board.loads(0)[:4] == [0.0, 0.0, 0.0, 0.0]
 
 
-def test_the_pace_is_compared_with_the_model_at_the_mean_load(board: Board) -> None:
+def test_the_pace_is_compared_with_the_model_at_the_mean_load(board: SharedLoadTable) -> None:
     one, other = flight(board), flight(board)
     one.first_token(1.0)
     other.first_token(1.0)
@@ -73,10 +73,10 @@ def test_the_pace_is_compared_with_the_model_at_the_mean_load(board: Board) -> N
     other.land()
 
 
-def test_a_stream_that_runs_tells_its_pace_in_pieces(board: Board) -> None:
+def test_a_stream_that_runs_tells_its_pace_in_pieces(board: SharedLoadTable) -> None:
     """An engine that slows down is seen before its answers end, and nothing is told twice."""
     model = StepModel(a_s=0.01, b_s=0.0, c_s=0.0, d_s=0.0, t0_s=0.0)
-    one = Flight(board, 0, 0, Promise(100, 256, 1, output_tokens=100, step=model))
+    one = LoadReservation(board, 0, 0, ReservedLoad(100, 256, 1, output_tokens=100, step=model))
 
     sums = slice(LoadCell.OBSERVED_STEP_S_TOTAL, LoadCell.PREDICTED_STEP_S_TOTAL + 1)
     before = board.loads(0)[sums]
@@ -97,7 +97,9 @@ def test_a_stream_that_runs_tells_its_pace_in_pieces(board: Board) -> None:
     one.land()
 
 
-def test_the_queue_says_how_many_wait_and_since_when_its_head_is_read(board: Board) -> None:
+def test_the_queue_says_how_many_wait_and_since_when_its_head_is_read(
+    board: SharedLoadTable,
+) -> None:
     def queue() -> list[float]:
         loads = board.loads(0)
         return [loads[LoadCell.QUEUED_SEQUENCES], loads[LoadCell.QUEUE_MOVED_S]]
@@ -105,15 +107,15 @@ def test_the_queue_says_how_many_wait_and_since_when_its_head_is_read(board: Boa
     def squares() -> float:
         return board.loads(0)[LoadCell.QUEUED_SQUARES]
 
-    one = Flight(board, 0, 0, Promise(100, 256, 1, sent_s=5.0))
-    other = Flight(board, 0, 0, Promise(200, 256, 1, sent_s=6.0))
+    one = LoadReservation(board, 0, 0, ReservedLoad(100, 256, 1, sent_s=5.0))
+    other = LoadReservation(board, 0, 0, ReservedLoad(200, 256, 1, sent_s=6.0))
     assert (queue(), squares()) == ([2.0, 5.0], 100.0**2 + 200.0**2)
     one.first_token(7.0)
     assert (queue(), squares()) == ([1.0, 7.0], 200.0**2)
     other.land()
     one.land()
     assert (queue()[0], squares()) == (0.0, 0.0)
-    last = Flight(board, 0, 0, Promise(100, 256, 1, sent_s=9.0))
+    last = LoadReservation(board, 0, 0, ReservedLoad(100, 256, 1, sent_s=9.0))
     assert queue() == [1.0, 9.0]
     last.land()
 
@@ -121,16 +123,16 @@ def test_the_queue_says_how_many_wait_and_since_when_its_head_is_read(board: Boa
 JUDGED = slice(LoadCell.TTFT_PULL_TOTAL, LoadCell.MISSED_TOTAL + 1)
 
 
-def judged(board: Board, before: list[float]) -> list[float]:
+def judged(board: SharedLoadTable, before: list[float]) -> list[float]:
     return [now - then for now, then in zip(board.loads(0)[JUDGED], before[JUDGED], strict=True)]
 
 
-def test_promises_that_come_due_are_judged(board: Board) -> None:
+def test_promises_that_come_due_are_judged(board: SharedLoadTable) -> None:
     slo = Slo(ttft_ms=500.0, tpot_ms=50.0, attainment=0.99)
     model = StepModel(a_s=0.01, b_s=0.001, c_s=1e-5, d_s=1e-4, t0_s=0.0)
     kept, missed = pull(kept=True, attainment=0.99), pull(kept=False, attainment=0.99)
     before = board.loads(0)
-    one = Flight(board, 0, 0, Promise(100, 256, 1, slo=slo))
+    one = LoadReservation(board, 0, 0, ReservedLoad(100, 256, 1, slo=slo))
     one.first_token(0.5)
     one.first_token(9.0)
     assert judged(board, before) == pytest.approx([kept, 0.0, 1.0, 0.0])
@@ -139,26 +141,26 @@ def test_promises_that_come_due_are_judged(board: Board) -> None:
     assert judged(board, before) == pytest.approx([kept, missed, 2.0, 1.0])
 
 
-def test_without_a_promise_nothing_is_judged(board: Board) -> None:
+def test_without_a_promise_nothing_is_judged(board: SharedLoadTable) -> None:
     before = board.loads(0)
     for slo in (None, Slo()):
-        one = Flight(board, 0, 0, Promise(100, 256, 1, slo=slo))
+        one = LoadReservation(board, 0, 0, ReservedLoad(100, 256, 1, slo=slo))
         one.first_token(9.0)
         one.land()
     assert judged(board, before) == [0.0] * 4
 
 
-def followed(board: Board, places: list[int], *, output: int = 200) -> Flight:
-    promise = Promise(
+def followed(board: SharedLoadTable, places: list[int], *, output: int = 200) -> LoadReservation:
+    promise = ReservedLoad(
         prompt_tokens=100, kv_tokens=384, sequences=1, output_tokens=output, block_tokens=128
     )
-    return Flight(board, 0, 0, promise, places)
+    return LoadReservation(board, 0, 0, promise, places)
 
 
 @pytest.mark.parametrize(
     ("prompt", "output"), [(0, 0), (-1, -1), (-1, 200), (5, -5), (2**63, 2**63), (10**30, 1)]
 )
-def test_counts_that_cannot_be_leave_nothing_behind(board: Board, prompt, output) -> None:
+def test_counts_that_cannot_be_leave_nothing_behind(board: SharedLoadTable, prompt, output) -> None:
     one = followed(board, [3])
     one.first_token(1.0)
     one.counted(prompt, output, 9.0)
@@ -168,7 +170,7 @@ def test_counts_that_cannot_be_leave_nothing_behind(board: Board, prompt, output
     assert board.loads(0)[:4] == [0.0] * 4
 
 
-def test_a_followed_sequence_stands_in_a_place_of_its_own(board: Board) -> None:
+def test_a_followed_sequence_stands_in_a_place_of_its_own(board: SharedLoadTable) -> None:
     places = [3, 7]
 
     def residents(now_s: float):
@@ -199,9 +201,11 @@ def test_a_followed_sequence_stands_in_a_place_of_its_own(board: Board) -> None:
     assert board.loads(0)[:4] == [0.0, 0.0, 0.0, 0.0]
 
 
-def test_what_is_not_followed_takes_no_place(board: Board) -> None:
+def test_what_is_not_followed_takes_no_place(board: SharedLoadTable) -> None:
     places = [0]
-    one = Flight(board, 0, 0, Promise(prompt_tokens=100, kv_tokens=256, sequences=2), places)
+    one = LoadReservation(
+        board, 0, 0, ReservedLoad(prompt_tokens=100, kv_tokens=256, sequences=2), places
+    )
     one.first_token(1.0)
     one.counted(90, 30, 1.0)
     assert (places, board.residents(0, now_s=1.0, limit_s=9.0)) == ([0], ())
@@ -211,10 +215,12 @@ def test_what_is_not_followed_takes_no_place(board: Board) -> None:
 
 def test_the_tightest_pace_that_is_promised_stands_while_it_flies(board) -> None:
     cell = board.load_row(0, 0) + LoadCell.TIGHTEST_TPOT_MS
-    tightest = Tightest(board.cells, cell)
+    tightest = TightestTpot(board.cells, cell)
 
-    def fly(tpot_ms: float | None) -> Flight:
-        return Flight(board, 0, 0, Promise(100, 256, 1, tpot_ms=tpot_ms), tightest=tightest)
+    def fly(tpot_ms: float | None) -> LoadReservation:
+        return LoadReservation(
+            board, 0, 0, ReservedLoad(100, 256, 1, tpot_ms=tpot_ms), tightest=tightest
+        )
 
     loose, nothing, tight, same = fly(50.0), fly(None), fly(20.0), fly(20.0)
     assert board.cells[cell] == 20.0
@@ -229,7 +235,9 @@ def test_the_tightest_pace_that_is_promised_stands_while_it_flies(board) -> None
 
 
 def test_between_workers_the_least_counts_and_nothing_is_none(tmp_path) -> None:
-    board = Board(tmp_path / "two", TableLayout(workers=3, engines=("pool:a/0",), apis=()))
+    board = SharedLoadTable(
+        tmp_path / "two", TableLayout(workers=3, engines=("pool:a/0",), apis=())
+    )
     for worker, tpot_ms in ((0, 50.0), (2, 30.0)):
         board.cells[board.load_row(worker, 0) + LoadCell.TIGHTEST_TPOT_MS] = tpot_ms
     assert board.loads(0)[LoadCell.TIGHTEST_TPOT_MS] == 30.0

@@ -7,14 +7,14 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from gateway.fleet.gap_counts import GAP_BUCKETS
-from gateway.kinds.outcome import Outcome
+from gateway.kinds.outcome import AttemptOutcome
 from gateway.request.attempt import Attempt
-from gateway.request.metering import REFUSED, Metering
-from gateway.telemetry.metrics.requests import Metrics
+from gateway.request.metering import REFUSED, UsageMeter
+from gateway.telemetry.metrics.requests import RequestMetrics
 from ledger.journals.journal import JournalFull
-from ledger.prices.book import Price, Rates, Terms
+from ledger.prices.book import Price, PriceTerms, TokenRates
 from router.reasons import Reason
-from router.request_kinds import Kind
+from router.request_kinds import RequestKind
 from router.types import OutputMoments, Slo
 
 USAGE = {"prompt_tokens": 100, "completion_tokens": 11, "total_tokens": 111}
@@ -49,11 +49,13 @@ class Recorder:
 
 @pytest.fixture
 def price() -> Price:
-    rates = Rates(
+    rates = TokenRates(
         input=150_000, cached=75_000, cache_write=150_000, cache_write_1h=150_000,
         output=600_000, reasoning=600_000, audio_input=0, audio_output=0,
     )  # fmt: skip
-    return Price(version=7, name="openai/x", book="test", effective_from_us=0, terms=Terms(rates))
+    return Price(
+        version=7, name="openai/x", book="test", effective_from_us=0, terms=PriceTerms(rates)
+    )
 
 
 @pytest.fixture
@@ -65,11 +67,13 @@ def parts():
 
 
 @pytest.fixture
-def metering(parts) -> Metering:
+def metering(parts) -> UsageMeter:
     parts.registry = CollectorRegistry()
-    metrics = parts.metrics = Metrics(parts.registry, models=["m"], targets=["alpha/m"])
+    metrics = parts.metrics = RequestMetrics(parts.registry, models=["m"], targets=["alpha/m"])
     learned = SimpleNamespace(ratio=parts.ratio, outputs=parts.lengths)
-    return Metering(parts.journal, parts.admission, metrics, parts.experience, learned, parts.clock)
+    return UsageMeter(
+        parts.journal, parts.admission, metrics, parts.experience, learned, parts.clock
+    )
 
 
 @pytest.fixture
@@ -83,12 +87,12 @@ def attempt(price: Price) -> Attempt:
     plan = SimpleNamespace(
         request_id="r", model="m", comparators=(price,), learning_key=("m", "t"),
         request=SimpleNamespace(
-            kind=Kind.CHAT, prompt_tokens=90, prompt_tokens_bound=99, n=1, max_tokens=20,
+            kind=RequestKind.CHAT, prompt_tokens=90, prompt_tokens_bound=99, n=1, max_tokens=20,
             output=OutputMoments(0, 15.0, 225.0, 15.0),
         ),
         spill_reason=None,
         asked=SimpleNamespace(
-            prompt_bytes=400, stream=True, kind=Kind.CHAT, features=frozenset(), members={}
+            prompt_bytes=400, stream=True, kind=RequestKind.CHAT, features=frozenset(), members={}
         ),
         policy=SimpleNamespace(name="p", slo=Slo(ttft_ms=1000, tpot_ms=100)),
         identity=SimpleNamespace(key_id="k", team_id="t", org_id="o"), decision_blob=b"",
@@ -105,7 +109,7 @@ def test_the_hold_of_an_answer_that_was_given_up_is_released_to_its_bound_only(
     metering, parts, attempt
 ) -> None:
     attempt.plan.asked.stream, attempt.events = False, 0
-    metering.settle_later(attempt, Outcome("client_gone", 499))
+    metering.settle_later(attempt, AttemptOutcome("client_gone", 499))
     (record,) = parts.journal.records
     assert (record.basis, record.cost_pusd) == ("bound", 99 * 150_000 + 20 * 600_000)
     assert parts.admission.calls == [("release", ("r.1", record.cost_pusd), {})]
@@ -116,7 +120,7 @@ async def test_no_money_comes_back_before_the_record_is_written(
     metering, parts, attempt, waits
 ) -> None:
     parts.journal.full = True
-    outcome = Outcome("finished", 200, USAGE, usage_final=True)
+    outcome = AttemptOutcome("finished", 200, USAGE, usage_final=True)
     if waits:
         with pytest.raises(JournalFull):
             await metering.settle(attempt, outcome)
@@ -127,14 +131,14 @@ async def test_no_money_comes_back_before_the_record_is_written(
 
 
 async def test_reported_usage_is_priced_and_released_once(metering, parts, attempt) -> None:
-    cost = await metering.settle(attempt, Outcome("finished", 200, USAGE, usage_final=True))
+    cost = await metering.settle(attempt, AttemptOutcome("finished", 200, USAGE, usage_final=True))
     (record,) = parts.journal.records
     assert cost == record.cost_pusd == 100 * 150_000 + 11 * 600_000
     assert (record.basis, record.tokens.input, record.tokens.output) == ("reported", 100, 11)
     assert (record.ttft_us, record.duration_us) == (500_000, 2_000_000)
     assert record.compared[0].cost_pusd == cost
     assert parts.admission.calls == [("release", ("r.1", cost), {})]
-    metering.settle_later(attempt, Outcome("client_gone", 499))
+    metering.settle_later(attempt, AttemptOutcome("client_gone", 499))
     assert len(parts.journal.records) == 1
 
 
@@ -147,7 +151,7 @@ def test_an_attempt_ends_as_long_after_its_beginning_as_it_took_whatever_the_wal
     monkeypatch.setattr("gateway.request.metering.opening", lambda _attempt, opened_us: opened_us)
     metering.open(attempt)  # at 10 s of the monotonic clock, and settled at 12
     parts.clock.wall_us = lambda: began_us + 2_000_000 + step_us
-    metering.settle_later(attempt, Outcome("finished", 200, USAGE, usage_final=True))
+    metering.settle_later(attempt, AttemptOutcome("finished", 200, USAGE, usage_final=True))
     opened_us, settled = parts.journal.records
     assert opened_us == began_us
     assert settled.settled_us == began_us + settled.duration_us == began_us + 2_000_000
@@ -156,10 +160,10 @@ def test_an_attempt_ends_as_long_after_its_beginning_as_it_took_whatever_the_wal
 @pytest.mark.parametrize(
     ("outcome", "basis", "tokens"),
     [
-        (Outcome("client_gone", 499, USAGE), "continuous", (100, 11)),
-        (Outcome("client_gone", 499), "estimated", (90, 9)),
-        (Outcome("upstream_error", 502, {"prompt_tokens": -4}), "estimated", (90, 9)),
-        (Outcome("rejected", 429, billable=False), "estimated", (0, 0)),
+        (AttemptOutcome("client_gone", 499, USAGE), "continuous", (100, 11)),
+        (AttemptOutcome("client_gone", 499), "estimated", (90, 9)),
+        (AttemptOutcome("upstream_error", 502, {"prompt_tokens": -4}), "estimated", (90, 9)),
+        (AttemptOutcome("rejected", 429, billable=False), "estimated", (0, 0)),
     ],
 )
 def test_without_a_final_usage_the_basis_says_so(
@@ -177,7 +181,7 @@ def test_an_own_engine_is_believed_when_it_reported_nothing(
     """A provider may bill a prompt whose answer nobody waited for; an own engine sends no bill."""
     attempt.events, attempt.first_token_s = 0, None
     attempt.step.frozen.target.own = own
-    metering.settle_later(attempt, Outcome("client_gone", 499))
+    metering.settle_later(attempt, AttemptOutcome("client_gone", 499))
     (record,) = parts.journal.records
     assert (record.tokens.input, record.tokens.output) == tokens
 
@@ -198,7 +202,7 @@ def test_the_slo_is_judged_by_what_the_client_saw(
 ) -> None:
     attempt.first_token_s = first_s
     usage = {"prompt_tokens": 100, "completion_tokens": output}
-    metering.settle_later(attempt, Outcome(status, 200, usage))
+    metering.settle_later(attempt, AttemptOutcome(status, 200, usage))
     assert parts.journal.records[0].slo_met is met
 
 
@@ -219,7 +223,7 @@ def test_an_answer_in_one_piece_has_the_time_of_its_stream(
     attempt.plan.asked.stream = False
     attempt.plan.policy.slo = slo
     usage = {"prompt_tokens": 100, "completion_tokens": output}
-    metering.settle_later(attempt, Outcome("finished", 200, usage))
+    metering.settle_later(attempt, AttemptOutcome("finished", 200, usage))
     (record,) = parts.journal.records
     assert record.slo_met is met
     assert record.ttft_us is None
@@ -232,16 +236,16 @@ def test_a_client_waits_in_the_queue_too(metering, parts, attempt, stream, waite
     attempt.plan.asked.stream, attempt.waited_s = stream, waited_s
     attempt.plan.policy.slo = Slo(ttft_ms=1000 if stream else 2500, tpot_ms=100 if stream else 0)
     usage = {"prompt_tokens": 100, "completion_tokens": 11}
-    metering.settle_later(attempt, Outcome("finished", 200, usage))
+    metering.settle_later(attempt, AttemptOutcome("finished", 200, usage))
     assert parts.journal.records[0].slo_met is met
 
 
 def test_what_was_expected_is_held_against_what_came(metering, parts, attempt) -> None:
     """Of finished answers that reported their usage; 90 tokens were expected of the prompt."""
     usage = {"prompt_tokens": 95, "completion_tokens": 11}
-    metering.settle_later(attempt, Outcome("client_gone", 499, usage))
+    metering.settle_later(attempt, AttemptOutcome("client_gone", 499, usage))
     attempt.settled = False
-    metering.settle_later(attempt, Outcome("finished", 200, usage, usage_final=True))
+    metering.settle_later(attempt, AttemptOutcome("finished", 200, usage, usage_final=True))
     parts.metrics.flush()
 
     def account(estimate: str) -> list[float | None]:
@@ -260,7 +264,7 @@ def test_the_pace_of_a_stream_is_observed_by_its_target(metering, parts, attempt
     """Of own engines and of APIs alike; the gaps that were counted are handed over once."""
     attempt.gaps = [0] * (GAP_BUCKETS - 1) + [10]
     usage = {"prompt_tokens": 95, "completion_tokens": 11}
-    metering.settle_later(attempt, Outcome("finished", 200, usage, usage_final=True))
+    metering.settle_later(attempt, AttemptOutcome("finished", 200, usage, usage_final=True))
     parts.metrics.flush()
     labels = {"target": parts.metrics.target(attempt.step.frozen.target.name)}
     value = parts.registry.get_sample_value
@@ -272,25 +276,25 @@ def test_the_pace_of_a_stream_is_observed_by_its_target(metering, parts, attempt
 
 def test_nothing_promised_nothing_judged(metering, parts, attempt) -> None:
     attempt.plan.policy.slo = Slo()
-    metering.settle_later(attempt, Outcome("finished", 200, USAGE))
+    metering.settle_later(attempt, AttemptOutcome("finished", 200, USAGE))
     assert parts.journal.records[0].slo_met is None
 
 
 def test_an_unpriced_target_is_never_free(metering, parts, attempt) -> None:
     attempt.step.frozen.price = None
-    metering.settle_later(attempt, Outcome("finished", 200, USAGE))
+    metering.settle_later(attempt, AttemptOutcome("finished", 200, USAGE))
     assert parts.journal.records[0].cost_pusd is None
 
 
 @pytest.mark.parametrize(
     ("outcome", "stream", "ttft_s", "fine"),
     [
-        (Outcome("finished", 200, USAGE, usage_final=True), True, 0.5, True),
-        (Outcome("finished", 200, USAGE, usage_final=True), False, None, True),
-        (Outcome("client_gone", 499), True, 0.5, True),
-        (Outcome("rejected", 400, error=REFUSED, billable=False), True, 0.5, True),
-        (Outcome("rejected", 503, error="overloaded", billable=False), True, 0.5, False),
-        (Outcome("upstream_error", 500, error="server_error"), True, 0.5, False),
+        (AttemptOutcome("finished", 200, USAGE, usage_final=True), True, 0.5, True),
+        (AttemptOutcome("finished", 200, USAGE, usage_final=True), False, None, True),
+        (AttemptOutcome("client_gone", 499), True, 0.5, True),
+        (AttemptOutcome("rejected", 400, error=REFUSED, billable=False), True, 0.5, True),
+        (AttemptOutcome("rejected", 503, error="overloaded", billable=False), True, 0.5, False),
+        (AttemptOutcome("upstream_error", 500, error="server_error"), True, 0.5, False),
     ],
 )
 def test_an_api_is_blamed_for_its_own_faults_only(
@@ -310,16 +314,16 @@ def test_who_is_given_up_before_its_first_token_is_not_judged(
     """A client that leaves, stalls or is drained says nothing of the target."""
     attempt.step.frozen.target.own = own
     attempt.first_token_s, attempt.events = None, 0
-    metering.settle_later(attempt, Outcome(status, 499))
+    metering.settle_later(attempt, AttemptOutcome(status, 499))
     assert parts.experience.calls == []
     attempt.settled = False
-    metering.settle_later(attempt, Outcome("timeout", 504, error="head_timeout"))
+    metering.settle_later(attempt, AttemptOutcome("timeout", 504, error="head_timeout"))
     ((_, _, said),) = parts.experience.calls
     assert said["ok"] is False
 
 
 def test_a_client_that_stalls_is_not_the_targets_failure(metering, parts, attempt) -> None:
-    metering.settle_later(attempt, Outcome("timeout", 499))
+    metering.settle_later(attempt, AttemptOutcome("timeout", 499))
     ((_, _, said),) = parts.experience.calls
     assert said["ok"] is True
 
@@ -340,7 +344,7 @@ def test_a_client_that_stalls_is_not_the_targets_failure(metering, parts, attemp
 def test_a_failure_that_the_request_may_have_caused_names_its_key(
     metering, parts, attempt, error, ok, suspected
 ) -> None:
-    metering.settle_later(attempt, Outcome("upstream_error", 500, error=error))
+    metering.settle_later(attempt, AttemptOutcome("upstream_error", 500, error=error))
     ((_, _, said),) = parts.experience.calls
     expected = attempt.plan.identity.key_id if suspected else None
     assert (said["ok"], said["suspect"]) == (ok, expected)
@@ -348,10 +352,10 @@ def test_a_failure_that_the_request_may_have_caused_names_its_key(
 
 @pytest.mark.parametrize(("reason", "cut"), [("stop", False), ("length", True)])
 async def test_only_reported_usage_teaches_lengths(metering, parts, attempt, reason, cut) -> None:
-    metering.settle_later(attempt, Outcome("client_gone", 499, USAGE))
+    metering.settle_later(attempt, AttemptOutcome("client_gone", 499, USAGE))
     assert parts.lengths.calls == []
     attempt.settled = False
-    outcome = Outcome("finished", 200, USAGE, usage_final=True, finish_reason=reason)
+    outcome = AttemptOutcome("finished", 200, USAGE, usage_final=True, finish_reason=reason)
     await metering.settle(attempt, outcome)
     assert parts.lengths.calls == [("observe", (("m", "t"), 100, 11), {"cut": cut})]
     assert parts.ratio.calls == [("observe", (("m", "t"), 400, 100), {})]

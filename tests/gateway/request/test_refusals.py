@@ -6,23 +6,23 @@ import pytest
 
 from backends.errors import (
     BackendError,
-    BadAnswer,
+    DispatchSuperseded,
+    FirstTokenTimeout,
     HeadTimeout,
     IdleTimeout,
-    Overloaded,
-    Overtaken,
+    InvalidResponse,
     ServerError,
-    Silent,
-    Unreachable,
     UpstreamBroken,
+    UpstreamOverloaded,
+    UpstreamUnreachable,
     WrongAddress,
 )
 from gateway.errors import RequestError
 from gateway.request.refusals import FAILURES, failed, infeasible, over_budget, status_of
-from ledger.budgets.desk import Refusal
+from ledger.budgets.desk import BudgetRefusal
 from router.reasons import PERMANENT, Reason
-from router.request_kinds import Kind
-from router.types import Decision, Feature, Otherwise
+from router.request_kinds import RequestKind
+from router.types import Decision, Feature, InfeasibleAction
 
 SECRET = "sk-live-1234"
 
@@ -30,15 +30,15 @@ SECRET = "sk-live-1234"
 @pytest.mark.parametrize(
     ("error", "http", "code", "status", "logged"),
     [
-        (Unreachable(SECRET), 502, "upstream_error", "rejected", 503),
-        (Overloaded(SECRET, status=429), 503, "overloaded", "rejected", 429),
-        (Overtaken(SECRET), 503, "overloaded", "rejected", 503),
+        (UpstreamUnreachable(SECRET), 502, "upstream_error", "rejected", 503),
+        (UpstreamOverloaded(SECRET, status=429), 503, "overloaded", "rejected", 429),
+        (DispatchSuperseded(SECRET), 503, "overloaded", "rejected", 503),
         (ServerError(SECRET, status=500), 502, "upstream_error", "upstream_error", 500),
         (WrongAddress(SECRET, status=404), 502, "upstream_error", "rejected", 404),
-        (BadAnswer(SECRET), 502, "upstream_error", "upstream_error", 502),
+        (InvalidResponse(SECRET), 502, "upstream_error", "upstream_error", 502),
         (UpstreamBroken(SECRET), 502, "upstream_error", "upstream_error", 502),
         (HeadTimeout(SECRET), 504, "upstream_timeout", "timeout", 504),
-        (Silent(SECRET), 504, "upstream_timeout", "timeout", 504),
+        (FirstTokenTimeout(SECRET), 504, "upstream_timeout", "timeout", 504),
         (IdleTimeout(SECRET), 504, "upstream_timeout", "timeout", 504),
     ],
 )
@@ -71,13 +71,17 @@ def test_every_failure_names_its_target_and_what_to_do() -> None:
 
 
 def test_an_overloaded_target_says_when_to_come_back() -> None:
-    assert failed(Overloaded("x", retry_after_s=7.0)).retry_after_s == 7.0
-    assert failed(Overloaded("x")).retry_after_s == failed(Overtaken("x")).retry_after_s == 1.0
+    assert failed(UpstreamOverloaded("x", retry_after_s=7.0)).retry_after_s == 7.0
+    assert (
+        failed(UpstreamOverloaded("x")).retry_after_s
+        == failed(DispatchSuperseded("x")).retry_after_s
+        == 1.0
+    )
     assert failed(ServerError("x")).retry_after_s is None
 
 
 def test_a_spent_budget_is_named_with_its_reset_and_not_hammered() -> None:
-    told = over_budget(Refusal("team:search@month", 10, 0, 0, 1_796_083_200_000_000))
+    told = over_budget(BudgetRefusal("team:search@month", 10, 0, 0, 1_796_083_200_000_000))
     assert (told.row.status, told.retry) == (429, False)
     assert "`team:search@month`" in told.message
     assert "2026-12-01 00:00 UTC" in told.message
@@ -108,8 +112,8 @@ NEVER_REFUSED_FOR = {
 def nothing_feasible(reason: Reason, *verdicts: Reason) -> RequestError:
     candidate = SimpleNamespace(api=None, features=frozenset())
     lost = tuple(SimpleNamespace(reason=one, candidate=candidate) for one in verdicts)
-    decision = Decision("p", (), lost, reason, Otherwise.REJECT)
-    request = SimpleNamespace(kind=Kind.CHAT, features=frozenset({Feature.TOOLS}))
+    decision = Decision("p", (), lost, reason, InfeasibleAction.REJECT)
+    request = SimpleNamespace(kind=RequestKind.CHAT, features=frozenset({Feature.TOOLS}))
     return infeasible(SimpleNamespace(decision=decision, model="chat", request=request))
 
 
@@ -145,12 +149,12 @@ def test_a_feature_that_nobody_offers_is_named_by_its_member() -> None:
         return SimpleNamespace(reason=Reason.FEATURE, candidate=candidate)
 
     asked = SimpleNamespace(
-        kind=Kind.CHAT, features=frozenset({Feature.STORE, Feature.JSON_SCHEMA, Feature.N})
+        kind=RequestKind.CHAT, features=frozenset({Feature.STORE, Feature.JSON_SCHEMA, Feature.N})
     )
     small = SimpleNamespace(reason=Reason.CONTEXT, candidate=None)
 
     def told(*verdicts: SimpleNamespace) -> RequestError:
-        decision = Decision("p", (), verdicts, Reason.FEATURE, Otherwise.REJECT)
+        decision = Decision("p", (), verdicts, Reason.FEATURE, InfeasibleAction.REJECT)
         return infeasible(SimpleNamespace(decision=decision, model="chat", request=asked))
 
     closest = told(verdict(), small, verdict(Feature.N, Feature.JSON_SCHEMA))
@@ -166,8 +170,8 @@ def test_a_feature_that_nobody_offers_is_named_by_its_member() -> None:
 def test_every_feature_has_a_member_that_asks_for_it() -> None:
     for feature in Feature:
         lacking = SimpleNamespace(reason=Reason.FEATURE, candidate=SimpleNamespace(features=set()))
-        decision = Decision("p", (), (lacking,), Reason.FEATURE, Otherwise.REJECT)
-        request = SimpleNamespace(kind=Kind.CHAT, features=frozenset({feature}))
+        decision = Decision("p", (), (lacking,), Reason.FEATURE, InfeasibleAction.REJECT)
+        request = SimpleNamespace(kind=RequestKind.CHAT, features=frozenset({feature}))
         asked = SimpleNamespace(members={})
         plan = SimpleNamespace(decision=decision, model="m", request=request, asked=asked)
         assert infeasible(plan).param
@@ -181,7 +185,7 @@ def test_the_first_limit_with_room_again_is_named() -> None:
         return SimpleNamespace(reason=reason, candidate=SimpleNamespace(api=api))
 
     def told(*verdicts: SimpleNamespace):
-        decision = Decision("p", (), verdicts, Reason.RATE_LIMIT, Otherwise.REJECT)
+        decision = Decision("p", (), verdicts, Reason.RATE_LIMIT, InfeasibleAction.REJECT)
         return infeasible(SimpleNamespace(decision=decision, model="chat"))
 
     limits = lost(Reason.RATE_LIMIT, 31.0), lost(Reason.CIRCUIT_OPEN, 12.5)
@@ -194,11 +198,15 @@ def test_the_first_limit_with_room_again_is_named() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "param"),
-    [(Kind.CHAT, "max_tokens"), (Kind.RERANK, "documents"), (Kind.TRANSCRIPTION, "file")],
+    [
+        (RequestKind.CHAT, "max_tokens"),
+        (RequestKind.RERANK, "documents"),
+        (RequestKind.TRANSCRIPTION, "file"),
+    ],
 )
-def test_what_is_too_dear_names_the_member_that_makes_it_so(kind: Kind, param: str) -> None:
+def test_what_is_too_dear_names_the_member_that_makes_it_so(kind: RequestKind, param: str) -> None:
     lost = SimpleNamespace(reason=Reason.PRICE_CAP, candidate=None)
-    decision = Decision("p", (), (lost,), Reason.PRICE_CAP, Otherwise.REJECT)
+    decision = Decision("p", (), (lost,), Reason.PRICE_CAP, InfeasibleAction.REJECT)
     request = SimpleNamespace(kind=kind, features=frozenset())
     error = infeasible(SimpleNamespace(decision=decision, model="m", request=request))
     assert (error.param, error.retry) == (param, False)

@@ -8,11 +8,11 @@ from gateway.request.request_counters import (
     QueueCounters,
     RequestCounters,
 )
-from gateway.telemetry.metrics.requests import Metrics
+from gateway.telemetry.metrics.requests import RequestMetrics
 
 
 def test_telemetry_implements_the_interfaces() -> None:
-    metrics = Metrics(CollectorRegistry(), models=["chat"], targets=["alpha/m"])
+    metrics = RequestMetrics(CollectorRegistry(), models=["chat"], targets=["alpha/m"])
     for interface, counters in ((RequestCounters, metrics), (QueueCounters, metrics.policies)):
         names = {name for name in vars(interface) if not name.startswith("_")}
         assert names
@@ -20,7 +20,7 @@ def test_telemetry_implements_the_interfaces() -> None:
 
 
 def test_attempts_with_equal_labels_share_their_sums() -> None:
-    metrics = Metrics(CollectorRegistry(), models=["chat"], targets=["alpha/m"])
+    metrics = RequestMetrics(CollectorRegistry(), models=["chat"], targets=["alpha/m"])
     labels = AttemptLabels("chat", "alpha/m", "api", "cheapest", "finished", True, None)
     metrics.sums_of(labels).attempts += 1
     assert metrics.sums_of(AttemptLabels(*labels)) == AttemptSums(attempts=1)
@@ -29,7 +29,7 @@ def test_attempts_with_equal_labels_share_their_sums() -> None:
 
 def test_what_the_request_path_counts_reaches_the_registry() -> None:
     registry = CollectorRegistry()
-    counters = Metrics(registry, models=["chat"], targets=["alpha/m"])
+    counters = RequestMetrics(registry, models=["chat"], targets=["alpha/m"])
     counters.count_refusal("budget")
     counters.count_static_decision("telemetry", 0)
     counters.count_undecided("office-hours")

@@ -13,8 +13,8 @@ import pytest
 from backends.errors import (
     BackendError,
     HeadTimeout,
-    Reported,
-    Unserved,
+    ModelNotServed,
+    StreamError,
     UpstreamBroken,
     WrongAddress,
 )
@@ -22,7 +22,7 @@ from backends.secret import Secret
 from gateway.kinds.relay import ByteRelay
 from gateway.request import response_writer
 from gateway.request.response_writer import _usd
-from router.request_kinds import Kind
+from router.request_kinds import RequestKind
 from router.types import Feature
 
 BODY = {"messages": [{"role": "user", "content": "say it again"}], "max_tokens": 30}
@@ -260,12 +260,12 @@ async def test_the_answers_tier_reaches_the_books(stream, monkeypatch) -> None:
             """Nothing is open."""
 
     monkeypatch.setattr(response_writer, "_headers", lambda *_: [])
-    asked = SimpleNamespace(kind=Kind.CHAT, stream=stream, n=1, prompts=1, wants_usage=True)
+    asked = SimpleNamespace(kind=RequestKind.CHAT, stream=stream, n=1, prompts=1, wants_usage=True)
     attempt = SimpleNamespace(
         plan=SimpleNamespace(asked=asked), own=False, events=0, relay=None, saw=lambda *_: None,
         first_token_s=None, dispatched_s=0.0,
     )  # fmt: skip
-    handing = response_writer.Delivery(
+    handing = response_writer.ResponseWriter(
         SimpleNamespace(settle=settle), SimpleNamespace(now_s=lambda: 1.0)
     )
     with pytest.raises(SettledError):
@@ -276,7 +276,7 @@ async def test_the_answers_tier_reaches_the_books(stream, monkeypatch) -> None:
 @pytest.mark.parametrize(
     ("status", "body", "raised"),
     [
-        (200, {"error": {"message": "quoted", "code": "busy"}}, Reported),
+        (200, {"error": {"message": "quoted", "code": "busy"}}, StreamError),
         (404, {"detail": "Not Found"}, WrongAddress),
         (405, {"detail": "Method Not Allowed"}, WrongAddress),
     ],
@@ -291,7 +291,7 @@ async def test_an_engine_that_is_without_an_adapter_leaves_its_requests_to_the_n
 ) -> None:
     """The name is ours, not the client's; an API's may be, as of a deployment that is gone."""
     body = {"error": {"message": "The model `sql` does not exist.", "code": 404}}
-    with pytest.raises(Unserved):
+    with pytest.raises(ModelNotServed):
         await told_of(404, body, own=True, last=False)
     for whose in ({"own": True, "last": True}, {"own": False, "last": False}):
         assert b"`sql` does not exist" in await told_of(404, body, **whose)
@@ -327,14 +327,14 @@ def told_of(monkeypatch):
         Answer.status = status
         target = SimpleNamespace(backend=SimpleNamespace(secrets=(Secret(OUR_KEY),)))
         attempt = SimpleNamespace(
-            plan=SimpleNamespace(asked=SimpleNamespace(kind=Kind.CHAT, stream=False)),
+            plan=SimpleNamespace(asked=SimpleNamespace(kind=RequestKind.CHAT, stream=False)),
             step=SimpleNamespace(frozen=SimpleNamespace(target=target)),
             saw=lambda *_: None,
             last=last,
             own=own,
         )
         clock = SimpleNamespace(now_s=lambda: 1.0)
-        handing = response_writer.Delivery(SimpleNamespace(settle=settle), clock)
+        handing = response_writer.ResponseWriter(SimpleNamespace(settle=settle), clock)
         try:
             await handing.answer(attempt, Answer(), SimpleNamespace(whole=whole))
         except BackendError:
@@ -369,7 +369,7 @@ def stream():
         )
         reply = SimpleNamespace(push=push)
         return (
-            response_writer.Stream(attempt, ByteRelay(False), reply, lambda: 7.0, first_s),
+            response_writer.StreamSink(attempt, ByteRelay(False), reply, lambda: 7.0, first_s),
             pushed,
             seen,
         )

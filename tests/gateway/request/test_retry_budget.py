@@ -2,10 +2,10 @@
 
 import pytest
 
-from gateway.request.retry_budget import RESERVE, SHARE, Retries
+from gateway.request.retry_budget import RESERVE, SHARE, RetryBudget
 
 
-def tries(retries: Retries, requests: int, *, answered: bool) -> int:
+def tries(retries: RetryBudget, requests: int, *, answered: bool) -> int:
     """How many there are when each request's first try fails."""
     count = 0
     for _ in range(requests):
@@ -19,15 +19,15 @@ def tries(retries: Retries, requests: int, *, answered: bool) -> int:
 
 @pytest.mark.parametrize("requests", [1, 100, 10_000])
 def test_when_everything_is_down_tries_stay_near_requests(requests: int) -> None:
-    assert tries(Retries(), requests, answered=False) <= (1 + SHARE) * requests + RESERVE
+    assert tries(RetryBudget(), requests, answered=False) <= (1 + SHARE) * requests + RESERVE
 
 
 def test_while_another_target_answers_every_failure_is_made_good() -> None:
-    assert tries(Retries(), 10_000, answered=True) == 20_000
+    assert tries(RetryBudget(), 10_000, answered=True) == 20_000
 
 
 def test_the_first_success_opens_it_again() -> None:
-    retries = Retries()
+    retries = RetryBudget()
     tries(retries, 500, answered=False)
     for _ in range(10):  # a tenth each
         retries.asked()
@@ -37,7 +37,7 @@ def test_the_first_success_opens_it_again() -> None:
 
 def test_a_burst_of_failures_is_not_held_against_it_for_ever() -> None:
     """What was under way when everything went down may be more than the reserve."""
-    retries = Retries()
+    retries = RetryBudget()
     for _ in range(1000):
         retries.ended(ok=False)
     for _ in range(round((RESERVE + 1) / SHARE) + 1):

@@ -6,7 +6,7 @@ import pytest
 
 from gateway.errors import RequestError
 from gateway.request import routes
-from gateway.request.routes import Routes, allowed
+from gateway.request.routes import RouteCache, allowed
 from ledger.identity.keys import Identity
 from router.types import Residency
 
@@ -17,19 +17,19 @@ def identity(stack) -> Identity:
 
 
 @pytest.fixture
-def known(stack) -> Routes:
+def known(stack) -> RouteCache:
     dispatcher = stack.app.hot._dispatcher
-    return Routes(stack.settings, stack.planner._routes._fleet, dispatcher.admission)
+    return RouteCache(stack.settings, stack.planner._routes._fleet, dispatcher.admission)
 
 
-def test_a_route_is_found_once(known: Routes, identity: Identity) -> None:
+def test_a_route_is_found_once(known: RouteCache, identity: Identity) -> None:
     first = known.find("chat", identity)
     assert known.find("chat", identity) is first
     assert first.model == "chat"
     assert len(first.rooms.scopes) == len(first.targets) == len(first.rooms.pusd())
 
 
-def test_an_alias_has_the_models_own_targets(known: Routes, identity: Identity) -> None:
+def test_an_alias_has_the_models_own_targets(known: RouteCache, identity: Identity) -> None:
     alias, named = known.find("gpt-4o", identity), known.find("chat", identity)
     assert (alias.model, alias.targets) == ("chat", named.targets)
     assert alias.learning_key == named.learning_key
@@ -41,7 +41,7 @@ def test_an_alias_has_the_models_own_targets(known: Routes, identity: Identity) 
      {"team_id": "other"}],
 )  # fmt: skip
 def test_a_key_that_changed_finds_nothing_of_before(
-    known: Routes, identity: Identity, changes
+    known: RouteCache, identity: Identity, changes
 ) -> None:
     """The same id, and what it may do or whose it is has changed."""
     before = known.find("chat", identity)
@@ -63,7 +63,7 @@ def test_a_key_that_changed_finds_nothing_of_before(
     assert known.find("chat", identity).identity is identity
 
 
-def test_keys_of_other_teams_share_nothing(known: Routes, identity: Identity) -> None:
+def test_keys_of_other_teams_share_nothing(known: RouteCache, identity: Identity) -> None:
     ours = known.find("chat", identity)
     theirs = known.find("chat", replace(identity, key_id="k2", team_id="ads"))
     assert known.find("chat", identity) is ours
@@ -73,7 +73,7 @@ def test_keys_of_other_teams_share_nothing(known: Routes, identity: Identity) ->
 
 
 def test_refusals_are_not_remembered_and_routes_are_bounded(
-    known: Routes, identity: Identity, monkeypatch
+    known: RouteCache, identity: Identity, monkeypatch
 ) -> None:
     monkeypatch.setattr(routes, "ROUTES_LIMIT", 3)
     for number in range(9):

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from backends.errors import Silent
+from backends.errors import FirstTokenTimeout
 from gateway.clock import Clock
 from gateway.fleet.circuit import is_silent
-from gateway.fleet.slots import Board
+from gateway.fleet.slots import SharedLoadTable
 from gateway.request.silent_engine import (
     ASK_AGAIN_LIMIT_S,
     ASK_AGAIN_S,
@@ -18,7 +18,7 @@ from gateway.request.silent_engine import (
     LOOK_S,
     PATIENCE_S,
     UNFORECAST_S,
-    Silences,
+    SilentEngineDetector,
     patience_s,
 )
 from gateway.table_layout import LoadCell, TableLayout
@@ -62,7 +62,7 @@ def time() -> Time:
 
 @pytest.fixture
 def board(tmp_path: Path):
-    board = Board(
+    board = SharedLoadTable(
         tmp_path / "board", TableLayout(workers=2, engines=("pool:a/0", "pool:a/1"), apis=())
     )
     yield board
@@ -70,20 +70,20 @@ def board(tmp_path: Path):
 
 
 @pytest.fixture
-def silences(board: Board, time: Time) -> Silences:
-    return Silences(board, 0, Clock(now_s=lambda: time.now_s))
+def silences(board: SharedLoadTable, time: Time) -> SilentEngineDetector:
+    return SilentEngineDetector(board, 0, Clock(now_s=lambda: time.now_s))
 
 
-async def waits(silences: Silences, asked: Asked) -> str:
+async def waits(silences: SilentEngineDetector, asked: Asked) -> str:
     try:
         with silences.heard(asked, asyncio.current_task()):  # type: ignore[arg-type]
             await asyncio.Event().wait()
-    except Silent:
+    except FirstTokenTimeout:
         return "moved"
     return "answered"
 
 
-async def passes(silences: Silences, time: Time, seconds: float) -> None:
+async def passes(silences: SilentEngineDetector, time: Time, seconds: float) -> None:
     for _ in range(round(seconds / LOOK_S)):
         time.now_s += LOOK_S
         silences.look()
@@ -91,7 +91,7 @@ async def passes(silences: Silences, time: Time, seconds: float) -> None:
         await asyncio.sleep(0)
 
 
-def hears(board: Board, time: Time, worker: int = 1) -> None:
+def hears(board: SharedLoadTable, time: Time, worker: int = 1) -> None:
     board.cells[board.load_row(worker, 0) + LoadCell.HEARD_S] = time.now_s
 
 

@@ -1,7 +1,7 @@
-"""What follows requests is told everything that a `Story` and an `Observer` are told of."""
+"""A follower of requests gets every event of a `RequestTrace` and a `TraceObserver`."""
 
-from gateway.request.trace_observer import Observer, Story
-from gateway.telemetry.otel.exporting import Exporting, Followed
+from gateway.request.trace_observer import RequestTrace, TraceObserver
+from gateway.telemetry.otel.exporting import OtelObserver, RequestTelemetry
 
 
 def verbs(protocol: type) -> set[str]:
@@ -9,5 +9,5 @@ def verbs(protocol: type) -> set[str]:
 
 
 def test_who_follows_by_opentelemetry_hears_all_of_it() -> None:
-    assert verbs(Story) == {"decided", "sends", "settled", "ends"} <= verbs(Followed)
-    assert verbs(Observer) == {"begins", "close"} <= verbs(Exporting)
+    assert verbs(RequestTrace) == {"decided", "sends", "settled", "ends"} <= verbs(RequestTelemetry)
+    assert verbs(TraceObserver) == {"begins", "close"} <= verbs(OtelObserver)

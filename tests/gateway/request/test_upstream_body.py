@@ -9,13 +9,13 @@ from msgspec.structs import replace
 from gateway.http.body import open_members
 from gateway.kinds import KIND_PATHS
 from gateway.kinds.chat import read_chat
-from gateway.kinds.inference_request import Asked, IncomingBody
+from gateway.kinds.inference_request import IncomingBody, InferenceRequest
 from gateway.request.upstream_body import body_for
 
 MESSAGES = [{"role": "user", "content": "hello"}]
 
 
-def asked(path: str = "/v1/chat/completions", **members: Any) -> Asked:
+def asked(path: str = "/v1/chat/completions", **members: Any) -> InferenceRequest:
     if path == "/v1/chat/completions":
         members.setdefault("messages", MESSAGES)
     text = json.dumps({"model": "m", **members}).encode()

@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 from gateway.request.usage_checks import (
     LONGEST_TOKEN_BYTES,
     UNSEEN_TOKENS,
-    Limits,
+    UsageBounds,
     contradicted,
     possible,
     prompt_possible,
     worth_reading,
 )
-from ledger.journals.records import Tokens
+from ledger.journals.records import TokenCounts
 
-NONE = Limits(1, None, 100)
+NONE = UsageBounds(1, None, 100)
 PLAIN = {"model": b'"m"', "messages": b"x" * 400}
 
 
@@ -34,8 +34,8 @@ PLAIN = {"model": b'"m"', "messages": b"x" * 400}
     ],
 )
 def test_no_more_output_than_was_allowed_or_came(output, thought, limit, said, kept):
-    tokens = Tokens(input=1, output=output, reasoning=thought, audio_output=min(output, 9))
-    found = possible(tokens, Limits(1, limit, 100), said)
+    tokens = TokenCounts(input=1, output=output, reasoning=thought, audio_output=min(output, 9))
+    found = possible(tokens, UsageBounds(1, limit, 100), said)
     assert found.output == kept
     assert (found is tokens) is (kept == output)
     assert found.reasoning + found.audio_output <= found.output or thought
@@ -53,7 +53,7 @@ def test_no_more_output_than_was_allowed_or_came(output, thought, limit, said, k
     ],
 )
 def test_no_more_prompt_than_was_sent(prompt, members, media, kept):
-    tokens = Tokens(input=prompt - 7, cached=7, output=3)
+    tokens = TokenCounts(input=prompt - 7, cached=7, output=3)
     found = prompt_possible(tokens, NONE, members, media=media)
     assert found.input + found.cached == kept
     assert found.output == 3
@@ -76,11 +76,11 @@ def test_no_more_prompt_than_was_sent(prompt, members, media, kept):
     ],
 )
 def test_tokens_against_the_text_that_came(output, more, usage, said, wrong):
-    assert contradicted(Tokens(output=output, **more), usage, 1, said) is wrong
+    assert contradicted(TokenCounts(output=output, **more), usage, 1, said) is wrong
 
 
 def test_a_picture_has_tokens_that_no_text_tells():
-    tokens = Tokens(output=1290)
+    tokens = TokenCounts(output=1290)
     assert contradicted(tokens, {}, 1, 10)
     assert not contradicted(tokens, {}, 1, 10, shown=True)
     assert contradicted(tokens, {}, 1, 1291 * LONGEST_TOKEN_BYTES, shown=True)
@@ -96,14 +96,14 @@ def test_an_honest_count_is_never_disputed(words, merge, choices):
     text = "".join(words).encode(errors="replace")
     size = min(merge, LONGEST_TOKEN_BYTES)
     count = -(-len(text) // size) + choices  # with an end of each choice
-    tokens = Tokens(output=count)
+    tokens = TokenCounts(output=count)
     assert not contradicted(tokens, {}, choices, len(text))
 
 
 @given(output=st.integers(0, 10_000), said=st.integers(0, 200_000), frame=st.integers(1, 4000))
 def test_what_is_not_worth_reading_has_too_little_text_to_matter(output, said, frame):
     """An answer is left unread only while what could be wrong is smaller than its frame."""
-    tokens, size = Tokens(output=output), said + frame
+    tokens, size = TokenCounts(output=output), said + frame
     if not worth_reading(tokens, 1, size):
         slack = LONGEST_TOKEN_BYTES * UNSEEN_TOKENS
         assert said <= LONGEST_TOKEN_BYTES * output + slack
@@ -113,6 +113,6 @@ def test_what_is_not_worth_reading_has_too_little_text_to_matter(output, said, f
 def test_a_usual_answer_is_not_read_again():
     said = "The quick brown fox. " * 20
     body = msgspec.json.encode({"id": "x" * 40, "choices": [{"message": {"content": said}}]})
-    assert not worth_reading(Tokens(output=100), 1, len(body))
-    assert worth_reading(Tokens(output=900), 1, len(body))
-    assert worth_reading(Tokens(output=1), 1, 10_000)
+    assert not worth_reading(TokenCounts(output=100), 1, len(body))
+    assert worth_reading(TokenCounts(output=900), 1, len(body))
+    assert worth_reading(TokenCounts(output=1), 1, 10_000)

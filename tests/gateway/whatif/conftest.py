@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from backends.simulator.shape import Shape
-from backends.stepmodel import StepModel
+from backends.simulator.shape import EngineShape
+from backends.stepmodel import FittedStepModel
 from gateway.config.settings import Settings, parse
-from gateway.whatif.house import House, engine_models
+from gateway.whatif.house import ReplayFleet, engine_models
 from gateway.whatif.traffic import Arrival
 from gateway.whatif.trial import trial
-from ledger.prices.book import Price, PriceBook, Terms
+from ledger.prices.book import Price, PriceBook, PriceTerms
 from ledger.prices.rates import rates_from
 
 sys.path.append(str(Path(__file__).parents[2] / "bench"))
@@ -37,14 +37,22 @@ RULES = {
     " otherwise: queue, queue_ms: 1500}",
 }
 PRICES = PriceBook(
-    [Price(1, "openai/mini", "ours", 0, Terms(rates_from({"input": 150_000, "output": 600_000})))]
+    [
+        Price(
+            1,
+            "openai/mini",
+            "ours",
+            0,
+            PriceTerms(rates_from({"input": 150_000, "output": 600_000})),
+        )
+    ]
 )
 
 
 @pytest.fixture(scope="session")
-def shape() -> Shape:
-    step = StepModel(a_s=4.79e-3, b_s=28e-6, c_s=46.8e-9, d_s=27.8e-6, t0_s=13.8e-3)
-    return Shape(step=step, blocks=30_001, prefill_budget_tokens=2048, context_tokens=32_768)
+def shape() -> EngineShape:
+    step = FittedStepModel(a_s=4.79e-3, b_s=28e-6, c_s=46.8e-9, d_s=27.8e-6, t0_s=13.8e-3)
+    return EngineShape(step=step, blocks=30_001, prefill_budget_tokens=2048, context_tokens=32_768)
 
 
 @pytest.fixture(scope="session")
@@ -74,10 +82,10 @@ def under():
 
 
 @pytest.fixture(scope="session")
-def house() -> House:
+def house() -> ReplayFleet:
     """One engine and one API."""
     known = _under("tight")
-    return House(known, PRICES, engine_models(known, ["chat"], {}, []), {}, 10**15)
+    return ReplayFleet(known, PRICES, engine_models(known, ["chat"], {}, []), {}, 10**15)
 
 
 @pytest.fixture(scope="session")

@@ -2,11 +2,18 @@
 
 import pytest
 
-from gateway.whatif.asked import AskedError, Traffic, arranged, house_of, modelled, pool_and_model
+from gateway.whatif.asked import (
+    TrafficSelection,
+    WhatIfInputError,
+    arranged,
+    house_of,
+    modelled,
+    pool_and_model,
+)
 from gateway.whatif.traffic import Arrival
 
 ARRIVALS = [Arrival(0.0, 10, 5, "chat"), Arrival(4.0, 10, 5, "old")]
-TRAFFIC = Traffic(ARRIVALS, 10**15, {}, {})
+TRAFFIC = TrafficSelection(ARRIVALS, 10**15, {}, {})
 
 
 def test_names_are_replaced_and_time_runs_faster(under) -> None:
@@ -25,10 +32,10 @@ def test_names_are_replaced_and_time_runs_faster(under) -> None:
     ],
 )
 def test_a_name_that_nobody_has_is_told_with_those_that_are(under, named, words) -> None:
-    with pytest.raises(AskedError, match=words):
+    with pytest.raises(WhatIfInputError, match=words):
         arranged(under("tight"), TRAFFIC, named, 1.0)
-    nameless = Traffic([Arrival(0.0, 10, 5, "")], 10**15, {}, {})
-    with pytest.raises(AskedError, match="names no model"):
+    nameless = TrafficSelection([Arrival(0.0, 10, 5, "")], 10**15, {}, {})
+    with pytest.raises(WhatIfInputError, match="names no model"):
         arranged(under("tight"), nameless, [], 1.0)
 
 
@@ -36,21 +43,21 @@ def test_an_engine_is_named_by_pool_and_profile() -> None:
     word = "chat=h100-llama-3.1-8b-fp8"
     assert modelled(word, pool_and_model(word)[1]).source.startswith("profile h100")
     for bad in ("chat", "=x", "chat="):
-        with pytest.raises(AskedError, match="say POOL=PROFILE"):
+        with pytest.raises(WhatIfInputError, match="say POOL=PROFILE"):
             pool_and_model(bad)
-    with pytest.raises(AskedError, match="neither a profile"):
+    with pytest.raises(WhatIfInputError, match="neither a profile"):
         modelled("chat=/etc/passwd", "/etc/passwd")
 
 
 def test_a_house_has_the_engines_of_the_pools_that_are_asked(under, house) -> None:
-    traffic = Traffic(ARRIVALS[:1], 10**15, {}, {})
+    traffic = TrafficSelection(ARRIVALS[:1], 10**15, {}, {})
     found = house_of(under("tight"), house.prices, traffic, {}, None)
     assert list(found.engines) == ["chat"]
     assert found.start_us == found.calendar.from_us == 10**15
 
 
 def test_policies_hours_are_those_in_which_the_requests_came(under, house) -> None:
-    traffic = Traffic(ARRIVALS[:1], 10**15, {}, {}, came_us=5 * 10**14)
+    traffic = TrafficSelection(ARRIVALS[:1], 10**15, {}, {}, came_us=5 * 10**14)
     faster = arranged(under("tight"), traffic, [], 4.0)
     found = house_of(under("tight"), house.prices, faster, {}, None)
     assert found.start_us == 10**15

@@ -15,13 +15,13 @@ from backends.simulator.latency import Latency
 from backends.simulator.profiles import PROFILES
 from gateway.whatif.apis import draws
 from gateway.whatif.replay import Replay
-from gateway.whatif.seats import Knowledge, Seat
-from gateway.whatif.traffic import Arrival, Price
+from gateway.whatif.seats import EngineKnowledge, ReplayEngine
+from gateway.whatif.traffic import ApiPrice, Arrival
 from router.types import Policy, Residency, Slo
 
 SHAPE = PROFILES["h100-llama-3.1-8b-fp8"].shape
 SLO = Slo(ttft_ms=500.0, tpot_ms=50.0, attainment=0.99)
-PRICE = Price(150_000, 600_000)
+PRICE = ApiPrice(150_000, 600_000)
 CAPACITY_RPS, TIMES, SECONDS, SHARE = 14.1, 4.0, 60.0, 0.25
 SETTLED_S = 10.0  # the market looks back for 30 s, and begins without a past
 INSIDE, PUBLIC = "inside", "public"
@@ -50,10 +50,10 @@ def played(*, confined: bool) -> tuple[float, float, float]:
         PUBLIC: Policy(PUBLIC, SLO, kv_headroom_floor=0.05),
     }
     terms = {name: Terms(policy, PRICE, 8192) for name, policy in policies.items()}
-    seats = [Seat("pool:own/0", SHAPE, Knowledge())]
+    seats = [ReplayEngine("pool:own/0", SHAPE, EngineKnowledge())]
     latencies = draws(len(asked), Latency(), 7)
     slos = dict.fromkeys(terms, SLO)
-    outcomes = Replay(seats, slos, asked, latencies, Knowledge()).run(Routed(terms))
+    outcomes = Replay(seats, slos, asked, latencies, EngineKnowledge()).run(Routed(terms))
     own = [one for one in outcomes if one.engine is not None]
     inside = [
         one for one in outcomes if one.arrival.model == INSIDE and one.arrival.at_s > SETTLED_S

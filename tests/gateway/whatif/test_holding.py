@@ -1,12 +1,12 @@
 """Sticky sessions in virtual time: they stay, and what that costs is told in dollars."""
 
-from gateway.whatif.holding import Holding
-from gateway.whatif.planned import Planned
+from gateway.whatif.holding import StickinessCost
+from gateway.whatif.planned import PolicyReplay
 from gateway.whatif.tables import notes, tables
 from gateway.whatif.traffic import Arrival
 from gateway.whatif.trial import trial
 from router.reasons import Reason
-from router.request_kinds import Kind
+from router.request_kinds import RequestKind
 from router.types import Candidate, Verdict
 
 ONE = Arrival(0.0, 100, 10, "chat", "search", session="s")
@@ -14,14 +14,14 @@ ONE = Arrival(0.0, 100, 10, "chat", "search", session="s")
 
 def verdict(name: str, reason: Reason, expected: int) -> Verdict:
     made = Candidate(
-        name=name, pool=None, features=frozenset(), kinds=frozenset(Kind), context_tokens=1,
+        name=name, pool=None, features=frozenset(), kinds=frozenset(RequestKind), context_tokens=1,
         internal=False, expected_pusd=expected, bound_pusd=None, avoided_pusd=0,
     )  # fmt: skip
     return Verdict(made, True, reason, "")
 
 
 def test_a_session_stays_and_pays_what_the_better_target_would_have_saved() -> None:
-    holding = Holding()
+    holding = StickinessCost()
     assert holding.target("chat", ONE) is None
     first = [verdict("dear", Reason.CHEAPEST, 900), verdict("cheap", Reason.COSTLIER, 300)]
     holding.chose("chat", ONE, first, 0)
@@ -35,7 +35,7 @@ def test_a_session_stays_and_pays_what_the_better_target_would_have_saved() -> N
 
 
 def test_who_has_no_session_is_not_counted() -> None:
-    holding = Holding()
+    holding = StickinessCost()
     order = [verdict("dear", Reason.STICKY, 900), verdict("cheap", Reason.STICKY, 300)]
     holding.chose("chat", ONE._replace(session=""), order, 0)
     assert holding.document()["requests"] == 0
@@ -63,6 +63,6 @@ def test_sessions_are_held_in_a_trial_and_its_tables_say_so(house, under, poisso
 
 
 def test_without_stickiness_a_session_goes_where_it_is_best(house, under) -> None:
-    planned = Planned(house, under("tight"), 1.0)
+    planned = PolicyReplay(house, under("tight"), 1.0)
     planned.choose(ONE, planned.seats, 0.0, 0)
     assert planned.holding.document()["held"] == 0

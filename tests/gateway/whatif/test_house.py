@@ -4,7 +4,13 @@ import pytest
 
 from backends.simulator.profiles import PROFILES
 from gateway.config.settings import parse
-from gateway.whatif.house import House, HouseError, Modelled, engine_models, pools_asked
+from gateway.whatif.house import (
+    EngineModelSource,
+    HouseError,
+    ReplayFleet,
+    engine_models,
+    pools_asked,
+)
 from ledger.fleet.pool_records import CapacityRow
 from ledger.prices.book import PriceBook
 
@@ -44,7 +50,7 @@ def test_who_says_how_fast_an_engine_is() -> None:
     assert sim.step == PROFILES[H100].shape.step
     assert (real.kv_capacity_tokens, real.max_num_seqs, real.step.a_s) == (40_000, 64, 3e-3)
     assert found["real"].source == "pool:real/0: measured"
-    named = {"real": Modelled(PROFILES[H100].shape, "as asked for")}
+    named = {"real": EngineModelSource(PROFILES[H100].shape, "as asked for")}
     assert engine_models(SETTINGS, ["real"], named, [MEASURED])["real"].source == "as asked for"
 
 
@@ -52,21 +58,21 @@ def test_what_is_not_known_is_asked_for() -> None:
     with pytest.raises(HouseError, match=r"pools\.real: nobody measured.*--engine real=PROFILE"):
         engine_models(SETTINGS, ["real"], {}, [])
     with pytest.raises(HouseError, match="there is no pool `other`; pools: sim, real"):
-        engine_models(SETTINGS, [], {"other": Modelled(PROFILES[H100].shape, "")}, [])
+        engine_models(SETTINGS, [], {"other": EngineModelSource(PROFILES[H100].shape, "")}, [])
 
 
 def test_engines_cost_by_the_hour_and_unknown_rates_are_named() -> None:
     engines = engine_models(SETTINGS, ["sim", "real"], {}, [MEASURED])
-    house = House(SETTINGS, PriceBook([]), engines, {}, 0)
+    house = ReplayFleet(SETTINGS, PriceBook([]), engines, {}, 0)
     assert house.fixed_pusd_per_hour() == (12 * 10**12, ["real"])
 
 
 def test_a_rate_that_was_entered_counts_before_the_configured_one() -> None:
     engines = engine_models(SETTINGS, ["sim", "real"], {}, [MEASURED])
     entered = {"sim": 5 * 10**12, "real": 10**12, "gone": 9 * 10**12}
-    house = House(SETTINGS, PriceBook([]), engines, {}, 0, entered)
+    house = ReplayFleet(SETTINGS, PriceBook([]), engines, {}, 0, entered)
     assert house.fixed_pusd_per_hour() == (4 * 5 * 10**12 + 10**12, [])
-    unsaid = House(SETTINGS, PriceBook([]), engines, {}, 0, {"sim": None, "real": None})
+    unsaid = ReplayFleet(SETTINGS, PriceBook([]), engines, {}, 0, {"sim": None, "real": None})
     assert unsaid.fixed_pusd_per_hour() == (12 * 10**12, ["real"])
     assert [seat.name for seat in house.runtime.engines] == [
         "pool:sim/0", "pool:sim/1", "pool:real/0",

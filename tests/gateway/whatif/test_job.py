@@ -10,13 +10,19 @@ import msgspec
 import pytest
 
 from gateway.clock import Clock
-from gateway.control.whatif_jobs import IN_FORCE, Order, Progress, Question, Told
+from gateway.control.whatif_jobs import (
+    IN_FORCE,
+    WhatIfJobSpec,
+    WhatIfProgress,
+    WhatIfRequest,
+    WhatIfResult,
+)
 from gateway.whatif import job
-from gateway.whatif.asked import AskedError
+from gateway.whatif.asked import WhatIfInputError
 from gateway.whatif.past import SpanError
 from ledger.database import URL_VARIABLE, make_engine, migrate
-from ledger.journals.records import AttemptOpened, AttemptSettled, Tokens
-from ledger.writing.repository import Repository
+from ledger.journals.records import AttemptOpened, AttemptSettled, TokenCounts
+from ledger.writing.repository import LedgerRepository
 
 S, NOW_US, COUNT = 10**6, 1_790_000_000_000_000, 40
 SETS = (("new", "policies: [{name: out, slo: {ttft_ms: 9000}}]"), ("old", IN_FORCE))
@@ -36,7 +42,7 @@ def records() -> Iterator[AttemptOpened | AttemptSettled]:
         )  # fmt: skip
         yield AttemptSettled(
             attempt_id=f"r{n}.1", settled_us=at_us + S, status="finished", http_status=200,
-            tokens=Tokens(input=100 + n, output=20), basis="reported", cost_pusd=1,
+            tokens=TokenCounts(input=100 + n, output=20), basis="reported", cost_pusd=1,
             ttft_us=300_000, duration_us=900_000, engine_us=0, finish_reason="stop",
             slo_met=True, compared=(),
         )  # fmt: skip
@@ -47,29 +53,31 @@ def url(tmp_path_factory) -> str:
     found = f"sqlite:///{tmp_path_factory.mktemp('books') / 'ledger.db'}"
     migrate(found)
     engine = make_engine(found)
-    Repository(engine, host="here").import_records(list(records()), journal="j", at_us=NOW_US)
+    LedgerRepository(engine, host="here").import_records(list(records()), journal="j", at_us=NOW_US)
     engine.dispose()
     return found
 
 
 @pytest.fixture
 def order(under):
-    def make(**asked) -> Order:
+    def make(**asked) -> WhatIfJobSpec:
         question = {"sets": SETS, "ledger": "last-24-hours", **asked}
-        return Order(Question(**question), under("tight").model_dump(mode="json"), NOW_US)
+        return WhatIfJobSpec(
+            WhatIfRequest(**question), under("tight").model_dump(mode="json"), NOW_US
+        )
 
     return make
 
 
-def told(place) -> Told:
-    return msgspec.json.decode((place / "told.json").read_bytes(), type=Told)
+def told(place) -> WhatIfResult:
+    return msgspec.json.decode((place / "told.json").read_bytes(), type=WhatIfResult)
 
 
 @pytest.fixture
 def run(url, tmp_path, monkeypatch):
     """All but the process: it does not get nice here, nor does it end."""
 
-    def main(order: Order) -> Told:
+    def main(order: WhatIfJobSpec) -> WhatIfResult:
         given = io.BytesIO(msgspec.json.encode(order) + b"\n")
         monkeypatch.setattr(job.sys, "stdin", SimpleNamespace(buffer=given))
         monkeypatch.setattr(job, "_give_way", lambda: None)
@@ -87,8 +95,8 @@ def test_two_sets_on_the_ledgers_traffic(run, order, tmp_path) -> None:
     assert [one["classes"][0]["class"] for one in found["results"]] == ["out", "tight"]
     assert (found["traffic"]["requests"], found["traffic"]["cut"]) == (COUNT, False)
     assert found["disagreement"]["requests"] == COUNT
-    last = msgspec.json.decode((tmp_path / "progress.json").read_bytes(), type=Progress)
-    assert last == Progress("plays old", 2 * COUNT, 2 * COUNT)
+    last = msgspec.json.decode((tmp_path / "progress.json").read_bytes(), type=WhatIfProgress)
+    assert last == WhatIfProgress("plays old", 2 * COUNT, 2 * COUNT)
 
 
 def test_only_the_earliest_are_played_and_it_says_so(run, order) -> None:
@@ -113,16 +121,16 @@ def test_what_cannot_be_played_is_told_in_words(run, order, asked, words) -> Non
 
 
 def test_the_same_errors_from_within(url, order, tmp_path) -> None:
-    telling = job.Telling(tmp_path, Clock())
+    telling = job.ProgressWriter(tmp_path, Clock())
     with pytest.raises(SpanError):
         job.answer(order(ledger="x"), url, telling)
-    with pytest.raises(AskedError):
+    with pytest.raises(WhatIfInputError):
         job.answer(order(models=("a", "b")), url, telling)
 
 
 def test_how_far_it_is_is_written_now_and_then(tmp_path) -> None:
     now = [0.0]
-    telling = job.Telling(tmp_path, Clock(lambda: now[0], lambda: 0))
+    telling = job.ProgressWriter(tmp_path, Clock(lambda: now[0], lambda: 0))
     report, seen = telling.of(["new", "old"], 1_000), []
     for name in ("new", "old"):
         for done in range(0, 1_001, 100):
@@ -131,7 +139,7 @@ def test_how_far_it_is_is_written_now_and_then(tmp_path) -> None:
             report(name, done)
             if (tmp_path / "progress.json").exists():
                 raw = (tmp_path / "progress.json").read_bytes()
-                seen.append(msgspec.json.decode(raw, type=Progress))
+                seen.append(msgspec.json.decode(raw, type=WhatIfProgress))
     assert [one.done for one in seen] == sorted(one.done for one in seen)
     assert 6 <= len(seen) < 22, "not each time"
     assert {one.of for one in seen} == {2_000}

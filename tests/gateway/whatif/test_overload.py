@@ -5,8 +5,8 @@ The control: one that takes everybody in keeps nobody's promise, and is late for
 
 import pytest
 
-from gateway.whatif.planned import Planned
-from gateway.whatif.replay import Choice, Outcome, Replay
+from gateway.whatif.planned import PolicyReplay
+from gateway.whatif.replay import Replay, ReplayChoice, ReplayOutcome
 
 PHASE_S = 60.0
 RECOVERED_S = 10.0
@@ -16,7 +16,7 @@ class TakesAll:
     """The control: every request goes to the engine at once."""
 
     def choose(self, arrival, seats, now_s, worker):
-        return Choice(seats[0], arrival.prompt_tokens, 2000)
+        return ReplayChoice(seats[0], arrival.prompt_tokens, 2000)
 
     def ended(self, outcome) -> None: ...
 
@@ -31,15 +31,17 @@ def phases(poisson, rates: tuple[float, ...]):
     return sorted(found, key=lambda one: one.at_s)
 
 
-def goodput(outcomes: list[Outcome], slo, since_s: float, until_s: float) -> tuple[float, float]:
+def goodput(
+    outcomes: list[ReplayOutcome], slo, since_s: float, until_s: float
+) -> tuple[float, float]:
     """Answers a second that kept their promise, and their share of what was asked in that time."""
     asked = [one for one in outcomes if since_s <= one.arrival.at_s < until_s]
     kept = sum(one.engine is not None and one.kept(slo) for one in asked)
     return kept / (until_s - since_s), kept / len(asked)
 
 
-def played(house, under, arrivals, chooser=None) -> tuple[list[Outcome], object]:
-    planned = Planned(house, under("alone"), arrivals[-1].at_s)
+def played(house, under, arrivals, chooser=None) -> tuple[list[ReplayOutcome], object]:
+    planned = PolicyReplay(house, under("alone"), arrivals[-1].at_s)
     slo = under("alone").policies[0].slo
     replay = Replay(planned.seats, {"inside": slo}, arrivals, ())
     return replay.run(chooser or planned), slo

@@ -5,8 +5,8 @@ from zoneinfo import ZoneInfo
 
 from gateway.config.settings import Settings
 from gateway.whatif.apis import draws
-from gateway.whatif.house import Calendar, House
-from gateway.whatif.planned import Planned
+from gateway.whatif.house import ReplayClock, ReplayFleet
+from gateway.whatif.planned import PolicyReplay
 from gateway.whatif.replay import Replay
 from gateway.whatif.traffic import Arrival
 from gateway.whatif.trial import trial
@@ -24,7 +24,7 @@ def test_what_may_not_leave_is_refused_or_waits(house, under, poisson) -> None:
 
 def test_who_may_not_leave_does_not_whatever_the_model_allows(house, under, poisson) -> None:
     arrivals = [one._replace(inside=number % 2 == 0) for number, one in enumerate(poisson(60, 400))]
-    planned = Planned(house, under("loose"), arrivals[-1].at_s)
+    planned = PolicyReplay(house, under("loose"), arrivals[-1].at_s)
     apis = {"openai/mini": draws(len(arrivals), house.seen["openai/mini"].latency, 1)}
     seen = Replay(planned.seats, {}, arrivals, (), apis=apis).run(planned)
     left = [one.arrival.inside for one in seen if one.choice and one.choice.api]
@@ -35,7 +35,7 @@ def test_who_may_not_leave_does_not_whatever_the_model_allows(house, under, pois
 def test_a_prompt_that_no_engine_can_hold_goes_elsewhere(house, under, poisson) -> None:
     longer = house.engines["chat"].shape.context_tokens + 10
     (arrival,) = poisson(1.0, 1)
-    planned = Planned(house, under("loose"), 1.0)
+    planned = PolicyReplay(house, under("loose"), 1.0)
     replay = Replay(planned.seats, {}, [arrival._replace(prompt_tokens=longer)], [])
     choice = planned.choose(replay.arrivals[0], planned.seats, 0.0, 0)
     assert (choice.seat, choice.api) == (None, "openai/mini")
@@ -44,7 +44,7 @@ def test_a_prompt_that_no_engine_can_hold_goes_elsewhere(house, under, poisson) 
 def test_what_a_client_allows_ends_an_answer(house, under, poisson) -> None:
     (arrival,) = poisson(1.0, 1)
     asked = arrival._replace(output_tokens=500, max_tokens=7)
-    planned = Planned(house, under("tight"), 1.0)
+    planned = PolicyReplay(house, under("tight"), 1.0)
     (outcome,) = Replay(planned.seats, {}, [asked], []).run(planned)
     assert (outcome.engine, outcome.arrival.output_tokens) == ("pool:chat/0", 7)
 
@@ -58,10 +58,10 @@ def test_a_day_keeps_its_hours_at_any_speed(house, under) -> None:
     policies = [work, {"name": "rest"}]
     settings = Settings.model_validate({**rules, "policies": policies})
     winter = int(datetime(2026, 12, 7, tzinfo=UTC).timestamp() * 1e6)
-    there = House(settings, house.prices, house.engines, {}, winter)
-    there.calendar = Calendar(from_us, 4.0)
+    there = ReplayFleet(settings, house.prices, house.engines, {}, winter)
+    there.calendar = ReplayClock(from_us, 4.0)
     arrivals = [Arrival(900.0 * hour, 100, 5, "chat") for hour in range(24)]
-    planned = Planned(there, settings, arrivals[-1].at_s)
+    planned = PolicyReplay(there, settings, arrivals[-1].at_s)
     outcomes = Replay(planned.seats, {}, arrivals, []).run(planned)
     names = [one.choice.told.rule for one in outcomes]
     assert names == ["rest"] * 9 + ["work"] * 8 + ["rest"] * 7

@@ -4,11 +4,11 @@ from decimal import Decimal
 
 import pytest
 
-from gateway.config.settings import Budget
+from gateway.config.settings import BudgetSection
 from gateway.whatif.apis import draws
-from gateway.whatif.house import House
-from gateway.whatif.planned import Planned, charged_pusd
-from gateway.whatif.purses import Purses
+from gateway.whatif.house import ReplayFleet
+from gateway.whatif.planned import PolicyReplay, charged_pusd
+from gateway.whatif.purses import ReplayBudgets
 from gateway.whatif.replay import Replay
 from gateway.whatif.report import told_of
 from router.reasons import Reason
@@ -16,12 +16,12 @@ from router.reasons import Reason
 DAY_US = 86_400_000_000
 
 
-def budget(scope: str = "team:a", usd: str = "1", **members) -> Budget:
-    return Budget(scope=scope, usd=Decimal(usd), **members)
+def budget(scope: str = "team:a", usd: str = "1", **members) -> BudgetSection:
+    return BudgetSection(scope=scope, usd=Decimal(usd), **members)
 
 
 def test_what_is_held_is_taken_until_it_is_settled() -> None:
-    purses = Purses([budget()])
+    purses = ReplayBudgets([budget()])
     assert purses.room_pusd("a", 0) == 10**12
     held = purses.hold("a", 0, 6 * 10**11)
     assert held is not None
@@ -31,7 +31,7 @@ def test_what_is_held_is_taken_until_it_is_settled() -> None:
 
 
 def test_a_window_begins_anew_and_a_hold_stays_in_its_own() -> None:
-    purses = Purses([budget(period="day")])
+    purses = ReplayBudgets([budget(period="day")])
     held = purses.hold("a", DAY_US - 1, 10**12)
     assert held is not None
     assert purses.room_pusd("a", DAY_US - 1) == 0
@@ -42,19 +42,19 @@ def test_a_window_begins_anew_and_a_hold_stays_in_its_own() -> None:
 
 
 @pytest.mark.parametrize("other", [budget("org:a"), budget(hard=False), budget("team:b")])
-def test_whose_budgets_are_not_played_has_no_limit(other: Budget) -> None:
-    purses = Purses([other])
+def test_whose_budgets_are_not_played_has_no_limit(other: BudgetSection) -> None:
+    purses = ReplayBudgets([other])
     assert purses.room_pusd("a", 0) is None
     assert purses.hold("a", 0, 1) is None
 
 
 def test_the_tightest_of_several_counts() -> None:
-    purses = Purses([budget(usd="3"), budget(usd="2", period="day")])
+    purses = ReplayBudgets([budget(usd="3"), budget(usd="2", period="day")])
     assert purses.room_pusd("a", 0) == 2 * 10**12
 
 
 def test_each_team_without_a_budget_of_its_own_has_the_default_by_itself() -> None:
-    purses = Purses([budget("team:*"), budget("team:b", "5"), budget("team:c", hard=False)])
+    purses = ReplayBudgets([budget("team:*"), budget("team:b", "5"), budget("team:c", hard=False)])
     assert purses.hold("a", 0, 10**12) is not None
     rooms = {team: purses.room_pusd(team, 0) for team in "abcd"}
     assert rooms == {"a": 0, "b": 5 * 10**12, "c": None, "d": 10**12}
@@ -64,12 +64,12 @@ def test_a_team_whose_budget_is_spent_is_refused_and_counted_so(house, under, po
     """The control is the other team: as much is asked, and nothing of it refused for money."""
     limit = 2 * 10**9
     settings = house.settings.model_copy(update={"budgets": (budget(usd="0.002"),)})
-    limited = House(settings, house.prices, house.engines, {}, house.start_us)
+    limited = ReplayFleet(settings, house.prices, house.engines, {}, house.start_us)
     arrivals = [
         one._replace(tenant="ab"[place % 2], max_tokens=300)
         for place, one in enumerate(poisson(10.0, 400))
     ]
-    planned = Planned(limited, under("tight"), arrivals[-1].at_s)
+    planned = PolicyReplay(limited, under("tight"), arrivals[-1].at_s)
     apis = {name: draws(len(arrivals), one.latency, 1) for name, one in limited.seen.items()}
     outcomes = Replay(planned.seats, {}, arrivals, (), apis=apis).run(planned)
     spent = {"a": 0, "b": 0}

@@ -6,9 +6,9 @@ import pytest
 
 from backends.simulator.latency import Latency
 from gateway.whatif.apis import draws
-from gateway.whatif.planned import Planned
-from gateway.whatif.replay import AT_THE_API, Choice, Outcome, Replay
-from gateway.whatif.seats import Knowledge, Seat
+from gateway.whatif.planned import PolicyReplay
+from gateway.whatif.replay import AT_THE_API, Replay, ReplayChoice, ReplayOutcome
+from gateway.whatif.seats import EngineKnowledge, ReplayEngine
 from gateway.whatif.traffic import Arrival
 from router.types import Slo
 
@@ -20,13 +20,13 @@ class Fixed:
 
     def __init__(self, patience_s: float | None = inf) -> None:
         self.patience_s = patience_s
-        self.seen: list[Outcome] = []
+        self.seen: list[ReplayOutcome] = []
         self.ticks: list[float] = []
 
     def choose(self, arrival, seats, now_s, worker):
         if self.patience_s is None:
             return AT_THE_API
-        return Choice(seats[0], arrival.prompt_tokens, 2000, self.patience_s)
+        return ReplayChoice(seats[0], arrival.prompt_tokens, 2000, self.patience_s)
 
     def ended(self, outcome) -> None:
         self.seen.append(outcome)
@@ -35,8 +35,8 @@ class Fixed:
         self.ticks.append(now_s)
 
 
-def replayed(shape, arrivals, chooser) -> list[Outcome]:
-    seats = [Seat("pool:own/0", shape, Knowledge())]
+def replayed(shape, arrivals, chooser) -> list[ReplayOutcome]:
+    seats = [ReplayEngine("pool:own/0", shape, EngineKnowledge())]
     return Replay(seats, {"chat": SLO}, arrivals, draws(len(arrivals), Latency(), 1)).run(chooser)
 
 
@@ -77,17 +77,17 @@ class Twice(Fixed):
     """Whoever finds that another worker was there first goes to the API."""
 
     def choose(self, arrival, seats, now_s, worker):
-        return Choice(
+        return ReplayChoice(
             seats[0], arrival.prompt_tokens, 2000, stands=lambda missed: missed.sequences == 0.0
         )
 
 
 def test_who_was_sent_while_others_sent_is_looked_at_again(shape) -> None:
-    knowledge = Knowledge(workers=2, skew_s=0.05)
+    knowledge = EngineKnowledge(workers=2, skew_s=0.05)
     arrivals = [
         Arrival(at_s, 20_000, 5, "chat") for at_s in (1.0, 1.01, 1.02, 1.2, 1.26, 1.27, 1.4)
     ]
-    seats = [Seat("pool:own/0", shape, knowledge)]
+    seats = [ReplayEngine("pool:own/0", shape, knowledge)]
     answers = draws(len(arrivals), Latency(), 1)
     outcomes = Replay(seats, {"chat": SLO}, arrivals, answers, knowledge).run(Twice())
     # in turns by worker: the third saw the second, which had seen the first; the sixth the fifth
@@ -96,7 +96,7 @@ def test_who_was_sent_while_others_sent_is_looked_at_again(shape) -> None:
 
 
 def test_a_promise_of_nothing_is_always_kept() -> None:
-    outcome = Outcome(Arrival(0.0, 1, 1, "chat"), None, ttft_s=99.0, tpot_s=9.0)
+    outcome = ReplayOutcome(Arrival(0.0, 1, 1, "chat"), None, ttft_s=99.0, tpot_s=9.0)
     assert outcome.kept(Slo())
     assert not outcome.kept_ttft(SLO)
     assert not outcome.kept_tpot(SLO)
@@ -125,7 +125,7 @@ def test_a_lull_is_passed_at_once_and_leaves_what_its_seconds_would(
     apis = {"openai/mini": draws(len(arrivals), Latency(), 1)}
     found, factors = [], []
     for kind in (Stepping, Replay):
-        planned = Planned(house, under(rule), arrivals[-1].at_s)
+        planned = PolicyReplay(house, under(rule), arrivals[-1].at_s)
         outcomes = kind(planned.seats, {}, arrivals, (), apis=apis).run(planned)
         found.append([(one.engine, one.ttft_s, one.tpot_s, one.waited_s) for one in outcomes])
         loops = planned.seats[0].loops
@@ -140,10 +140,10 @@ def test_a_month_of_few_requests_is_as_few_steps(shape, monkeypatch) -> None:
     """Work is by the request, not by the second: a month has 2,592,000 of them."""
     arrivals = [Arrival(129.6 * place, 800, 30, "chat") for place in range(2_000)]
     chooser, folds, advances = Fixed(), [], []
-    fold, advance = Seat.fold, Seat.advance
-    monkeypatch.setattr(Seat, "fold", lambda seat, at_s: folds.append(fold(seat, at_s)))
+    fold, advance = ReplayEngine.fold, ReplayEngine.advance
+    monkeypatch.setattr(ReplayEngine, "fold", lambda seat, at_s: folds.append(fold(seat, at_s)))
     monkeypatch.setattr(
-        Seat, "advance", lambda seat, at_s: advances.append(at_s) or advance(seat, at_s)
+        ReplayEngine, "advance", lambda seat, at_s: advances.append(at_s) or advance(seat, at_s)
     )
     outcomes = replayed(shape, arrivals, chooser)
     assert all(one.kept(SLO) for one in outcomes)

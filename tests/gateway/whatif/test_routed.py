@@ -8,32 +8,32 @@ from routed import Routed, Terms, Variant
 
 from backends.simulator.latency import Latency
 from gateway.whatif.apis import draws
-from gateway.whatif.replay import Outcome, Replay
-from gateway.whatif.seats import Knowledge, Seat
-from gateway.whatif.traffic import Arrival, Price
+from gateway.whatif.replay import Replay, ReplayOutcome
+from gateway.whatif.seats import EngineKnowledge, ReplayEngine
+from gateway.whatif.traffic import ApiPrice, Arrival
 from router.types import Policy, Slo
 
 POLICY = Policy("test", Slo(ttft_ms=500.0, tpot_ms=50.0, attainment=0.99), 0.05)
 TERMS = {
-    "dear": Terms(POLICY, Price(2_500_000, 10_000_000), 2048),
-    "cheap": Terms(POLICY, Price(50_000, 100_000), 2048),
+    "dear": Terms(POLICY, ApiPrice(2_500_000, 10_000_000), 2048),
+    "cheap": Terms(POLICY, ApiPrice(50_000, 100_000), 2048),
 }
 
 
 def run(shape, arrivals, variant=None, knowledge=None, engines=1):
-    knowledge = knowledge or Knowledge()
-    seats = [Seat(f"pool:own/{place}", shape, knowledge) for place in range(engines)]
+    knowledge = knowledge or EngineKnowledge()
+    seats = [ReplayEngine(f"pool:own/{place}", shape, knowledge) for place in range(engines)]
     slos = {name: one.policy.slo for name, one in TERMS.items()}
     routed = Routed(TERMS, variant or Variant())
     replay = Replay(seats, slos, arrivals, draws(len(arrivals), Latency(), 1), knowledge)
     return replay.run(routed), routed
 
 
-def kept(outcomes: list[Outcome]) -> list[Outcome]:
+def kept(outcomes: list[ReplayOutcome]) -> list[ReplayOutcome]:
     return [one for one in outcomes if one.engine is not None and one.kept(POLICY.slo)]
 
 
-def avoided(outcomes: list[Outcome]) -> int:
+def avoided(outcomes: list[ReplayOutcome]) -> int:
     return sum(
         TERMS[one.arrival.model].price.of(one.arrival.prompt_tokens, one.arrival.output_tokens)
         for one in kept(outcomes)
@@ -69,7 +69,7 @@ def test_an_oracle_of_lengths_is_used_and_the_same_seed_is_the_same_run(shape, p
 @pytest.mark.parametrize("factor", [0.7, 1.3])
 def test_a_wrong_model_keeps_its_promises_all_the_same(shape, poisson, factor) -> None:
     outcomes, routed = run(
-        shape, poisson(30.0, 1200, ("cheap",)), knowledge=Knowledge(step_factor=factor)
+        shape, poisson(30.0, 1200, ("cheap",)), knowledge=EngineKnowledge(step_factor=factor)
     )
     own = [one for one in outcomes if one.engine is not None]
     assert len(kept(outcomes)) >= 0.97 * len(own)
@@ -78,7 +78,7 @@ def test_a_wrong_model_keeps_its_promises_all_the_same(shape, poisson, factor) -
 
 def test_a_wrong_model_without_the_loops_breaks_them(shape, poisson) -> None:
     """The negative control of the test above."""
-    knowledge = Knowledge(step_factor=0.6, loops=False)
+    knowledge = EngineKnowledge(step_factor=0.6, loops=False)
     outcomes, _ = run(shape, poisson(40.0, 1200, ("cheap",)), knowledge=knowledge)
     own = [one for one in outcomes if one.engine is not None]
     assert len(kept(outcomes)) < 0.8 * len(own)
@@ -99,7 +99,7 @@ def test_a_second_look_mends_what_late_news_costs(shape) -> None:
         for second in range(150)
         for _ in range(4)
     )
-    late = Knowledge(workers=2, skew_s=0.05)
+    late = EngineKnowledge(workers=2, skew_s=0.05)
     exact, _ = run(shape, arrivals)
     once, _ = run(shape, arrivals, knowledge=replace(late, looks_again=False))
     twice, _ = run(shape, arrivals, knowledge=late)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.whatif.seats import Flight, Knowledge, Seat
+from gateway.whatif.seats import EngineKnowledge, ReplayEngine, ReplayRequest
 from gateway.whatif.traffic import Arrival
 from router.feedback import SAFETY_TTFT
 from router.types import Slo
@@ -12,15 +12,20 @@ from router.types import Slo
 SLO = Slo(ttft_ms=500.0, tpot_ms=50.0, attainment=0.99)
 
 
-def seated(shape, knowledge: Knowledge | None = None) -> Seat:
-    return Seat("pool:own/0", shape, knowledge or Knowledge())
+def seated(shape, knowledge: EngineKnowledge | None = None) -> ReplayEngine:
+    return ReplayEngine("pool:own/0", shape, knowledge or EngineKnowledge())
 
 
 def send(
-    seat: Seat, name: str, at_s: float, worker: int = 0, output: int = 50, prompt: int = 1000
-) -> Flight:
+    seat: ReplayEngine,
+    name: str,
+    at_s: float,
+    worker: int = 0,
+    output: int = 50,
+    prompt: int = 1000,
+) -> ReplayRequest:
     arrival = Arrival(at_s, prompt, output, "chat")
-    flight = Flight(arrival, SLO, at_s, promised=1600, final=1600)
+    flight = ReplayRequest(arrival, SLO, at_s, promised=1600, final=1600)
     seat.submit(name, flight, worker)
     return flight
 
@@ -78,7 +83,7 @@ def test_what_is_aborted_leaves_nothing_and_teaches_nothing(shape) -> None:
 
 
 def test_the_loops_find_a_wrong_model_out(shape) -> None:
-    knowledge = Knowledge(step_factor=0.7)
+    knowledge = EngineKnowledge(step_factor=0.7)
     seat = seated(shape, knowledge)
     seat.fold(0.0)
     for second in range(60):
@@ -97,7 +102,7 @@ def test_the_loops_find_a_wrong_model_out(shape) -> None:
 
 
 def test_another_workers_news_comes_late(shape) -> None:
-    seat = seated(shape, Knowledge(workers=2, skew_s=0.05))
+    seat = seated(shape, EngineKnowledge(workers=2, skew_s=0.05))
     send(seat, "0", 1.0, worker=0)
     send(seat, "1", 1.02, worker=1)
     assert seat.state(1.03, worker=0).running == 1
@@ -107,7 +112,7 @@ def test_another_workers_news_comes_late(shape) -> None:
 
 
 def test_what_others_did_at_the_moment_of_dispatch_is_known_later(shape) -> None:
-    seat = seated(shape, Knowledge(workers=2, skew_s=0.05))
+    seat = seated(shape, EngineKnowledge(workers=2, skew_s=0.05))
     send(seat, "0", 0.94, worker=0)  # known by then
     send(seat, "1", 0.99, worker=0)
     mine = send(seat, "2", 1.0, worker=1)
@@ -116,7 +121,7 @@ def test_what_others_did_at_the_moment_of_dispatch_is_known_later(shape) -> None
     assert seat.missed(mine) == (1.0, 0.0, 1000.0, 1600.0)
     seat.advance(1.05)
     assert seat.is_looked_at_again
-    once = Knowledge(workers=2, skew_s=0.05, looks_again=False)
+    once = EngineKnowledge(workers=2, skew_s=0.05, looks_again=False)
     assert not seated(shape, once).is_looked_at_again
     assert not seated(shape).is_looked_at_again
 

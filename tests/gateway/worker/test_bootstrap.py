@@ -10,31 +10,33 @@ from backends.litellm import LiteLLMBackend
 from backends.openai import OpenAIBackend
 from backends.secret import Secret
 from gateway.config.credentials import provider_keys
-from gateway.config.settings import Provider, parse
+from gateway.config.settings import ProviderSection, parse
 from gateway.errors import ConfigError
-from gateway.worker.bootstrap import Clients, _backends, known_lengths, readiness
-from ledger.lengths import Length
+from gateway.worker.bootstrap import HttpClients, _backends, known_lengths, readiness
+from ledger.lengths import AnswerLength
 from router.forecast import OUTPUTS_TRUSTED
 
 
 @pytest.fixture
 def make_backend():
-    clients = Clients(engines=object(), apis=object())
+    clients = HttpClients(engines=object(), apis=object())
 
     def make(name, what, url=None, **environ):
-        keys = provider_keys({name: what} if isinstance(what, Provider) else {}, environ)
+        keys = provider_keys({name: what} if isinstance(what, ProviderSection) else {}, environ)
         return _backends(clients, keys, environ)(name, what, url)
 
     return make
 
 
 def test_each_kind_of_target_gets_its_wire(make_backend) -> None:
-    assert isinstance(make_backend("openai", Provider()), OpenAIBackend)
-    assert isinstance(make_backend("own", Provider(), "http://127.0.0.1:1/v1"), OpenAIBackend)
-    litellm = make_backend("anthropic", Provider(kind="litellm", api_key_env="K"), K="sk")
+    assert isinstance(make_backend("openai", ProviderSection()), OpenAIBackend)
+    assert isinstance(
+        make_backend("own", ProviderSection(), "http://127.0.0.1:1/v1"), OpenAIBackend
+    )
+    litellm = make_backend("anthropic", ProviderSection(kind="litellm", api_key_env="K"), K="sk")
     assert isinstance(litellm, LiteLLMBackend)
     with pytest.raises(ConfigError, match=r"providers\.nobody\.base_url: needed"):
-        make_backend("nobody", Provider())
+        make_backend("nobody", ProviderSection())
 
 
 def test_an_engines_key_is_optional(make_backend) -> None:
@@ -81,8 +83,10 @@ def test_a_stopped_worker_leaves_no_socket_and_no_promise(run_stack) -> None:
 
 def test_a_start_knows_the_lengths_of_past_answers() -> None:
     """Before that many were seen, a request is promised all that it allows."""
-    past = [Length("chat", "search", 1000, 200 + n, cut=False) for n in range(OUTPUTS_TRUSTED)]
-    known = known_lengths([*past, Length("chat", "support", 1000, 5, cut=True)])
+    past = [
+        AnswerLength("chat", "search", 1000, 200 + n, cut=False) for n in range(OUTPUTS_TRUSTED)
+    ]
+    known = known_lengths([*past, AnswerLength("chat", "support", 1000, 5, cut=True)])
     moments = known.moments(("chat", "search"), 1000)
     assert moments.count == OUTPUTS_TRUSTED
     assert 200 < moments.p95 < 270

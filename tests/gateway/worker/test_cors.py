@@ -6,7 +6,7 @@ import httpx
 import pytest
 from pydantic import ValidationError
 
-from gateway.config.schema import Server
+from gateway.config.schema import ServerSection
 
 PAGE = "https://app.example.com"
 CHAT = "/v1/chat/completions"
@@ -137,5 +137,5 @@ def test_all_pages(run_stack) -> None:
 @pytest.mark.parametrize("origin", ["example.com", PAGE + "/", PAGE + "/x", "null", "", "ftp:x"])
 def test_an_origin_is_written_as_browsers_write_it(origin: str) -> None:
     with pytest.raises(ValidationError):
-        Server(cors_origins=[origin])
-    assert json.loads(Server(cors_origins=[PAGE, "*"]).model_dump_json())["cors_origins"]
+        ServerSection(cors_origins=[origin])
+    assert json.loads(ServerSection(cors_origins=[PAGE, "*"]).model_dump_json())["cors_origins"]

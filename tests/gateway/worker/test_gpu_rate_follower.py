@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 from sqlalchemy.exc import OperationalError
 
-from gateway.worker.gpu_rate_follower import Rerating
+from gateway.worker.gpu_rate_follower import GpuRateFollower
 
 FOR = "/v1/organization"
 
@@ -40,7 +40,7 @@ async def test_what_cannot_be_read_leaves_what_is_known() -> None:
             raise answer
         return answer
 
-    rerating = Rerating(read, fleet, in_force)
+    rerating = GpuRateFollower(read, fleet, in_force)
     assert (await rerating.follow(3), rerating.known) == (False, 0)
     assert (await rerating.follow(3), rerating.known) == (False, 3)
     assert used == []

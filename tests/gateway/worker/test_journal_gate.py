@@ -8,12 +8,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from gateway.worker.journal_gate import Recording
+from gateway.worker.journal_gate import JournalGate
 
 
 def test_each_change_is_logged_once(caplog) -> None:
     reasons = iter([None, "disk full", "disk full", "disk full", None, None])
-    recording = Recording(SimpleNamespace(refusal=lambda: next(reasons)))
+    recording = JournalGate(SimpleNamespace(refusal=lambda: next(reasons)))
     with caplog.at_level(logging.WARNING):
         taken = [recording.look() for _ in range(6)]
     assert taken == [True, False, False, False, True, True]

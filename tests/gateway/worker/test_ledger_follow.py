@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from gateway.clock import Clock
-from gateway.worker.ledger_follow import Ledger, Moving, followed
+from gateway.worker.ledger_follow import LedgerReaders, LiveParts, followed
 
 
 @pytest.mark.parametrize(
@@ -14,8 +14,8 @@ from gateway.worker.ledger_follow import Ledger, Moving, followed
 )
 def test_one_chore_for_each_that_can_be_read(tmp_path, known) -> None:
     prices = SimpleNamespace(newest=0)
-    ledger = Ledger(prices, None, None, **dict.fromkeys(known, tuple))
-    moving = Moving(None, None, SimpleNamespace(number=0, overrides=(), overrule=None))
+    ledger = LedgerReaders(prices, None, None, **dict.fromkeys(known, tuple))
+    moving = LiveParts(None, None, SimpleNamespace(number=0, overrides=(), overrule=None))
     runtime = SimpleNamespace(run_dir=tmp_path)
     chores = list(followed(None, ledger, runtime, moving, Clock()))
     assert len(chores) == len(known)

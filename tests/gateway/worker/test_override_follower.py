@@ -6,8 +6,8 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from gateway.config.settings import Settings
-from gateway.request.active_policies import InForce
-from gateway.worker.override_follower import Overruling
+from gateway.request.active_policies import ActivePolicies
+from gateway.worker.override_follower import OverrideFollower
 from ledger.overrides import API, DISABLED, NOTHING, OWN, Override, store_override
 
 
@@ -93,9 +93,9 @@ def one(number: int, until_us: int | None = None) -> Override:
 @pytest.fixture
 def followed():
     books, now = Books(), SimpleNamespace(us=0)
-    in_force = InForce(Settings(), "1")
+    in_force = ActivePolicies(Settings(), "1")
     made = in_force.hold(lambda _settings, _version: [held.number for held in in_force.overrides])
-    return books, now, in_force, made, Overruling(books, in_force, lambda: now.us)
+    return books, now, in_force, made, OverrideFollower(books, in_force, lambda: now.us)
 
 
 async def test_it_reads_what_is_new_and_drops_what_is_over(followed) -> None:

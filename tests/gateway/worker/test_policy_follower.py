@@ -8,8 +8,8 @@ from sqlalchemy.exc import OperationalError
 from gateway.config.settings import parse, version
 from gateway.followers import FOLLOW_S
 from gateway.policies.sets import rules_of
-from gateway.request.active_policies import InForce
-from gateway.worker.policy_follower import Repolicing
+from gateway.request.active_policies import ActivePolicies
+from gateway.worker.policy_follower import PolicyFollower
 from ledger.policies import PolicySet, store_policies
 
 CONFIG = parse("models: {chat: {targets: [openai/m]}}\nproviders: {openai: {}}", name="x")
@@ -51,7 +51,7 @@ def test_a_set_counts_within_its_time_and_not_for_what_is_under_way(stack, patie
 @pytest.fixture
 def following():
     """A worker's view, and the list that it reads the newest set from."""
-    stored, in_force = [], InForce(CONFIG, version(CONFIG))
+    stored, in_force = [], ActivePolicies(CONFIG, version(CONFIG))
 
     def read() -> PolicySet | None:
         answer = stored.pop(0) if stored else None
@@ -59,7 +59,7 @@ def following():
             raise answer
         return answer
 
-    return stored, in_force, Repolicing(CONFIG, read, in_force)
+    return stored, in_force, PolicyFollower(CONFIG, read, in_force)
 
 
 async def test_a_new_set_is_used_whole(following) -> None:

@@ -8,12 +8,12 @@ from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
 from gateway.followers import FOLLOW_S
-from gateway.worker.price_follower import Repricing
+from gateway.worker.price_follower import PriceFollower
 from ledger.prices.book import Price, PriceBook
 from ledger.prices.diff import planned
 from ledger.prices.drafts import APPROVED_RANK, PriceDraft
-from ledger.prices.rates import Terms, rates_from
-from ledger.prices.stored import Stamp, import_approved, stored_prices
+from ledger.prices.rates import PriceTerms, rates_from
+from ledger.prices.stored import ImportStamp, import_approved, stored_prices
 
 NAME = "openai/gpt-4o-mini"  # what the providers of a stack are priced as
 DEAL = {"input": 7_000_000, "output": 9_000_000}
@@ -21,14 +21,16 @@ DEAL = {"input": 7_000_000, "output": 9_000_000}
 
 def store(stack, kinds: dict[str, int]) -> int:
     """Approve a price for the name; its version."""
-    draft = PriceDraft(NAME, "deal.csv", Terms(rates_from(kinds)), rank=APPROVED_RANK)
+    draft = PriceDraft(NAME, "deal.csv", PriceTerms(rates_from(kinds)), rank=APPROVED_RANK)
 
     def plan(stored, at_us):
         return planned(stored, [draft], book="deal.csv", only=lambda _: True, at_us=at_us)
 
     now_us = time.time_ns() // 1000
     seen = plan(stored_prices(stack.database), now_us)
-    done = import_approved(stack.database, plan, seen, stamp=Stamp("ann", "deal.csv"), at_us=now_us)
+    done = import_approved(
+        stack.database, plan, seen, stamp=ImportStamp("ann", "deal.csv"), at_us=now_us
+    )
     assert len(done.changes.rows) == 1
     return max(price.version for price in stored_prices(stack.database))
 
@@ -79,7 +81,7 @@ class Desk:
 
 
 def price(version: int, **fields) -> Price:
-    terms = Terms(rates_from({"input": version, "output": 1}))
+    terms = PriceTerms(rates_from({"input": version, "output": 1}))
     return Price(**{"version": version, "name": NAME, "book": "x", "effective_from_us": version,
                     "terms": terms, **fields})  # fmt: skip
 
@@ -92,7 +94,7 @@ def desk():
     def newer(known: int) -> list[Price]:
         return [one for one in stored if one.version > known]
 
-    return stored, desk, Repricing(PriceBook(stored), newer, desk)
+    return stored, desk, PriceFollower(PriceBook(stored), newer, desk)
 
 
 async def test_a_new_book_is_put_in_place_whole(desk) -> None:
@@ -108,7 +110,7 @@ async def test_a_new_book_is_put_in_place_whole(desk) -> None:
 
 async def test_prices_that_cannot_be_used_leave_the_known_ones(desk) -> None:
     stored, candidates, repricing = desk
-    stored.append(price(2, terms=Terms(rates_from({"input": -1, "output": 1}))))
+    stored.append(price(2, terms=PriceTerms(rates_from({"input": -1, "output": 1}))))
     assert not await repricing.follow(2)
     assert candidates.books == []
     assert repricing.known == 2  # not looked at again
@@ -124,7 +126,7 @@ async def test_with_the_database_away_the_known_prices_stay_until_it_is_back() -
         return answer
 
     candidates = Desk()
-    repricing = Repricing(PriceBook([price(1)]), newer, candidates)
+    repricing = PriceFollower(PriceBook([price(1)]), newer, candidates)
     assert not await repricing.follow(2)
     assert repricing.known == 1
     assert await repricing.follow(2)

@@ -5,10 +5,10 @@ from collections import Counter
 import pytest
 
 from ledger.batches import lines as batchlines
-from ledger.batches.fairclaims import WAITING, Wanted, claimed_columns, goes_on, shared
+from ledger.batches.fairclaims import WAITING, ClaimFilter, claimed_columns, goes_on, shared
 from ledger.batches.lines import LineStore, NewLine
 from ledger.batches.store import BatchRecord, BatchStore
-from ledger.orm.batches import BatchLine
+from ledger.orm.batches import BatchLineRow
 
 NOW_US = 1000
 
@@ -83,11 +83,11 @@ def test_lines_that_a_providers_batch_may_take_are_left(engine, make) -> None:
 def test_by_age_alone_a_large_batch_would_have_every_place(engine, make, monkeypatch) -> None:
     """The negative control of `test_every_team_has_its_turn`."""
 
-    def oldest(connection, wanted: Wanted, limit: int):
+    def oldest(connection, wanted: ClaimFilter, limit: int):
         query = (
             claimed_columns()
-            .where(BatchLine.state == WAITING, *goes_on(wanted.now_us))
-            .order_by(BatchLine.batch_id, BatchLine.number)
+            .where(BatchLineRow.state == WAITING, *goes_on(wanted.now_us))
+            .order_by(BatchLineRow.batch_id, BatchLineRow.number)
             .limit(limit)
         )
         yield from connection.execute(query).all()

@@ -5,9 +5,16 @@ import pytest
 from sqlalchemy import insert, text
 
 from ledger.batches.lines import LineStore, NewLine
-from ledger.batches.outgoing import Ended, Leaving, OutgoingRecord, OutgoingStore, State, Terms
+from ledger.batches.outgoing import (
+    LeavingLine,
+    LineEnd,
+    LineTerms,
+    OutgoingRecord,
+    OutgoingStore,
+    ProviderBatchState,
+)
 from ledger.batches.store import BatchRecord, BatchStore
-from ledger.journals.records import Tokens
+from ledger.journals.records import TokenCounts
 from ledger.orm import tables as orm
 from ledger.verify.checks import verify
 
@@ -26,14 +33,16 @@ def lines(engine) -> LineStore:
     with engine.begin() as connection:
         row = {"id": TEAM, "scope": "team:search", "limit_pusd": 2500, "hard": True}
         common = {"period": "month", "timezone": "UTC", "created_us": 0}
-        connection.execute(insert(orm.Budget), [{**row, **common}])
+        connection.execute(insert(orm.BudgetRow), [{**row, **common}])
     return made
 
 
 @pytest.fixture
 def store(engine) -> OutgoingStore:
     made = OutgoingStore(engine, "seat/1")
-    record = OutgoingRecord("out_1", "batch_1", "openai", "m", "/v1/x", State.COLLECTING, 5)
+    record = OutgoingRecord(
+        "out_1", "batch_1", "openai", "m", "/v1/x", ProviderBatchState.COLLECTING, 5
+    )
     made.begin(record, until_us=UNTIL_US)
     return made
 
@@ -44,9 +53,9 @@ def leave(lines, store, opened):
 
     def left(count: int):
         claims = lines.claim_onward("batch_1", "m", count, now_us=NOW_US, until_us=UNTIL_US)
-        terms = Terms(1, 4, told=True, prompt_bound=20, compared=(7,))
+        terms = LineTerms(1, 4, told=True, prompt_bound=20, compared=(7,))
         leaving = [
-            Leaving(
+            LeavingLine(
                 one,
                 msgspec.structs.replace(
                     opened(one.number), attempt_id=f"{one.request_id}.1",
@@ -68,8 +77,8 @@ def states(engine) -> list[str]:
 
 
 def ended(line, settled, **given):
-    done = {"attempt_id": line.attempt_id, "cost_pusd": 250, "tokens": Tokens(input=1)}
-    return Ended(line, msgspec.structs.replace(settled(1), **done), **given)
+    done = {"attempt_id": line.attempt_id, "cost_pusd": 250, "tokens": TokenCounts(input=1)}
+    return LineEnd(line, msgspec.structs.replace(settled(1), **done), **given)
 
 
 def test_the_last_lines_leave_first_and_only_with_money(engine, leave, store) -> None:
@@ -78,7 +87,9 @@ def test_the_last_lines_leave_first_and_only_with_money(engine, leave, store) ->
     assert [one.claim.number for one in left.broke] == [1], "2500 has room for two bounds of 1000"
     assert states(engine) == ["running", "out", "out"]
     assert [one.number for one in store.lines("out_1")] == [2, 3]
-    assert store.line("out_1", 2).terms == Terms(1, 4, told=True, prompt_bound=20, compared=(7,))
+    assert store.line("out_1", 2).terms == LineTerms(
+        1, 4, told=True, prompt_bound=20, compared=(7,)
+    )
     found = store.find("out_1")
     assert (found.lines, found.bytes) == (2, 8)
     with engine.connect() as connection:
@@ -89,8 +100,8 @@ def test_a_line_that_is_another_runners_by_now_does_not_leave(engine, lines, sto
     claims = lines.claim_onward("batch_1", "m", 1, now_us=NOW_US, until_us=NOW_US)
     other = LineStore(engine, "other/1")
     assert len(other.claim("m", 9, now_us=NOW_US + 1, until_us=UNTIL_US)) == 3
-    terms = Terms(1, 4, told=True, prompt_bound=20)
-    assert store.leave("out_1", [Leaving(claims[0], None, (), b"", terms)], at_us=5).gone == ()
+    terms = LineTerms(1, 4, told=True, prompt_bound=20)
+    assert store.leave("out_1", [LeavingLine(claims[0], None, (), b"", terms)], at_us=5).gone == ()
     assert set(states(engine)) == {"running"}
 
 
@@ -147,17 +158,19 @@ def test_a_line_that_ended_otherwise_is_left_alone(engine, leave, lines, store, 
 def test_one_life_at_a_time_has_it_in_hand(engine, store) -> None:
     other = OutgoingStore(engine, "other/1")
     assert not other.take("out_1", now_us=NOW_US, until_us=UNTIL_US)
-    assert not other.move("out_1", State.COLLECTING, state=State.READY)
+    assert not other.move("out_1", ProviderBatchState.COLLECTING, state=ProviderBatchState.READY)
     assert other.take("out_1", now_us=UNTIL_US, until_us=2 * UNTIL_US)
-    assert not store.move("out_1", State.COLLECTING, state=State.READY)
-    assert other.move("out_1", State.COLLECTING, state=State.READY)
-    assert not other.move("out_1", State.COLLECTING, state=State.SENT), "it is ready by now"
+    assert not store.move("out_1", ProviderBatchState.COLLECTING, state=ProviderBatchState.READY)
+    assert other.move("out_1", ProviderBatchState.COLLECTING, state=ProviderBatchState.READY)
+    assert not other.move("out_1", ProviderBatchState.COLLECTING, state=ProviderBatchState.SENT), (
+        "it is ready by now"
+    )
     assert [one.id for one in store.unfinished()] == ["out_1"]
     after = OutgoingStore(engine, "other/2")
     after.take_over("other")
     assert after.take("out_1", now_us=NOW_US, until_us=UNTIL_US)
     assert BatchStore(engine).any_due(5), "a runner is needed while something is out"
-    assert after.move("out_1", State.READY, state=State.DONE)
+    assert after.move("out_1", ProviderBatchState.READY, state=ProviderBatchState.DONE)
     assert store.unfinished() == []
 
 

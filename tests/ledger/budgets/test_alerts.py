@@ -19,7 +19,7 @@ def spend(engine):
     """Sets what the window of a day has spent of its hundred."""
     with engine.begin() as connection:
         connection.execute(
-            insert(orm.Budget),
+            insert(orm.BudgetRow),
             [{"id": BUDGET, "scope": "team:search", "period": "day", "limit_pusd": 100,
               "hard": True, "timezone": "UTC", "created_us": 0}],
         )  # fmt: skip
@@ -28,7 +28,7 @@ def spend(engine):
         start = window_at("day", "UTC", at_s).start_s
         here = {"budget_id": BUDGET, "window": start}
         with engine.begin() as connection:
-            table = orm.BudgetWindow
+            table = orm.BudgetWindowRow
             done = connection.execute(
                 update(table)
                 .where(table.budget_id == BUDGET, table.window == start)
@@ -70,7 +70,7 @@ def test_what_the_last_window_reached_at_its_end_is_noted_in_the_next(engine, sp
 def test_a_retired_budget_reaches_nothing(engine, spend):
     spend(100)
     with engine.begin() as connection:
-        connection.execute(update(orm.Budget).values(retired_us=1))
+        connection.execute(update(orm.BudgetRow).values(retired_us=1))
     assert noted(engine) == []
 
 
@@ -78,7 +78,7 @@ def test_two_hosts_note_one_alert(engine, spend):
     spend(70)
     assert [*noted(engine), *noted(engine)] == [500_000]
     with engine.connect() as connection:
-        assert len(connection.execute(select(orm.BudgetAlert.tries)).all()) == 1
+        assert len(connection.execute(select(orm.BudgetAlertRow.tries)).all()) == 1
 
 
 def test_an_alert_is_somebodys_for_a_while_and_then_anybodys(engine, spend):
@@ -116,8 +116,8 @@ def test_a_default_is_told_for_each_whom_it_binds(engine) -> None:
     rows = [{"budget_id": name, "window": month, "spent_pusd": pusd, "granted_pusd": 0}
             for name, pusd in spent.items()]  # fmt: skip
     with engine.begin() as connection:
-        connection.execute(delete(orm.BudgetWindow))
-        connection.execute(insert(orm.BudgetWindow), rows)
+        connection.execute(delete(orm.BudgetWindowRow))
+        connection.execute(insert(orm.BudgetWindowRow), rows)
     thresholds = {"user:*@month": [800_000]}
     (alert,) = note(engine, thresholds, at_us=at_us)
     assert (alert.budget_id, alert.scope, alert.limit_pusd) == ("user:ann@month", "user:ann", 1_000)

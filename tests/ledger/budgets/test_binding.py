@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import select
 
 from ledger.budgets.binding import (
-    Budgets,
+    BoundBudgets,
     binding,
     default_of,
     each_of,
@@ -15,8 +15,8 @@ from ledger.budgets.binding import (
     pattern_of,
     scope_of,
 )
-from ledger.budgets.desk import DeskClient, Refusal
-from ledger.budgets.desk_server import BudgetDesk
+from ledger.budgets.desk import BudgetClient, BudgetRefusal
+from ledger.budgets.desk_server import BudgetBroker
 from ledger.budgets.grants import BudgetLine, standings
 from ledger.budgets.windows import window_at
 from ledger.declared import BudgetSpec, declare
@@ -66,7 +66,7 @@ def test_what_is_retired_binds_nobody_while_something_else_does(engine) -> None:
 
     def limits() -> list:
         with engine.connect() as connection:
-            found = Budgets(connection)
+            found = BoundBudgets(connection)
             return [
                 one and one.limit_pusd for one in map(found.of, ("user:ann@month", "user:b@month"))
             ]
@@ -92,7 +92,7 @@ class House:
     async def open(self, stack: AsyncExitStack) -> None:
         for host in ("h", "g"):
             socket = self.folder / f"{host}.sock"
-            desk = BudgetDesk(self.engine, host=host, socket=socket)
+            desk = BudgetBroker(self.engine, host=host, socket=socket)
             desk.restore(())
             desk.refresh(desk.look(self.now_us))
             await desk.start()
@@ -100,7 +100,7 @@ class House:
             self.desks.append(desk)
             for number in range(2):
                 name = f"{host}{number}"
-                worker = DeskClient(socket, worker=name, now_us=lambda: self.now_us)
+                worker = BudgetClient(socket, worker=name, now_us=lambda: self.now_us)
                 await worker.connect()
                 stack.push_async_callback(worker.aclose)
                 self.workers.append(worker)
@@ -109,10 +109,10 @@ class House:
         """All at once at every worker: how many were admitted and refused."""
         begin, holds = asyncio.Event(), []
 
-        async def one(worker: DeskClient, name: str) -> bool:
+        async def one(worker: BudgetClient, name: str) -> bool:
             await begin.wait()
             found = await worker.hold(name, (scope, "team:a"), HOLD)
-            return not isinstance(found, Refusal)
+            return not isinstance(found, BudgetRefusal)
 
         for worker in self.workers:
             for _ in range(each):
@@ -135,7 +135,7 @@ class House:
 
     def granted(self) -> dict[str, int]:
         with self.engine.connect() as connection:
-            columns = (orm.BudgetWindow.budget_id, orm.BudgetWindow.granted_pusd)
+            columns = (orm.BudgetWindowRow.budget_id, orm.BudgetWindowRow.granted_pusd)
             return {row[0]: row[1] for row in connection.execute(select(*columns))}
 
     def faults(self) -> list:
@@ -159,7 +159,7 @@ async def test_the_first_requests_of_somebody_unknown_hold_the_default_exactly(h
     assert house.faults() == []
     refused = await house.workers[0].hold("late", ("user:ann",), HOLD)
     month = window_at("month", "UTC", AT_US // 10**6)
-    assert refused == Refusal(
+    assert refused == BudgetRefusal(
         "user:ann@month", LIMIT, 0, month.start_s * 10**6, month.end_s * 10**6
     )
     assert {one.limit_pusd for one in standings(house.engine, "h").values()} == {LIMIT}

@@ -9,15 +9,15 @@ from sqlalchemy import select
 
 from ledger.budgets.booked import book
 from ledger.budgets.escrow import EscrowError
-from ledger.budgets.grants import Account, Need, grow, spent_by_journal, standings
+from ledger.budgets.grants import BudgetAccount, GrantNeed, grow, spent_by_journal, standings
 from ledger.budgets.windows import window_at
 from ledger.declared import BudgetSpec, declare
 from ledger.journals.records import Hold
-from ledger.orm.budgets import NO_HOST, BudgetWindow, Grant
+from ledger.orm.budgets import NO_HOST, BudgetWindowRow, GrantRow
 from ledger.verify.budgets import grants_are_within_limits, totals_equal_sums
 from ledger.verify.checks import holds_end
-from ledger.writing.fold import Item
-from ledger.writing.repository import Repository
+from ledger.writing.fold import JournalItem
+from ledger.writing.repository import LedgerRepository
 
 
 def us(*when):
@@ -27,7 +27,7 @@ def us(*when):
 AT_US = us(2026, 11, 20, 12)
 TEAM = BudgetSpec("team:search", "month", 10_000, hard=True, timezone="UTC")
 MONTH = window_at("month", "UTC", AT_US // 10**6).start_s
-HOME = Account("team:search@month", MONTH)
+HOME = BudgetAccount("team:search@month", MONTH)
 
 
 @pytest.fixture
@@ -42,16 +42,20 @@ def books(engine, opened, settled):
             opened(number, opened_us=opened_us, bound_pusd=cost, **changes),
             settled(number, settled_us=opened_us + 1, cost_pusd=cost, compared=()),
         ]
-        items = [Item("j", 1, 2 * number + place, b"", one) for place, one in enumerate(records)]
-        Repository(engine, host="h").apply(items, (), at_us=opened_us)
+        items = [
+            JournalItem("j", 1, 2 * number + place, b"", one) for place, one in enumerate(records)
+        ]
+        LedgerRepository(engine, host="h").apply(items, (), at_us=opened_us)
 
     def apply(*budgets, at_us=AT_US):
         declare(engine, contracts=(), budgets=budgets, config=("c", "c"), at_us=at_us)
 
     def spent():
-        query = select(BudgetWindow.budget_id, BudgetWindow.window, BudgetWindow.spent_pusd)
+        query = select(
+            BudgetWindowRow.budget_id, BudgetWindowRow.window, BudgetWindowRow.spent_pusd
+        )
         with engine.connect() as connection:
-            return {Account(*row[:2]): row[2] for row in connection.execute(query) if row[2]}
+            return {BudgetAccount(*row[:2]): row[2] for row in connection.execute(query) if row[2]}
 
     def faults():
         with engine.connect() as connection:
@@ -63,7 +67,7 @@ def books(engine, opened, settled):
         before = standings(engine, host).get(account)
         left = before.room_pusd if before else 10**6
         while left > 0:
-            found = grow(engine, host, [Need(account, left, left)])[account]
+            found = grow(engine, host, [GrantNeed(account, left, left)])[account]
             if found.room_pusd <= 0:
                 break
             left = found.room_pusd
@@ -98,7 +102,7 @@ def test_declared_again_nothing_counts_twice(books):
 
 def test_what_was_spent_while_a_budget_was_away_counts_when_it_comes_back(books):
     books.apply(TEAM)
-    grow(books.engine, "h", [Need(HOME, 9000, 9000)])
+    grow(books.engine, "h", [GrantNeed(HOME, 9000, 9000)])
     books.spend(us(2026, 11, 19), 1000, holds=(Hold(HOME.budget_id, MONTH, 1000),))
     books.apply()
     books.spend(us(2026, 11, 20), 5000)
@@ -113,7 +117,7 @@ def test_another_period_is_another_account_with_its_own_past(books):
     books.spend(us(2026, 11, 20, 3), 200)
     books.apply(TEAM)
     books.apply(replace(TEAM, period="day"))
-    day = Account("team:search@day", window_at("day", "UTC", AT_US // 10**6).start_s)
+    day = BudgetAccount("team:search@day", window_at("day", "UTC", AT_US // 10**6).start_s)
     assert books.spent() == {HOME: 1200, day: 200}
     assert books.grantable(day) == 9800
     assert books.faults() == []
@@ -124,11 +128,11 @@ def test_another_time_zone_takes_its_attempts_along_and_back(books):
     spec = replace(TEAM, period="day")
     at_us = us(2026, 11, 20, 23, 30)
     utc, berlin = (
-        Account("team:search@day", window_at("day", zone, at_us // 10**6).start_s)
+        BudgetAccount("team:search@day", window_at("day", zone, at_us // 10**6).start_s)
         for zone in ("UTC", "Europe/Berlin")
     )
     books.apply(spec, at_us=at_us)
-    grow(books.engine, "h", [Need(utc, 5000, 5000)])
+    grow(books.engine, "h", [GrantNeed(utc, 5000, 5000)])
     for hour, cost in ((12, 1000), (23, 300)):
         hold = Hold(utc.budget_id, utc.window, cost)
         books.spend(us(2026, 11, 20, hour, 10), cost, holds=(hold,))
@@ -155,7 +159,7 @@ def test_who_spent_more_than_the_limit_before_there_was_one_gets_nothing(books):
     books.spend(us(2026, 11, 20), 25_000)
     books.apply(TEAM)
     assert books.spent() == {HOME: 25_000}
-    grow(books.engine, "h", [Need(HOME, 1, 1)])
+    grow(books.engine, "h", [GrantNeed(HOME, 1, 1)])
     assert standings(books.engine, "h")[HOME].mine_pusd == 0
     assert books.faults() == []
 
@@ -165,11 +169,11 @@ def test_booked_money_is_no_workers_and_no_hosts(books):
     books.spend(us(2026, 11, 20), 3000)
     books.apply(TEAM)
     assert spent_by_journal(books.engine, ["j"]) == {}
-    found = grow(books.engine, "h", [Need(HOME, 1, 1)])[HOME]
+    found = grow(books.engine, "h", [GrantNeed(HOME, 1, 1)])[HOME]
     assert (found.mine_spent_pusd, found.others) == (0, 0)
     assert standings(books.engine, "h")[HOME].others == 0
     with books.engine.connect() as connection:
-        query = select(Grant.granted_pusd, Grant.spent_pusd).where(Grant.host == NO_HOST)
+        query = select(GrantRow.granted_pusd, GrantRow.spent_pusd).where(GrantRow.host == NO_HOST)
         assert connection.execute(query).one() == (3000, 3000)
 
 
@@ -203,7 +207,7 @@ def test_each_scope_finds_its_own(books, scope, cost):
     books.spend(at_us, 100_000, provider=None, backend="own", pool="p", tags=odd)
     books.spend(at_us, 0, org_id="other", team_id="x", provider="other")
     books.apply(BudgetSpec(scope, "month", 10**6, hard=True, timezone="UTC"))
-    assert books.spent() == ({Account(f"{scope}@month", MONTH): cost} if cost else {})
+    assert books.spent() == ({BudgetAccount(f"{scope}@month", MONTH): cost} if cost else {})
 
 
 def test_an_unknown_scope_is_refused(books):
@@ -216,7 +220,7 @@ EVERYBODY = BudgetSpec("user:*", "month", 10_000, hard=True, timezone="UTC")
 
 
 def ann(name, start=MONTH):
-    return Account(f"user:{name}@month", start)
+    return BudgetAccount(f"user:{name}@month", start)
 
 
 def test_a_default_begins_for_each_with_what_the_window_has_seen_of_them(books):

@@ -8,9 +8,9 @@ import pytest
 from sqlalchemy import insert, select, update
 
 from ledger.budgets import desk_server
-from ledger.budgets.desk import DeskAway, DeskClient, Refusal
-from ledger.budgets.desk_server import BudgetDesk
-from ledger.budgets.grants import Account, Standing
+from ledger.budgets.desk import BrokerUnavailable, BudgetClient, BudgetRefusal
+from ledger.budgets.desk_server import BudgetBroker
+from ledger.budgets.grants import AccountBalance, BudgetAccount
 from ledger.journals.records import Hold
 from ledger.orm import tables as orm
 
@@ -25,7 +25,7 @@ class Host:
     def __init__(self, engine, directory, name="h1"):
         self.engine, self.name = engine, name
         self.socket = directory / f"{name}.sock"
-        self.desk = BudgetDesk(engine, host=name, socket=self.socket)
+        self.desk = BudgetBroker(engine, host=name, socket=self.socket)
         self.clients = []
 
     async def open(self, workers):
@@ -35,7 +35,7 @@ class Host:
             await self.connect(f"{self.name}w{number}")
 
     async def connect(self, name):
-        client = DeskClient(self.socket, worker=name, now_us=lambda: NOW_US)
+        client = BudgetClient(self.socket, worker=name, now_us=lambda: NOW_US)
         await client.connect()
         assert client.connected
         self.clients.append(client)
@@ -47,7 +47,7 @@ class Host:
         await self.desk.stop()
 
     def lent(self, budget="team:a@day", window=DAY):
-        return self.desk.lent_pusd(Account(budget, window))
+        return self.desk.lent_pusd(BudgetAccount(budget, window))
 
 
 def set_budget(engine, budget_id, limit, *, hard=True):
@@ -62,12 +62,12 @@ def set_budget(engine, budget_id, limit, *, hard=True):
         "created_us": 0,
     }
     with engine.begin() as connection:
-        if connection.execute(select(orm.Budget).where(orm.Budget.id == budget_id)).first():
+        if connection.execute(select(orm.BudgetRow).where(orm.BudgetRow.id == budget_id)).first():
             connection.execute(
-                update(orm.Budget).where(orm.Budget.id == budget_id).values(limit_pusd=limit)
+                update(orm.BudgetRow).where(orm.BudgetRow.id == budget_id).values(limit_pusd=limit)
             )
         else:
-            connection.execute(insert(orm.Budget), [row])
+            connection.execute(insert(orm.BudgetRow), [row])
 
 
 async def until(true):
@@ -98,8 +98,10 @@ def opening(engine, tmp_path):
 
 def granted(engine, budget_id="team:a@day"):
     with engine.connect() as connection:
-        query = select(orm.BudgetWindow.granted_pusd)
-        return connection.execute(query.where(orm.BudgetWindow.budget_id == budget_id)).scalar_one()
+        query = select(orm.BudgetWindowRow.granted_pusd)
+        return connection.execute(
+            query.where(orm.BudgetWindowRow.budget_id == budget_id)
+        ).scalar_one()
 
 
 async def test_without_budgets_nothing_is_held_and_nobody_asked(opening):
@@ -114,11 +116,11 @@ async def test_budgets_that_nobody_has_read_are_not_taken_for_none(engine, tmp_p
     set_budget(engine, "team:a@day", 1000)
     host = Host(engine, tmp_path)
     await host.desk.start()
-    client = DeskClient(host.socket, worker="w", now_us=lambda: NOW_US)
+    client = BudgetClient(host.socket, worker="w", now_us=lambda: NOW_US)
     host.clients.append(client)
     starting = asyncio.create_task(client.connect())
     await until(lambda: client.connected)
-    with pytest.raises(DeskAway):
+    with pytest.raises(BrokerUnavailable):
         await client.hold("r1.1", ["team:a"], 10)
     host.desk.refresh(host.desk.look())
     await starting
@@ -129,14 +131,14 @@ async def test_budgets_that_nobody_has_read_are_not_taken_for_none(engine, tmp_p
 async def test_the_widest_of_equally_tight_budgets_is_named_in_the_window_of_this_moment(opening):
     async with opening({"team:a@day": 1000, "global@day": 1000, "key:k@day": 2000}) as host:
         now_us = NOW_US
-        client = DeskClient(host.socket, worker="w", now_us=lambda: now_us)
+        client = BudgetClient(host.socket, worker="w", now_us=lambda: now_us)
         host.clients.append(client)
         await client.connect()
         scopes = ["key:k", "team:a", "global"]
         for day in (0, 1, -1):  # clocks may also be set back
             now_us = NOW_US + day * 86_400 * 10**6
             window_us = [(DAY + n * 86_400) * 10**6 for n in (day, day + 1)]
-            assert client.tightest(scopes) == Refusal("global@day", 1000, 1000, *window_us)
+            assert client.tightest(scopes) == BudgetRefusal("global@day", 1000, 1000, *window_us)
 
 
 async def test_a_hold_names_every_budget_in_its_window(opening, engine):
@@ -157,7 +159,9 @@ async def test_a_refusal_names_the_budget_and_its_reset(opening):
         (client,) = host.clients
         await client.hold("r1.1", ["team:a", "global"], 600)
         refusal = await client.hold("r2.1", ["team:a", "global"], 600)
-        assert refusal == Refusal("team:a@day", 1000, 400, DAY * 10**6, (DAY + 86_400) * 10**6)
+        assert refusal == BudgetRefusal(
+            "team:a@day", 1000, 400, DAY * 10**6, (DAY + 86_400) * 10**6
+        )
         # All or nothing: the wider scope was not touched by the refusal.
         assert host.lent("global@month", MONTH) <= 5000
         assert await client.hold("r3.1", ["global"], 4400) != ()
@@ -199,7 +203,7 @@ class Storm:
         self.peaks[name] = self.held + self.spent
         holds = await client.hold(name, ["team:a"], bound)
         peak = self.peaks.pop(name)
-        if isinstance(holds, Refusal):
+        if isinstance(holds, BudgetRefusal):
             self.refused += 1
             self.unjustified += peak + bound <= self.limit
             return
@@ -231,12 +235,12 @@ async def test_a_storm_on_a_small_budget_is_exact(opening, bound, actual):
         rest = limit - storm.spent
         if rest:
             assert isinstance(await host.clients[0].hold("last.1", ["team:a"], rest), tuple)
-        assert isinstance(await host.clients[1].hold("over.1", ["team:a"], 1), Refusal)
+        assert isinstance(await host.clients[1].hold("over.1", ["team:a"], 1), BudgetRefusal)
 
 
 async def test_control_without_the_limit_the_same_storm_overspends(opening, monkeypatch):
     def generous(_engine, _host, needs):
-        return {need.account: Standing(1000, 0, 0, 10**9, 0, 0) for need in needs}
+        return {need.account: AccountBalance(1000, 0, 0, 10**9, 0, 0) for need in needs}
 
     monkeypatch.setattr(desk_server, "grow", generous)
     async with opening({"team:a@day": 1000}, workers=4) as host:
@@ -258,9 +262,9 @@ async def test_control_without_recall_money_is_refused_that_is_there(opening, mo
     async with opening({"team:a@day": 100_000}, workers=2) as host:
         assert isinstance(await idle_slice(host), tuple)
         host.clients[1].release("all.1", 0)
-    monkeypatch.setattr(BudgetDesk, "_recall", none)
+    monkeypatch.setattr(BudgetBroker, "_recall", none)
     async with opening({"team:b@day": 1}, workers=2) as host:
-        assert isinstance(await idle_slice(host), Refusal)
+        assert isinstance(await idle_slice(host), BudgetRefusal)
 
 
 async def test_who_asks_after_a_recall_has_one_of_its_own(opening):
@@ -268,7 +272,7 @@ async def test_who_asks_after_a_recall_has_one_of_its_own(opening):
     async with opening({"team:a@day": 100_000}, workers=2) as host:
         holder, asker = host.clients
         await holder.hold("big.1", ["team:a"], 60_000)
-        assert isinstance(await asker.hold("r1.1", ["team:a"], 60_000), Refusal)
+        assert isinstance(await asker.hold("r1.1", ["team:a"], 60_000), BudgetRefusal)
         holder.release("big.1", 0)  # and lies idle in its slice
         assert isinstance(await asker.hold("r2.1", ["team:a"], 60_000), tuple)
 
@@ -309,7 +313,7 @@ async def test_what_lies_idle_on_one_host_is_left_to_the_other(engine, tmp_path)
     (idle,), (asker,) = (host.clients for host in hosts)
     await idle.hold("r1.1", ["team:a"], 1)
     idle.release("r1.1", 0)  # a loan ahead lies in its slice
-    assert isinstance(await asker.hold("r2.1", ["team:a"], 1000), Refusal)
+    assert isinstance(await asker.hold("r2.1", ["team:a"], 1000), BudgetRefusal)
     await asker.hold("r3.1", ["team:a"], 700)
     for host in hosts:  # what the writer does a few times a second
         await host.desk.share(host.desk.look())
@@ -326,15 +330,15 @@ async def test_a_desk_that_restarts_knows_what_is_lent(engine, tmp_path):
     first, second = host.clients
     await first.hold("r1.1", ["team:a"], 600)
     await host.desk.stop()
-    again = host.desk = BudgetDesk(engine, host="h1", socket=host.socket)
+    again = host.desk = BudgetBroker(engine, host="h1", socket=host.socket)
     again.restore([first.journal, second.journal])
     # While one worker has not spoken, the desk can neither lend the old grant nor refuse.
-    assert again.lent_pusd(Account("team:a@day", DAY)) == 0
+    assert again.lent_pusd(BudgetAccount("team:a@day", DAY)) == 0
     await again.start()
     for client in host.clients:
         await until(lambda client=client: client.connected)
     await until(lambda: not again._book._undeclared)
-    assert isinstance(await second.hold("r2.1", ["team:a"], 401), Refusal)
+    assert isinstance(await second.hold("r2.1", ["team:a"], 401), BudgetRefusal)
     assert isinstance(await second.hold("r3.1", ["team:a"], 400), tuple)
     await host.close()
 
@@ -346,17 +350,17 @@ async def test_until_every_worker_has_spoken_nothing_is_refused_or_lent_twice(en
     await host.clients[0].hold("r1.1", ["team:a"], 600)
     await host.desk.stop()
     await host.clients[0].aclose()
-    again = host.desk = BudgetDesk(engine, host="h1", socket=host.socket)
+    again = host.desk = BudgetBroker(engine, host="h1", socket=host.socket)
     again.restore([host.clients[0].journal])
     await again.start()
     again.refresh(again.look())
     other = await host.connect("other")
     assert isinstance(await other.hold("r2.1", ["team:a"], 300), tuple)  # the database adds it
-    with pytest.raises(DeskAway):
+    with pytest.raises(BrokerUnavailable):
         await other.hold("r3.1", ["team:a"], 300)
     again.applied({(host.clients[0].journal, "team:a@day", DAY): 600})
     again.bury(host.clients[0].journal)
-    assert isinstance(await other.hold("r4.1", ["team:a"], 101), Refusal)
+    assert isinstance(await other.hold("r4.1", ["team:a"], 101), BudgetRefusal)
     assert isinstance(await other.hold("r5.1", ["team:a"], 100), tuple)
     await host.close()
 
@@ -368,10 +372,10 @@ async def test_a_buried_worker_leaves_what_it_did_not_spend(opening):
         await dead.hold("r2.1", ["team:a"], 300)
         dead._give_back = lambda *_: None  # it is killed: nothing is given back
         await dead.aclose()
-        assert isinstance(await other.hold("r3.1", ["team:a"], 200), Refusal)
+        assert isinstance(await other.hold("r3.1", ["team:a"], 200), BudgetRefusal)
         host.desk.applied({("h1w0", "team:a@day", DAY): 600})
         host.desk.bury("h1w0")
-        assert isinstance(await other.hold("r4.1", ["team:a"], 401), Refusal)
+        assert isinstance(await other.hold("r4.1", ["team:a"], 401), BudgetRefusal)
         assert isinstance(await other.hold("r5.1", ["team:a"], 400), tuple)
 
 
@@ -382,7 +386,7 @@ async def test_with_the_desk_gone_slices_go_on_and_the_rest_is_told(opening):
         await host.desk.stop()
         await asyncio.sleep(0.02)
         assert len(await client.hold("r2.1", ["team:a"], 1000)) == 1
-        with pytest.raises(DeskAway):
+        with pytest.raises(BrokerUnavailable):
             await client.hold("r3.1", ["team:a"], 10**12)
 
 
@@ -407,14 +411,14 @@ async def test_a_settle_dearer_than_its_hold_overdraws_visibly(opening):
         (client,) = host.clients
         await client.hold("r1.1", ["team:a"], 100)
         client.release("r1.1", 300)
-        assert isinstance(await client.hold("r2.1", ["team:a"], 701), Refusal)
+        assert isinstance(await client.hold("r2.1", ["team:a"], 701), BudgetRefusal)
         assert isinstance(await client.hold("r3.1", ["team:a"], 700), tuple)
 
 
 async def test_a_raised_limit_reaches_workers(opening, engine):
     async with opening({"team:a@day": 100}) as host:
         (client,) = host.clients
-        assert isinstance(await client.hold("r1.1", ["team:a"], 200), Refusal)
+        assert isinstance(await client.hold("r1.1", ["team:a"], 200), BudgetRefusal)
         set_budget(engine, "team:a@day", 1000)
         host.desk.refresh(host.desk.look())
         assert isinstance(await client.hold("r2.1", ["team:a"], 200), tuple)

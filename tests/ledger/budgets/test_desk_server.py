@@ -8,15 +8,15 @@ from sqlalchemy import insert, update
 
 from ledger.budgets import desk_server
 from ledger.budgets import desk_wire as wire
-from ledger.budgets.desk_server import BudgetDesk
-from ledger.budgets.grants import Account
+from ledger.budgets.desk_server import BudgetBroker
+from ledger.budgets.grants import BudgetAccount
 from ledger.journals.records import Hold
 from ledger.orm import tables as orm
 from ledger.unixsocket import short_path
-from ledger.writing.repository import Repository
+from ledger.writing.repository import LedgerRepository
 
 KEY = ("team:a@day", 1_779_926_400)
-ACCOUNT = Account(*KEY)
+ACCOUNT = BudgetAccount(*KEY)
 
 
 class Line:
@@ -37,8 +37,8 @@ class Line:
                     return answer
 
     async def borrow(self, pusd, number=1):
-        self.say(wire.Borrow(number, (wire.amount(KEY, pusd),), pusd))
-        return await self.hear((wire.Lent, wire.Refused))
+        self.say(wire.LoanRequest(number, (wire.amount(KEY, pusd),), pusd))
+        return await self.hear((wire.Loan, wire.LoanRefusal))
 
     def hang_up(self):
         self.writer.close()
@@ -49,11 +49,11 @@ def opening(engine, tmp_path):
     row = {"id": KEY[0], "scope": "team:a", "period": "day", "limit_pusd": 1000, "hard": True,
            "created_us": 0}  # fmt: skip
     with engine.begin() as connection:
-        connection.execute(insert(orm.Budget), [row])
+        connection.execute(insert(orm.BudgetRow), [row])
 
     @asynccontextmanager
     async def opening(*, journals=()):
-        desk = BudgetDesk(engine, host="h", socket=tmp_path / "desk.sock")
+        desk = BudgetBroker(engine, host="h", socket=tmp_path / "desk.sock")
         desk.restore(journals)
         desk.refresh(desk.look())
         await desk.start()
@@ -63,8 +63,8 @@ def opening(engine, tmp_path):
             with short_path(tmp_path / "desk.sock") as path:
                 line = Line(*await asyncio.open_unix_connection(path))
             lines.append(line)
-            line.say(wire.Hello(journal, journal, granted))
-            await line.hear(wire.News)
+            line.say(wire.ClientHello(journal, journal, granted))
+            await line.hear(wire.BudgetUpdate)
             return line
 
         try:
@@ -85,7 +85,7 @@ async def test_the_desk_ends_although_a_worker_reads_nothing(opening, stands_sti
         if stands_still:
             line.reader._transport.pause_reading()
         (worker,) = desk._workers
-        message = wire.Recall(1, (KEY,) * 200_000)
+        message = wire.LoanRecall(1, (KEY,) * 200_000)
         desk._send(worker, message)
         assert worker.writer.transport.get_write_buffer_size() > 0
         rest = asyncio.create_task(line.reader.read())
@@ -121,11 +121,13 @@ async def test_a_worker_that_does_not_answer_a_recall_delays_but_does_not_block(
         await silent.borrow(800)
         refused = await asker.borrow(300)
         assert (refused.limit_pusd, refused.room_pusd, refused.away) == ("1000", "200", False)
-        recall = await silent.hear(wire.Recall)
+        recall = await silent.hear(wire.LoanRecall)
         assert recall.accounts == (KEY,)
-        silent.say(wire.Return((wire.amount(KEY, 800),), recall.number))  # too late for that one
+        silent.say(
+            wire.LoanReturn((wire.amount(KEY, 800),), recall.number)
+        )  # too late for that one
         await asyncio.sleep(0.05)
-        assert isinstance(await asker.borrow(300, 2), wire.Lent)
+        assert isinstance(await asker.borrow(300, 2), wire.Loan)
 
 
 async def test_a_recall_that_is_answered_saves_the_request(opening, monkeypatch):
@@ -134,11 +136,11 @@ async def test_a_recall_that_is_answered_saves_the_request(opening, monkeypatch)
         holder, asker = await call("j1"), await call("j2")
         await holder.borrow(800)
         asking = asyncio.create_task(asker.borrow(300))
-        recall = await holder.hear(wire.Recall)
-        holder.say(wire.Return((wire.amount(KEY, 500),), recall.number))
+        recall = await holder.hear(wire.LoanRecall)
+        holder.say(wire.LoanReturn((wire.amount(KEY, 500),), recall.number))
         # The asker is asked too: other requests of its own may have left money idle.
-        asker.say(wire.Return((), recall.number))
-        assert isinstance(await asking, wire.Lent)
+        asker.say(wire.LoanReturn((), recall.number))
+        assert isinstance(await asking, wire.Loan)
 
 
 async def test_who_hangs_up_during_a_recall_is_not_waited_for(opening, monkeypatch):
@@ -147,19 +149,19 @@ async def test_who_hangs_up_during_a_recall_is_not_waited_for(opening, monkeypat
         holder, asker = await call("j1"), await call("j2")
         await holder.borrow(800)
         asking = asyncio.create_task(asker.borrow(300))
-        recall = await holder.hear(wire.Recall)
+        recall = await holder.hear(wire.LoanRecall)
         holder.hang_up()
-        asker.say(wire.Return((), recall.number))
-        assert isinstance(await asking, wire.Refused)  # what it borrowed is still lent
+        asker.say(wire.LoanReturn((), recall.number))
+        assert isinstance(await asking, wire.LoanRefusal)  # what it borrowed is still lent
 
 
 async def ask_at_once(line, *amounts):
     """Loans by the place in `amounts`; None where it was refused."""
     for number, pusd in enumerate(amounts):
-        line.say(wire.Borrow(number, (wire.amount(KEY, pusd),), pusd))
-    answers = [await line.hear((wire.Lent, wire.Refused)) for _ in amounts]
-    assert not any(one.away for one in answers if isinstance(one, wire.Refused))
-    lent = {one.number: one.loans[0].pusd for one in answers if isinstance(one, wire.Lent)}
+        line.say(wire.LoanRequest(number, (wire.amount(KEY, pusd),), pusd))
+    answers = [await line.hear((wire.Loan, wire.LoanRefusal)) for _ in amounts]
+    assert not any(one.away for one in answers if isinstance(one, wire.LoanRefusal))
+    lent = {one.number: one.loans[0].pusd for one in answers if isinstance(one, wire.Loan)}
     return [lent.get(number) for number in range(len(amounts))]
 
 
@@ -193,7 +195,7 @@ async def test_a_round_lends_in_the_order_of_asking_what_fits(opening, asked, le
     async with opening() as (desk, call):
         line = await call("j1")
         first = await line.borrow(200, 99)  # the desk knows the account, and is not busy
-        line.say(wire.Return((wire.amount(KEY, first.loans[0].pusd),)))
+        line.say(wire.LoanReturn((wire.amount(KEY, first.loans[0].pusd),)))
         assert await ask_at_once(line, *asked) == list(lent)
         assert desk.lent_pusd(ACCOUNT) == sum(filter(None, lent))
 
@@ -219,20 +221,20 @@ async def test_what_a_returning_worker_declares_is_lent_and_the_rest_is_free(ope
         refused = await again.borrow(500)
         assert refused.away
         desk.bury("j2")
-        assert isinstance(await again.borrow(600, 2), wire.Lent)
-        assert isinstance(await again.borrow(1, 3), wire.Refused)
+        assert isinstance(await again.borrow(600, 2), wire.Loan)
+        assert isinstance(await again.borrow(1, 3), wire.LoanRefusal)
 
 
 async def test_what_a_worker_said_before_its_burial_changes_nothing_after(opening):
     async with opening() as (desk, call):
         line = await call("j1")
         await line.borrow(300)
-        line.say(wire.Return((wire.amount(KEY, 300),)))
+        line.say(wire.LoanReturn((wire.amount(KEY, 300),)))
         desk.bury("j1")  # before the desk reads on
         await asyncio.sleep(0.05)
         other = await call("j2")
-        assert isinstance(await other.borrow(1001), wire.Refused)
-        assert isinstance(await other.borrow(1000, 2), wire.Lent)
+        assert isinstance(await other.borrow(1001), wire.LoanRefusal)
+        assert isinstance(await other.borrow(1000, 2), wire.Loan)
         with pytest.raises(StopAsyncIteration):  # who is buried is hung up on
             await call("j1", (wire.amount(KEY, 300),))
         assert desk.lent_pusd(ACCOUNT) == 1000
@@ -244,13 +246,13 @@ async def test_below_a_lowered_limit_nothing_lies_idle(opening, engine):
         await line.borrow(1)
         lent = desk.lent_pusd(ACCOUNT)
         with engine.begin() as connection:
-            connection.execute(update(orm.Budget).values(limit_pusd=50))
+            connection.execute(update(orm.BudgetRow).values(limit_pusd=50))
         sharing = asyncio.create_task(desk.share(desk.look()))
-        recall = await line.hear(wire.Recall)
-        line.say(wire.Return((wire.amount(KEY, lent - 1),), recall.number))
+        recall = await line.hear(wire.LoanRecall)
+        line.say(wire.LoanReturn((wire.amount(KEY, lent - 1),), recall.number))
         await sharing
-        assert isinstance(await line.borrow(51, 2), wire.Refused)
-        assert isinstance(await line.borrow(49, 3), wire.Lent)
+        assert isinstance(await line.borrow(51, 2), wire.LoanRefusal)
+        assert isinstance(await line.borrow(49, 3), wire.Loan)
 
 
 async def test_what_was_spent_before_a_restart_is_never_lent_again(
@@ -260,15 +262,15 @@ async def test_what_was_spent_before_a_restart_is_never_lent_again(
         await (await call("j1")).borrow(600)
     holds = (Hold(*KEY, 600),)
     records = [opened(1, holds=holds, bound_pusd=600), settled(1, cost_pusd=600)]
-    Repository(engine, host="h").import_records(records, journal="j1", at_us=1)
+    LedgerRepository(engine, host="h").import_records(records, journal="j1", at_us=1)
     for ended in (True, False):
         async with opening(journals=[] if ended else ["j1"]) as (desk, call):
             if not ended:
                 await call("j1", (wire.amount(KEY, 600),))
             other = await call("j2")
-            assert isinstance(await other.borrow(401), wire.Refused)
-            assert isinstance(await other.borrow(400, 2), wire.Lent)
-            other.say(wire.Return((wire.amount(KEY, 400),)))
+            assert isinstance(await other.borrow(401), wire.LoanRefusal)
+            assert isinstance(await other.borrow(400, 2), wire.Loan)
+            other.say(wire.LoanReturn((wire.amount(KEY, 400),)))
             assert desk.lent_pusd(ACCOUNT) in (0, 400)
 
 
@@ -277,4 +279,4 @@ async def test_control_without_declarations_money_is_lent_twice(opening):
         await (await call("j1")).borrow(700)
     async with opening(journals=[]) as (_, call):  # as if nobody could have borrowed
         other = await call("j2")
-        assert isinstance(await other.borrow(1000), wire.Lent)
+        assert isinstance(await other.borrow(1000), wire.Loan)

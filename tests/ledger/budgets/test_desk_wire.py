@@ -7,9 +7,9 @@ import pytest
 from ledger.budgets import desk_wire as wire
 
 MESSAGES = [
-    wire.Hello("w", "j", (wire.amount(("a@day", 5), 10**30),)),
-    wire.Borrow(1, (wire.amount(("a@day", 5), 7),), 7),
-    wire.Return((wire.amount(("a@day", 5), 7),), 3),
+    wire.ClientHello("w", "j", (wire.amount(("a@day", 5), 10**30),)),
+    wire.LoanRequest(1, (wire.amount(("a@day", 5), 7),), 7),
+    wire.LoanReturn((wire.amount(("a@day", 5), 7),), 3),
 ]
 
 

@@ -5,9 +5,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from ledger.budgets.escrow import (
     EscrowError,
-    Pot,
-    Shortfall,
+    GrantPool,
     Slice,
+    SliceShortfall,
     borrow,
     budget_key,
     give_back,
@@ -52,9 +52,9 @@ def test_nested_scopes_are_taken_together():
 @pytest.mark.parametrize(
     ("scopes", "short"),
     [
-        (["team:a", "global"], Shortfall("global", 20)),
-        (["team:a", "key:none"], Shortfall("team:a", 70)),
-        (["key:none"], Shortfall("key:none", 120)),
+        (["team:a", "global"], SliceShortfall("global", 20)),
+        (["team:a", "key:none"], SliceShortfall("team:a", 70)),
+        (["key:none"], SliceShortfall("key:none", 120)),
     ],
 )
 def test_or_none_is_taken_and_the_first_that_lacks_is_named(scopes, short):
@@ -74,7 +74,7 @@ def test_a_dearer_settle_overdraws_visibly_and_stops_holds():
     piece = settle(Slice(100, held_pusd=100), 100, 130)
     assert (piece.free_pusd, piece.overdrawn_pusd) == (-30, 30)
     assert hold(piece, 0) is None
-    pot, same = give_back(Pot(100, {"w1": 100}), "w1", piece)
+    pot, same = give_back(GrantPool(100, {"w1": 100}), "w1", piece)
     assert (pot.granted_pusd, same) == (100, piece)
 
 
@@ -90,7 +90,7 @@ def test_small_remainders_are_lent_one_hold_at_a_time():
 
 
 def test_a_lowered_limit_grants_nothing_until_money_came_back():
-    pot = Pot(50, {"w1": 80})
+    pot = GrantPool(50, {"w1": 80})
     assert pot.room_pusd == -30
     assert grant(pot, "w2", 1) is None
     assert borrow(pot, "w2", Slice(), 1, holders=2) is None
@@ -99,7 +99,7 @@ def test_a_lowered_limit_grants_nothing_until_money_came_back():
 
 
 def test_nothing_is_lent_that_is_not_missing():
-    pot, piece = Pot(100), Slice(50)
+    pot, piece = GrantPool(100), Slice(50)
     assert borrow(pot, "w1", piece, 50, holders=1) == (pot, piece)
 
 
@@ -109,7 +109,7 @@ def test_steps_that_break_an_invariant_are_bugs():
     with pytest.raises(EscrowError, match="negative"):
         hold(Slice(10), -1)
     with pytest.raises(EscrowError, match="returns"):
-        give_back(Pot(10, {"w1": 5}), "w1", Slice(10))
+        give_back(GrantPool(10, {"w1": 5}), "w1", Slice(10))
 
 
 AMOUNTS = st.integers(0, 500)
@@ -128,7 +128,7 @@ def test_taking_succeeds_exactly_when_every_scope_has_room(granted, scopes, amou
         assert set(taken) == set(scopes)
         assert all(taken[s].held_pusd == amount for s in taken)
     else:
-        assert isinstance(taken, Shortfall)
+        assert isinstance(taken, SliceShortfall)
         assert taken.missing_pusd > 0
 
 
@@ -140,7 +140,7 @@ class Budget(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.pot = Pot(self.LIMIT)
+        self.pot = GrantPool(self.LIMIT)
         self.slices = {worker: Slice() for worker in self.WORKERS}
         self.open = []
 

@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.budgets.grants import Account, Standing
+from ledger.budgets.grants import AccountBalance, BudgetAccount
 from ledger.budgets.loans import LoanBook
 
-ACCOUNT = Account("a@day", 5)
+ACCOUNT = BudgetAccount("a@day", 5)
 LIMIT = 1000
 
 
@@ -20,7 +20,7 @@ class Workers:
 
     def standing(self):
         applied = self.gone + sum(self.applied.values())
-        return Standing(LIMIT, self.grant, applied, self.grant, applied, 0)
+        return AccountBalance(LIMIT, self.grant, applied, self.grant, applied, 0)
 
     def promised(self):
         """Money that someone may spend or has spent."""

@@ -3,11 +3,11 @@
 import pytest
 from sqlalchemy import insert, text
 
-from ledger.budgets.grants import Account, Need, budgets, grow
-from ledger.budgets.outholds import AT_PROVIDERS, Purse, give_back, held
+from ledger.budgets.grants import BudgetAccount, GrantNeed, budgets, grow
+from ledger.budgets.outholds import AT_PROVIDERS, BatchEscrow, give_back, held
 from ledger.orm import tables as orm
-from ledger.writing.fold import Item
-from ledger.writing.repository import Repository
+from ledger.writing.fold import JournalItem
+from ledger.writing.repository import LedgerRepository
 
 NOON_US = 1_780_000_000_000_000
 TEAM, ALL = "team:search@month", "global@month"
@@ -23,14 +23,14 @@ def limited(engine):
     ]
     with engine.begin() as connection:
         common = {"period": "month", "timezone": "UTC", "created_us": 0}
-        connection.execute(insert(orm.Budget), [{**one, **common} for one in rows])
+        connection.execute(insert(orm.BudgetRow), [{**one, **common} for one in rows])
     return engine
 
 
 def taken(engine, *bounds: int, scopes=("team:search", "global", "key:k1")):
     lines = budgets(engine)
     with engine.begin() as connection:
-        purse = Purse(connection, lines, NOON_US)
+        purse = BatchEscrow(connection, lines, NOON_US)
         purse.lock(scopes)
         found = [purse.hold(scopes, bound) for bound in bounds]
         purse.close()
@@ -56,24 +56,24 @@ def test_a_bound_is_held_on_every_hard_budget_or_on_none(limited) -> None:
 
 def test_what_hosts_were_granted_is_not_there(limited) -> None:
     (first,) = taken(limited, 10)
-    account = Account(TEAM, next(one.window for one in first if one.scope == TEAM))
-    grow(limited, "host", [Need(account, 900, 900)])
+    account = BudgetAccount(TEAM, next(one.window for one in first if one.scope == TEAM))
+    grow(limited, "host", [GrantNeed(account, 900, 900)])
     assert taken(limited, 200) == [None]
     assert taken(limited, 90) != [None]
 
 
 def test_after_a_settle_the_grant_is_what_was_spent(limited, opened, settled) -> None:
     (holds,) = taken(limited, 600)
-    books = Repository(limited, host=AT_PROVIDERS)
+    books = LedgerRepository(limited, host=AT_PROVIDERS)
     record = opened(1, holds=holds, bound_pusd=600)
     with limited.begin() as connection:
-        books.apply_within(connection, [Item("j", 0, 0, b"", record)], (), at_us=5)
+        books.apply_within(connection, [JournalItem("j", 0, 0, b"", record)], (), at_us=5)
     with limited.begin() as connection:
         before = held(connection, ["r1.1"])
         assert set(before.values()) == {600}
-        done = [Item("j", 0, 1, b"", settled(1, cost_pusd=250))]
+        done = [JournalItem("j", 0, 1, b"", settled(1, cost_pusd=250))]
         applied = books.apply_within(connection, done, (), at_us=6)
-        spent = {Account(one[1], one[2]): pusd for one, pusd in applied.spent.items()}
+        spent = {BudgetAccount(one[1], one[2]): pusd for one, pusd in applied.spent.items()}
         give_back(connection, before, spent)
     assert granted(limited) == {TEAM: 250, ALL: 250}
     with limited.begin() as connection:
@@ -82,14 +82,14 @@ def test_after_a_settle_the_grant_is_what_was_spent(limited, opened, settled) ->
 
 def test_a_dearer_settle_raises_the_grant(limited, opened, settled) -> None:
     (holds,) = taken(limited, 600)
-    books = Repository(limited, host=AT_PROVIDERS)
+    books = LedgerRepository(limited, host=AT_PROVIDERS)
     with limited.begin() as connection:
-        items = [Item("j", 0, 0, b"", opened(1, holds=holds, bound_pusd=600))]
+        items = [JournalItem("j", 0, 0, b"", opened(1, holds=holds, bound_pusd=600))]
         books.apply_within(connection, items, (), at_us=5)
         before = held(connection, ["r1.1"])
-        items = [Item("j", 0, 1, b"", settled(1, cost_pusd=700))]
+        items = [JournalItem("j", 0, 1, b"", settled(1, cost_pusd=700))]
         applied = books.apply_within(connection, items, (), at_us=6)
-        spent = {Account(one[1], one[2]): pusd for one, pusd in applied.spent.items()}
+        spent = {BudgetAccount(one[1], one[2]): pusd for one, pusd in applied.spent.items()}
         give_back(connection, before, spent)
     assert granted(limited) == {TEAM: 700, ALL: 700}
 
@@ -98,7 +98,7 @@ def test_a_default_is_held_for_each_by_itself(limited) -> None:
     row = {"id": "user:*@month", "scope": "user:*", "period": "month", "limit_pusd": 500,
            "hard": True, "timezone": "UTC", "created_us": 0}  # fmt: skip
     with limited.begin() as connection:
-        connection.execute(insert(orm.Budget), [row])
+        connection.execute(insert(orm.BudgetRow), [row])
     first, second = taken(limited, 300, 300, scopes=("user:ann",))
     assert [one.scope for one in first] == ["user:ann@month"]
     assert second is None

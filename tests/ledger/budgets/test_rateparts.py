@@ -8,10 +8,10 @@ from ledger.budgets.rateparts import (
     KEPT_S,
     LEASE_S,
     TAKEN_OVER_S,
-    Held,
-    Lapsed,
-    Need,
-    RateParts,
+    LeaseLapsed,
+    RateShare,
+    RateShareNeed,
+    RateShares,
     database_us,
     grown,
 )
@@ -67,17 +67,17 @@ def time():
 
 @pytest.fixture
 def hosts(engine, time):
-    made = {name: RateParts(engine, name, f"host {name}", time) for name in "abc"}
+    made = {name: RateShares(engine, name, f"host {name}", time) for name in "abc"}
     for one in made.values():
         assert one.renew()[1], "nothing was known of it"
     return made
 
 
-def need(target: int, limits=LIMITS) -> list[Need]:
-    return [Need("key:k", limits, (target, 0))]
+def need(target: int, limits=LIMITS) -> list[RateShareNeed]:
+    return [RateShareNeed("key:k", limits, (target, 0))]
 
 
-def grow(host: RateParts, target: int) -> int:
+def grow(host: RateShares, target: int) -> int:
     return host.grow(need(target))[1]["key:k"].held[0]
 
 
@@ -87,7 +87,7 @@ def test_hosts_have_no_more_than_the_limit_and_what_is_wanted_moves(hosts) -> No
     assert grow(a, 250) == 200, "there is no more"
     assert a.wanted() == {}
     assert b.wanted() == {"key:k": (50, 0)}
-    b.give({"key:k": Held(LIMITS, (120, 0), (120, 0))})
+    b.give({"key:k": RateShare(LIMITS, (120, 0), (120, 0))})
     assert b.wanted() == {}
     assert grow(a, 250) == 250
     assert sum(one.own()["key:k"].held[0] for one in (a, b, c)) <= 600
@@ -108,10 +108,10 @@ def test_a_host_that_is_gone_loses_its_part_when_all_it_let_in_is_forgotten(host
     assert b.take_over() == 1
     assert grow(b, 400) == 400, "all but what it keeps: its even part"
     assert grow(b, 600) == 400
-    with pytest.raises(Lapsed):
+    with pytest.raises(LeaseLapsed):
         grow(a, 600)
     assert a.renew() == (3, True)
-    assert a.own()["key:k"] == Held(LIMITS, (200, 0), (200, 0))
+    assert a.own()["key:k"] == RateShare(LIMITS, (200, 0), (200, 0))
     time.passes(KEPT_S + TAKEN_OVER_S + 1)
     b.renew()
     assert b.take_over() == 2
@@ -133,7 +133,7 @@ def test_a_lease_is_renewed_before_it_ends_and_lapses_after(hosts, time) -> None
     time.passes(LEASE_S - 1)
     assert a.renew() == (3, False)
     time.passes(LEASE_S + 1)
-    with pytest.raises(Lapsed):
+    with pytest.raises(LeaseLapsed):
         a.state({})
     assert a.renew() == (1, True)
 

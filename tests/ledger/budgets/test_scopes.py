@@ -14,7 +14,7 @@ from ledger.budgets.scopes import (
     request_scopes,
     target_scopes,
 )
-from ledger.orm.books import Attempt
+from ledger.orm.books import AttemptRow
 
 WIDEST_FIRST = (
     "global", "external", "org", "team", "user", "key", "provider", "model", "tag",
@@ -65,7 +65,7 @@ def test_who_may_set_what() -> None:
 def test_an_entry_is_whole(kind) -> None:
     assert (kind.of_request is None) != (kind.of_target is None)
     assert (kind.rows is AttemptRows.COLUMN) == (kind.column is not None)
-    assert kind.column is None or kind.column in Attempt.__table__.columns
+    assert kind.column is None or kind.column in AttemptRow.__table__.columns
     assert kind.words
     assert not kind.for_each or kind.column
 

@@ -5,7 +5,7 @@ from sqlalchemy import delete, insert
 
 from ledger.budgets.binding import BudgetLine
 from ledger.budgets.states import BudgetState, budget_states
-from ledger.budgets.windows import Window, window_at
+from ledger.budgets.windows import CalendarWindow, window_at
 from ledger.declared import BudgetSpec, declare
 from ledger.orm import tables as orm
 
@@ -15,7 +15,7 @@ MONTH = window_at("month", "UTC", AT_US // 10**6)
 
 def state(spent: int, limit: int = 100, held: int = 0) -> BudgetState:
     line = BudgetLine("global@day", "global", "day", "UTC", True, limit)
-    return BudgetState("global@day", line, Window(1_000, 2_000), spent, held)
+    return BudgetState("global@day", line, CalendarWindow(1_000, 2_000), spent, held)
 
 
 def test_a_forecast_is_the_pace_so_far_and_none_early() -> None:
@@ -38,11 +38,11 @@ def books(engine):
     own = BudgetSpec("user:cat", "month", 5 * 10**12, hard=False, timezone="UTC")
     declare(engine, contracts=(), budgets=(each, own), config=("c", "c"), at_us=AT_US)
     with engine.begin() as connection:
-        connection.execute(delete(orm.BudgetWindow))
+        connection.execute(delete(orm.BudgetWindowRow))
         for name, pusd, start in (("ann", 7, 0), ("cat", 9, 0), ("bob", 5, -1)):
             row = {"budget_id": f"user:{name}@month", "window": MONTH.start_s + start,
                    "spent_pusd": pusd, "granted_pusd": 0}  # fmt: skip
-            connection.execute(insert(orm.BudgetWindow), [row])
+            connection.execute(insert(orm.BudgetWindowRow), [row])
         for attempt, status, pusd in (("a", "held", 40), ("b", "held", 2), ("c", "posted", 1)):
             row = {"attempt_id": attempt, "budget_id": "user:ann@month", "window": MONTH.start_s,
                    "amount_pusd": pusd, "state": status}  # fmt: skip
@@ -50,7 +50,7 @@ def books(engine):
         alert = {"budget_id": "user:ann@month", "window": MONTH.start_s, "spent_pusd": 7,
                  "limit_pusd": 8, "reached_us": 1, "due_us": 1, "tries": 0}  # fmt: skip
         connection.execute(
-            insert(orm.BudgetAlert), [alert | {"threshold_ppm": n} for n in (10**6, 800_000)]
+            insert(orm.BudgetAlertRow), [alert | {"threshold_ppm": n} for n in (10**6, 800_000)]
         )
     return engine
 

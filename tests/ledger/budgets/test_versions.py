@@ -6,7 +6,7 @@ from sqlalchemy import select, text
 from ledger.budgets.versions import SAID, say_budgets
 from ledger.declared import BudgetSpec, declare
 from ledger.orm import tables as orm
-from ledger.seals.registers import Registers, changes
+from ledger.seals.registers import AuditLog, changes
 from ledger.verify.registers import registers_hold
 
 SEARCH = BudgetSpec("team:search", "month", 10**30, hard=True, timezone="Europe/Berlin")
@@ -39,7 +39,7 @@ def books(engine):
     apply(engine, 1, SEARCH, ACME)
     apply(engine, 2, SEARCH, ACME)  # says nothing new
     apply(engine, 3, SEARCH)
-    assert Registers(engine).follow(at_us=9)
+    assert AuditLog(engine).follow(at_us=9)
     return engine
 
 
@@ -49,9 +49,9 @@ def findings(engine) -> list[tuple[str, str]]:
 
 
 def test_each_change_is_one_version(books) -> None:
-    columns = [getattr(orm.BudgetVersion, name) for name in ("budget_id", "recorded_us", *SAID)]
+    columns = [getattr(orm.BudgetVersionRow, name) for name in ("budget_id", "recorded_us", *SAID)]
     with books.connect() as connection:
-        rows = connection.execute(select(*columns).order_by(orm.BudgetVersion.seq)).all()
+        rows = connection.execute(select(*columns).order_by(orm.BudgetVersionRow.seq)).all()
         assert [(row[:2], row[-1]) for row in rows] == [
             (("org:acme@day", 1), None), (("team:search@month", 1), None),
             (("org:acme@day", 3), 3),
@@ -81,5 +81,5 @@ def test_a_budget_of_a_version_that_wrote_none_is_said_at_the_next_start(books) 
     with books.begin() as connection:
         assert say_budgets(connection, 11) == 2
         assert say_budgets(connection, 12) == 0
-    assert Registers(books).follow(at_us=13)
+    assert AuditLog(books).follow(at_us=13)
     assert findings(books) == []

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger.economics.breakeven import (
-    Configuration,
-    Cure,
-    Lever,
+    BreakEvenFix,
+    CostDriver,
+    FleetConfiguration,
     assess,
     break_even_volume,
     gpus_to_break_even,
@@ -23,10 +23,10 @@ USD = 10**12
 DOLLAR_PER_MILLION = UnitPrice(10**6, BOTH)
 MILLION = 10**6
 # One H200 at $3.50 for 720 h, $2,058 of ops, 3,500M tokens of capacity each.
-ONE = Configuration(1, 7 * USD // 2, 720, Volume(3_500 * MILLION, BOTH), ops_pusd=2_058 * USD)
+ONE = FleetConfiguration(1, 7 * USD // 2, 720, Volume(3_500 * MILLION, BOTH), ops_pusd=2_058 * USD)
 
 
-def levers(cures: tuple[Cure, ...]) -> dict[Lever, object]:
+def levers(cures: tuple[BreakEvenFix, ...]) -> dict[CostDriver, object]:
     return {cure.lever: cure.needed for cure in cures}
 
 
@@ -43,25 +43,28 @@ def test_more_gpus_cure_a_configuration_whose_ops_are_fixed() -> None:
 def test_every_cure_alone_brings_the_volume_within_reach() -> None:
     needed = levers(assess(ONE, DOLLAR_PER_MILLION).cures)
     cured = {
-        Lever.GPU_RATE: (replace(ONE, gpu_pusd_per_hour=needed[Lever.GPU_RATE]), None),
-        Lever.OPS: (replace(ONE, ops_pusd=needed[Lever.OPS]), None),
-        Lever.API_PRICE: (ONE, UnitPrice(needed[Lever.API_PRICE], BOTH)),
-        Lever.CAPACITY: (replace(ONE, capacity_each=Volume(needed[Lever.CAPACITY], BOTH)), None),
+        CostDriver.GPU_RATE: (replace(ONE, gpu_pusd_per_hour=needed[CostDriver.GPU_RATE]), None),
+        CostDriver.OPS: (replace(ONE, ops_pusd=needed[CostDriver.OPS]), None),
+        CostDriver.API_PRICE: (ONE, UnitPrice(needed[CostDriver.API_PRICE], BOTH)),
+        CostDriver.CAPACITY: (
+            replace(ONE, capacity_each=Volume(needed[CostDriver.CAPACITY], BOTH)),
+            None,
+        ),
     }
     for configuration, price in cured.values():
         answer = assess(configuration, price or DOLLAR_PER_MILLION)
         assert answer.volume.tokens == answer.capacity.tokens
-    assert assess(replace(ONE, gpus=needed[Lever.GPUS]), DOLLAR_PER_MILLION).feasible
-    assert not assess(replace(ONE, gpus=needed[Lever.GPUS] - 1), DOLLAR_PER_MILLION).feasible
+    assert assess(replace(ONE, gpus=needed[CostDriver.GPUS]), DOLLAR_PER_MILLION).feasible
+    assert not assess(replace(ONE, gpus=needed[CostDriver.GPUS] - 1), DOLLAR_PER_MILLION).feasible
 
 
 def test_what_cannot_cure_says_so() -> None:
     cheap = UnitPrice(10**5, BOTH)  # $0.10 per million: 3,500M tokens earn $350 against $4,578
     needed = levers(assess(ONE, cheap).cures)
-    assert needed[Lever.GPU_RATE] is None
-    assert needed[Lever.OPS] is None
-    assert needed[Lever.GPUS] is None
-    assert needed[Lever.API_PRICE] == Fraction(4_578 * USD, 3_500 * MILLION)
+    assert needed[CostDriver.GPU_RATE] is None
+    assert needed[CostDriver.OPS] is None
+    assert needed[CostDriver.GPUS] is None
+    assert needed[CostDriver.API_PRICE] == Fraction(4_578 * USD, 3_500 * MILLION)
 
 
 def test_an_api_cheaper_than_our_power_never_breaks_even() -> None:
@@ -69,8 +72,8 @@ def test_an_api_cheaper_than_our_power_never_breaks_even() -> None:
     answer = assess(ONE, DOLLAR_PER_MILLION, power)
     assert (answer.volume, answer.feasible) == (None, False)
     needed = levers(answer.cures)
-    assert needed[Lever.CAPACITY] is None
-    assert needed[Lever.API_PRICE] == 2 * 10**6 + Fraction(4_578 * USD, 3_500 * MILLION)
+    assert needed[CostDriver.CAPACITY] is None
+    assert needed[CostDriver.API_PRICE] == 2 * 10**6 + Fraction(4_578 * USD, 3_500 * MILLION)
     stands = position(
         volume=Volume(MILLION, BOTH), fixed_pusd=USD, avoided=DOLLAR_PER_MILLION, variable=power
     )
@@ -82,7 +85,11 @@ def test_no_gpus_have_no_capacity_and_cost_only_what_is_fixed() -> None:
     none = assess(replace(ONE, gpus=0), DOLLAR_PER_MILLION)
     needed = levers(none.cures)
     assert none.volume.tokens == 2_058 * MILLION
-    assert (needed[Lever.GPU_RATE], needed[Lever.API_PRICE], needed[Lever.CAPACITY]) == (None,) * 3
+    assert (
+        needed[CostDriver.GPU_RATE],
+        needed[CostDriver.API_PRICE],
+        needed[CostDriver.CAPACITY],
+    ) == (None,) * 3
 
 
 def test_a_spare_is_paid_for_and_adds_no_capacity() -> None:

@@ -10,8 +10,8 @@ from ledger.economics.cost import TokenBasis, UnitPrice
 from ledger.economics.purchase import (
     HOURS_OF_A_MONTH,
     Commitment,
-    Demand,
-    Engine,
+    DemandProfile,
+    EngineOffer,
     Purchase,
     buy,
     npv_pusd,
@@ -29,14 +29,14 @@ NONE = Fraction(0)
 LOAD = load_curve([100] * 60)
 PRICE = UnitPrice(10**6, BOTH)
 MONTHLY = 100 * 60 * HOURS_OF_A_MONTH * 10**6
-FLAT = Demand(LOAD, 1, PRICE)
-ENGINE = Engine(pusd_per_hour=3 * 10**9, tokens_per_minute=60)  # $2.19 a month for 60 of 100
+FLAT = DemandProfile(LOAD, 1, PRICE)
+ENGINE = EngineOffer(pusd_per_hour=3 * 10**9, tokens_per_minute=60)  # $2.19 a month for 60 of 100
 
 
 def test_a_month_at_the_api_is_its_tokens_and_grows() -> None:
     found = stay(FLAT, months=3)
     assert found.flows == (0, MONTHLY, MONTHLY, MONTHLY)
-    grown = stay(Demand(LOAD, 1, PRICE, Fraction(1, 10)), months=3)
+    grown = stay(DemandProfile(LOAD, 1, PRICE, Fraction(1, 10)), months=3)
     assert grown.flows == (0, MONTHLY, MONTHLY * Fraction(11, 10), MONTHLY * Fraction(121, 100))
 
 
@@ -53,7 +53,7 @@ def test_renting_takes_the_number_that_is_cheapest_in_each_month() -> None:
     overflow = MONTHLY * 40 / 100
     assert found.gpus == (1, 1)
     assert found.flows[1] == rate + overflow, "a second GPU costs $2.19 and saves $1.75"
-    dear = rent(FLAT, Engine(9 * 10**9, 60), months=2)
+    dear = rent(FLAT, EngineOffer(9 * 10**9, 60), months=2)
     assert dear.gpus == (0, 0)
     assert dear.flows == stay(FLAT, months=2).flows
 
@@ -84,9 +84,9 @@ def test_payback_is_where_it_never_again_costs_more() -> None:
     alone = stay(FLAT, months=24)
     saved = MONTHLY * 60 / 100
     bought = Purchase(int(saved * 5) + 1, 48, NONE)
-    found = buy(FLAT, Engine(0, 60), bought, months=24, discount_per_year=NONE, gpus=1)
+    found = buy(FLAT, EngineOffer(0, 60), bought, months=24, discount_per_year=NONE, gpus=1)
     assert payback_month(found, alone) == 6
-    never = buy(FLAT, Engine(0, 60), Purchase(10**18, 48, NONE), months=24,
+    never = buy(FLAT, EngineOffer(0, 60), Purchase(10**18, 48, NONE), months=24,
                 discount_per_year=NONE, gpus=1)  # fmt: skip
     assert payback_month(never, alone) is None
 
@@ -101,9 +101,9 @@ RATES = st.integers(1, 20 * 10**9)
 def test_rented_costs_never_fall_with_the_rate_and_never_exceed_staying(
     load, one, other, growth
 ) -> None:
-    demand = Demand(load_curve(load), 1, PRICE, Fraction(growth, 100))
+    demand = DemandProfile(load_curve(load), 1, PRICE, Fraction(growth, 100))
     low, high = sorted((one, other))
-    cheap, dear = (rent(demand, Engine(rate, 60, 10**11), months=3) for rate in (low, high))
+    cheap, dear = (rent(demand, EngineOffer(rate, 60, 10**11), months=3) for rate in (low, high))
     alone = stay(demand, months=3)
     for a, b, c in zip(cheap.flows, dear.flows, alone.flows, strict=True):
         assert a <= b <= c
@@ -115,7 +115,7 @@ def test_what_is_saved_never_falls_with_the_apis_price(load, one, other, gpus) -
     low, high = sorted((one, other))
     saved = []
     for price in (low, high):
-        demand = Demand(load_curve(load), 1, UnitPrice(price, BOTH))
+        demand = DemandProfile(load_curve(load), 1, UnitPrice(price, BOTH))
         term = Commitment(12, NONE)
         own = reserve(demand, ENGINE, term, months=12, discount_per_year=NONE, gpus=gpus)
         alone = stay(demand, months=12)
@@ -128,7 +128,7 @@ def test_what_is_saved_never_falls_with_the_apis_price(load, one, other, gpus) -
 def test_a_higher_residual_value_never_costs_more(load, one, other, months) -> None:
     low, high = sorted((one, other))
     rate = Fraction(8, 100)
-    demand = Demand(load_curve(load), 1, PRICE)
+    demand = DemandProfile(load_curve(load), 1, PRICE)
     cost = []
     for share in (low, high):
         bought = Purchase(30 * USD, 48, Fraction(share, 100))
@@ -140,9 +140,9 @@ def test_a_higher_residual_value_never_costs_more(load, one, other, months) -> N
 @FEW
 @given(LOADS, st.integers(1, 6 * 10**9), st.integers(0, 30))
 def test_the_number_that_is_chosen_is_the_best_of_all(load, rate, discount) -> None:
-    demand, term = Demand(load_curve(load), 1, PRICE), Commitment(12, NONE)
+    demand, term = DemandProfile(load_curve(load), 1, PRICE), Commitment(12, NONE)
     share = Fraction(discount, 100)
-    engine = Engine(rate, 60, 10**11)
+    engine = EngineOffer(rate, 60, 10**11)
 
     def cost(gpus: int | None) -> int:
         found = reserve(demand, engine, term, months=6, discount_per_year=share, gpus=gpus)
@@ -155,8 +155,14 @@ def test_the_number_that_is_chosen_is_the_best_of_all(load, rate, discount) -> N
 def test_spares_are_paid_for_and_serve_nothing(gpus: int) -> None:
     term = Commitment(12, NONE)
     plain, spared = (
-        reserve(FLAT, Engine(10**9, 60, spares=spares), term, months=12, discount_per_year=NONE,
-                gpus=gpus)
+        reserve(
+            FLAT,
+            EngineOffer(10**9, 60, spares=spares),
+            term,
+            months=12,
+            discount_per_year=NONE,
+            gpus=gpus,
+        )
         for spares in (0, 1)
-    )  # fmt: skip
+    )
     assert spared.flows[1] - plain.flows[1] == 10**9 * HOURS_OF_A_MONTH

@@ -3,10 +3,10 @@
 from dataclasses import replace
 from fractions import Fraction
 
-from ledger.economics.sensitivity import INPUTS, Case, outcome, tornado
+from ledger.economics.sensitivity import INPUTS, BreakEvenCase, outcome, tornado
 
 USD = 10**12
-CASE = Case(
+CASE = BreakEvenCase(
     gpus=2,
     gpu_pusd_per_hour=4 * USD,
     hours=720,

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from ledger.economics.cost import BasisMismatchError, TokenBasis, UnitPrice, Volume
 from ledger.economics.staircase import (
-    Band,
-    Staircase,
+    GpuCountBand,
+    StepCost,
     bands,
     best,
     break_even,
@@ -22,7 +22,7 @@ from ledger.economics.staircase import (
 BOTH = TokenBasis.INPUT_OUTPUT
 
 
-def staircase(minutes: list[int], **changes: object) -> Staircase:
+def staircase(minutes: list[int], **changes: object) -> StepCost:
     values = {
         "gpu_pusd": 1_000,
         "other_pusd": 0,
@@ -31,7 +31,7 @@ def staircase(minutes: list[int], **changes: object) -> Staircase:
         "api": UnitPrice(10, BOTH),
         "load": load_curve(minutes),
     }
-    return Staircase(**(values | changes))
+    return StepCost(**(values | changes))
 
 
 def volume(tokens: int) -> Volume:
@@ -59,19 +59,19 @@ def test_costs_at_each_number_of_gpus() -> None:
 def test_bands_meet_where_two_totals_cross() -> None:
     steps = staircase([1] * 10)  # flat: N GPUs carry 1,000 tokens each per period
     assert bands(steps, most_gpus=3) == (
-        Band(0, 0, 101),
-        Band(1, 101, 1_101),
-        Band(2, 1_101, 2_101),
-        Band(3, 2_101, None),
+        GpuCountBand(0, 0, 101),
+        GpuCountBand(1, 101, 1_101),
+        GpuCountBand(2, 1_101, 2_101),
+        GpuCountBand(3, 2_101, None),
     )
     advice = best(steps, volume(1_100), most_gpus=3)
     assert (advice.gpus, advice.total_pusd) == (1, 2_000)
-    assert advice.band == Band(1, 101, 1_101)
+    assert advice.band == GpuCountBand(1, 101, 1_101)
 
 
 def test_dear_gpus_are_never_best() -> None:
     steps = staircase([1] * 10, gpu_pusd=20_000)  # a full GPU avoids 10,000
-    assert bands(steps, most_gpus=4) == (Band(0, 0, None),)
+    assert bands(steps, most_gpus=4) == (GpuCountBand(0, 0, None),)
 
 
 def test_shared_ops_skip_the_first_step() -> None:

@@ -7,20 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.economics.sensitivity import Case, outcome
-from ledger.economics.thresholds import Input, thresholds
+from ledger.economics.sensitivity import BreakEvenCase, outcome
+from ledger.economics.thresholds import ThresholdInput, thresholds
 
 USD = 10**12
-CASE = Case(
+CASE = BreakEvenCase(
     gpus=2, gpu_pusd_per_hour=3 * USD, hours=720, tokens_per_s=2_000, duty=Fraction(9, 10),
     ops_hours_per_week=5, ops_pusd_per_hour=95 * USD, input_price=2 * 10**6, cached_price=10**6,
     output_price=8 * 10**6, input_share=Fraction(2, 3), cached_share=Fraction(1, 4),
     served_tokens=10**9,
 )  # fmt: skip
 FIELDS = {
-    Input.GPU_RATE: "gpu_pusd_per_hour", Input.VOLUME: "served_tokens",
-    Input.INPUT_SHARE: "input_share", Input.CACHED_SHARE: "cached_share",
-    Input.OPS_HOURS: "ops_hours_per_week",
+    ThresholdInput.GPU_RATE: "gpu_pusd_per_hour", ThresholdInput.VOLUME: "served_tokens",
+    ThresholdInput.INPUT_SHARE: "input_share", ThresholdInput.CACHED_SHARE: "cached_share",
+    ThresholdInput.OPS_HOURS: "ops_hours_per_week",
 }  # fmt: skip
 CASES = st.builds(
     replace,
@@ -34,8 +34,8 @@ CASES = st.builds(
 )
 
 
-def at(case: Case, name: Input, value: Fraction) -> Case:
-    if name is Input.API_PRICE:
+def at(case: BreakEvenCase, name: ThresholdInput, value: Fraction) -> BreakEvenCase:
+    if name is ThresholdInput.API_PRICE:
         prices = ("input_price", "cached_price", "output_price")
         return replace(case, **{one: getattr(case, one) * value for one in prices})
     return replace(case, **{FIELDS[name]: value})
@@ -61,14 +61,14 @@ def test_by_hand() -> None:
     found = {one.name: one for one in thresholds(CASE)}
     fixed = 2 * 3 * 720 + 5 * 95 * Fraction(720, 168)
     price = Fraction(2, 3) * Fraction(3, 4) * 2 + Fraction(2, 3) / 4 + Fraction(1, 3) * 8
-    assert found[Input.VOLUME].needed == fixed / price * 10**6
-    assert found[Input.API_PRICE].needed == fixed / (1000 * price)
-    assert found[Input.GPU_RATE].now == 3 * USD
-    assert found[Input.OPS_HOURS].needed is None, "without any ops it does not pay either"
+    assert found[ThresholdInput.VOLUME].needed == fixed / price * 10**6
+    assert found[ThresholdInput.API_PRICE].needed == fixed / (1000 * price)
+    assert found[ThresholdInput.GPU_RATE].now == 3 * USD
+    assert found[ThresholdInput.OPS_HOURS].needed is None, "without any ops it does not pay either"
 
 
 @pytest.mark.parametrize("served", [0, 1])
 def test_what_no_value_cures_has_none(served: int) -> None:
     found = {one.name: one.needed for one in thresholds(replace(CASE, served_tokens=served))}
-    assert found[Input.GPU_RATE] is None
-    assert (found[Input.API_PRICE] is None) is (served == 0)
+    assert found[ThresholdInput.GPU_RATE] is None
+    assert (found[ThresholdInput.API_PRICE] is None) is (served == 0)

@@ -5,33 +5,35 @@ from datetime import date, timedelta
 
 import pytest
 
-from ledger.economics.trend import HORIZON_DAYS, Outlook, crossing
+from ledger.economics.trend import HORIZON_DAYS, TrendResult, crossing
 
 LAST = date(2026, 6, 30)
 
 
 def test_under_two_weeks_there_is_no_date() -> None:
     answer = crossing(range(13), last_day=LAST, needed_per_day=20)
-    assert answer.outlook is Outlook.TOO_LITTLE_DATA
+    assert answer.outlook is TrendResult.TOO_LITTLE_DATA
     assert answer.day is None
 
 
 def test_a_clean_line_crosses_on_its_day() -> None:
     answer = crossing([10.0 * day for day in range(14)], last_day=LAST, needed_per_day=200)
-    assert answer.outlook is Outlook.CROSSES
+    assert answer.outlook is TrendResult.CROSSES
     assert (answer.earliest, answer.day, answer.latest) == (LAST + timedelta(days=7),) * 3
 
 
 @pytest.mark.parametrize(
     ("tokens", "needed", "outlook"),
     [
-        ([100.0] * 20, 100, Outlook.ABOVE),
-        ([100.0] * 20, 101, Outlook.NOT_IN_SIGHT),
-        ([100.0 - day for day in range(20)], 101, Outlook.NOT_IN_SIGHT),
-        ([float(day) for day in range(20)], 21 + HORIZON_DAYS, Outlook.NOT_IN_SIGHT),
+        ([100.0] * 20, 100, TrendResult.ABOVE),
+        ([100.0] * 20, 101, TrendResult.NOT_IN_SIGHT),
+        ([100.0 - day for day in range(20)], 101, TrendResult.NOT_IN_SIGHT),
+        ([float(day) for day in range(20)], 21 + HORIZON_DAYS, TrendResult.NOT_IN_SIGHT),
     ],
 )
-def test_no_date_without_a_crossing_ahead(tokens: list, needed: float, outlook: Outlook) -> None:
+def test_no_date_without_a_crossing_ahead(
+    tokens: list, needed: float, outlook: TrendResult
+) -> None:
     answer = crossing(tokens, last_day=LAST, needed_per_day=needed)
     assert answer.outlook is outlook
     assert (answer.day, answer.earliest, answer.latest) == (None, None, None)

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 import pytest
 
 from ledger.economics.usagefile import UsageFileError, parse_usage, priced
-from ledger.journals.records import Tokens
-from ledger.prices.book import Price, PriceBook, Schedule, Terms, rates_from
+from ledger.journals.records import TokenCounts
+from ledger.prices.book import Price, PriceBook, PriceTerms, TierRates, rates_from
 
 HEAD = (
     "usage_date_utc,model_version,api_key,workspace,usage_type,context_window,"
@@ -46,9 +46,9 @@ def book() -> PriceBook:
     base = {"input": 100, "cached": 10, "cache_write": 126, "cache_write_1h": 200, "output": 500}
     half, dear = ({kind: int(rate * by) for kind, rate in base.items()} for by in (0.5, 2))
     schedules = (
-        Schedule("batch", 0, rates_from(half)), Schedule("standard", 200_000, rates_from(dear)),
+        TierRates("batch", 0, rates_from(half)), TierRates("standard", 200_000, rates_from(dear)),
     )  # fmt: skip
-    terms = Terms(rates_from(base), schedules)
+    terms = PriceTerms(rates_from(base), schedules)
     return PriceBook([Price(1, f"anthropic/{MODEL}", "test", 0, terms)])
 
 
@@ -58,7 +58,7 @@ def test_both_shapes_say_the_same() -> None:
     (one,) = of_table.used
     assert (one.start_us, one.end_us) == (START_US, START_US + DAY_US)
     assert (one.name, one.tier, one.tokens) == (
-        f"anthropic/{MODEL}", "standard", Tokens(**COUNTS),
+        f"anthropic/{MODEL}", "standard", TokenCounts(**COUNTS),
     )  # fmt: skip
     assert [of_table.shape, of_report.shape] == ["Anthropic usage (CSV)", "Anthropic usage (JSON)"]
 

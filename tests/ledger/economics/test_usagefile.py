@@ -11,8 +11,8 @@ from ledger.economics.cost import TokenBasis
 from ledger.economics.usagefile import UsageFileError, parse_usage, priced
 from ledger.exports.attempts import COLUMNS
 from ledger.exports.delimited import csv_lines
-from ledger.journals.records import Tokens
-from ledger.prices.book import Price, PriceBook, Schedule, Terms, rates_from
+from ledger.journals.records import TokenCounts
+from ledger.prices.book import Price, PriceBook, PriceTerms, TierRates, rates_from
 
 BOTH = TokenBasis.INPUT_OUTPUT
 HEAD = (
@@ -40,8 +40,8 @@ def book(**listed: int) -> PriceBook:
     base = rates_from({"input": 100, "cached": 10, "output": 400})
     dear = rates_from({"input": 200, "cached": 20, "output": 800})
     half = rates_from({"input": 50, "cached": 5, "output": 200})
-    schedules = (Schedule("batch", 0, half), Schedule("standard", 1_000, dear))
-    terms = Terms(base, schedules, **listed)
+    schedules = (TierRates("batch", 0, half), TierRates("standard", 1_000, dear))
+    terms = PriceTerms(base, schedules, **listed)
     return PriceBook([Price(1, "openai/gpt-4o", "test", 0, terms)])
 
 
@@ -49,7 +49,10 @@ def test_openais_csv() -> None:
     found = parse_usage(file(row(7200, "gpt-4o", 1_000, 200, 300), ",,,,,,,,,,,,,,"), "u.csv")
     (one,) = found.used
     assert (found.shape, found.finest_us) == ("OpenAI usage (CSV)", HOUR_S * 10**6)
-    assert (one.name, one.tokens) == ("openai/gpt-4o", Tokens(input=700, cached=300, output=200))
+    assert (one.name, one.tokens) == (
+        "openai/gpt-4o",
+        TokenCounts(input=700, cached=300, output=200),
+    )
     assert one.volume(BOTH) == 1_200
     assert one.volume(TokenBasis.OUTPUT) == 200
 

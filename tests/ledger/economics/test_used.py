@@ -3,8 +3,8 @@
 import pytest
 
 from ledger.economics.cost import TokenBasis
-from ledger.economics.used import Used, count
-from ledger.journals.records import Tokens
+from ledger.economics.used import UsageBucket, count
+from ledger.journals.records import TokenCounts
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,8 @@ def test_what_is_no_count_is_told_with_its_place(told) -> None:
 
 
 def test_volume_is_of_a_basis() -> None:
-    one = Used(0, 1, "a/b", "standard", 1, Tokens(input=1, cached=2, cache_write=4, output=8))
+    one = UsageBucket(
+        0, 1, "a/b", "standard", 1, TokenCounts(input=1, cached=2, cache_write=4, output=8)
+    )
     assert one.volume(TokenBasis.INPUT_OUTPUT) == 15
     assert one.volume(TokenBasis.OUTPUT) == 8

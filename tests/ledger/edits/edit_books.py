@@ -12,25 +12,25 @@ from edit_values import made_up
 from sqlalchemy import Engine, func, insert, select
 from sqlalchemy.orm import Session
 
-from ledger.budgets.grants import Account, Need, grow
+from ledger.budgets.grants import BudgetAccount, GrantNeed, grow
 from ledger.budgets.windows import window_at
 from ledger.declared import BudgetSpec, declare
 from ledger.identity.keys import KeySpec, create_key
 from ledger.invoices.books import post, store
 from ledger.invoices.files import parse
-from ledger.journals.reader import Position
-from ledger.journals.records import Compared, Hold, Tokens
+from ledger.journals.reader import JournalOffset
+from ledger.journals.records import ComparedCost, Hold, TokenCounts
 from ledger.orm import tables as orm
 from ledger.policies import PolicySet, store_policies
-from ledger.seals.condense import Condenser
-from ledger.seals.registers import Registers
-from ledger.seals.retire import Retirer
+from ledger.seals.condense import PostingCompactor
+from ledger.seals.registers import AuditLog
+from ledger.seals.retire import AttemptRetirer
 from ledger.seals.sealer import Sealer
 from ledger.spans import DAY_US
 from ledger.sums.rollups import Rollups
 from ledger.sums.samplehours import pack_hours
-from ledger.writing.fold import Item
-from ledger.writing.repository import Move, Repository
+from ledger.writing.fold import JournalItem
+from ledger.writing.repository import JournalMove, LedgerRepository
 
 HARD, SOFT = "team:search@month", "org:acme@day"
 ATTEMPTS = 60
@@ -70,15 +70,15 @@ def _refusals(engine: Engine, random: Any, refused) -> None:
         msgspec.structs.replace(refused(n), refused_us=random.START_US + n * DAY_US // 2)
         for n in range(4)
     ]
-    Repository(engine, host="h").import_records(records, journal="r", at_us=random.end_us)
+    LedgerRepository(engine, host="h").import_records(records, journal="r", at_us=random.end_us)
 
 
 def _budgets(engine: Engine, random: Any, opened, settled, at_us: int) -> None:
     """Attempts that settled, one that was lost, one under way; each of two hosts has its own."""
     month = window_at("month", "UTC", at_us // 10**6).start_s
     day = window_at("day", "UTC", at_us // 10**6).start_s
-    need = Need(Account(HARD, month), 3 * HELD_PUSD, HELD_PUSD)
-    price, tokens = random.prices[0], Tokens(input=100, cached=7, output=30)
+    need = GrantNeed(BudgetAccount(HARD, month), 3 * HELD_PUSD, HELD_PUSD)
+    price, tokens = random.prices[0], TokenCounts(input=100, cached=7, output=30)
     day_of = at_us // DAY_US * 100
     for host, first in (("h", day_of), ("g", day_of + 11)):
         grow(engine, host, [need])
@@ -90,7 +90,7 @@ def _budgets(engine: Engine, random: Any, opened, settled, at_us: int) -> None:
                 bound_pusd=HELD_PUSD, target=price.name, user_id="ann", inputs=b"\x90",
             )  # fmt: skip
             cost = random._cost(start, tokens, price, None)
-            compared = (Compared("acme/fee", 4, 5), Compared("acme/surcharged", 3, 6))
+            compared = (ComparedCost("acme/fee", 4, 5), ComparedCost("acme/surcharged", 3, 6))
             end = settled(
                 number, settled_us=at_us + number + 9, cost_pusd=cost, tokens=tokens,
                 compared=compared,
@@ -103,14 +103,14 @@ def _budgets(engine: Engine, random: Any, opened, settled, at_us: int) -> None:
         end = settled(first + 7, settled_us=at_us + 5, engine_us=5, cost_pusd=77)
         _apply(engine, host, [*records, own, end], at_us)
         if host == "g":
-            Repository(engine, host=host).settle_lost("g-journal", at_us=at_us + 99)
+            LedgerRepository(engine, host=host).settle_lost("g-journal", at_us=at_us + 99)
 
 
 def _apply(engine: Engine, host: str, records: list[Any], at_us: int) -> None:
     journal = f"{host}-journal"
-    items = [Item(journal, 1, place, b"", record) for place, record in enumerate(records)]
-    move = Move(journal, "w", Position(0, 0), Position(1, 7))
-    Repository(engine, host=host).apply(items, (move,), at_us=at_us)
+    items = [JournalItem(journal, 1, place, b"", record) for place, record in enumerate(records)]
+    move = JournalMove(journal, "w", JournalOffset(0, 0), JournalOffset(1, 7))
+    LedgerRepository(engine, host=host).apply(items, (move,), at_us=at_us)
 
 
 def _house(engine: Engine, at_us: int) -> None:
@@ -119,9 +119,9 @@ def _house(engine: Engine, at_us: int) -> None:
         spec = KeySpec("ci", team="search", user="ann", tags=(("app", "web"), ("a", "b")))
         made = create_key(session, spec, pepper=b"p" * 32, now_us=5)
         said = {"key_id": made.key_id, "event": "made", "actor": "ann", "recorded_us": 5}
-        session.execute(insert(orm.KeyChange), [said])
+        session.execute(insert(orm.KeyChangeRow), [said])
     with engine.begin() as connection:
-        connection.execute(insert(orm.Override), [
+        connection.execute(insert(orm.OverrideRow), [
             {"number": 1, "subject": "target:a", "says": "disabled", "recorded_us": 3,
              "actor": "ann@host"}])  # fmt: skip
     store_policies(engine, PolicySet(1, "policies: []", 3, "ann@host"))
@@ -141,14 +141,14 @@ def _follow(engine: Engine) -> None:
         pass
     while pack_hours(engine, at_us=LATER_US):
         pass
-    registers = Registers(engine)
+    registers = AuditLog(engine)
     while registers.follow(at_us=10):
         pass
 
 
 def _retire(engine: Engine) -> None:
     """All but what is under the last link."""
-    for of_rows in (Retirer(engine), Condenser(engine, rows_at_once=20)):
+    for of_rows in (AttemptRetirer(engine), PostingCompactor(engine, rows_at_once=20)):
         while not of_rows.step(before_us=LATER_US, at_us=1).waits_for:
             pass
 
@@ -156,7 +156,7 @@ def _retire(engine: Engine) -> None:
 def _the_rest(engine: Engine) -> None:
     """A made-up row where there is none, and once more the registers."""
     with engine.begin() as connection:
-        for table in orm.Base.metadata.sorted_tables:
+        for table in orm.LedgerBase.metadata.sorted_tables:
             if table.name in NEVER:
                 continue
             if not connection.execute(select(func.count()).select_from(table)).scalar_one():

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Column, Connection, Index, Row, Table, UniqueConstraint, func, select
 from sqlalchemy.types import JSON, Boolean, Date, Float, Integer, LargeBinary, Numeric
 
-from ledger.orm.types import Total
+from ledger.orm.types import WideInteger
 
 
 def other(column: Column[Any], value: Any) -> Any:
@@ -20,7 +20,7 @@ def other(column: Column[Any], value: Any) -> Any:
         return date(2026, 1, 1) if value is None else value + timedelta(days=1)
     if isinstance(kind, LargeBinary):
         return b"edited" if not value else bytes([value[0] ^ 1, *value[1:]])
-    if isinstance(kind, Integer | Float | Numeric | Total):
+    if isinstance(kind, Integer | Float | Numeric | WideInteger):
         return 1 if value is None else value + 1
     return f"{value or ''}x"
 

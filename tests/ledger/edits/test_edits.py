@@ -17,7 +17,7 @@ from ledger.database import make_engine, sqlite_url
 from ledger.orm import tables as orm
 from ledger.verify.checks import verify
 
-TABLES = {table.name: table for table in orm.Base.metadata.sorted_tables}
+TABLES = {table.name: table for table in orm.LedgerBase.metadata.sorted_tables}
 ROWS = 3
 DELETED, ADDED = "(a row deleted)", "(a row added)"
 ALL = "*"
@@ -115,7 +115,7 @@ def rows_of(connection: Connection, table: Table, most: int = ROWS) -> list:
     elif table.name.startswith("rollup_") and "start_us" in table.columns:
         query = query.where(table.c.start_us >= since_us)
     elif table.name == "seal_marks":
-        kept = select(func.max(orm.Condensing.last_link)).scalar_subquery()
+        kept = select(func.max(orm.PostingCompactionRow.last_link)).scalar_subquery()
         query = query.where(table.c.number > kept)
     found = connection.execute(query).all()
     if most == 1:
@@ -124,15 +124,15 @@ def rows_of(connection: Connection, table: Table, most: int = ROWS) -> list:
 
 
 CELLS = {
-    "rollup_cells": orm.RollupDay, "rollup_comparisons": orm.RollupComparedDay,
-    "rollup_loads": orm.RollupLoadHour,
+    "rollup_cells": orm.RollupDayRow, "rollup_comparisons": orm.RollupComparedDayRow,
+    "rollup_loads": orm.RollupLoadHourRow,
 }  # fmt: skip
 WEEK_US = 7 * 86_400_000_000
 
 
 def _retired_until(connection: Connection) -> int:
     """Of the first week none of whose attempts went."""
-    until_us = connection.execute(select(func.max(orm.Retirement.until_us))).scalar_one()
+    until_us = connection.execute(select(func.max(orm.RetirementRow.until_us))).scalar_one()
     return -(-until_us // WEEK_US) * WEEK_US
 
 

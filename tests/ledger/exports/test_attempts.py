@@ -16,9 +16,9 @@ from ledger.exports import focus_columns as exports_focus_columns
 from ledger.exports.attempts import COLUMNS, attempt_rows
 from ledger.exports.delimited import csv_lines
 from ledger.exports.focus import focus_rows
-from ledger.exports.table import Kind
+from ledger.exports.table import ColumnKind
 from ledger.spans import DAY_US, HOUR_US, Scope
-from ledger.writing.repository import Repository
+from ledger.writing.repository import LedgerRepository
 
 NAMES = [column.name for column in COLUMNS]
 BILLED = [column.name for column in exports_focus_columns.COLUMNS].index("BilledCost")
@@ -118,7 +118,7 @@ def test_names_say_their_unit() -> None:
     assert {"cost_usd", "compared_usd", "opened_at", "settled_at", "ttft_us"} <= set(NAMES)
     assert not [name for name in NAMES if name.endswith("_pusd")]
     assert {column.kind for column in COLUMNS} == {
-        Kind.TEXT, Kind.INTEGER, Kind.FLAG, Kind.INSTANT, Kind.USD,
+        ColumnKind.TEXT, ColumnKind.INTEGER, ColumnKind.FLAG, ColumnKind.INSTANT, ColumnKind.USD,
     }  # fmt: skip
 
 
@@ -132,7 +132,7 @@ def test_names_say_their_unit() -> None:
 def test_a_lost_cent_and_a_double_row_are_found(engine, opened, settled, planted: str) -> None:
     """Negative control of the sums: one cent less, or a row twice, is another sum than posted."""
     cost = 20_000_000_000
-    Repository(engine, host="h").import_records(
+    LedgerRepository(engine, host="h").import_records(
         [opened(bound_pusd=10**12, holds=()), settled(cost_pusd=cost)], journal="j", at_us=1
     )
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger.exports.delimited import csv_lines, decimal_text, text_cell
-from ledger.exports.table import Column, Kind
+from ledger.exports.table import ColumnKind, ExportColumn
 
 DANGEROUS = ("=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\uff1d1", "=cmd|' /C calc'!A0")
 STARTS = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
@@ -21,7 +21,11 @@ def read(text: str) -> list[list[str]]:
 
 @pytest.mark.parametrize("text", DANGEROUS)
 def test_a_formula_is_defused_in_a_text_and_only_there(text: str) -> None:
-    columns = (Column("name"), Column("cost_usd", Kind.USD), Column("n", Kind.QUANTITY))
+    columns = (
+        ExportColumn("name"),
+        ExportColumn("cost_usd", ColumnKind.USD),
+        ExportColumn("n", ColumnKind.QUANTITY),
+    )
     lines = "".join(csv_lines(columns, [(text, -5, -7)]))
     assert read(lines)[1] == [f"'{text}", "-0.000000000005", "-7.0"]
     assert not read(lines)[1][0].startswith(STARTS)
@@ -34,7 +38,11 @@ def test_negative_control_plain_csv_would_hand_the_formula_on() -> None:
 
 
 def test_lines_end_as_the_standard_says_and_null_is_no_empty_text() -> None:
-    columns = (Column("a"), Column("b", Kind.INTEGER), Column("c", Kind.FLAG))
+    columns = (
+        ExportColumn("a"),
+        ExportColumn("b", ColumnKind.INTEGER),
+        ExportColumn("c", ColumnKind.FLAG),
+    )
     lines = list(csv_lines(columns, [("", None, True), (None, 3, False)]))
     assert lines == ['"a","b","c"\r\n', '"",,true\r\n', ",3,false\r\n"]
 
@@ -48,7 +56,7 @@ def test_every_text_comes_back(text: str) -> None:
 
 
 def test_kinds() -> None:
-    columns = tuple(Column(kind.name, kind) for kind in Kind)
+    columns = tuple(ExportColumn(kind.name, kind) for kind in ColumnKind)
     row = {
         "TEXT": 'a "b"; =c', "INTEGER": 7, "FLAG": False, "INSTANT": 1_500_000,
         "SECOND": 1_000_000, "USD": 10**25 + 1, "PRICE": Fraction(55, 10), "QUANTITY": 70_000,
@@ -62,7 +70,7 @@ def test_kinds() -> None:
 
 @given(st.integers(-(10**30), 10**30))
 def test_money_is_exact_and_never_has_an_exponent(pusd: int) -> None:
-    _, line = csv_lines((Column("usd", Kind.USD),), [(pusd,)])
+    _, line = csv_lines((ExportColumn("usd", ColumnKind.USD),), [(pusd,)])
     whole, _, places = line.strip().partition(".")
     assert int(whole + places) == pusd
     assert len(places) == 12
@@ -77,4 +85,4 @@ def test_decimals_round_half_even_beyond_their_places() -> None:
 
 def test_a_row_of_another_length_is_refused() -> None:
     with pytest.raises(ValueError, match="zip"):
-        list(csv_lines((Column("a"),), [("x", "y")]))
+        list(csv_lines((ExportColumn("a"),), [("x", "y")]))

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from ledger.exports.focus_columns import COLUMNS, account, focus_row, sub_account
-from ledger.exports.table import Kind
+from ledger.exports.table import ColumnKind
 
 COSTS = {"EffectiveCost": 5, "ListUnitPrice": 1, "ContractedUnitPrice": 1}
 HOUR_US = 3_600_000_000
@@ -41,7 +41,7 @@ def test_names_and_kinds() -> None:
     assert len(set(names)) == len(names)
     assert names == sorted(names, key=lambda name: (name.startswith("x_"), name))
     for column in COLUMNS:
-        assert (column.kind is Kind.USD) == (column.name.endswith("Cost"))
+        assert (column.kind is ColumnKind.USD) == (column.name.endswith("Cost"))
     assert account("gpu:chat", "contract", "GPU contract").keys() < set(names)
     assert sub_account("search") == {
         "SubAccountId": "search", "SubAccountName": "search", "SubAccountType": "Team",

@@ -11,13 +11,16 @@ from ledger.database import snapshot
 from ledger.exports import parquet as exports_parquet
 from ledger.exports.attempts import COLUMNS, attempt_rows
 from ledger.exports.parquet import write_parquet
-from ledger.exports.table import Column, ExportError, Kind
+from ledger.exports.table import ColumnKind, ExportColumn, ExportError
 from ledger.spans import Scope
 
 FEW = (
-    Column("name"), Column("n", Kind.INTEGER), Column("yes", Kind.FLAG),
-    Column("at", Kind.INSTANT), Column("cost_usd", Kind.USD),
-)  # fmt: skip
+    ExportColumn("name"),
+    ExportColumn("n", ColumnKind.INTEGER),
+    ExportColumn("yes", ColumnKind.FLAG),
+    ExportColumn("at", ColumnKind.INSTANT),
+    ExportColumn("cost_usd", ColumnKind.USD),
+)
 
 
 def written(columns, rows, **more) -> pq.ParquetFile:

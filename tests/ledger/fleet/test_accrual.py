@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger.fleet.accrual import hours_of, in_force, midnight_us, split, unavailable
-from ledger.fleet.use import Use
+from ledger.fleet.use import PoolUse
 from ledger.orm.fleet import HOUR_US
 
 RATE = 3_333_333_333_333
@@ -26,7 +26,7 @@ TIMES = st.integers(0, 5 * HOUR_US)
 )
 def test_used_idle_and_unavailable_are_the_bill(start, length, busy, down_us):
     span = (start, min(start + length, HOUR_US))
-    found = split("p", CONTRACT, span, Use(busy, {}, down_us))
+    found = split("p", CONTRACT, span, PoolUse(busy, {}, down_us))
     close = found.close
     assert sum(close.used_pusd.values()) + close.idle_pusd + close.unavailable_pusd == (
         close.bill_pusd
@@ -39,7 +39,7 @@ def test_used_idle_and_unavailable_are_the_bill(start, length, busy, down_us):
 @given(cut=st.integers(1, HOUR_US - 1))
 def test_pieces_of_an_hour_are_billed_as_the_hour(cut):
     bills = [
-        split("p", CONTRACT, span, Use()).close.bill_pusd
+        split("p", CONTRACT, span, PoolUse()).close.bill_pusd
         for span in ((0, cut), (cut, HOUR_US), (0, HOUR_US))
     ]
     assert bills[0] + bills[1] == bills[2] == 6 * RATE
@@ -47,9 +47,9 @@ def test_pieces_of_an_hour_are_billed_as_the_hour(cut):
 
 def test_a_machine_on_demand_is_billed_while_it_was_seen_running():
     contract = CONTRACT | {"billing": "on_demand"}
-    use = Use(up=[(0, HOUR_US // 4)])
+    use = PoolUse(up=[(0, HOUR_US // 4)])
     assert split("p", contract, (0, HOUR_US), use).close.bill_pusd == 6 * RATE // 4 + 1
-    assert split("p", contract, (0, HOUR_US), Use()).close.bill_pusd == 0
+    assert split("p", contract, (0, HOUR_US), PoolUse()).close.bill_pusd == 0
 
 
 @pytest.mark.parametrize(("billing", "bill"), [("on_demand", 3 * RATE), ("reserved", 6 * RATE)])
@@ -59,7 +59,7 @@ def test_an_engine_stopped_on_purpose_is_idle_on_a_reserved_gpu_and_no_bill_on_d
     """Half an hour of work, then half an hour stopped: on demand all that is paid was used."""
     half = HOUR_US // 2
     contract = CONTRACT | {"billing": billing, "replicas": 1, "gpus_per_replica": 6}
-    use = Use(busy_us={"a": half}, off_us=half, up=[(0, half)])
+    use = PoolUse(busy_us={"a": half}, off_us=half, up=[(0, half)])
     close = split("p", contract, (0, HOUR_US), use).close
     assert abs(close.bill_pusd - bill) <= 1
     assert close.unavailable_pusd == 0
@@ -95,5 +95,5 @@ def test_days_are_utc():
 def test_a_contract_until_the_last_of_all_days_is_billed():
     """31 December 9999 is written for no end: no hour of such a pool was ever closed."""
     span = (1_780_000_000_000_000, 1_780_000_000_000_000 + HOUR_US)
-    found = split("p", {**CONTRACT, "until": date(9999, 12, 31)}, span, Use())
+    found = split("p", {**CONTRACT, "until": date(9999, 12, 31)}, span, PoolUse())
     assert found.close.bill_pusd == 6 * RATE

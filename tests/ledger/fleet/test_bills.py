@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime
 from fractions import Fraction
 
 from ledger.fleet.bills import pool_bill
-from ledger.fleet.running import Running
+from ledger.fleet.running import OpenHours
 from ledger.queries.reads import HOUR_US, ContractVersion, HourCell, Scope
 
 DAY = date(2026, 6, 10)
@@ -24,7 +24,9 @@ CLOSED = HourCell(
 SCOPE = Scope(START_US, START_US + 4 * HOUR_US + HOUR_US // 2)
 
 
-REST = Running("llama", START_US + 3 * HOUR_US, {"a": 70, "b": 7}, 20, 3, 3 * HOUR_US, HOUR_US, ())
+REST = OpenHours(
+    "llama", START_US + 3 * HOUR_US, {"a": 70, "b": 7}, 20, 3, 3 * HOUR_US, HOUR_US, ()
+)
 
 
 def test_a_bill_is_closed_hours_plus_the_running_ones() -> None:
@@ -51,12 +53,12 @@ def test_a_part_of_a_machine_is_a_part_of_its_gpu_hours() -> None:
 
 def test_an_unknown_rate_has_hours_and_no_bill() -> None:
     unknown = replace(CONTRACT, pusd_per_hour=None)
-    bill = pool_bill(unknown, [], SCOPE, Running("llama", START_US, {}, 0, 0, 0, 0, ()))
+    bill = pool_bill(unknown, [], SCOPE, OpenHours("llama", START_US, {}, 0, 0, 0, 0, ()))
     assert not bill.rated
     assert (bill.bill_pusd, bill.hours, bill.available_share) == (0, Fraction(9, 2), 1)
 
 
 def test_an_ended_contract_accrues_nothing() -> None:
     ended = replace(CONTRACT, until=DAY.replace(day=9))
-    bill = pool_bill(ended, [], SCOPE, Running("llama", START_US, {}, 0, 0, 0, 0, ()))
+    bill = pool_bill(ended, [], SCOPE, OpenHours("llama", START_US, {}, 0, 0, 0, 0, ()))
     assert (bill.bill_pusd, bill.hours) == (0, 0)

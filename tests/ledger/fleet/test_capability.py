@@ -9,15 +9,15 @@ from ledger.economics.cost import TokenBasis, Volume
 from ledger.economics.staircase import load_curve, windowed
 from ledger.fleet.bills import PoolBill
 from ledger.fleet.capability import (
-    Capability,
-    Known,
+    CapabilitySource,
+    FleetCapability,
     PoolCapability,
     floor,
     load_of,
     pool_capability,
     together,
 )
-from ledger.fleet.capacity import Traffic
+from ledger.fleet.capacity import TrafficSums
 from ledger.queries.load import NOTHING
 from ledger.queries.reads import HOUR_US, MINUTE_US, CapacityRow, PoolLoad
 
@@ -32,7 +32,7 @@ BILL = PoolBill(
 # A step takes 1 s whatever is in it; ten requests of 90 + 10 tokens fit into the cache: 10 output
 # and 90 input tokens a second, 6,000 a minute.
 ROW = CapacityRow("llama", "pool:llama/0", 0, 1_000, 2_000.0, 1.0, 0.0, 1e-12, 0.0, 0.0, "x", 256)
-TRAFFIC = Traffic(10, 900, 0, 100, 9_000, 1_000)
+TRAFFIC = TrafficSums(10, 900, 0, 100, 9_000, 1_000)
 MEASURED = 6_000
 
 
@@ -75,7 +75,7 @@ def modelled(found: PoolCapability, rows: PoolLoad) -> Fraction:
 def test_a_measured_rate_stands_when_it_explains_what_spilled() -> None:
     rows = minutes(5_000, 9_000, 2_000, over=3_000)
     found = judged(rows)
-    assert (found.known, found.window_minutes) == (Known.MEASURED, 1)
+    assert (found.known, found.window_minutes) == (CapabilitySource.MEASURED, 1)
     assert float(found.per_minute) == pytest.approx(MEASURED)
     assert float(found.capability.volume.tokens) == pytest.approx(MEASURED * 60 * 2 * 0.75)
     assert found.decodes
@@ -84,14 +84,14 @@ def test_a_measured_rate_stands_when_it_explains_what_spilled() -> None:
 def test_bursts_are_evened_out_over_the_window_that_explains_what_spilled() -> None:
     rows = minutes(0, 0, 9_000, 1_000, 9_000, 9_000, over=6_000)
     found = judged(rows)
-    assert (found.known, found.window_minutes) == (Known.MEASURED, 2)
+    assert (found.known, found.window_minutes) == (CapabilitySource.MEASURED, 2)
     assert float(modelled(found, rows)) == pytest.approx(6_000)
 
 
 def test_what_spills_beyond_the_measured_rate_tells_the_capacity() -> None:
     rows = minutes(5_000, 9_000, 2_000, over=7_000)
     found = judged(rows)
-    assert (found.known, found.window_minutes) == (Known.SPILLS, 1)
+    assert (found.known, found.window_minutes) == (CapabilitySource.SPILLS, 1)
     assert found.per_minute == Fraction(14_000 - 7_000, 2)
     assert float(found.measured_per_minute) == pytest.approx(MEASURED), "what step times say stays"
     assert modelled(found, rows) == 7_000
@@ -100,7 +100,7 @@ def test_what_spills_beyond_the_measured_rate_tells_the_capacity() -> None:
 def test_engines_that_served_more_than_computed_for_an_hour_could_do_so() -> None:
     rows = minutes(*[8_000] * 60)
     found = judged(rows)
-    assert (found.known, found.window_minutes) == (Known.SERVED, 60)
+    assert (found.known, found.window_minutes) == (CapabilitySource.SERVED, 60)
     assert found.per_minute == 8_000
     assert modelled(found, rows) == 0
 
@@ -112,11 +112,11 @@ def test_the_busiest_minutes_are_a_floor_and_spills_may_teach_less() -> None:
         True: judged(calm, engines=(replace(ROW, step_a_s=None),)),
     }
     for found in rows.values():
-        assert (found.known, found.measured_per_minute) == (Known.FLOOR, None)
+        assert (found.known, found.measured_per_minute) == (CapabilitySource.FLOOR, None)
         assert found.per_minute == Fraction(2_000 + 4 * 100, 5)
     busy = minutes(*[1_000] * 6, over=900)
     learned = judged(busy, engines=())
-    assert learned.known is Known.SPILLS
+    assert learned.known is CapabilitySource.SPILLS
     assert learned.per_minute == Fraction(6_000 - 900, 6) < floor(busy)
 
 
@@ -124,20 +124,20 @@ def test_the_busiest_minutes_are_a_floor_and_spills_may_teach_less() -> None:
 def test_a_few_spills_teach_nothing(requests: int, counts: bool) -> None:
     rows = minutes(5_000, 9_000, 2_000, over=7_000, requests=requests)
     found = judged(rows)
-    assert found.known is (Known.SPILLS if counts else Known.MEASURED)
+    assert found.known is (CapabilitySource.SPILLS if counts else CapabilitySource.MEASURED)
     assert found.spills_tell is counts
     assert found.capability.spilled_requests == requests
     assert found.per_minute == (3_500 if counts else found.measured_per_minute)
     busy = minutes(*[1_000] * 6, over=900, requests=requests)
     unmeasured = judged(busy, engines=())
-    assert unmeasured.known is (Known.SPILLS if counts else Known.FLOOR)
+    assert unmeasured.known is (CapabilitySource.SPILLS if counts else CapabilitySource.FLOOR)
 
 
 def test_one_burst_teaches_nothing_however_many_spill_in_it() -> None:
     rows = minutes(5_000, 9_000, 2_000, over=7_000)
     burst = replace(rows, spilled_requests=[900 if one else 0 for one in rows.spilled])
     found = judged(burst)
-    assert (found.known, found.capability.spilled_requests) == (Known.MEASURED, 900)
+    assert (found.known, found.capability.spilled_requests) == (CapabilitySource.MEASURED, 900)
     assert found.per_minute == found.measured_per_minute
 
 
@@ -164,21 +164,25 @@ def test_the_load_has_a_minute_for_every_billed_one() -> None:
     assert len(early) == 150, "what was asked before the bill began is not lost"
 
 
-def able(tokens: int, known: Known = Known.MEASURED, *, decodes: bool = True) -> PoolCapability:
-    capability = Capability(Volume(tokens, BOTH), known)
+def able(
+    tokens: int, known: CapabilitySource = CapabilitySource.MEASURED, *, decodes: bool = True
+) -> PoolCapability:
+    capability = FleetCapability(Volume(tokens, BOTH), known)
     return PoolCapability(capability, Fraction(1), 1, None, decodes)
 
 
 def test_pools_that_decode_add_up() -> None:
-    found = together({"a": able(600), "b": able(400, Known.SPILLS)}, {"a": 100, "b": 1}, BOTH)
-    assert found == Capability(Volume(1_000, BOTH), Known.SPILLS)
+    found = together(
+        {"a": able(600), "b": able(400, CapabilitySource.SPILLS)}, {"a": 100, "b": 1}, BOTH
+    )
+    assert found == FleetCapability(Volume(1_000, BOTH), CapabilitySource.SPILLS)
 
 
 def test_an_embedding_pools_room_is_none_for_chat() -> None:
     """Chat is half full, embeddings at a thousandth: twice of this mix fits, not a thousandfold."""
     pools = {"chat": able(1_000), "embed": able(10**9, decodes=False)}
     found = together(pools, {"chat": 500, "embed": 10**6}, BOTH)
-    assert found == Capability(Volume(2 * (500 + 10**6), BOTH), Known.MEASURED)
+    assert found == FleetCapability(Volume(2 * (500 + 10**6), BOTH), CapabilitySource.MEASURED)
     assert together(pools, {"chat": 500, "embed": 0}, BOTH).volume.tokens == 1_000
     assert together(pools, {"chat": 500}, OUTPUT).volume.basis is OUTPUT
 
@@ -194,6 +198,6 @@ def test_a_pool_that_ranks_has_no_room_for_embeddings() -> None:
 
 def test_a_pool_without_a_figure_adds_none() -> None:
     found = together({"a": able(600), "b": None}, {"a": 100}, BOTH)
-    assert found == Capability(Volume(600, BOTH), Known.MEASURED)
+    assert found == FleetCapability(Volume(600, BOTH), CapabilitySource.MEASURED)
     assert together({"b": None}, {}, BOTH) is None
     assert together({"a": able(600)}, {"a": 0}, BOTH) is None, "without a mix there is no figure"

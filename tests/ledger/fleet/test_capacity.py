@@ -7,19 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backends.simulator.model import Engine
+from backends.simulator.model import SimulatedEngine
 from backends.simulator.profiles import PROFILES
-from backends.simulator.shape import Shape, What
-from ledger.fleet.capacity import Measured, Rate, Traffic, rate_of
+from backends.simulator.shape import EngineShape, SequenceEventKind
+from ledger.fleet.capacity import EngineLimits, ThroughputRate, TrafficSums, rate_of
 
 PLENTY = 10**9
-ENGINE = Measured(0.010, 0.001, 0.0, 0.0, 0.0, 0.0305, PLENTY, PLENTY)
-EMBEDDER = Measured(1e-6, 0.0, 0.0, 1e-5, 0.020, 0.05, None, 256)
+ENGINE = EngineLimits(0.010, 0.001, 0.0, 0.0, 0.0, 0.0305, PLENTY, PLENTY)
+EMBEDDER = EngineLimits(1e-6, 0.0, 0.0, 1e-5, 0.020, 0.05, None, 256)
 
 
-def traffic(*requests: tuple[int, int], cached: int = 0) -> Traffic:
+def traffic(*requests: tuple[int, int], cached: int = 0) -> TrafficSums:
     """Of (prompt, output) pairs."""
-    return Traffic(
+    return TrafficSums(
         len(requests),
         sum(p for p, _ in requests),
         cached,
@@ -29,10 +29,10 @@ def traffic(*requests: tuple[int, int], cached: int = 0) -> Traffic:
     )
 
 
-def of_profile(name: str, tpot_s: float) -> Measured:
+def of_profile(name: str, tpot_s: float) -> EngineLimits:
     shape = PROFILES[name].shape
     step = shape.step
-    return Measured(
+    return EngineLimits(
         step.a_s, step.b_s, step.c_s, step.d_s, step.t0_s, tpot_s, shape.kv_capacity_tokens,
         shape.max_num_seqs,
     )  # fmt: skip
@@ -51,7 +51,7 @@ def of_profile(name: str, tpot_s: float) -> Measured:
 def test_the_scarcest_of_time_kv_and_batch_decides(limits, sequences) -> None:
     found = rate_of(replace(ENGINE, **limits), traffic((100, 100)))
     rate = pytest.approx(sequences / (0.010 + 0.001 * sequences))
-    assert found == Rate(sequences, rate, rate)
+    assert found == ThroughputRate(sequences, rate, rate)
 
 
 @pytest.mark.parametrize(
@@ -134,8 +134,10 @@ def test_cached_prompts_are_not_prefilled_and_a_mix_is_weighted_by_output() -> N
 
 
 def test_what_decodes_nothing_takes_its_prefill_one_after_the_other() -> None:
-    asked = Traffic(10, 5_000, 0, 0, 0.0, 0.0)
-    assert rate_of(EMBEDDER, asked) == Rate(1, pytest.approx(500 / (0.020 + 1e-5 * 500)), 0.0)
+    asked = TrafficSums(10, 5_000, 0, 0, 0.0, 0.0)
+    assert rate_of(EMBEDDER, asked) == ThroughputRate(
+        1, pytest.approx(500 / (0.020 + 1e-5 * 500)), 0.0
+    )
 
 
 def demo(rng: random.Random) -> tuple[int, int]:
@@ -189,9 +191,9 @@ def by_time(name: str, requests: list[tuple[int, int]]) -> int:
     return rate_of(alone, traffic(*requests)).sequences
 
 
-def kept_full(shape: Shape, requests: list[tuple[int, int]], *, within_tpot: int) -> float:
+def kept_full(shape: EngineShape, requests: list[tuple[int, int]], *, within_tpot: int) -> float:
     """Output tokens/s once the first tenth has been admitted."""
-    engine, held, now_s = Engine(shape), {}, 0.0
+    engine, held, now_s = SimulatedEngine(shape), {}, 0.0
     waiting = list(enumerate(requests))[::-1]
     begun: tuple[float, int] | None = None
     while waiting:
@@ -200,7 +202,7 @@ def kept_full(shape: Shape, requests: list[tuple[int, int]], *, within_tpot: int
         if full or sum(held.values()) + prompt + output > shape.kv_capacity_tokens:
             now_s = engine.next_s()
             for event in engine.advance(now_s):
-                if event.what is What.FINISHED:
+                if event.what is SequenceEventKind.FINISHED:
                     del held[event.id]
             continue
         waiting.pop()

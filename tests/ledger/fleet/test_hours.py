@@ -12,7 +12,7 @@ from ledger.fleet.hours import GRACE_US, HOUR_US, close_hours, gpu_entry
 from ledger.journals.records import Hold
 from ledger.orm import tables as orm
 from ledger.verify.checks import verify
-from ledger.writing.repository import Repository
+from ledger.writing.repository import LedgerRepository
 
 DAY_US = 1_779_926_400_000_000  # midnight of 2026-05-28 UTC
 RATE = 3_600_000_000_000  # 3.60 USD an hour
@@ -32,18 +32,18 @@ def contract(engine, **changes):
         **changes,
     }
     with engine.begin() as connection:
-        connection.execute(insert(orm.GpuContract), [row])
+        connection.execute(insert(orm.GpuContractRow), [row])
 
 
 def sample(engine, minute, health, name="chat/0"):
     row = {"at_us": DAY_US + minute * MINUTE_US, "pool": "chat", "engine": name, "health": health}
     with engine.begin() as connection:
-        connection.execute(insert(orm.EngineSample), [row])
+        connection.execute(insert(orm.EngineSampleRow), [row])
 
 
 def hours(engine):
     with engine.connect() as connection:
-        table = orm.GpuHour
+        table = orm.GpuHourRow
         columns = (table.hour_us, table.bill_pusd, table.used_pusd, table.idle_pusd,
                    table.unavailable_pusd)  # fmt: skip
         return [tuple(row) for row in connection.execute(select(*columns).order_by(table.hour_us))]
@@ -92,7 +92,7 @@ def test_use_is_split_by_engine_time_and_corrects_what_was_charged(engine, own):
         )
         for record in own(number, team=team, engine_us=engine_us, cost=cost)
     ]
-    Repository(engine, host="h").import_records(records, journal="j", at_us=1)
+    LedgerRepository(engine, host="h").import_records(records, journal="j", at_us=1)
     sample(engine, 0, "healthy")
     sample(engine, 10, "loading")  # for ten minutes
     sample(engine, 20, "healthy")
@@ -101,13 +101,13 @@ def test_use_is_split_by_engine_time_and_corrects_what_was_charged(engine, own):
     assert hours(engine) == [(DAY_US, 2 * RATE, RATE, 50 * minute, 10 * minute)]
     with engine.connect() as connection:
         teams = connection.execute(
-            select(orm.GpuHourTeam.team_id, orm.GpuHourTeam.used_pusd).order_by("team_id")
+            select(orm.GpuHourTeamRow.team_id, orm.GpuHourTeamRow.used_pusd).order_by("team_id")
         ).all()
         assert [tuple(team) for team in teams] == [("ads", RATE // 4), ("search", 3 * RATE // 4)]
         balances = dict(
             connection.execute(
-                select(orm.Posting.account, orm.exact_sum(orm.Posting.amount_pusd)).group_by(
-                    orm.Posting.account
+                select(orm.PostingRow.account, orm.exact_sum(orm.PostingRow.amount_pusd)).group_by(
+                    orm.PostingRow.account
                 )
             ).all()
         )
@@ -150,7 +150,7 @@ def test_an_engine_killed_for_an_hour_changes_no_bill_on_the_day_the_clocks_chan
         for at in range(0, count * HOUR_US + 1, 5 * minute)
     ]  # fmt: skip
     with engine.begin() as connection:
-        connection.execute(insert(orm.EngineSample), samples)
+        connection.execute(insert(orm.EngineSampleRow), samples)
     served = [hour for hour in range(count) if hour * HOUR_US not in down]
     own = {"backend": "own", "pool": "chat", "provider": None, "bound_pusd": 10**13,
            "holds": (Hold("team:search@day", day.start_s, 0),)}  # fmt: skip
@@ -159,7 +159,7 @@ def test_an_engine_killed_for_an_hour_changes_no_bill_on_the_day_the_clocks_chan
         at_us = start_us + hour * HOUR_US
         end = {"cost_pusd": 7 + hour, "engine_us": 1_234_567_891, "settled_us": at_us + 2 * 10**9}
         records += [opened(hour, opened_us=at_us, **own), settled(hour, **end)]
-    Repository(engine, host="h").import_records(records, journal="j", at_us=1)
+    LedgerRepository(engine, host="h").import_records(records, journal="j", at_us=1)
     end_us = start_us + count * HOUR_US
     close_hours(engine, at_us=end_us + GRACE_US)
     every = hours(engine)
@@ -171,10 +171,12 @@ def test_an_engine_killed_for_an_hour_changes_no_bill_on_the_day_the_clocks_chan
     assert min(row[3] for row in found) >= 0
     assert sum(unavailable) == (rate if killed else 0)
     with engine.connect() as connection:
-        spent = select(orm.BudgetWindow.spent_pusd).where(orm.BudgetWindow.window == day.start_s)
+        spent = select(orm.BudgetWindowRow.spent_pusd).where(
+            orm.BudgetWindowRow.window == day.start_s
+        )
         assert connection.execute(spent).scalar_one() == sum(7 + hour for hour in served)
-        owed = select(orm.exact_sum(orm.Posting.amount_pusd)).where(
-            orm.Posting.account == "payable:gpu:chat"
+        owed = select(orm.exact_sum(orm.PostingRow.amount_pusd)).where(
+            orm.PostingRow.account == "payable:gpu:chat"
         )
         assert connection.execute(owed).scalar_one() == -billed
         assert verify(connection).findings == ()
@@ -228,7 +230,7 @@ def test_nothing_is_billed_outside_the_term(engine):
 def test_without_a_start_the_first_evidence_begins(engine, own):
     contract(engine, since=None, recorded_us=DAY_US + 9 * HOUR_US)
     records = own(1, team="ads", engine_us=5, cost=5, hour=7)
-    Repository(engine, host="h").import_records(records, journal="j", at_us=1)
+    LedgerRepository(engine, host="h").import_records(records, journal="j", at_us=1)
     close_after(engine, 9)
     assert [row[0] for row in hours(engine)] == [DAY_US + 7 * HOUR_US, DAY_US + 8 * HOUR_US]
 
@@ -236,7 +238,7 @@ def test_without_a_start_the_first_evidence_begins(engine, own):
 def test_a_first_hour_is_billed_from_its_first_evidence(engine, own):
     contract(engine, since=None, replicas=1, recorded_us=DAY_US + 40 * MINUTE_US)
     records = own(1, team="ads", engine_us=5 * MINUTE_US, cost=5, minute=45)
-    Repository(engine, host="h").import_records(records, journal="j", at_us=1)
+    LedgerRepository(engine, host="h").import_records(records, journal="j", at_us=1)
     close_after(engine, 2)
     minute = RATE // 60
     assert hours(engine) == [
@@ -252,7 +254,7 @@ def test_the_entry_of_an_hour_is_named_after_it():
 
 def sums(engine):
     """Everything that adds up over an hour's rows, and the balances."""
-    hour, team, line = orm.GpuHour, orm.GpuHourTeam, orm.Posting
+    hour, team, line = orm.GpuHourRow, orm.GpuHourTeamRow, orm.PostingRow
     with engine.connect() as connection:
         whole = [hour.bill_pusd, hour.used_pusd, hour.idle_pusd, hour.unavailable_pusd,
                  hour.busy_us, hour.unavailable_us, hour.replicas * hour.span_us]  # fmt: skip
@@ -283,13 +285,14 @@ def rows_of(engine, table):
 
 def test_a_settle_after_the_close_is_corrected_and_nothing_is_edited(engine, own):
     contract(engine)
-    repository = Repository(engine, host="h")
+    repository = LedgerRepository(engine, host="h")
     repository.import_records(
         own(1, team="search", engine_us=HOUR_US // 2, cost=7), journal="j", at_us=1
     )
     close_after(engine, 1)
     before = {
-        table: rows_of(engine, table) for table in (orm.GpuHour, orm.GpuHourTeam, orm.Posting)
+        table: rows_of(engine, table)
+        for table in (orm.GpuHourRow, orm.GpuHourTeamRow, orm.PostingRow)
     }
     late = own(2, team="ads", engine_us=HOUR_US // 4, cost=RATE)
     repository.import_records(late, journal="j", at_us=DAY_US + 9 * HOUR_US)
@@ -305,7 +308,7 @@ def test_a_settle_after_the_close_is_corrected_and_nothing_is_edited(engine, own
         "expense:idle:chat": [5 * RATE // 4],
         "payable:gpu:chat": [-2 * RATE],
     }
-    entries = {row.entry_id: row.at_us for row in rows_of(engine, orm.Posting)}
+    entries = {row.entry_id: row.at_us for row in rows_of(engine, orm.PostingRow)}
     assert entries["gpu:chat:" + str(DAY_US) + ":1"] == DAY_US + 9 * HOUR_US
     again = {table: rows_of(engine, table) for table in before}
     repository.import_records(late, journal="j", at_us=DAY_US + 9 * HOUR_US)
@@ -316,16 +319,18 @@ def test_an_open_hour_needs_no_correction(engine, own):
     contract(engine)
     close_after(engine, 1)
     records = own(1, team="ads", engine_us=5, cost=5, hour=1)
-    Repository(engine, host="h").import_records(records, journal="j", at_us=DAY_US + 3 * HOUR_US)
-    assert len(rows_of(engine, orm.GpuHour)) == 1
+    LedgerRepository(engine, host="h").import_records(
+        records, journal="j", at_us=DAY_US + 3 * HOUR_US
+    )
+    assert len(rows_of(engine, orm.GpuHourRow)) == 1
     close_after(engine, 2)
-    assert {row.correction for row in rows_of(engine, orm.GpuHour)} == {0}
+    assert {row.correction for row in rows_of(engine, orm.GpuHourRow)} == {0}
 
 
 def test_a_lost_attempt_that_settles_after_the_close_is_corrected(engine, own):
     contract(engine)
     opened, settled = own(1, team="ads", engine_us=HOUR_US // 10, cost=3)
-    repository = Repository(engine, host="h")
+    repository = LedgerRepository(engine, host="h")
     repository.import_records([opened], journal="j", at_us=1)
     repository.settle_lost("j", at_us=DAY_US + 5)
     close_after(engine, 1)
@@ -356,13 +361,13 @@ def test_however_late_settles_come_the_hour_ends_up_the_same(engine, own, work):
     results = []
     for order in ("before", "together", "apart"):
         with engine.begin() as connection:
-            for table in reversed(orm.Base.metadata.sorted_tables):
+            for table in reversed(orm.LedgerBase.metadata.sorted_tables):
                 connection.execute(delete(table))
         contract(engine, replicas=1, pusd_per_hour=RATE + 7)
         sample(engine, 0, "healthy")
         sample(engine, 14, "down")
         sample(engine, 20, "healthy")
-        repository = Repository(engine, host="h")
+        repository = LedgerRepository(engine, host="h")
         early, late = [], []
         for number, (team, engine_us, cost, hour, is_late) in enumerate(work):
             pair = own(number, team=team, engine_us=engine_us, cost=cost, hour=hour)
@@ -388,7 +393,7 @@ def test_however_late_settles_come_the_hour_ends_up_the_same(engine, own, work):
 
 def test_corrections_survive_a_downgrade_as_sums(engine, own, downgrade):
     contract(engine)
-    repository = Repository(engine, host="h")
+    repository = LedgerRepository(engine, host="h")
     close_after(engine, 1)
     for number, team in enumerate(("ads", "ads", "search")):
         late = own(number, team=team, engine_us=HOUR_US // 8, cost=1)

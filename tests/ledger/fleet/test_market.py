@@ -5,14 +5,21 @@ from datetime import date
 from fractions import Fraction
 
 from ledger.economics.cost import TokenBasis
-from ledger.fleet.market import Hardware, Serving, estimate, market, models, record_market
+from ledger.fleet.market import (
+    GpuOffer,
+    MeasuredThroughput,
+    estimate,
+    market,
+    models,
+    record_market,
+)
 
-FAST = Serving("8B", 8.5, 2, 6000.0, 2.0, 300.0, 40.0, "a bench")
-BIG = Hardware(
+FAST = MeasuredThroughput("8B", 8.5, 2, 6000.0, 2.0, 300.0, 40.0, "a bench")
+BIG = GpuOffer(
     "H100", "NVIDIA", 80, 3_000, 6_980_000_000_000, 6_980_000_000_000, "a list", date(2026, 6, 1),
     (FAST,), "a sheet",
 )  # fmt: skip
-SMALL = Hardware("L4", "NVIDIA", 24, 300, None, None, None, None, (), "a sheet")
+SMALL = GpuOffer("L4", "NVIDIA", 24, 300, None, None, None, None, (), "a sheet")
 TINY = replace(SMALL, name="P4", memory_gib=8)
 
 

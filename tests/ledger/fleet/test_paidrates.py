@@ -6,16 +6,16 @@ import pytest
 from msgspec.structs import asdict
 from sqlalchemy import insert, select, update
 
-from ledger.declared import Contract, declare
-from ledger.entered import RATE, Entered, enter
+from ledger.declared import DeclaredContract, declare
+from ledger.entered import RATE, ManualEntry, enter
 from ledger.fleet.hours import GRACE_US, HOUR_US, close_hours
-from ledger.fleet.paidrates import Rate, carry_rates, read_rates
+from ledger.fleet.paidrates import GpuRate, carry_rates, read_rates
 from ledger.orm import tables as orm
-from ledger.seals.registers import Registers, changes
+from ledger.seals.registers import AuditLog, changes
 from ledger.verify.checks import verify
 
 DAY_US = 1_779_926_400_000_000  # midnight of 2026-05-28 UTC
-FILE = Contract(
+FILE = DeclaredContract(
     pool="chat", gpu_type="H200", gpus_per_replica=1, replicas=2, billing="reserved",
     pusd_per_hour=None, source=None, since=date(2026, 5, 28), until=None,
     ops_seconds_per_week=0, ops_pusd_per_hour=0, simulated=False,
@@ -27,7 +27,7 @@ RATE_PUSD = 3_600_000_000_000
 def start(engine):
     """As a gateway's start declares its file."""
 
-    def start(at_us: int, contract: Contract = FILE) -> None:
+    def start(at_us: int, contract: DeclaredContract = FILE) -> None:
         declare(engine, contracts=[contract], budgets=(), config=("h", "t"), at_us=at_us)
 
     return start
@@ -36,10 +36,13 @@ def start(engine):
 @pytest.fixture
 def say(engine):
     def say(pusd: int | None, at_us: int, from_us: int | None = None) -> None:
-        rate = None if pusd is None else asdict(Rate(pusd, "contract 17", 3_600, 95 * 10**12))
+        rate = None if pusd is None else asdict(GpuRate(pusd, "contract 17", 3_600, 95 * 10**12))
         begins = at_us if from_us is None else from_us
         with engine.begin() as connection:
-            enter(connection, Entered(0, RATE + "chat", rate, begins, at_us, "fay", "new contract"))
+            enter(
+                connection,
+                ManualEntry(0, RATE + "chat", rate, begins, at_us, "fay", "new contract"),
+            )
             carry_rates(connection, at_us)
 
     return say
@@ -47,8 +50,8 @@ def say(engine):
 
 def rates(engine) -> list[tuple[int | None, int]]:
     with engine.connect() as connection:
-        query = select(orm.GpuContract.pusd_per_hour, orm.GpuContract.recorded_us)
-        return [tuple(row) for row in connection.execute(query.order_by(orm.GpuContract.id))]
+        query = select(orm.GpuContractRow.pusd_per_hour, orm.GpuContractRow.recorded_us)
+        return [tuple(row) for row in connection.execute(query.order_by(orm.GpuContractRow.id))]
 
 
 def test_a_rate_stands_over_the_file_also_after_a_start(engine, start, say) -> None:
@@ -59,7 +62,9 @@ def test_a_rate_stands_over_the_file_also_after_a_start(engine, start, say) -> N
     assert rates(engine) == [(None, DAY_US), (RATE_PUSD, DAY_US + 5)]
     assert read_rates(engine) == {"chat": RATE_PUSD}
     with engine.connect() as connection:
-        (row,) = connection.execute(select(orm.GpuContract).where(orm.GpuContract.id == 2)).all()
+        (row,) = connection.execute(
+            select(orm.GpuContractRow).where(orm.GpuContractRow.id == 2)
+        ).all()
     one = row[0] if len(row) == 1 else row
     assert (one.source, one.ops_seconds_per_week) == ("contract 17", 3_600)
 
@@ -87,7 +92,7 @@ def test_hours_are_billed_by_what_had_begun_in_them(engine, start, say) -> None:
     while close_hours(engine, at_us=end_us):
         pass
     with engine.connect() as connection:
-        query = select(orm.GpuHour.bill_pusd).order_by(orm.GpuHour.hour_us)
+        query = select(orm.GpuHourRow.bill_pusd).order_by(orm.GpuHourRow.hour_us)
         bills = connection.execute(query).scalars().all()
     assert bills == [2 * RATE_PUSD] * 24 + [4 * RATE_PUSD] * 2
 
@@ -95,14 +100,14 @@ def test_hours_are_billed_by_what_had_begun_in_them(engine, start, say) -> None:
 def test_the_registers_name_who_and_verify_finds_an_edit(engine, start, say) -> None:
     start(DAY_US)
     say(RATE_PUSD, DAY_US + 5)
-    while Registers(engine).follow(at_us=DAY_US + 9):
+    while AuditLog(engine).follow(at_us=DAY_US + 9):
         pass
     with engine.connect() as connection:
         (one,) = [one for one in changes(connection, 50) if one.register == "entered"]
         assert verify(connection).holds
     assert one.actor == "fay"
     assert ("note", None, "new contract") in one.fields
-    for table, column in ((orm.Entered, "actor"), (orm.GpuContract, "pusd_per_hour")):
+    for table, column in ((orm.ManualEntryRow, "actor"), (orm.GpuContractRow, "pusd_per_hour")):
         with engine.connect() as connection:
             value = "eve" if column == "actor" else 1
             connection.execute(update(table).values({column: value}))
@@ -116,5 +121,5 @@ def test_a_rate_of_a_pool_without_a_contract_waits(engine, say) -> None:
     with engine.begin() as connection:
         row = {"pool": "other", "gpu_type": "L4", "gpus_per_replica": 1, "replicas": 1,
                "billing": "owned", "recorded_us": 1}  # fmt: skip
-        connection.execute(insert(orm.GpuContract), [row])
+        connection.execute(insert(orm.GpuContractRow), [row])
         assert carry_rates(connection, DAY_US) == 0

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from ledger.fleet.capacity import Measured
+from ledger.fleet.capacity import EngineLimits
 from ledger.fleet.pool_records import CapacityRow
 
 ROW = CapacityRow(
@@ -15,7 +15,7 @@ ROW = CapacityRow(
 
 
 def test_measured_is_in_seconds() -> None:
-    assert ROW.measured == Measured(0.01, 0.001, 1e-7, 1e-5, 0.02, 0.05, 1000, 64)
+    assert ROW.measured == EngineLimits(0.01, 0.001, 1e-7, 1e-5, 0.02, 0.05, 1000, 64)
 
 
 @pytest.mark.parametrize(

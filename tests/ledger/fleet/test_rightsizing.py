@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger.economics.staircase import load_curve
-from ledger.fleet.market import Hardware
-from ledger.fleet.rightsizing import MOST_ENGINES, Fleet, least, sizes
+from ledger.fleet.market import GpuOffer
+from ledger.fleet.rightsizing import MOST_ENGINES, GpuOption, least, sizes
 
 
-def gpu(name: str, memory: int, bandwidth: int, rate: int | None) -> Hardware:
-    return Hardware(name, "NVIDIA", memory, bandwidth, rate, rate, "a list", None, (), "a sheet")
+def gpu(name: str, memory: int, bandwidth: int, rate: int | None) -> GpuOffer:
+    return GpuOffer(name, "NVIDIA", memory, bandwidth, rate, rate, "a list", None, (), "a sheet")
 
 
 NOW = gpu("now", 48, 1_000, 2_000)
@@ -25,7 +25,7 @@ def test_a_load_is_carried_as_well_as_today() -> None:
     small = gpu("small", 24, 500, 500)  # two make an engine of today's memory and speed
     fast = gpu("fast", 96, 4_000, 3_000)  # one does it
     dear = gpu("unknown", 48, 1_000, None)
-    found = sizes(Fleet(NOW, 1, 2, 100), LOAD, [NOW, half, small, fast, dear])
+    found = sizes(GpuOption(NOW, 1, 2, 100), LOAD, [NOW, half, small, fast, dear])
     assert [(one.gpu.name, one.engines, one.gpus, one.pusd_per_month) for one in found] == [
         ("small", 2, 4, 4 * 500 * 720),
         ("half", 4, 4, 4 * 600 * 720),
@@ -36,7 +36,7 @@ def test_a_load_is_carried_as_well_as_today() -> None:
 
 
 def test_what_could_never_carry_it_is_left_out() -> None:
-    load, today = load_curve([2_000]), Fleet(gpu("now", 48, 10_000, 1), 1, 2, 1_000)
+    load, today = load_curve([2_000]), GpuOption(gpu("now", 48, 10_000, 1), 1, 2, 1_000)
     slow, slower = gpu("slow", 48, 5, 1), gpu("slower", 48, 4, 1)
     (one,) = sizes(today, load, [slow, slower])
     assert (one.gpu.name, one.engines) == ("slow", 4_000)
@@ -64,5 +64,5 @@ def test_the_fewest_are_found(minutes: list[int], per_engine: Fraction, share: F
 def test_the_same_kind_under_another_name_takes_as_many(engines: int) -> None:
     twin = gpu("twin", 48, 1_000, 1_000)
     load = load_curve([50 * engines, 100 * engines])
-    (one,) = sizes(Fleet(NOW, 1, engines, 100), load, [twin])
+    (one,) = sizes(GpuOption(NOW, 1, engines, 100), load, [twin])
     assert one.engines == engines

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from sqlalchemy import insert, select
 
 from ledger.fleet.hours import GRACE_US, close_hours
-from ledger.fleet.running import Part, fit, open_from, pieces_of, running
+from ledger.fleet.running import OpenHoursPart, fit, open_from, pieces_of, running
 from ledger.orm import tables as orm
 from ledger.queries import reads as queries
 from ledger.queries.reads import DAY_US, HOUR_US, MINUTE_US, HourCell, Scope
-from ledger.writing.repository import Repository
+from ledger.writing.repository import LedgerRepository
 
 START_US = 1_780_000_000_000_000 - 1_780_000_000_000_000 % DAY_US
 RATE = 3_600_000_000_007  # awkward on purpose
@@ -26,7 +26,7 @@ def contract(engine, **changes):
         "billing": "reserved", "pusd_per_hour": RATE, "recorded_us": START_US, **changes,
     }  # fmt: skip
     with engine.begin() as connection:
-        connection.execute(insert(orm.GpuContract), [row])
+        connection.execute(insert(orm.GpuContractRow), [row])
 
 
 def samples(engine, *seen, name="chat/0"):
@@ -35,7 +35,7 @@ def samples(engine, *seen, name="chat/0"):
         for minute, health in seen
     ]
     with engine.begin() as connection:
-        connection.execute(insert(orm.EngineSample), rows)
+        connection.execute(insert(orm.EngineSampleRow), rows)
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def work(engine, opened, settled):
             records.append(
                 settled(number, settled_us=at_us, engine_us=busy * MINUTE_US, cost_pusd=number)
             )
-        Repository(engine, host="h").import_records(records, journal="j", at_us=1)
+        LedgerRepository(engine, host="h").import_records(records, journal="j", at_us=1)
 
     return work
 
@@ -85,9 +85,11 @@ def test_an_hour_looks_no_different_after_it_was_closed(engine, work, billing, b
     open_ = rest_of(engine, END)
     assert close_hours(engine, at_us=END.end_us + GRACE_US) == 1
     with engine.connect() as connection:
-        (hour,) = connection.execute(select(*orm.GpuHour.__table__.columns)).mappings()
+        (hour,) = connection.execute(select(*orm.GpuHourRow.__table__.columns)).mappings()
         teams = dict(
-            connection.execute(select(orm.GpuHourTeam.team_id, orm.GpuHourTeam.used_pusd)).all()
+            connection.execute(
+                select(orm.GpuHourTeamRow.team_id, orm.GpuHourTeamRow.used_pusd)
+            ).all()
         )
     assert open_.used_pusd == teams
     assert (open_.bill_pusd, open_.idle_pusd, open_.unavailable_pusd) == (
@@ -121,7 +123,9 @@ def test_parts_lie_where_things_happened(engine, work):
     rest = rest_of(engine, Scope(START_US, START_US + 30 * MINUTE_US), 10 * MINUTE_US)
     minute = 10**12
     assert rest.parts == tuple(
-        Part(START_US + n * 10 * MINUTE_US, 10 * minute, used, 10 * minute - used - down, down)
+        OpenHoursPart(
+            START_US + n * 10 * MINUTE_US, 10 * minute, used, 10 * minute - used - down, down
+        )
         for n, (used, down) in enumerate(((3 * minute, 0), (0, 10 * minute), (0, 0)))
     )
 

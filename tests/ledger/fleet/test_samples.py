@@ -6,10 +6,10 @@ import pytest
 from sqlalchemy import func, select
 from sqlalchemy.exc import IntegrityError
 
-from ledger.fleet.samples import Sample, add_capacity, add_catalog, add_samples
-from ledger.orm.fleet import Capacity, CatalogEntry, EngineSample
+from ledger.fleet.samples import FleetSample, add_capacity, add_catalog, add_samples
+from ledger.orm.fleet import CatalogEntryRow, EngineCapacityRow, EngineSampleRow
 
-FULL = Sample(
+FULL = FleetSample(
     at_us=1_780_000_000_000_000,
     pool="llama",
     engine="pool:llama/0",
@@ -41,8 +41,8 @@ CATALOG = {
 KINDS = pytest.mark.parametrize(
     ("add", "table", "row", "change"),
     [
-        (add_capacity, Capacity, CAPACITY, {"step_b_s": 0.002}),
-        (add_catalog, CatalogEntry, CATALOG, {"flags": ["--max-model-len", "8192"]}),
+        (add_capacity, EngineCapacityRow, CAPACITY, {"step_b_s": 0.002}),
+        (add_catalog, CatalogEntryRow, CATALOG, {"flags": ["--max-model-len", "8192"]}),
     ],
     ids=["capacity", "catalog"],
 )
@@ -54,12 +54,12 @@ def count(engine, table):
 
 
 def test_samples_come_back_as_they_went_in(engine):
-    bare = Sample(at_us=FULL.at_us, pool="llama", engine="pool:llama/1", health="unknown")
+    bare = FleetSample(at_us=FULL.at_us, pool="llama", engine="pool:llama/1", health="unknown")
     add_samples(engine, [FULL, bare])
-    columns = [EngineSample.__table__.c[name] for name in asdict(FULL)]
+    columns = [EngineSampleRow.__table__.c[name] for name in asdict(FULL)]
     with engine.connect() as connection:
-        query = select(*columns).order_by(EngineSample.seq)
-        found = [Sample(**row) for row in connection.execute(query).mappings()]
+        query = select(*columns).order_by(EngineSampleRow.seq)
+        found = [FleetSample(**row) for row in connection.execute(query).mappings()]
     assert found == [FULL, bare]
 
 
@@ -68,12 +68,12 @@ def test_samples_of_one_transaction_stand_or_fall_together(engine):
     later = replace(FULL, at_us=FULL.at_us + 10_000_000)
     with pytest.raises(IntegrityError):
         add_samples(engine, [later, FULL])
-    assert count(engine, EngineSample) == 1
+    assert count(engine, EngineSampleRow) == 1
 
 
 def test_no_samples_are_no_transaction(engine):
     add_samples(engine, [])
-    assert count(engine, EngineSample) == 0
+    assert count(engine, EngineSampleRow) == 0
 
 
 @KINDS

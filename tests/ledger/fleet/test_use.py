@@ -3,9 +3,9 @@
 import pytest
 from sqlalchemy import insert
 
-from ledger.fleet.use import SAMPLE_REACH_US, Use, uses
+from ledger.fleet.use import SAMPLE_REACH_US, PoolUse, uses
 from ledger.orm import tables as orm
-from ledger.writing.repository import Repository
+from ledger.writing.repository import LedgerRepository
 
 S = 10**6
 HOUR_US = 3_600 * S
@@ -20,7 +20,7 @@ def seen(engine):
             for name, second, health in rows
         ]
         with engine.begin() as connection:
-            connection.execute(insert(orm.EngineSample), values)
+            connection.execute(insert(orm.EngineSampleRow), values)
 
     return seen
 
@@ -77,9 +77,9 @@ def test_work_counts_where_it_settled_and_lost_attempts_do_not(engine, opened, s
         at_us = NOON_US + second * S
         records.append(settled(number, settled_us=at_us, engine_us=2, cost_pusd=10**number))
     records.append(opened(9, **own))
-    repository = Repository(engine, host="h")
+    repository = LedgerRepository(engine, host="h")
     repository.import_records(records, journal="j", at_us=1)
     repository.settle_lost("j", at_us=NOON_US + S)
     assert found(engine, 15, width_us=10 * S) == {
-        NOON_US: Use({"ads": 4, "search": 2}, {"ads": 101, "search": 10})
+        NOON_US: PoolUse({"ads": 4, "search": 2}, {"ads": 101, "search": 10})
     }

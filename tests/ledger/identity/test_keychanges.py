@@ -4,10 +4,10 @@ import pytest
 from sqlalchemy import select, text
 from sqlalchemy.orm import Session
 
-from ledger.identity.keychanges import Author, find, known_keys, make, revoke, rotate
+from ledger.identity.keychanges import ChangeAuthor, find, known_keys, make, revoke, rotate
 from ledger.identity.keys import IdentityError, KeySpec
 from ledger.orm import tables as orm
-from ledger.seals.registers import Registers, changes
+from ledger.seals.registers import AuditLog, changes
 from ledger.verify.registers import registers_hold
 
 NOW_US = 1_780_000_000_000_000
@@ -15,8 +15,8 @@ HOUR_US = 3_600_000_000
 PEPPER = b"p" * 32
 
 
-def ann(at_us: int = NOW_US) -> Author:
-    return Author("ann", "why", at_us)
+def ann(at_us: int = NOW_US) -> ChangeAuthor:
+    return ChangeAuthor("ann", "why", at_us)
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def turned(session, old, **given):
 
 
 def generation(session) -> int:
-    return session.execute(select(orm.Meta.value)).scalar_one()
+    return session.execute(select(orm.MetaRow.value)).scalar_one()
 
 
 def test_a_successor_may_do_the_same_and_the_old_one_ends_by_itself(session, old) -> None:
@@ -92,9 +92,9 @@ def test_another_team_has_other_keys(session, old) -> None:
 def test_the_log_says_who_did_what_and_finds_an_end_that_was_moved(engine, session, old) -> None:
     made = turned(session, old)
     revoke(session, old.key_id, ann())
-    revoke(session, old.key_id, Author("bob", None, NOW_US + 5))  # no change, so no entry
+    revoke(session, old.key_id, ChangeAuthor("bob", None, NOW_US + 5))  # no change, so no entry
     session.commit()
-    while Registers(engine).follow(at_us=NOW_US + 9):
+    while AuditLog(engine).follow(at_us=NOW_US + 9):
         pass
     with engine.connect() as connection:
         found = [one for one in changes(connection, 99) if one.register == "key_changes"]

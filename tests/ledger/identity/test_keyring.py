@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from ledger.database import make_engine
 from ledger.identity import keyring as module
-from ledger.identity.keyring import Generation, KeyRing, LedgerAway
+from ledger.identity.keyring import KeyGeneration, KeyRing, LedgerUnavailable
 from ledger.identity.keys import KeySpec, create_key, load_pepper, revoke_key
 from ledger.orm import tables as orm
 
@@ -20,7 +20,7 @@ class Books:
 
     def __init__(self, engine, tmp_path):
         self.engine, self.run, self.state = engine, tmp_path / "run", tmp_path / "state"
-        self.generation = Generation(self.run)
+        self.generation = KeyGeneration(self.run)
         self.ring = KeyRing(engine, self.run, self.state)
         self.queries = 0
         event.listen(engine, "before_cursor_execute", self._count)
@@ -44,7 +44,7 @@ class Books:
 
     def publish(self):
         with Session(self.engine) as session:
-            self.generation.publish(session.get_one(orm.Meta, "key_generation").value)
+            self.generation.publish(session.get_one(orm.MetaRow, "key_generation").value)
 
     async def ask(self, token, now_us=NOW_US):
         return self.ring.recall(token, now_us) or await self.ring.lookup(token, now_us)
@@ -160,7 +160,7 @@ async def test_expiry_counts_for_cached_keys(books):
 async def test_residency_is_the_tighter_of_team_and_key(books):
     key = books.key(team="inner")
     with Session(books.engine) as session, session.begin():
-        session.get_one(orm.Team, "inner").residency = "internal_only"
+        session.get_one(orm.TeamRow, "inner").residency = "internal_only"
     assert (await books.ask(key.token)).residency == "internal_only"
 
 
@@ -170,7 +170,7 @@ async def test_with_the_database_away_known_keys_go_on_and_others_are_told(books
     books.ring._engine = make_engine(f"sqlite:///{tmp_path / 'missing' / 'ledger.db'}")
     assert await books.ask(key.token) is not None
     for token in (other.token, "gw_nobody_secret"):
-        with pytest.raises(LedgerAway):
+        with pytest.raises(LedgerUnavailable):
             await books.ask(token)
 
 

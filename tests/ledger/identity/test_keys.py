@@ -20,17 +20,17 @@ def make(engine, **changes):
 
 def generation(engine):
     with Session(engine) as session:
-        return session.execute(select(orm.Meta.value)).scalar_one_or_none()
+        return session.execute(select(orm.MetaRow.value)).scalar_one_or_none()
 
 
 def test_owners_are_made_on_demand_and_reused(engine):
     make(engine, team="search", org="acme", user="ann")
     make(engine, team="search", org="acme", user="ann")
     with Session(engine) as session:
-        assert session.execute(select(orm.Organisation.id)).scalars().all() == ["acme"]
-        team = session.get_one(orm.Team, "search")
+        assert session.execute(select(orm.OrganisationRow.id)).scalars().all() == ["acme"]
+        team = session.get_one(orm.TeamRow, "search")
         assert (team.org_id, team.residency, team.isolation) == ("acme", "any", "team")
-        assert len(session.execute(select(orm.Key.id)).all()) == 2
+        assert len(session.execute(select(orm.KeyRow.id)).all()) == 2
 
 
 def test_the_secret_is_long_shown_once_and_nowhere_in_the_database(engine):
@@ -54,7 +54,7 @@ def test_every_change_raises_the_generation(engine):
     assert generation(engine) == 2
     with Session(engine) as session, session.begin():
         revoke_key(session, key.key_id, now_us=NOW_US + 2)
-        assert session.get_one(orm.Key, key.key_id).revoked_us == NOW_US + 1
+        assert session.get_one(orm.KeyRow, key.key_id).revoked_us == NOW_US + 1
     assert generation(engine) == 2
 
 

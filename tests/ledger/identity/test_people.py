@@ -6,9 +6,9 @@ from ledger.identity.people import (
     AHEAD_S,
     AccessFile,
     AccessFileError,
-    NotNamed,
+    DashboardRole,
     Person,
-    Role,
+    UnnamedPerson,
     parse,
 )
 
@@ -26,8 +26,8 @@ teams = ["search"]
 @pytest.mark.parametrize(
     ("name", "found"),
     [
-        ("ada@EXAMPLE.com", Person("ada@example.com", Role.ADMIN)),
-        ("eve@example.com", Person("eve@example.com", Role.VIEWER, ("search",))),
+        ("ada@EXAMPLE.com", Person("ada@example.com", DashboardRole.ADMIN)),
+        ("eve@example.com", Person("eve@example.com", DashboardRole.VIEWER, ("search",))),
         ("eve@elsewhere.com", None),
         ("eve@elsewhere.com@example.com", None),
         ("*@example.com", None),
@@ -64,7 +64,7 @@ def test_what_is_refused(text: str, said: str) -> None:
 def test_who_is_disabled_is_out_whatever_pattern_the_name_has() -> None:
     text = FILE + '[people."bob@example.com"]\nrole = "admin"\ndisabled = true\n'
     assert parse(text).find("Bob@example.com") is None
-    assert parse(text.replace("true", "false")).find("bob@example.com").role is Role.ADMIN
+    assert parse(text.replace("true", "false")).find("bob@example.com").role is DashboardRole.ADMIN
 
 
 @pytest.mark.parametrize("name", ["\u212aay@example.com", "strau\u00df@example.com"])
@@ -75,11 +75,11 @@ def test_who_is_called_nearly_like_somebody_is_not_them(name) -> None:
         for one in ("kay", "strauss", "stra\u00dfe")
     )
     found = parse(text).find(name)
-    assert found is None or found.role is not Role.ADMIN
+    assert found is None or found.role is not DashboardRole.ADMIN
     shouted = parse(text).find("STRASSE@example.com")
-    assert shouted is None or shouted.role is not Role.ADMIN
+    assert shouted is None or shouted.role is not DashboardRole.ADMIN
     for own in ("KAY@Example.com", "Strauss@example.com", "stra\u00dfe@EXAMPLE.com"):
-        assert parse(text).find(own).role is Role.ADMIN, "the control"
+        assert parse(text).find(own).role is DashboardRole.ADMIN, "the control"
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_who_is_called_nearly_like_somebody_is_not_them(name) -> None:
     ],
 )  # fmt: skip
 def test_a_sign_in_that_names_nobody(claims, words) -> None:
-    with pytest.raises(NotNamed, match=words):
+    with pytest.raises(UnnamedPerson, match=words):
         parse(FILE).named(claims)
 
 
@@ -112,7 +112,7 @@ def test_a_change_counts_with_the_next_read(tmp_path) -> None:
     first = file.read()
     assert file.read() is first
     path.write_text(FILE.replace("Ada", "Eve"))
-    assert file.read().find("ada@example.com").role is Role.VIEWER
+    assert file.read().find("ada@example.com").role is DashboardRole.VIEWER
     path.unlink()
     with pytest.raises(AccessFileError):
         file.read()

@@ -8,7 +8,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from ledger.identity.keys import KeySpec, create_key, load_pepper, revoke_key
-from ledger.identity.pepper import FINGERPRINT, OtherPepper, agreed_pepper, fingerprint
+from ledger.identity.pepper import FINGERPRINT, PepperMismatch, agreed_pepper, fingerprint
 from ledger.orm import tables as orm
 
 NOW_US = 1_780_000_000_000_000
@@ -37,7 +37,7 @@ def test_the_first_host_makes_it_and_others_need_a_copy(engine, state):
     pepper = agree(engine, state("a"))
     a_key(engine, pepper)
     assert agree(engine, state("a")) == pepper
-    with pytest.raises(OtherPepper, match=r"pepper is missing.*copy the file"):
+    with pytest.raises(PepperMismatch, match=r"pepper is missing.*copy the file"):
         agree(engine, state("b"))
     assert not (state("b") / "pepper").exists()  # none that would be another one ever after
     shutil.copy(state("a") / "pepper", state("b") / "pepper")
@@ -47,13 +47,13 @@ def test_the_first_host_makes_it_and_others_need_a_copy(engine, state):
 def test_another_one_is_told_while_a_key_needs_the_first(engine, state):
     key = a_key(engine, agree(engine, state("a")))
     other = load_pepper(state("b"))
-    with pytest.raises(OtherPepper, match="would get 401"):
+    with pytest.raises(PepperMismatch, match="would get 401"):
         agree(engine, state("b"))
     with Session(engine) as session, session.begin():
         revoke_key(session, key, now_us=NOW_US)
     assert agree(engine, state("b")) == other
     a_key(engine, other)
-    with pytest.raises(OtherPepper):
+    with pytest.raises(PepperMismatch):
         agree(engine, state("a"))
 
 
@@ -65,11 +65,11 @@ def test_a_key_that_expired_needs_none(engine, state):
 def test_a_ledger_of_before_learns_whose_pepper_it_has(engine, state):
     pepper = load_pepper(state("a"))
     a_key(engine, pepper)
-    with pytest.raises(OtherPepper, match="missing"):  # who has none has not made these keys
+    with pytest.raises(PepperMismatch, match="missing"):  # who has none has not made these keys
         agree(engine, state("b"))
     assert agree(engine, state("a")) == pepper
     load_pepper(state("b"))
-    with pytest.raises(OtherPepper):
+    with pytest.raises(PepperMismatch):
         agree(engine, state("b"))
 
 
@@ -79,7 +79,7 @@ def test_of_two_first_hosts_one_wins(engine, state):
     def begin(place):
         try:
             return agree(engine, place)
-        except OtherPepper:
+        except PepperMismatch:
             return None
 
     with ThreadPoolExecutor(len(places)) as pool:
@@ -91,7 +91,7 @@ def test_of_two_first_hosts_one_wins(engine, state):
 def test_the_fingerprint_fits_its_column_and_is_not_the_pepper(engine, state):
     pepper = agree(engine, state("a"))
     with engine.connect() as connection:
-        query = select(orm.Meta.value).where(orm.Meta.name == FINGERPRINT)
+        query = select(orm.MetaRow.value).where(orm.MetaRow.name == FINGERPRINT)
         assert connection.execute(query).scalar_one() == fingerprint(pepper)
     assert fingerprint(b"\xff" * 32) != fingerprint(b"\0" * 32)
     assert fingerprint(pepper).to_bytes(8) not in (pepper, pepper[:8])

@@ -7,7 +7,7 @@ from sqlalchemy import insert, select
 
 from ledger.invoices.books import (
     InvoiceStateError,
-    Manner,
+    PostingMode,
     booked,
     find,
     lines_of,
@@ -16,12 +16,12 @@ from ledger.invoices.books import (
     stored,
 )
 from ledger.invoices.files import InvoiceFile, InvoiceLine
-from ledger.invoices.reconcile import Cause, by_day_and_model
+from ledger.invoices.reconcile import DifferenceCause, by_day_and_model
 from ledger.orm import tables as orm
 from ledger.orm.types import exact_sum
 from ledger.verify.checks import verify
-from ledger.writing.fold import Item
-from ledger.writing.repository import Repository
+from ledger.writing.fold import JournalItem
+from ledger.writing.repository import LedgerRepository
 
 NOON_US = 1_780_000_000_000_000
 LATER_US = NOON_US + 2 * 86_400_000_000
@@ -43,8 +43,8 @@ def books(engine, opened, settled):
         opened(1), settled(1), opened(2), settled(2, basis="estimated", status="client_gone"),
         opened(3, bound_pusd=70),
     ]  # fmt: skip
-    items = [Item("j", 1, place, b"", record) for place, record in enumerate(records)]
-    repository = Repository(engine, host="h")
+    items = [JournalItem("j", 1, place, b"", record) for place, record in enumerate(records)]
+    repository = LedgerRepository(engine, host="h")
     repository.apply(items, (), at_us=5)
     repository.settle_lost("j", at_us=NOON_US + 5)
     return engine
@@ -52,7 +52,9 @@ def books(engine, opened, settled):
 
 def owed(engine, account="payable:provider:openai"):
     with engine.connect() as connection:
-        query = select(exact_sum(orm.Posting.amount_pusd)).where(orm.Posting.account == account)
+        query = select(exact_sum(orm.PostingRow.amount_pusd)).where(
+            orm.PostingRow.account == account
+        )
         return -connection.execute(query).scalar_one()
 
 
@@ -78,7 +80,7 @@ def test_the_books_say_what_is_uncertain_in_them(books):
     assert (one.uncertain_pusd, one.uncertain, one.lost_pusd, one.lost) == (400, 1, 70, 1)
     (row,) = by_day_and_model(invoice(500).lines, [one], places=12)[DAY]
     assert row.difference_pusd == -370
-    assert row.causes == (Cause.CANCELLED, Cause.LOST)
+    assert row.causes == (DifferenceCause.CANCELLED, DifferenceCause.LOST)
 
 
 @pytest.mark.parametrize("invoiced", [500, 870, 1000])
@@ -102,16 +104,16 @@ def test_a_corrected_invoice_counts_what_was_adjusted_before(books):
     with pytest.raises(InvoiceStateError, match="--adds"):
         post(books, again, by="ben", at_us=LATER_US)
     assert owed(books) == 1000
-    assert post(books, again, by="ben", at_us=LATER_US, manner=Manner.REPLACES) == {DAY: -10}
+    assert post(books, again, by="ben", at_us=LATER_US, manner=PostingMode.REPLACES) == {DAY: -10}
     assert owed(books) == 990
 
 
 def test_a_credit_note_and_a_part_are_owed_beside_what_is_there(books):
     note = kept(books, invoice(-50))
-    assert post(books, note, by="ben", at_us=LATER_US, manner=Manner.ADDS) == {DAY: -50}
+    assert post(books, note, by="ben", at_us=LATER_US, manner=PostingMode.ADDS) == {DAY: -50}
     assert owed(books) == 870 - 50
     part = kept(books, invoice(30, digest="e"))
-    assert post(books, part, by="ben", at_us=LATER_US, manner=Manner.ADDS) == {DAY: 30}
+    assert post(books, part, by="ben", at_us=LATER_US, manner=PostingMode.ADDS) == {DAY: 30}
     assert owed(books) == 870 - 20
 
 
@@ -124,7 +126,7 @@ def test_a_cloud_bill_is_compared_with_the_hours_of_its_pool(engine):
     start = NOON_US // 86_400_000_000 * 86_400_000_000
     with engine.begin() as connection:
         connection.execute(
-            insert(orm.GpuHour), [hour | {"hour_us": start + n * 3_600_000_000} for n in (0, 23)]
+            insert(orm.GpuHourRow), [hour | {"hour_us": start + n * 3_600_000_000} for n in (0, 23)]
         )
     number = kept(engine, invoice(64, item="vm-1"), party="gpu:chat")
     with engine.connect() as connection:

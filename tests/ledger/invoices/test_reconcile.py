@@ -7,8 +7,8 @@ import pytest
 from ledger.invoices.files import InvoiceLine
 from ledger.invoices.reconcile import (
     ADJUSTED,
-    Booked,
-    Cause,
+    BookedCost,
+    DifferenceCause,
     by_day_and_model,
     by_key,
     mapped,
@@ -25,7 +25,7 @@ def line(pusd, item="gpt-4o, input", day=DAY, project=None):
 
 
 def booked(pusd, day=DAY, model="gpt-4o", **more):
-    return Booked(day, model, "search", pusd, **{"attempts": 3, **more})
+    return BookedCost(day, model, "search", pusd, **{"attempts": 3, **more})
 
 
 def causes(lines, books, *, places=6):
@@ -59,20 +59,24 @@ def test_lines_of_one_model_are_added_and_compared_with_its_attempts():
 
 def test_half_of_the_last_place_a_line_is_rounding():
     assert rounding_pusd(2, 3) == 3 * USD // 200 + 1
-    assert causes([line(USD)], [booked(USD + USD // 200)], places=2) == [(Cause.ROUNDING,)]
-    assert causes([line(USD)], [booked(USD + USD // 150)], places=2) == [(Cause.UNEXPLAINED,)]
+    assert causes([line(USD)], [booked(USD + USD // 200)], places=2) == [
+        (DifferenceCause.ROUNDING,)
+    ]
+    assert causes([line(USD)], [booked(USD + USD // 150)], places=2) == [
+        (DifferenceCause.UNEXPLAINED,)
+    ]
 
 
 @pytest.mark.parametrize(
     ("invoiced", "books", "expected"),
     [
-        (9, booked(10, uncertain_pusd=2, uncertain=1), Cause.CANCELLED),
-        (7, booked(10, uncertain_pusd=2, uncertain=1), Cause.UNEXPLAINED),
-        (11, booked(10, uncertain_pusd=2, uncertain=1), Cause.UNEXPLAINED),
-        (9, booked(10, lost_pusd=1, lost=1), Cause.LOST),
-        (11, booked(10, failed=1), Cause.RETRIES),
-        (9, booked(10, failed=1), Cause.UNEXPLAINED),
-        (11, booked(10, unpriced=1), Cause.UNPRICED),
+        (9, booked(10, uncertain_pusd=2, uncertain=1), DifferenceCause.CANCELLED),
+        (7, booked(10, uncertain_pusd=2, uncertain=1), DifferenceCause.UNEXPLAINED),
+        (11, booked(10, uncertain_pusd=2, uncertain=1), DifferenceCause.UNEXPLAINED),
+        (9, booked(10, lost_pusd=1, lost=1), DifferenceCause.LOST),
+        (11, booked(10, failed=1), DifferenceCause.RETRIES),
+        (9, booked(10, failed=1), DifferenceCause.UNEXPLAINED),
+        (11, booked(10, unpriced=1), DifferenceCause.UNPRICED),
     ],
 )
 def test_a_cause_explains_one_sign_up_to_its_amount(invoiced, books, expected):
@@ -80,7 +84,7 @@ def test_a_cause_explains_one_sign_up_to_its_amount(invoiced, books, expected):
 
 
 def scaled(one):
-    return Booked(
+    return BookedCost(
         one.day, one.model, one.project, one.booked_pusd * 1000, one.attempts,
         one.uncertain_pusd * 1000, one.uncertain, one.lost_pusd * 1000, one.lost, one.failed,
         one.unpriced,
@@ -88,13 +92,13 @@ def scaled(one):
 
 
 def test_traffic_that_passed_elsewhere_and_what_nobody_invoiced():
-    assert causes([line(USD)], []) == [(Cause.NOT_IN_BOOKS,)]
-    assert causes([], [booked(USD)]) == [(Cause.NOT_INVOICED,)]
+    assert causes([line(USD)], []) == [(DifferenceCause.NOT_IN_BOOKS,)]
+    assert causes([], [booked(USD)]) == [(DifferenceCause.NOT_INVOICED,)]
 
 
 def test_what_one_day_lacks_and_the_next_has_too_much_is_the_clock():
     lines = [line(8 * USD), line(12 * USD, day=NEXT)]
-    assert causes(lines, [booked(10 * USD), booked(10 * USD, NEXT)]) == [(Cause.DAY,)]
+    assert causes(lines, [booked(10 * USD), booked(10 * USD, NEXT)]) == [(DifferenceCause.DAY,)]
 
 
 def test_sums_by_any_key_with_the_greatest_difference_first():
@@ -111,9 +115,13 @@ def test_what_was_posted_for_a_day_leaves_nothing_unexplained():
     lines = [line(5 * USD), line(7 * USD, "same")]
     books = [booked(3 * USD), booked(7 * USD, model="same")]
     adjusted = booked(2 * USD, model=ADJUSTED, attempts=0)
-    assert causes(lines, books) == [(Cause.UNEXPLAINED,), ()], "the control: not posted"
-    assert causes(lines, [*books, adjusted]) == [(Cause.POSTED,), (Cause.POSTED,), ()]
+    assert causes(lines, books) == [(DifferenceCause.UNEXPLAINED,), ()], "the control: not posted"
+    assert causes(lines, [*books, adjusted]) == [
+        (DifferenceCause.POSTED,),
+        (DifferenceCause.POSTED,),
+        (),
+    ]
     half = booked(USD, model=ADJUSTED, attempts=0)
-    assert Cause.UNEXPLAINED in causes(lines, [*books, half])[1], "another dollar is owed"
+    assert DifferenceCause.UNEXPLAINED in causes(lines, [*books, half])[1], "another dollar is owed"
     known = [booked(3 * USD, unpriced=1), adjusted]
-    assert causes(lines[:1], known)[1] == (Cause.UNPRICED, Cause.POSTED)
+    assert causes(lines[:1], known)[1] == (DifferenceCause.UNPRICED, DifferenceCause.POSTED)

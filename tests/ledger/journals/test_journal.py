@@ -17,11 +17,11 @@ import pytest
 from ledger.journals import journal as module
 from ledger.journals.flusher import ThreadFlusher
 from ledger.journals.journal import JournalBroken, JournalFull, JournalWriter, segments
-from ledger.journals.reader import JournalReader, Position
+from ledger.journals.reader import JournalOffset, JournalReader
 
 
 def read_journal(reader, journal):
-    since, found = Position(), []
+    since, found = JournalOffset(), []
     while (chunk := reader.read(journal, since)).after != since:
         found += [frame.record for frame in chunk.frames]
         since = chunk.after
@@ -139,7 +139,7 @@ async def test_full_refuses_new_work_but_takes_its_settles(tmp_path, opened, set
     # The ledger writer applies and removes: work goes on.
     reader = JournalReader(tmp_path)
     (journal,) = reader.journals()
-    newest = Position(int(segments(journal.home)[-1].stem))
+    newest = JournalOffset(int(segments(journal.home)[-1].stem))
     assert reader.remove_applied(journal, newest) > 0
     writer.append(opened(next(numbers)))
     writer.close()

@@ -4,7 +4,7 @@ import pytest
 
 from ledger.journals.frames import decode
 from ledger.journals.journal import JournalWriter, segments
-from ledger.journals.reader import JournalReader, Position, has_owner
+from ledger.journals.reader import JournalOffset, JournalReader, has_owner
 
 
 def only(directory):
@@ -16,7 +16,7 @@ def only(directory):
 async def test_tailing_sees_each_record_once(tmp_path, opened):
     writer = JournalWriter(tmp_path, "w0", segment_bytes=3000)
     reader, journal = only(tmp_path)
-    since, found = Position(), []
+    since, found = JournalOffset(), []
     for number in range(40):
         writer.append(opened(number))
         if number % 3 == 0:
@@ -38,7 +38,7 @@ async def test_a_torn_tail_is_never_a_record(tmp_path, opened):
     reader, journal = only(tmp_path)
     with segments(journal.home)[-1].open("ab") as file:
         file.write(b"\x40\x00\x00\x00half")
-    chunk = reader.read(journal, Position())
+    chunk = reader.read(journal, JournalOffset())
     assert [frame.record for frame in chunk.frames] == [opened(1)]
     assert reader.read(journal, chunk.after).frames == ()
     writer.close()
@@ -54,7 +54,7 @@ async def test_a_torn_tail_in_the_middle_is_passed_over(tmp_path, opened):
     first = segments(journal.home)[0]
     with first.open("ab") as file:
         file.write(b"\x40\x00\x00\x00half")
-    since, found = Position(), []
+    since, found = JournalOffset(), []
     while (chunk := reader.read(journal, since)).after != since:
         found += [frame.record for frame in chunk.frames]
         since = chunk.after
@@ -69,7 +69,7 @@ async def test_garbage_in_a_sealed_segment_is_a_fault_and_the_next_is_read(tmp_p
     reader, journal = only(tmp_path)
     with segments(journal.home)[0].open("ab") as file:
         file.write(b"\xff" * 100)
-    since, faults, found = Position(), [], []
+    since, faults, found = JournalOffset(), [], []
     while (chunk := reader.read(journal, since)).after != since:
         faults += [frame.fault for frame in chunk.frames if frame.fault]
         found += [frame.record for frame in chunk.frames if frame.record]
@@ -84,7 +84,7 @@ async def test_applied_segments_go_and_the_newest_stays(tmp_path, opened):
         writer.append(opened(number))
     reader, journal = only(tmp_path)
     last = segments(journal.home)[-1]
-    assert reader.remove_applied(journal, Position(10**6)) > 3
+    assert reader.remove_applied(journal, JournalOffset(10**6)) > 3
     assert segments(journal.home) == [last]
     writer.close()
     reader.remove(journal)
@@ -97,7 +97,7 @@ async def test_a_small_read_limit_only_takes_more_reads(tmp_path, opened):
         writer.append(opened(number))
     writer.close()
     reader, journal = only(tmp_path)
-    since, found = Position(), []
+    since, found = JournalOffset(), []
     while chunk := reader.read(journal, since, limit_bytes=700):
         if chunk.after == since:
             break
@@ -117,7 +117,7 @@ async def test_a_record_larger_than_the_read_limit_is_read_and_not_passed_over(
         writer.append(record)
     writer.close()
     reader, journal = only(tmp_path)
-    since, found = Position(), []
+    since, found = JournalOffset(), []
     while (chunk := reader.read(journal, since, limit_bytes=700)).after != since:
         found += [frame.record for frame in chunk.frames]
         since = chunk.after
@@ -137,7 +137,7 @@ async def test_no_more_frames_are_decoded_than_were_asked_for(tmp_path, opened, 
 
     monkeypatch.setattr("ledger.journals.reader.decode", counted)
     reader, journal = only(tmp_path)
-    since, found = Position(), []
+    since, found = JournalOffset(), []
     while (chunk := reader.read(journal, since, most=3)).frames:
         assert chunk.more is (len(chunk.frames) == 3)
         found += [frame.record for frame in chunk.frames]
@@ -152,9 +152,9 @@ async def test_more_is_said_where_a_journal_certainly_goes_on(tmp_path, opened):
     for number in range(12):
         writer.append(opened(number))
     reader, journal = only(tmp_path)
-    newest = Position(len(segments(journal.home)))
+    newest = JournalOffset(len(segments(journal.home)))
     assert newest.segment > 2
-    assert reader.read(journal, Position()).more  # a later segment
+    assert reader.read(journal, JournalOffset()).more  # a later segment
     assert reader.read(journal, newest, limit_bytes=700).more  # a full read
     assert not reader.read(journal, newest).more
     writer.close()

@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 from ledger.journals.records import (
     AttemptOpened,
     AttemptSettled,
-    Compared,
+    ComparedCost,
     Hold,
     Record,
     RequestRefused,
-    Tokens,
+    TokenCounts,
 )
 
 COUNTS = st.integers(0, 2**53)
 MONEY = st.integers(0, 2**63 - 1)
-TOKENS = st.builds(Tokens, *[COUNTS] * len(Tokens.__struct_fields__))
+TOKENS = st.builds(TokenCounts, *[COUNTS] * len(TokenCounts.__struct_fields__))
 OF_TYPE = {"int": COUNTS, "int | None": st.none() | COUNTS}
 
 
@@ -41,7 +41,7 @@ RECORDS = st.one_of(
         AttemptSettled,
         **{**numbers(AttemptSettled), "cost_pusd": st.none() | MONEY},
         tokens=TOKENS,
-        compared=st.lists(st.builds(Compared, st.text(), COUNTS, MONEY)).map(tuple),
+        compared=st.lists(st.builds(ComparedCost, st.text(), COUNTS, MONEY)).map(tuple),
     ),
     st.builds(RequestRefused, **numbers(RequestRefused)),
 )

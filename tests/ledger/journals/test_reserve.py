@@ -6,7 +6,7 @@ import os
 import pytest
 
 from ledger.journals import reserve as module
-from ledger.journals.reserve import Reserve
+from ledger.journals.reserve import DiskReserve
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def disk(monkeypatch):
 )
 def test_what_is_kept_by_the_room_there_is(tmp_path, disk, room, ends, kept):
     disk["room"] = room
-    reserve = Reserve(tmp_path / "reserve")
+    reserve = DiskReserve(tmp_path / "reserve")
     if kept is None:
         with pytest.raises(OSError, match="No space left"):
             reserve.keep(ends)
@@ -48,7 +48,7 @@ def test_what_is_kept_by_the_room_there_is(tmp_path, disk, room, ends, kept):
 
 def test_it_grows_before_it_is_too_small_and_is_given_up_whole(tmp_path, disk):
     disk["room"] = module.LEAST_BYTES
-    reserve = Reserve(tmp_path / "reserve")
+    reserve = DiskReserve(tmp_path / "reserve")
     reserve.keep(1)
     disk["room"] = 10**9
     reserve.keep(1)
@@ -61,7 +61,7 @@ def test_it_grows_before_it_is_too_small_and_is_given_up_whole(tmp_path, disk):
 
 
 def test_a_probe_takes_nothing_for_good(tmp_path, disk):
-    reserve = Reserve(tmp_path / "reserve")
+    reserve = DiskReserve(tmp_path / "reserve")
     reserve.keep(1)
     reserve.probe()
     disk["room"] = module.MOST_BYTES

@@ -12,15 +12,15 @@ from ledger.journals.token_kinds import (
     TOKEN_COLUMNS,
     TOKEN_KINDS,
     UNLISTED,
-    Rates,
     Side,
+    TokenCounts,
     TokenKind,
-    Tokens,
+    TokenRates,
     UnitPrices,
 )
-from ledger.orm.books import Attempt
-from ledger.prices.rates import STANDARD, Price, Terms, cost_pusd, prompt_tokens, rates_from
-from ledger.reports.charges import Group, charges
+from ledger.orm.books import AttemptRow
+from ledger.prices.rates import STANDARD, Price, PriceTerms, cost_pusd, prompt_tokens, rates_from
+from ledger.reports.charges import PriceGroup, charges
 
 STORED = (
     "input", "cached", "cache_write", "cache_write_1h", "output", "reasoning", "audio_input",
@@ -29,14 +29,14 @@ STORED = (
 
 
 def test_the_structs_have_a_field_for_each_entry() -> None:
-    assert Tokens.__struct_fields__ == tuple(kind.field for kind in TOKEN_KINDS)
-    assert Rates.__struct_fields__ == tuple(kind.price for kind in PER_TOKEN)
+    assert TokenCounts.__struct_fields__ == tuple(kind.field for kind in TOKEN_KINDS)
+    assert TokenRates.__struct_fields__ == tuple(kind.price for kind in PER_TOKEN)
     assert set(UnitPrices.__struct_fields__) == {kind.price for kind in PER_UNIT}
-    assert Terms.__struct_fields__[-len(PER_UNIT) :] == UnitPrices.__struct_fields__
+    assert PriceTerms.__struct_fields__[-len(PER_UNIT) :] == UnitPrices.__struct_fields__
 
 
 def test_what_is_stored_by_place_keeps_its_place() -> None:
-    assert Tokens.__struct_fields__[: len(STORED)] == STORED
+    assert TokenCounts.__struct_fields__[: len(STORED)] == STORED
 
 
 def test_a_price_that_was_stored_before_a_kind_existed_is_read(monkeypatch) -> None:
@@ -48,7 +48,7 @@ def test_a_price_that_was_stored_before_a_kind_existed_is_read(monkeypatch) -> N
     stored = msgspec.json.encode(rates_from({"input": 3, "output": 5}))
     monkeypatch.setattr(token_kinds, "PER_TOKEN", (*PER_TOKEN, later))
     fields = [("later", int, UNLISTED)]
-    extended = msgspec.defstruct("Extended", fields, bases=(Rates,), frozen=True)
+    extended = msgspec.defstruct("Extended", fields, bases=(TokenRates,), frozen=True)
     assert msgspec.json.decode(stored, type=extended).later == 5
     listed = {**msgspec.json.decode(stored), "later": 7}
     assert msgspec.convert(listed, extended).later == 7
@@ -63,7 +63,7 @@ def test_names_are_given_once() -> None:
 
 
 def test_attempts_have_a_column_for_each_entry() -> None:
-    columns = list(Attempt.__table__.columns.keys())
+    columns = list(AttemptRow.__table__.columns.keys())
     assert columns[-len(TOKEN_KINDS) :] == list(TOKEN_COLUMNS.values())
 
 
@@ -82,20 +82,20 @@ def test_each_kind_is_charged_at_its_own_price(kind) -> None:
     """Alone in a request, and with what includes it: `cost_pusd` and the charges agree."""
     listed = {other.field: 1_000 + place for place, other in enumerate(PER_TOKEN)}
     units = {other.price: 7_000_000 * other.unit.counts for other in PER_UNIT}
-    price = Price(1, "a/b", "book", 0, Terms(rates_from(listed), **units))
+    price = Price(1, "a/b", "book", 0, PriceTerms(rates_from(listed), **units))
     count = 3 * kind.unit.counts
     counts = {kind.field: count} | ({kind.part_of: count} if kind.part_of else {})
-    tokens = Tokens(**counts)
+    tokens = TokenCounts(**counts)
     expected = count * listed[kind.field] if kind in PER_TOKEN else 3 * units[kind.price]
     assert cost_pusd(tokens, price) == expected
-    group = Group(0, (), 1, STANDARD, prompt_tokens(tokens), 0, False, 1, tokens, expected)
+    group = PriceGroup(0, (), 1, STANDARD, prompt_tokens(tokens), 0, False, 1, tokens, expected)
     (charge,) = charges(group, price, None)
     assert (charge.kind, charge.unit, charge.cost_pusd) == (kind.charge, kind.unit, expected)
     assert charge.quantity == 3 if kind in PER_UNIT else charge.quantity == count
 
 
 def test_sums_over_the_table() -> None:
-    tokens = Tokens(*range(1, len(TOKEN_KINDS) + 1))
+    tokens = TokenCounts(*range(1, len(TOKEN_KINDS) + 1))
     assert prompt_tokens(tokens) == sum(getattr(tokens, kind.field) for kind in PROMPT_KINDS)
     text = [kind.field for kind in PROMPT_KINDS if not kind.is_sound]
     assert tokens.prompt == sum(getattr(tokens, name) for name in text)

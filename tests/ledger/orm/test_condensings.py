@@ -7,12 +7,12 @@ def test_lines_belong_to_a_condensing_and_sums_to_a_window() -> None:
     keys = {
         table: [column.name for column in table.__table__.primary_key]
         for table in (
-            orm.Condensing,
-            orm.CondensedPosting,
-            orm.CondensedRefusal,
-            orm.RetiredHolds,
+            orm.PostingCompactionRow,
+            orm.CondensedPostingRow,
+            orm.CondensedRefusalRow,
+            orm.RetiredHoldsRow,
         )
     }
-    assert keys[orm.Condensing] == ["number"]
-    assert keys[orm.CondensedPosting] == keys[orm.CondensedRefusal] == ["number", "line"]
-    assert keys[orm.RetiredHolds] == ["budget_id", "window"]
+    assert keys[orm.PostingCompactionRow] == ["number"]
+    assert keys[orm.CondensedPostingRow] == keys[orm.CondensedRefusalRow] == ["number", "line"]
+    assert keys[orm.RetiredHoldsRow] == ["budget_id", "window"]

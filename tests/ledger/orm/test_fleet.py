@@ -4,15 +4,15 @@ import pytest
 from sqlalchemy import insert
 from sqlalchemy.exc import IntegrityError
 
-from ledger.orm.fleet import EngineSample, GpuHour
+from ledger.orm.fleet import EngineSampleRow, GpuHourRow
 
 
 @pytest.mark.parametrize(
     ("table", "row"),
     [
-        (EngineSample, {"at_us": 1, "pool": "chat", "engine": "chat/0", "health": "healthy"}),
+        (EngineSampleRow, {"at_us": 1, "pool": "chat", "engine": "chat/0", "health": "healthy"}),
         (
-            GpuHour,
+            GpuHourRow,
             dict.fromkeys(
                 (
                     "hour_us", "contract_id", "replicas", "bill_pusd", "used_pusd", "idle_pusd",

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import insert
 from sqlalchemy.exc import IntegrityError
 
-from ledger.orm.identity import Key, Organisation, Team
+from ledger.orm.identity import KeyRow, OrganisationRow, TeamRow
 
 KEY = {"id": "k", "secret_hash": b"h", "name": "n", "scopes": [], "created_us": 0}
 
@@ -19,9 +19,11 @@ KEY = {"id": "k", "secret_hash": b"h", "name": "n", "scopes": [], "created_us": 
 )
 def test_owners_must_exist(engine, owners):
     with engine.begin() as connection:
-        connection.execute(insert(Organisation), [{"id": "acme", "name": "Acme", "created_us": 0}])
         connection.execute(
-            insert(Team), [{"id": "search", "org_id": "acme", "name": "Search", "created_us": 0}]
+            insert(OrganisationRow), [{"id": "acme", "name": "Acme", "created_us": 0}]
+        )
+        connection.execute(
+            insert(TeamRow), [{"id": "search", "org_id": "acme", "name": "Search", "created_us": 0}]
         )
     with pytest.raises(IntegrityError), engine.begin() as connection:
-        connection.execute(insert(Key), [{**KEY, **owners}])
+        connection.execute(insert(KeyRow), [{**KEY, **owners}])

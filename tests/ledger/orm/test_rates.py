@@ -2,7 +2,7 @@
 
 from sqlalchemy import insert, select
 
-from ledger.orm.rates import RatePart
+from ledger.orm.rates import RatePartRow
 
 LARGEST = 10**12  # tokens a minute
 
@@ -12,6 +12,6 @@ def test_a_part_holds_the_largest_limit(engine) -> None:
     wanted = {"wanted_requests": 0, "wanted_tokens": LARGEST}
     row = {"name": "key:k", "holder": "h", "limit_tokens": LARGEST, **cells, **wanted}
     with engine.begin() as connection:
-        connection.execute(insert(RatePart), [row])
-        found = connection.execute(select(RatePart.tokens, RatePart.kept_tokens)).one()
+        connection.execute(insert(RatePartRow), [row])
+        found = connection.execute(select(RatePartRow.tokens, RatePartRow.kept_tokens)).one()
     assert tuple(found) == (LARGEST, LARGEST)

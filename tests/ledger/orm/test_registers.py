@@ -11,6 +11,6 @@ def test_a_row_is_entered_once(engine) -> None:
     entry = {"at_us": 1, "register": "keys", "row": "k", "event": "made", "said": {}, "leaf": b"x",
              "chain": b"y"}  # fmt: skip
     with engine.begin() as connection:
-        connection.execute(insert(orm.RegisterEntry), [entry | {"number": 1}])
+        connection.execute(insert(orm.RegisterEntryRow), [entry | {"number": 1}])
     with pytest.raises(IntegrityError), engine.begin() as connection:
-        connection.execute(insert(orm.RegisterEntry), [entry | {"number": 2}])
+        connection.execute(insert(orm.RegisterEntryRow), [entry | {"number": 2}])

@@ -10,4 +10,4 @@ def test_a_link_has_one_number_and_a_mark_one_place(engine):
     assert found.get_pk_constraint("seals")["constrained_columns"] == ["number"]
     keys = found.get_pk_constraint("seal_marks")["constrained_columns"]
     assert keys == ["number", "attempt_seq"]
-    assert orm.Seal.__table__.c.number.autoincrement is False
+    assert orm.SealRow.__table__.c.number.autoincrement is False

@@ -11,12 +11,12 @@ def test_every_table_is_named_in_the_namespace():
         for name in orm.__all__
         if hasattr(value := getattr(orm, name), "__tablename__")
     }
-    assert named == set(orm.Base.metadata.tables)
+    assert named == set(orm.LedgerBase.metadata.tables)
 
 
 def test_money_is_never_a_float():
-    for table in orm.Base.metadata.tables.values():
+    for table in orm.LedgerBase.metadata.tables.values():
         for column in table.columns:
             if "pusd" in column.name:
-                exact = isinstance(column.type, (BigInteger, orm.Total))
+                exact = isinstance(column.type, (BigInteger, orm.WideInteger))
                 assert exact, f"{table.name}.{column.name}"

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import BigInteger, Column, MetaData, Table, create_engine, insert, select, text
 
-from ledger.orm.types import Total, exact_sum
+from ledger.orm.types import WideInteger, exact_sum
 
 LARGE = 10**37 + 7
 BIGINT = st.integers(-(2**63), 2**63 - 1)
@@ -14,7 +14,7 @@ BIGINT = st.integers(-(2**63), 2**63 - 1)
 @pytest.fixture
 def numbers(engine):
     metadata = MetaData()
-    table = Table("numbers", metadata, Column("row", BigInteger), Column("total", Total))
+    table = Table("numbers", metadata, Column("row", BigInteger), Column("total", WideInteger))
     metadata.create_all(engine)
     yield table
     metadata.drop_all(engine)

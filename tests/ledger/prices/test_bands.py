@@ -3,11 +3,11 @@
 import pytest
 from msgspec.structs import replace
 
-from ledger.prices.bands import Bands
+from ledger.prices.bands import PriceBands
 from ledger.prices.book import Price, PriceBook
 from ledger.prices.bundled import bundled_seed
 from ledger.prices.drafts import diff
-from ledger.prices.rates import Rates, Schedule, Terms, rates_from
+from ledger.prices.rates import PriceTerms, TierRates, TokenRates, rates_from
 
 NAME = "openai/gpt-4o"
 RIGHT = {"input": 3_000_000, "output": 10_000_000}
@@ -16,13 +16,13 @@ NOW_US = 1000
 
 def price(version: int = 99, times: float = 1, book: str = "deal.csv", **fields) -> Price:
     rates = rates_from({kind: int(pusd * times) for kind, pusd in RIGHT.items()})
-    terms = Terms(rates, fields.pop("schedules", ()))
+    terms = PriceTerms(rates, fields.pop("schedules", ()))
     return Price(**{"version": version, "name": NAME, "book": book, "effective_from_us": 0,
                     "terms": terms, **fields})  # fmt: skip
 
 
 def doubt(judged: Price, *known: Price) -> str | None:
-    return Bands(PriceBook(known), NOW_US).doubt(judged)
+    return PriceBands(PriceBook(known), NOW_US).doubt(judged)
 
 
 LISTED = price(7, book="litellm")
@@ -79,10 +79,12 @@ def test_where_nothing_is_known_any_models_price_is_the_measure():
 
 def test_one_kind_or_tier_alone_is_told():
     odd = replace(price().terms.rates, output=10_000)
-    words = doubt(replace(price(), terms=Terms(replace(odd, reasoning=10_000_000))), LISTED)
+    words = doubt(replace(price(), terms=PriceTerms(replace(odd, reasoning=10_000_000))), LISTED)
     assert words.startswith("output: 1,000 times less")
-    batch = Schedule("batch", 0, rates_from({"input": 1_500, "output": 5_000_000}))
-    long = Schedule("standard", 200_000, rates_from({"input": 6_000_000_000, "output": 15_000_000}))
+    batch = TierRates("batch", 0, rates_from({"input": 1_500, "output": 5_000_000}))
+    long = TierRates(
+        "standard", 200_000, rates_from({"input": 6_000_000_000, "output": 15_000_000})
+    )
     words = doubt(price(schedules=(batch, long)), LISTED)
     assert "batch input: 2,000 times less than" in words
     assert "input >200000: 2,000 times more than" in words
@@ -90,7 +92,7 @@ def test_one_kind_or_tier_alone_is_told():
 
 def test_what_is_charged_beside_tokens():
     def sound(pusd: int, version: int, book: str) -> Price:
-        free = Terms(rates_from({"input": 0, "output": 0}), second_pusd=pusd)
+        free = PriceTerms(rates_from({"input": 0, "output": 0}), second_pusd=pusd)
         return Price(version, "openai/whisper-1", book, 0, free)
 
     words = doubt(sound(6_000_000_000, 2, "deal.csv"), sound(100_000_000, 1, "litellm"))
@@ -120,9 +122,9 @@ def test_simulated_and_withdrawn_prices_are_not_judged():
 
 
 @pytest.fixture(scope="module")
-def market() -> tuple[Bands, list[Price]]:
+def market() -> tuple[PriceBands, list[Price]]:
     prices = diff((), bundled_seed().drafts, at_us=NOW_US).prices(1)
-    return Bands(PriceBook(prices), NOW_US), prices
+    return PriceBands(PriceBook(prices), NOW_US), prices
 
 
 def test_the_bundled_map_is_hardly_doubted(market):
@@ -144,9 +146,9 @@ def test_every_price_of_the_map_in_a_wrong_unit_is_doubted(market, factor, up):
 
 def _wrong(right: Price, factor: int, *, up: bool) -> Price | None:
     rates = right.terms.rates
-    kinds = {kind: getattr(rates, kind) for kind in Rates.__struct_fields__}
+    kinds = {kind: getattr(rates, kind) for kind in TokenRates.__struct_fields__}
     moved = {kind: pusd * factor if up else pusd // factor for kind, pusd in kinds.items()}
     if not (rates.input or rates.output):
         return None
-    terms = replace(right.terms, rates=Rates(**moved), schedules=())
+    terms = replace(right.terms, rates=TokenRates(**moved), schedules=())
     return replace(right, version=10**6, book="deal.csv", rank=9, terms=terms)

@@ -1,22 +1,22 @@
 import msgspec
 import pytest
 
-from ledger.journals.records import Tokens
+from ledger.journals.records import TokenCounts
 from ledger.prices.book import (
     STANDARD,
     Price,
     PriceBook,
     PriceError,
-    Schedule,
-    Terms,
+    PriceTerms,
+    TierRates,
     check,
     rates_from,
     tier_cost_pusd,
     tier_of,
 )
 
-CHEAP = Terms(rates_from({"input": 1, "output": 2}))
-DEAR = Terms(rates_from({"input": 10, "output": 20}))
+CHEAP = PriceTerms(rates_from({"input": 1, "output": 2}))
+DEAR = PriceTerms(rates_from({"input": 10, "output": 20}))
 DAY_US = 86_400_000_000
 
 
@@ -136,7 +136,9 @@ def test_service_tiers_in_the_books_words(word, tier):
 
 
 def scheduled(*places):
-    return Terms(CHEAP.rates, tuple(Schedule(tier, above, CHEAP.rates) for tier, above in places))
+    return PriceTerms(
+        CHEAP.rates, tuple(TierRates(tier, above, CHEAP.rates) for tier, above in places)
+    )
 
 
 @pytest.mark.parametrize(
@@ -144,15 +146,15 @@ def scheduled(*places):
     [
         (price(1, "gpt-4o"), "provider/model"),
         (price(1, "openai/"), "provider/model"),
-        (price(1, terms=Terms(rates_from({"input": -1, "output": 1}))), "negative"),
-        (price(1, terms=Terms(CHEAP.rates, request_pusd=-1)), "negative"),
-        (price(1, terms=Terms(CHEAP.rates, uplift_ppm=-1)), "negative"),
+        (price(1, terms=PriceTerms(rates_from({"input": -1, "output": 1}))), "negative"),
+        (price(1, terms=PriceTerms(CHEAP.rates, request_pusd=-1)), "negative"),
+        (price(1, terms=PriceTerms(CHEAP.rates, uplift_ppm=-1)), "negative"),
         (price(1, terms=scheduled((STANDARD, 0))), "ascend"),
         (price(1, terms=scheduled((STANDARD, 200), (STANDARD, 100))), "ascend"),
         (price(1, terms=scheduled(("flex", 0), ("flex", 0))), "ascend"),
         (price(1, terms=scheduled(("flex", 100))), "short prompts"),
         (price(1, since=5, effective_until_us=5), "ends before"),
-        (price(1, terms=Terms(rates_from({"input": 10**11, "output": 1}))), "64-bit"),
+        (price(1, terms=PriceTerms(rates_from({"input": 10**11, "output": 1}))), "64-bit"),
     ],
 )
 def test_the_dry_run_finds_what_cannot_be_used(broken, fault):
@@ -180,11 +182,11 @@ def test_a_usable_price_has_no_faults_and_survives_storage():
 )
 def test_an_answers_tier_has_its_own_rates(word, cost, listed):
     tiers = {"flex": {"input": 1, "output": 2}, "priority": {"input": 6, "output": 12}}
-    terms = Terms(
+    terms = PriceTerms(
         rates_from({"input": 2, "output": 4}),
-        tuple(Schedule(tier, 0, rates_from(rates)) for tier, rates in tiers.items()),
+        tuple(TierRates(tier, 0, rates_from(rates)) for tier, rates in tiers.items()),
     )
-    found = tier_cost_pusd(Tokens(input=2, output=2), price(1, terms=terms), word)
+    found = tier_cost_pusd(TokenCounts(input=2, output=2), price(1, terms=terms), word)
     assert found == (cost, listed)
 
 

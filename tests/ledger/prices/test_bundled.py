@@ -6,7 +6,7 @@ from importlib.metadata import version
 
 import pytest
 
-from ledger.journals.records import Tokens
+from ledger.journals.records import TokenCounts
 from ledger.prices import bundled as pricebook
 from ledger.prices.book import STANDARD, PriceBook, PriceError, bound_pusd, cost_pusd
 from ledger.prices.bundled import (
@@ -168,9 +168,9 @@ def test_well_known_prices(book, name, usd_per_million):
 
 
 def test_a_long_prompt_a_tier_and_a_region_of_one_model(book):
-    tokens = Tokens(input=300_000, output=1000)
+    tokens = TokenCounts(input=300_000, output=1000)
     model = book.find("openai/gpt-5.5", 0)
-    assert cost_pusd(Tokens(input=1000), model) == 1000 * 5_000_000
+    assert cost_pusd(TokenCounts(input=1000), model) == 1000 * 5_000_000
     assert cost_pusd(tokens, model) == 300_000 * 10_000_000 + 1000 * 45_000_000
     assert cost_pusd(tokens, model, tier="flex") * 2 == cost_pusd(tokens, model)
     regional = book.find("openai/gpt-5.5#eu", 0)
@@ -185,11 +185,11 @@ def test_no_bundled_price_can_cost_more_than_its_bound(book):
         tiers = {schedule.tier for schedule in price.terms.schedules} | {STANDARD}
         for size in {step + more for step in steps for more in (0, 1, 5000)}:
             shapes = [
-                Tokens(input=size, output=size),
-                Tokens(cached=size, output=size, reasoning=size),
-                Tokens(cache_write=size, output=size, audio_output=size),
-                Tokens(cache_write_1h=size),
-                Tokens(audio_input=size),
+                TokenCounts(input=size, output=size),
+                TokenCounts(cached=size, output=size, reasoning=size),
+                TokenCounts(cache_write=size, output=size, audio_output=size),
+                TokenCounts(cache_write_1h=size),
+                TokenCounts(audio_input=size),
             ]
             bound = bound_pusd(price, prompt_tokens=size, output_tokens=size)
             for tier in tiers:

@@ -3,16 +3,16 @@
 import pytest
 
 from ledger.prices.book import Price, PriceError
-from ledger.prices.diff import Amount, Status, amounts, approved, planned
+from ledger.prices.diff import PriceAmount, PriceStatus, amounts, approved, planned
 from ledger.prices.drafts import APPROVED_RANK, PriceDraft
-from ledger.prices.rates import Schedule, Terms, rates_from
+from ledger.prices.rates import PriceTerms, TierRates, rates_from
 
 NOW_US = 1000
 NAME = "openai/gpt-4o"
 
 
-def terms(usd: int = 10, **fields) -> Terms:
-    return Terms(rates_from({"input": usd, "output": 2 * usd, "cached": 1}), **fields)
+def terms(usd: int = 10, **fields) -> PriceTerms:
+    return PriceTerms(rates_from({"input": usd, "output": 2 * usd, "cached": 1}), **fields)
 
 
 def price(version: int, usd: int = 10, **fields) -> Price:
@@ -37,14 +37,14 @@ def test_added_changed_unchanged_and_dropped():
     drafts = [draft(8), draft(name="a/same"), draft(name="a/new")]
     made = plan(stored, drafts)
     assert [(one.name, one.status) for one in made.entries] == [
-        ("a/new", Status.ADDED), ("a/old", Status.DROPPED), (NAME, Status.CHANGED),
+        ("a/new", PriceStatus.ADDED), ("a/old", PriceStatus.DROPPED), (NAME, PriceStatus.CHANGED),
     ]  # fmt: skip
     assert made.changes.unchanged == 1
     assert [row.draft.name for row in made.changes.rows] == ["a/new", NAME]  # dropped ones stay
     changed = made.entries[2]
     assert changed.amounts == (
-        Amount("standard", 0, "input", "usd_per_million", 10, 8),
-        Amount("standard", 0, "output", "usd_per_million", 20, 16),
+        PriceAmount("standard", 0, "input", "usd_per_million", 10, 8),
+        PriceAmount("standard", 0, "output", "usd_per_million", 20, 16),
     )
     assert [one.percent for one in changed.amounts] == [-20.0, -20.0]
 
@@ -54,7 +54,7 @@ def test_a_files_names_that_are_gone_end_and_the_list_counts_again():
     stored = [price(1), price(2, 6, **deal), price(3, name="acme/own", **deal)]
     made = plan(stored, [], book="deal.csv")
     assert [(one.name, one.status, one.after and one.after.version) for one in made.entries] == [
-        ("acme/own", Status.REMOVED, None), (NAME, Status.REMOVED, 1),
+        ("acme/own", PriceStatus.REMOVED, None), (NAME, PriceStatus.REMOVED, 1),
     ]  # fmt: skip
     assert all(row.withdrawn for row in made.changes.rows)
 
@@ -62,9 +62,9 @@ def test_a_files_names_that_are_gone_end_and_the_list_counts_again():
 def test_what_another_book_hides_and_what_costs_the_same():
     deal = {"book": "deal.csv", "rank": APPROVED_RANK}
     stored = [price(1), price(2, 6, **deal)]
-    assert found(stored, [draft(8)]) == [(NAME, Status.SHADOWED)]
+    assert found(stored, [draft(8)]) == [(NAME, PriceStatus.SHADOWED)]
     same = draft(10, book="deal.csv", rank=APPROVED_RANK)
-    assert found([price(1)], [same], book="deal.csv") == [(NAME, Status.RESTATED)]
+    assert found([price(1)], [same], book="deal.csv") == [(NAME, PriceStatus.RESTATED)]
 
 
 def test_of_two_price_lists_the_one_approved_last_counts():
@@ -72,7 +72,7 @@ def test_of_two_price_lists_the_one_approved_last_counts():
     made = plan(stored, [draft(8)])
     (entry,) = made.entries
     assert (entry.status, entry.before.version, entry.after.terms) == (
-        Status.CHANGED, 2, terms(8),
+        PriceStatus.CHANGED, 2, terms(8),
     )  # fmt: skip
 
 
@@ -80,7 +80,7 @@ def test_only_some_names():
     stored = [price(1), price(2, name="a/old", book="deal.csv", rank=APPROVED_RANK)]
     drafts = [draft(8, book="deal.csv", rank=APPROVED_RANK)]
     options = {"book": "deal.csv", "only": lambda name: name.startswith("openai/")}
-    assert found(stored, drafts, **options) == [(NAME, Status.CHANGED)]
+    assert found(stored, drafts, **options) == [(NAME, PriceStatus.CHANGED)]
 
 
 def test_the_past_of_a_priced_name_is_not_rewritten():
@@ -93,7 +93,7 @@ def test_the_past_of_a_priced_name_is_not_rewritten():
 def test_prices_to_come_are_stored_with_their_day_and_ended_ones_refused():
     deal = {"book": "deal.csv", "rank": APPROVED_RANK}
     (entry,) = plan([price(1)], [draft(8, **deal, effective_from_us=5000)], book="deal.csv").entries
-    assert (entry.status, entry.since_us) == (Status.CHANGED, 5000)
+    assert (entry.status, entry.since_us) == (PriceStatus.CHANGED, 5000)
     with pytest.raises(PriceError, match=r"deal\.csv: openai/gpt-4o: the price has ended"):
         plan([], [draft(8, **deal, effective_until_us=NOW_US)], book="deal.csv")
 
@@ -107,8 +107,8 @@ def test_an_approval_is_of_what_was_seen_whenever_it_is_stored():
 
 
 def test_tiers_fees_and_surcharges_are_told_by_place():
-    batch = Schedule("batch", 0, rates_from({"input": 5, "output": 10, "cached": 1}))
-    long = Schedule("standard", 200, rates_from({"input": 20, "output": 40, "cached": 1}))
+    batch = TierRates("batch", 0, rates_from({"input": 5, "output": 10, "cached": 1}))
+    long = TierRates("standard", 200, rates_from({"input": 20, "output": 40, "cached": 1}))
     full = terms(10, schedules=(batch, long), request_pusd=7, uplift_ppm=100_000)
     (entry,) = plan([price(1)], [draft(terms=full)]).entries
     assert [(one.tier, one.above_tokens, one.kind, one.unit, one.new) for one in entry.amounts] == [

@@ -5,11 +5,11 @@ from msgspec.structs import replace
 
 from ledger.prices.book import PriceBook
 from ledger.prices.drafts import PriceDraft, diff
-from ledger.prices.rates import PriceError, Terms, rates_from
+from ledger.prices.rates import PriceError, PriceTerms, rates_from
 
 
 def draft(name="openai/gpt-4o", usd=10, **fields):
-    terms = Terms(rates_from({"input": usd, "output": usd}))
+    terms = PriceTerms(rates_from({"input": usd, "output": usd}))
     return PriceDraft(name=name, book=fields.pop("book", "litellm"), terms=terms, **fields)
 
 

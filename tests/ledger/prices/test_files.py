@@ -2,7 +2,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ledger.journals.records import Tokens
+from ledger.journals.records import TokenCounts
 from ledger.prices.book import PriceBook
 from ledger.prices.drafts import diff
 from ledger.prices.files import load_price_file, parse_price_file
@@ -44,15 +44,15 @@ def book(text=FILE):
 
 def test_decimals_are_read_as_written():
     mini = book().find("openai/our-deployment", us(2026, 11, 15))
-    assert cost_pusd(Tokens(input=1, cached=1, output=1), mini) == 120_000 + 60_000 + 480_000
+    assert cost_pusd(TokenCounts(input=1, cached=1, output=1), mini) == 120_000 + 60_000 + 480_000
     assert (mini.source, mini.source_date) == ("contract 2026-17", "2026-11-01")
     assert (mini.book, mini.rank, mini.simulated) == ("deal.yaml", 1, False)
 
 
 def test_open_kinds_of_a_schedule_are_as_in_the_standard_rates():
     mini = book().find("openai/gpt-4o-mini", 0)
-    assert cost_pusd(Tokens(input=1, cached=1), mini, tier="batch") == 60_000 + 60_000
-    assert cost_pusd(Tokens(input=200_001), mini) == 200_001 * 240_000
+    assert cost_pusd(TokenCounts(input=1, cached=1), mini, tier="batch") == 60_000 + 60_000
+    assert cost_pusd(TokenCounts(input=200_001), mini) == 200_001 * 240_000
 
 
 def test_dates_are_utc_days_and_until_is_inclusive():
@@ -69,10 +69,10 @@ def test_everything_a_price_can_say():
     assert stand_in.source_date == "2026-11-20"
     fee = 5_000_000_000
     # At the threshold itself the input costs 5; what is left open is as in the standard rates.
-    long = cost_pusd(Tokens(input=10, output=4, reasoning=4), stand_in, tier="flex")
+    long = cost_pusd(TokenCounts(input=10, output=4, reasoning=4), stand_in, tier="flex")
     assert long == (fee + 10 * 5_000_000 + 4 * 3_000_000) * 11 // 10
     # A stated output price is also the price of reasoning.
-    short = cost_pusd(Tokens(output=4, reasoning=4), stand_in, tier="flex")
+    short = cost_pusd(TokenCounts(output=4, reasoning=4), stand_in, tier="flex")
     assert short == (fee + 4 * 1_000_000) * 11 // 10
     assert bound_pusd(stand_in, prompt_tokens=1, output_tokens=1, tiers=("standard",)) == (
         (fee + 1_000_000 + 3_000_000) * 11 // 10

@@ -3,8 +3,8 @@
 import pytest
 
 from ledger.prices.book import Price, PriceBook
-from ledger.prices.flags import Flag, flags
-from ledger.prices.rates import Terms, rates_from
+from ledger.prices.flags import PriceDoubt, flags
+from ledger.prices.rates import PriceTerms, rates_from
 
 DAY_US = 86_400_000_000
 NOW_US = 100 * DAY_US  # 1970-04-11
@@ -15,10 +15,10 @@ FRESH = {"source": "https://x", "source_date": "1970-03-01"}
 def price(version: int, **fields) -> Price:
     rates = rates_from({"input": 100_000, "output": 200_000})
     return Price(**{"version": version, "name": NAME, "book": "litellm", "effective_from_us": 0,
-                    "terms": Terms(rates), **FRESH, **fields})  # fmt: skip
+                    "terms": PriceTerms(rates), **FRESH, **fields})  # fmt: skip
 
 
-def found(*prices: Price, name: str = NAME, **options) -> list[tuple[int | None, Flag]]:
+def found(*prices: Price, name: str = NAME, **options) -> list[tuple[int | None, PriceDoubt]]:
     return [(one.version, one.flag) for one in flags(PriceBook(prices), [name], NOW_US, **options)]
 
 
@@ -26,12 +26,12 @@ def found(*prices: Price, name: str = NAME, **options) -> list[tuple[int | None,
     ("fields", "expected"),
     [
         ({}, []),
-        ({"source": None}, [Flag.NO_SOURCE]),
-        ({"source_date": None}, [Flag.STALE]),
-        ({"source_date": "1970-01-01"}, [Flag.STALE]),
-        ({"retired_on": "1970-04-11"}, [Flag.RETIRED]),
+        ({"source": None}, [PriceDoubt.NO_SOURCE]),
+        ({"source_date": None}, [PriceDoubt.STALE]),
+        ({"source_date": "1970-01-01"}, [PriceDoubt.STALE]),
+        ({"retired_on": "1970-04-11"}, [PriceDoubt.RETIRED]),
         ({"retired_on": "1970-04-12"}, []),
-        ({"effective_until_us": 130 * DAY_US}, [Flag.ENDS_SOON]),
+        ({"effective_until_us": 130 * DAY_US}, [PriceDoubt.ENDS_SOON]),
         ({"effective_until_us": 132 * DAY_US}, []),
     ],
 )
@@ -40,20 +40,22 @@ def test_doubts(fields, expected):
 
 
 def test_a_name_without_a_price_is_missing():
-    assert found(price(7), name="openai/other") == [(None, Flag.MISSING)]
-    assert found(price(7, withdrawn=True)) == [(None, Flag.MISSING)]
+    assert found(price(7), name="openai/other") == [(None, PriceDoubt.MISSING)]
+    assert found(price(7, withdrawn=True)) == [(None, PriceDoubt.MISSING)]
 
 
 def test_a_book_that_was_read_again_is_not_stale():
     old = price(1, source_date="1970-01-01")
     assert found(old, read_on={"litellm": "1970-04-01"}) == []
-    assert found(old, read_on={"litellm": "1970-04-01"}, stale_after_days=9) == [(1, Flag.STALE)]
+    assert found(old, read_on={"litellm": "1970-04-01"}, stale_after_days=9) == [
+        (1, PriceDoubt.STALE)
+    ]
 
 
 def test_a_contract_that_ended_is_told_whether_or_not_a_list_takes_its_place():
     deal = {"book": "deal.csv", "rank": 5, "effective_until_us": 60 * DAY_US}
-    assert found(price(1), price(2, **deal)) == [(2, Flag.EXPIRED)]
-    assert found(price(2, **deal)) == [(None, Flag.MISSING), (2, Flag.EXPIRED)]
+    assert found(price(1), price(2, **deal)) == [(2, PriceDoubt.EXPIRED)]
+    assert found(price(2, **deal)) == [(None, PriceDoubt.MISSING), (2, PriceDoubt.EXPIRED)]
     (flag,) = flags(PriceBook([price(1), price(2, **deal)]), [NAME], NOW_US)
     assert flag.detail == "the price of deal.csv ended after 1970-03-01, since then litellm counts"
 
@@ -70,8 +72,8 @@ def test_a_price_in_the_wrong_unit_is_implausible():
     deal = {
         "book": "deal.csv",
         "rank": 5,
-        "terms": Terms(rates_from({"input": 100, "output": 200})),
+        "terms": PriceTerms(rates_from({"input": 100, "output": 200})),
     }
-    assert found(price(1), price(2, **deal)) == [(2, Flag.IMPLAUSIBLE)]
+    assert found(price(1), price(2, **deal)) == [(2, PriceDoubt.IMPLAUSIBLE)]
     (flag,) = flags(PriceBook([price(1), price(2, **deal)]), [NAME], NOW_US)
     assert flag.detail.startswith("input, output: 1,000 times less than version 1 of litellm")

@@ -20,7 +20,7 @@ from genai_prices.types import (
 
 from ledger.prices.book import Price
 from ledger.prices.genaimap import seed_from_genai, stated_on
-from ledger.prices.rates import Schedule, Terms, rates_from
+from ledger.prices.rates import PriceTerms, TierRates, rates_from
 
 AT_US = int(datetime(2026, 11, 21, tzinfo=UTC).timestamp()) * 1_000_000
 URL = "https://vendor/prices"
@@ -44,7 +44,7 @@ def seed(one: ModelInfo, *known: Price, provider="openai"):
 
 
 def known(name="openai/gpt-x", schedules=(), **kinds) -> Price:
-    terms = Terms(rates_from({"input": 2 * 10**6, "output": 8 * 10**6, **kinds}), schedules)
+    terms = PriceTerms(rates_from({"input": 2 * 10**6, "output": 8 * 10**6, **kinds}), schedules)
     return Price(1, name, "litellm", 0, terms)
 
 
@@ -52,7 +52,7 @@ def rates(**kinds):
     return rates_from({"input": 2 * 10**6, "output": 8 * 10**6, **kinds})
 
 
-def only(made) -> Terms:
+def only(made) -> PriceTerms:
     (draft,) = made.drafts
     return draft.terms
 
@@ -68,7 +68,7 @@ def test_kinds_source_and_date():
         )
     )  # fmt: skip
     (draft,) = made.drafts
-    assert draft.terms == Terms(
+    assert draft.terms == PriceTerms(
         rates(cached=500_000, cache_write=2_500_000, cache_write_1h=4 * 10**6, reasoning=9 * 10**6,
               audio_input=30 * 10**6, audio_output=60 * 10**6),
         request_pusd=5 * 10**9,
@@ -87,26 +87,26 @@ def test_thresholds_and_tiers():
     ]
     made = only(seed(model(usd(input_mtok=long, output_mtok="8"), price_variants=variants)))
     assert made.schedules == (
-        Schedule("batch", 0, rates(input=10**6, output=4 * 10**6)),
-        Schedule("batch", 200_000, rates(output=4 * 10**6)),
-        Schedule("priority", 0, rates(input=5 * 10**6)),
-        Schedule("priority", 200_000, rates(input=5 * 10**6)),
-        Schedule("standard", 200_000, rates(input=4 * 10**6)),
+        TierRates("batch", 0, rates(input=10**6, output=4 * 10**6)),
+        TierRates("batch", 200_000, rates(output=4 * 10**6)),
+        TierRates("priority", 0, rates(input=5 * 10**6)),
+        TierRates("priority", 200_000, rates(input=5 * 10**6)),
+        TierRates("standard", 200_000, rates(input=4 * 10**6)),
     )
 
 
 def test_what_is_not_stated_stays_as_it_was():
-    flex = Schedule("flex", 0, rates(input=10**6))
+    flex = TierRates("flex", 0, rates(input=10**6))
     before = known(schedules=(flex,), audio_input=40 * 10**6, cached=10**6)
     made = only(seed(model(usd(input_mtok="3", output_mtok="8")), before))
-    assert made == Terms(rates(input=3 * 10**6, audio_input=40 * 10**6, cached=10**6), (flex,))
+    assert made == PriceTerms(rates(input=3 * 10**6, audio_input=40 * 10**6, cached=10**6), (flex,))
     assert only(seed(model(), before)) == before.terms
 
 
 def test_a_threshold_that_includes_its_own_count_is_told_as_the_book_tells_it():
     above = TieredPrices(base=Decimal(2), tiers=[Tier(start=199_999, price=Decimal(4))])
-    long = Schedule("standard", 200_000, rates(input=4 * 10**6))
-    before = Price(1, "xai/gpt-x", "litellm", 0, Terms(rates(), (long,), inclusive=True))
+    long = TierRates("standard", 200_000, rates(input=4 * 10**6))
+    before = Price(1, "xai/gpt-x", "litellm", 0, PriceTerms(rates(), (long,), inclusive=True))
     assert only(seed(model(usd(input_mtok=above, output_mtok="8")), before, provider="x-ai")) == (
         before.terms
     )
@@ -121,7 +121,7 @@ def test_the_price_of_the_day_counts():
         ConditionalPrice(later, prices=usd(input_mtok="3", output_mtok="8")),
     ]
     batch = PriceVariant(when={"processing": "batch"}, prices=usd(input_mtok="1"), constraint=later)
-    assert only(seed(model(prices, price_variants=[batch]))) == Terms(rates())
+    assert only(seed(model(prices, price_variants=[batch]))) == PriceTerms(rates())
 
 
 def test_exact_aliases_that_the_book_has_are_priced_too():

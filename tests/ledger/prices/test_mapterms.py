@@ -3,7 +3,7 @@ from decimal import Decimal
 import pytest
 
 from ledger.prices.mapterms import other_charges, terms_of
-from ledger.prices.rates import STANDARD, PriceError, Schedule, rates_from
+from ledger.prices.rates import STANDARD, PriceError, TierRates, rates_from
 
 BASE = {
     "litellm_provider": "openai",
@@ -54,11 +54,11 @@ def test_tiers_and_thresholds():
     )
     cached = 300_000
     assert found.schedules == (
-        Schedule("batch", 0, rates(input=1_500_000, cached=cached)),
-        Schedule("batch", 200_000, rates(input=3_000_000, cached=cached)),  # half, as below it
-        Schedule("priority", 0, rates(output=30_000_000, cached=cached)),
-        Schedule("priority", 200_000, rates(input=6_000_000, output=60_000_000, cached=cached)),
-        Schedule(STANDARD, 200_000, rates(input=6_000_000, cached=cached)),
+        TierRates("batch", 0, rates(input=1_500_000, cached=cached)),
+        TierRates("batch", 200_000, rates(input=3_000_000, cached=cached)),  # half, as below it
+        TierRates("priority", 0, rates(output=30_000_000, cached=cached)),
+        TierRates("priority", 200_000, rates(input=6_000_000, output=60_000_000, cached=cached)),
+        TierRates(STANDARD, 200_000, rates(input=6_000_000, cached=cached)),
     )
 
 
@@ -99,7 +99,7 @@ def test_ranges_state_all_their_rates():
     )
     assert found.rates == rates(input=1_000_000)
     assert found.schedules == (
-        Schedule(STANDARD, 32_000, rates(input=2_000_000, output=9_000_000)),
+        TierRates(STANDARD, 32_000, rates(input=2_000_000, output=9_000_000)),
     )
 
 

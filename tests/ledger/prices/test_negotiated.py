@@ -4,7 +4,7 @@ import pytest
 
 from ledger.prices.drafts import APPROVED_RANK
 from ledger.prices.negotiated import parse_price_csv
-from ledger.prices.rates import KINDS, PriceError, Schedule, Terms, rates_from
+from ledger.prices.rates import KINDS, PriceError, PriceTerms, TierRates, rates_from
 
 DAY_US = 86_400_000_000
 NO_NUMBER = "is not a number: write digits and a decimal point, such as 0.15"
@@ -29,11 +29,11 @@ def test_a_price_with_tiers_thresholds_and_dates():
         "openai/gpt-5.5,,272000,9,0.9,,,,2026-11-01,,,\n"
     )
     base = {"input": 4_500_000, "cached": 450_000, "output": 27_000_000}
-    assert draft.terms == Terms(
+    assert draft.terms == PriceTerms(
         rates_from(base),
         (
-            Schedule("batch", 0, rates_from(base | {"input": 2_250_000, "output": 13_500_000})),
-            Schedule(
+            TierRates("batch", 0, rates_from(base | {"input": 2_250_000, "output": 13_500_000})),
+            TierRates(
                 "standard", 272_000, rates_from(base | {"input": 9 * 10**6, "cached": 900_000})
             ),
         ),

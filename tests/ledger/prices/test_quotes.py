@@ -3,17 +3,25 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.journals.records import Tokens
-from ledger.prices.quotes import Quote
-from ledger.prices.rates import KINDS, Price, Rates, Schedule, Terms, bound_pusd, cost_pusd
+from ledger.journals.records import TokenCounts
+from ledger.prices.quotes import PriceQuote
+from ledger.prices.rates import (
+    KINDS,
+    Price,
+    PriceTerms,
+    TierRates,
+    TokenRates,
+    bound_pusd,
+    cost_pusd,
+)
 
 COUNT = st.integers(0, 10**6)
-RATES = st.builds(Rates, **dict.fromkeys(KINDS, COUNT))
+RATES = st.builds(TokenRates, **dict.fromkeys(KINDS, COUNT))
 SCHEDULES = st.sampled_from(["standard", "priority"]).flatmap(
-    lambda tier: st.builds(Schedule, st.just(tier), st.integers(1, 1000), RATES)
+    lambda tier: st.builds(TierRates, st.just(tier), st.integers(1, 1000), RATES)
 )
 TERMS = st.builds(
-    Terms,
+    PriceTerms,
     RATES,
     st.lists(SCHEDULES, max_size=1).map(tuple),
     request_pusd=COUNT,
@@ -25,7 +33,7 @@ TERMS = st.builds(
 @given(terms=TERMS, prompt=st.integers(0, 2000), output=st.integers(0, 2000), n=st.integers(1, 8))
 def test_it_is_the_prices_own_arithmetic(terms, prompt, output, n) -> None:
     price = Price(1, "x/m", "test", 0, terms)
-    quote, tokens = Quote(price), Tokens(input=prompt, output=output)
+    quote, tokens = PriceQuote(price), TokenCounts(input=prompt, output=output)
     assert quote.cost_pusd(tokens) == cost_pusd(tokens, price)
     assert quote.bound_pusd(prompt, n * output) == bound_pusd(
         price, prompt_tokens=prompt, output_tokens=output, n=n, audio=False

@@ -2,14 +2,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.journals.records import Tokens
+from ledger.journals.records import TokenCounts
 from ledger.prices.rates import (
     KINDS,
     STANDARD,
     Price,
     PriceError,
-    Schedule,
-    Terms,
+    PriceTerms,
+    TierRates,
     UnpricedTierError,
     beside_bound_pusd,
     bound_pusd,
@@ -24,9 +24,9 @@ TIERS = ("batch", "flex", "priority")
 
 def price(listed, *schedules, **terms):
     every = tuple(
-        Schedule(tier, above, rates_from(kinds)) for tier, above, kinds in sorted(schedules)
+        TierRates(tier, above, rates_from(kinds)) for tier, above, kinds in sorted(schedules)
     )
-    return Price(1, "openai/m", "test", 0, Terms(rates_from(listed), every, **terms))
+    return Price(1, "openai/m", "test", 0, PriceTerms(rates_from(listed), every, **terms))
 
 
 MINI = price({"input": 150_000, "output": 600_000, "cached": 75_000})
@@ -41,12 +41,12 @@ LONG = price(
 
 def test_a_published_example_to_the_pico():
     # 500 uncached + 500 cached + 100 output at $0.15, $0.075 and $0.60 per million: $0.0001725.
-    assert cost_pusd(Tokens(input=500, cached=500, output=100), MINI) == 172_500_000
+    assert cost_pusd(TokenCounts(input=500, cached=500, output=100), MINI) == 172_500_000
 
 
 def test_every_kind_has_its_own_rate():
     rates = {kind: 10**place for place, kind in enumerate(KINDS)}
-    tokens = Tokens(1, 2, 3, 4, output=15, reasoning=6, audio_input=7, audio_output=8)
+    tokens = TokenCounts(1, 2, 3, 4, output=15, reasoning=6, audio_input=7, audio_output=8)
     expected = {
         "input": 1, "cached": 2, "cache_write": 3, "cache_write_1h": 4,
         "output": 1, "reasoning": 6, "audio_input": 7, "audio_output": 8,
@@ -83,11 +83,11 @@ def test_unknown_kinds_are_refused():
     ],
 )
 def test_the_whole_request_switches_above_a_threshold(prompt, tier, rate):
-    assert cost_pusd(Tokens(input=prompt), LONG, tier=tier) == prompt * rate
+    assert cost_pusd(TokenCounts(input=prompt), LONG, tier=tier) == prompt * rate
 
 
 def test_the_threshold_counts_the_whole_prompt():
-    tokens = Tokens(input=1, cached=100_000, cache_write=50_000, cache_write_1h=50_000)
+    tokens = TokenCounts(input=1, cached=100_000, cache_write=50_000, cache_write_1h=50_000)
     assert prompt_tokens(tokens) == 200_001
     assert cost_pusd(tokens, LONG) == 20 + 2 * 100_000 + 20 * 100_000
 
@@ -96,22 +96,22 @@ def test_some_providers_switch_at_the_threshold_itself():
     at = price(
         {"input": 1, "output": 1}, (STANDARD, 100, {"input": 2, "output": 2}), inclusive=True
     )
-    assert cost_pusd(Tokens(input=99), at) == 99
-    assert cost_pusd(Tokens(input=100), at) == 200
+    assert cost_pusd(TokenCounts(input=99), at) == 99
+    assert cost_pusd(TokenCounts(input=100), at) == 200
 
 
 @pytest.mark.parametrize("model", [MINI, LONG])
 def test_a_tier_without_rates_is_refused_never_free(model):
     with pytest.raises(UnpricedTierError, match="batch"):
-        cost_pusd(Tokens(input=1), model, tier="batch")
+        cost_pusd(TokenCounts(input=1), model, tier="batch")
     with pytest.raises(UnpricedTierError):
         bound_pusd(model, prompt_tokens=1, output_tokens=1, tiers=("batch",))
 
 
 def test_fees_and_uplift_round_once():
     regional = price({"input": 1, "output": 1}, request_pusd=4, uplift_ppm=100_000)
-    assert cost_pusd(Tokens(input=1), regional) == 6  # 5.5: half to even
-    assert cost_pusd(Tokens(input=21), regional) == 28  # 27.5: half to even
+    assert cost_pusd(TokenCounts(input=1), regional) == 6  # 5.5: half to even
+    assert cost_pusd(TokenCounts(input=21), regional) == 28  # 27.5: half to even
     assert bound_pusd(regional, prompt_tokens=1, output_tokens=0) == 6
 
 
@@ -158,7 +158,7 @@ def usages(draw):
     output = draw(st.integers(0, 100_000))
     reasoning = draw(st.integers(0, output))
     audio = draw(st.integers(0, output - reasoning))
-    return Tokens(*kinds[:4], output, reasoning, kinds[4], audio)
+    return TokenCounts(*kinds[:4], output, reasoning, kinds[4], audio)
 
 
 @given(prices(), usages(), st.integers(0, 1000), st.integers(0, 1000), st.integers(1, 8))
@@ -210,11 +210,14 @@ def test_a_cost_is_the_sum_over_kinds_written_out(model, tokens, tier):
 @pytest.mark.parametrize(
     ("tokens", "pusd"),
     [
-        (Tokens(audio_ms=1500), 7500),
-        (Tokens(audio_ms=1), 5),
-        (Tokens(audio_ms=1500, audio_input=10, output=2), 10 * 3 + 2 * 8),  # counted and listed
-        (Tokens(searches=3), 21),
-        (Tokens(searches=1, input=4), 7 + 8),
+        (TokenCounts(audio_ms=1500), 7500),
+        (TokenCounts(audio_ms=1), 5),
+        (
+            TokenCounts(audio_ms=1500, audio_input=10, output=2),
+            10 * 3 + 2 * 8,
+        ),  # counted and listed
+        (TokenCounts(searches=3), 21),
+        (TokenCounts(searches=1, input=4), 7 + 8),
     ],
 )
 def test_sound_and_searches(tokens, pusd):
@@ -224,7 +227,7 @@ def test_sound_and_searches(tokens, pusd):
 
 def test_sound_without_a_price_by_tokens_is_paid_by_its_seconds():
     found = price({"input": 0, "output": 0}, second_pusd=5000)
-    assert cost_pusd(Tokens(audio_ms=2000, audio_input=20, output=9), found) == 10_000
+    assert cost_pusd(TokenCounts(audio_ms=2000, audio_input=20, output=9), found) == 10_000
 
 
 @given(st.integers(0, 10**8), st.integers(0, 10**6), st.integers(0, 10**9), st.integers(0, 10**6))
@@ -233,5 +236,5 @@ def test_what_is_beside_tokens_is_bounded(ms, searches, second, uplift):
         {"input": 0, "output": 0},
         second_pusd=second, search_pusd=11, request_pusd=3, uplift_ppm=uplift,
     )  # fmt: skip
-    cost = cost_pusd(Tokens(audio_ms=ms, searches=searches), found)
+    cost = cost_pusd(TokenCounts(audio_ms=ms, searches=searches), found)
     assert 0 <= beside_bound_pusd(found, audio_ms=ms, searches=searches) - cost <= 4

@@ -4,14 +4,14 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.exc import DBAPIError
 
-from ledger.orm.books import PriceImport, PriceVersion
+from ledger.orm.books import PriceImportRow, PriceVersionRow
 from ledger.prices.book import PriceError
 from ledger.prices.diff import planned
 from ledger.prices.drafts import APPROVED_RANK, PriceDraft
-from ledger.prices.rates import Schedule, Terms, rates_from
+from ledger.prices.rates import PriceTerms, TierRates, rates_from
 from ledger.prices.stored import (
     BookMovedError,
-    Stamp,
+    ImportStamp,
     import_approved,
     import_drafts,
     load_price_book,
@@ -24,20 +24,20 @@ from ledger.prices.stored import (
 
 
 def draft(name: str, usd: int = 10, **fields: object) -> PriceDraft:
-    terms = Terms(rates_from({"input": usd, "output": 2 * usd, "cached": 1}))
+    terms = PriceTerms(rates_from({"input": usd, "output": 2 * usd, "cached": 1}))
     return PriceDraft(**{"name": name, "book": "litellm", "terms": terms, **fields})
 
 
 def stored(engine) -> list[tuple]:
-    query = select(PriceVersion.version, PriceVersion.name, PriceVersion.since_us)
+    query = select(PriceVersionRow.version, PriceVersionRow.name, PriceVersionRow.since_us)
     with engine.connect() as connection:
-        return [tuple(row) for row in connection.execute(query.order_by(PriceVersion.version))]
+        return [tuple(row) for row in connection.execute(query.order_by(PriceVersionRow.version))]
 
 
 def test_prices_come_back_as_they_went_in(engine):
     first = draft("openai/gpt-4o", source="https://vendor/prices", source_date="2026-10-01")
-    long = Schedule("standard", 200_000, rates_from({"input": 20, "output": 30}))
-    tiered = Terms(rates_from({"input": 10, "output": 20}), (long,), uplift_ppm=100_000)
+    long = TierRates("standard", 200_000, rates_from({"input": 20, "output": 30}))
+    tiered = PriceTerms(rates_from({"input": 10, "output": 20}), (long,), uplift_ppm=100_000)
     second = draft("openai/gpt-5", terms=tiered, retired_on="2027-01-01", simulated=True)
     changes = import_drafts(engine, [first, second], at_us=100)
     book = load_price_book(engine)
@@ -93,7 +93,7 @@ def test_drafts_that_contradict_each_other_store_nothing(engine):
     assert stored(engine) == []
 
 
-STAMP = Stamp("ann@books", "deal.csv", digest="ab" * 32)
+STAMP = ImportStamp("ann@books", "deal.csv", digest="ab" * 32)
 
 
 def planner(*drafts, book="deal.csv"):
@@ -102,7 +102,7 @@ def planner(*drafts, book="deal.csv"):
     )
 
 
-def approve(engine, *drafts, at_us: int, stamp: Stamp = STAMP):
+def approve(engine, *drafts, at_us: int, stamp: ImportStamp = STAMP):
     plan = planner(*drafts)
     return import_approved(engine, plan, plan(stored_prices(engine), at_us), stamp=stamp,
                            at_us=at_us)  # fmt: skip
@@ -150,7 +150,7 @@ def test_an_import_is_stored_whole_or_not_at_all(engine):
         approve(engine, *drafts, at_us=160)
     assert len(stored(engine)) == 1
     with engine.connect() as connection:
-        assert connection.execute(select(PriceImport)).all() == []
+        assert connection.execute(select(PriceImportRow)).all() == []
 
 
 def test_a_price_that_ended_is_no_row_that_ends_before_it_begins(engine):
@@ -178,14 +178,14 @@ def test_readers_follow_by_version(engine):
 def test_the_day_of_a_reading_is_kept_even_when_it_changed_nothing(engine):
     assert read_days(engine) == {}
     for day in ("2026-11-01", "2026-10-01"):
-        stamp = Stamp("ann", "litellm", read_on=day)
+        stamp = ImportStamp("ann", "litellm", read_on=day)
         approve(engine, at_us=100, stamp=stamp)
     assert read_days(engine) == {"deal.csv": "2026-11-01"}
 
 
 def test_what_prices_have_alike_is_held_once(engine):
-    dear = Terms(rates_from({"input": 2_000_000, "output": 8_000_000}))
-    cheap = Terms(rates_from({"input": 1_000_000, "output": 8_000_000}))
+    dear = PriceTerms(rates_from({"input": 2_000_000, "output": 8_000_000}))
+    cheap = PriceTerms(rates_from({"input": 1_000_000, "output": 8_000_000}))
     drafts = [
         PriceDraft(name=f"a/{place}", book="list", terms=terms, source="https://prices.example")
         for place, terms in enumerate((dear, dear, cheap))

@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import insert
 
-from ledger.fleet.capacity import Measured
+from ledger.fleet.capacity import EngineLimits
 from ledger.orm import tables as orm
 from ledger.queries import reads as queries
 from ledger.queries.reads import DAY_US, HOUR_US, Scope
@@ -31,9 +31,9 @@ def sample(engine: str, second: int, **changes: object) -> dict:
 def connection(engine):
     with engine.begin() as writing:
         writing.execute(
-            insert(orm.GpuContract), [contract(), contract(pusd_per_hour=None, recorded_us=2)]
+            insert(orm.GpuContractRow), [contract(), contract(pusd_per_hour=None, recorded_us=2)]
         )
-        writing.execute(insert(orm.GpuContract), contract(pool="small", replicas=1))
+        writing.execute(insert(orm.GpuContractRow), contract(pool="small", replicas=1))
         hours = [
             {
                 "pool": "llama", "hour_us": START_US + n * HOUR_US, "contract_id": 1, "replicas": 3,
@@ -42,7 +42,7 @@ def connection(engine):
             }
             for n in range(30)
         ]  # fmt: skip
-        writing.execute(insert(orm.GpuHour), hours)
+        writing.execute(insert(orm.GpuHourRow), hours)
         shares = [
             {
                 "pool": "llama", "hour_us": START_US + n * HOUR_US, "team_id": team,
@@ -51,9 +51,9 @@ def connection(engine):
             for n in range(30)
             for team in ("search", "support")
         ]  # fmt: skip
-        writing.execute(insert(orm.GpuHourTeam), shares)
+        writing.execute(insert(orm.GpuHourTeamRow), shares)
         writing.execute(
-            insert(orm.EngineSample),
+            insert(orm.EngineSampleRow),
             [
                 sample(name, 10 * n, kv_usage_ppm=900 if (name, n) == ("llama/1", 8) else 5)
                 for n in range(12)
@@ -68,7 +68,7 @@ def connection(engine):
             }
             for name, at in (("llama/0", 1), ("llama/0", 2), ("llama/1", 3))
         ]  # fmt: skip
-        writing.execute(insert(orm.Capacity), rows)
+        writing.execute(insert(orm.EngineCapacityRow), rows)
         started = [
             {
                 "at_us": at, "pool": "llama", "engine": "llama/0", "kind": "vllm", "model": "m",
@@ -76,7 +76,7 @@ def connection(engine):
             }
             for at in (1, 2)
         ]  # fmt: skip
-        writing.execute(insert(orm.CatalogEntry), started)
+        writing.execute(insert(orm.CatalogEntryRow), started)
     with engine.connect() as connection:
         yield connection
 
@@ -113,7 +113,7 @@ def test_team_shares(connection) -> None:
 def test_capacity_is_the_latest_of_each_engine_with_its_batch_limit(connection) -> None:
     first, second = queries.capacities(connection)
     assert (first.engine, first.at_us, first.kv_capacity_tokens) == ("llama/0", 2, 2)
-    assert first.measured == Measured(0.01, 0.001, 1e-6, 1e-4, 0.02, 0.05, 2, 128)
+    assert first.measured == EngineLimits(0.01, 0.001, 1e-6, 1e-4, 0.02, 0.05, 2, 128)
     assert (second.engine, second.max_num_seqs) == ("llama/1", None)
     assert second.measured is None, "a step-time model that is not whole says nothing"
 

@@ -6,7 +6,7 @@ from ledger.orm import tables as orm
 from ledger.queries import reads as queries
 from ledger.queries.reads import Freshness, Scope
 from ledger.reports.facts import flagged
-from ledger.writing.repository import Repository
+from ledger.writing.repository import LedgerRepository
 
 NOON_US = 1_780_000_000_000_000
 SCOPE = Scope(NOON_US, NOON_US + 100)
@@ -21,12 +21,12 @@ def test_an_empty_ledger_says_that_it_knows_nothing(engine) -> None:
 
 def test_freshness_spans_the_books(engine, opened) -> None:
     records = [opened(1), opened(2), opened(3, team_id="support")]
-    Repository(engine, host="h").import_records(records, journal="j", at_us=NOON_US)
+    LedgerRepository(engine, host="h").import_records(records, journal="j", at_us=NOON_US)
     position = {"worker": "0", "host": "h", "segment": 0, "offset": 0}
     with engine.begin() as connection:
         for name, at_us in (("a", NOON_US + 50), ("b", NOON_US + 70)):
             row = {**position, "journal": name, "applied_us": at_us}
-            connection.execute(insert(orm.JournalPosition), row)
+            connection.execute(insert(orm.JournalPositionRow), row)
     with engine.connect() as connection:
         fresh = queries.freshness(connection)
         assert (fresh.applied_us, fresh.first_us, fresh.latest_us) == (
@@ -37,7 +37,7 @@ def test_freshness_spans_the_books(engine, opened) -> None:
 
 def test_refusals_are_grouped_most_frequent_first(engine, refused) -> None:
     records = [refused(n) for n in range(1, 6)] + [refused(500)]
-    Repository(engine, host="h").import_records(records, journal="j", at_us=NOON_US)
+    LedgerRepository(engine, host="h").import_records(records, journal="j", at_us=NOON_US)
     with engine.connect() as connection:
         (row,) = queries.refusals(connection, SCOPE)
         assert (row.reason, row.scope, row.requests) == ("budget", "team:search@month", 5)
@@ -50,7 +50,7 @@ def test_what_a_person_should_look_at_is_counted_by_target(engine, opened, settl
     for number, changes in enumerate(({"disputed": True}, {"disputed": True}, {}, {"tier": "x"})):
         tier = {"unknown_tier": True} if "tier" in changes else {}
         records += [opened(number), settled(number, **changes, **tier)]
-    Repository(engine, host="h").import_records(records, journal="j", at_us=NOON_US)
+    LedgerRepository(engine, host="h").import_records(records, journal="j", at_us=NOON_US)
     with engine.connect() as connection:
         found = flagged(connection, SCOPE)
         assert [(one.flag, one.attempts, one.cost_pusd) for one in found] == [

@@ -3,11 +3,11 @@
 import pytest
 from msgspec.structs import replace
 
-from ledger.journals.records import Compared, Tokens
+from ledger.journals.records import ComparedCost, TokenCounts
 from ledger.queries import reads as queries
 from ledger.queries import requests
 from ledger.queries.reads import Scope
-from ledger.writing.repository import Repository
+from ledger.writing.repository import LedgerRepository
 
 NOON_US = 1_780_000_000_000_000
 SCOPE = Scope(NOON_US, NOON_US + 1_000)
@@ -26,9 +26,9 @@ def connection(engine, opened, settled):
             )
         )
         records.append(
-            settled(n, compared=(Compared("a/x", 4, n), Compared("b/x", 5, 2 * n, 900_000)))
+            settled(n, compared=(ComparedCost("a/x", 4, n), ComparedCost("b/x", 5, 2 * n, 900_000)))
         )
-    Repository(engine, host="h").import_records(records, journal="j", at_us=NOON_US)
+    LedgerRepository(engine, host="h").import_records(records, journal="j", at_us=NOON_US)
     with engine.connect() as connection:
         yield connection
 
@@ -59,7 +59,7 @@ def test_a_target_was_charged_by_its_latest_priced_answers_version(engine, opene
     for n, target, version in versions:
         attempt = replace(opened(n), opened_us=NOON_US + n, target=target, price_version=version)
         records += [attempt, settled(n)]
-    Repository(engine, host="h").import_records(records, journal="j", at_us=NOON_US)
+    LedgerRepository(engine, host="h").import_records(records, journal="j", at_us=NOON_US)
     within = Scope(NOON_US, NOON_US + 50)
     with engine.connect() as connection:
         found = requests.charged_by(connection, within, ("a/x", "b/x", "never/asked"))
@@ -68,8 +68,8 @@ def test_a_target_was_charged_by_its_latest_priced_answers_version(engine, opene
 
 def test_an_attempts_comparators_and_decision(connection) -> None:
     assert queries.compared_costs(connection, "r7.1") == [
-        queries.Compared("a/x", 0, 1_000_000, 7),
-        queries.Compared("b/x", 1, 900_000, 14),
+        queries.AttemptComparison("a/x", 0, 1_000_000, 7),
+        queries.AttemptComparison("b/x", 1, 900_000, 14),
     ]
     assert queries.decision(connection, "r7.1") == b"\x80"
     assert queries.decision(connection, "none") is None
@@ -87,12 +87,12 @@ def test_what_was_kept_is_of_the_latest_that_had_a_promise(engine, opened, settl
         records.append(opened(n, policy="calm" if n % 3 else "rest"))
         changes = {"status": "upstream_error"} if n == 11 else {}
         records.append(settled(n, slo_met=None if n == 10 else n != 7, **changes))
-    Repository(engine, host="h").import_records(records, journal="j", at_us=NOON_US)
+    LedgerRepository(engine, host="h").import_records(records, journal="j", at_us=NOON_US)
     with engine.connect() as connection:
         found = queries.kept(connection, SCOPE, limit=5)  # 9, 8, 7, 6, 5
         every = queries.kept(connection, SCOPE, limit=100)
-    assert found == [queries.Kept("calm", 3, 2), queries.Kept("rest", 2, 2)]
-    assert every == [queries.Kept("calm", 6, 5), queries.Kept("rest", 4, 4)]
+    assert found == [queries.SloAttainment("calm", 3, 2), queries.SloAttainment("rest", 2, 2)]
+    assert every == [queries.SloAttainment("calm", 6, 5), queries.SloAttainment("rest", 4, 4)]
 
 
 def test_streams_of_each_engine_are_the_latest(engine, opened, settled) -> None:
@@ -102,9 +102,9 @@ def test_streams_of_each_engine_are_the_latest(engine, opened, settled) -> None:
         own = {"target": name, "backend": "own", "pool": "p", "engine": name[-1]}
         records.append(opened(n, **own, stream=n != 21))
         changes = {"status": "client_gone"} if n == 20 else {}
-        tokens = Tokens(input=10, output=1 if n == 18 else 5)
+        tokens = TokenCounts(input=10, output=1 if n == 18 else 5)
         records.append(settled(n, ttft_us=100, duration_us=100 + 4 * n, tokens=tokens, **changes))
-    Repository(engine, host="h").import_records(records, journal="j", at_us=NOON_US)
+    LedgerRepository(engine, host="h").import_records(records, journal="j", at_us=NOON_US)
     with engine.connect() as connection:
         found = queries.streamed(connection, SCOPE, ["pool:p/0", "pool:p/1", "none"], limit=3)
     assert [(one.opened_us - NOON_US, one.engine, one.tpot_us) for one in found] == [

@@ -4,11 +4,11 @@ import pytest
 from sqlalchemy import insert, select, update
 
 from ledger.orm import tables as orm
-from ledger.queries.rollups import BEHIND, Parts, Rolled, parts_of, rolled, settle_on
+from ledger.queries.rollups import BEHIND, RollupProgress, SpanTiers, parts_of, rolled, settle_on
 from ledger.spans import DAY_US, EVER, HOUR_US, MINUTE_US, Scope
 from ledger.sums.rollup import QUARTER_US, WEEK_US
 
-HERE = Rolled(9, 1)
+HERE = RollupProgress(9, 1)
 D, H, M = DAY_US, HOUR_US, MINUTE_US
 W, Q = WEEK_US, QUARTER_US
 
@@ -16,13 +16,13 @@ W, Q = WEEK_US, QUARTER_US
 @pytest.mark.parametrize(
     ("span", "bucket", "parts"),
     [
-        ((D, 3 * D), D, Parts(((D, ((D, 3 * D),)),), ())),
-        ((D, 3 * D), 6 * H, Parts(((H, ((D, 3 * D),)),), ())),
-        ((D - H, 2 * D + 5 * H + 7), D, Parts(
+        ((D, 3 * D), D, SpanTiers(((D, ((D, 3 * D),)),), ())),
+        ((D, 3 * D), 6 * H, SpanTiers(((H, ((D, 3 * D),)),), ())),
+        ((D - H, 2 * D + 5 * H + 7), D, SpanTiers(
             ((D, ((D, 2 * D),)), (H, ((D - H, D), (2 * D, 2 * D + 5 * H)))),
             ((2 * D + 5 * H, 2 * D + 5 * H + 7),),
         )),
-        ((D + 1, D + 2 * H), D, Parts(((H, ((D + H, D + 2 * H),)),), ((D + 1, D + H),))),
+        ((D + 1, D + 2 * H), D, SpanTiers(((H, ((D + H, D + 2 * H),)),), ((D + 1, D + H),))),
         ((D + 1, D + H), D, None),
         ((D, 3 * D), 10 * M, None),
     ],
@@ -47,7 +47,9 @@ def test_a_span_is_cut(span, bucket, parts) -> None:
     ],
 )  # fmt: skip
 def test_coarser_sums_are_read_as_far_as_they_are_made(packed_us, bucket, tiers) -> None:
-    parts = parts_of(Scope(W - D - 7 * H, 3 * W + D), Rolled(9, 1, packed_us=packed_us), bucket)
+    parts = parts_of(
+        Scope(W - D - 7 * H, 3 * W + D), RollupProgress(9, 1, packed_us=packed_us), bucket
+    )
     assert parts is not None
     assert {width: list(spans) for width, spans in parts.tiers} == tiers
     assert sum(end - start for start, end in parts.within) == 2 * W + 2 * D + 7 * H
@@ -63,12 +65,14 @@ def test_coarser_sums_are_read_as_far_as_they_are_made(packed_us, bucket, tiers)
     ],
 )
 def test_the_newest_hour_is_taken_whole_where_that_reads_less(newest_us, after, edges) -> None:
-    parts = parts_of(Scope(0, D + 40 * M), Rolled(9, 1, newest_us), D)
+    parts = parts_of(Scope(0, D + 40 * M), RollupProgress(9, 1, newest_us), D)
     assert parts is not None
     assert (parts.after, parts.edges) == (after, edges)
     assert max(end for _, end in parts.within) == (D + 40 * M if after else D)
-    assert parts_of(Scope(0, 10 * M), Rolled(9, 1, 30 * M)) is None  # ten to read, twenty to take
-    open_hour = parts_of(Scope(0, 10 * M), Rolled(9, 1, 5 * M))
+    assert (
+        parts_of(Scope(0, 10 * M), RollupProgress(9, 1, 30 * M)) is None
+    )  # ten to read, twenty to take
+    open_hour = parts_of(Scope(0, 10 * M), RollupProgress(9, 1, 5 * M))
     assert open_hour is not None
     assert open_hour.within == ((0, 10 * M),)
 
@@ -87,20 +91,22 @@ def test_sums_far_behind_are_of_no_use(engine, opened, write) -> None:
         assert rolled(connection) is None
     with engine.begin() as connection:
         connection.execute(
-            insert(orm.RollupPosition), [{"name": "attempts", "seq": 1, "version": 3}]
+            insert(orm.RollupPositionRow), [{"name": "attempts", "seq": 1, "version": 3}]
         )
-        newest_us = connection.execute(select(orm.Attempt.opened_us)).scalar_one()
-        assert rolled(connection) == Rolled(1, 3, newest_us)
+        newest_us = connection.execute(select(orm.AttemptRow.opened_us)).scalar_one()
+        assert rolled(connection) == RollupProgress(1, 3, newest_us)
         packing = {"name": "attempts", "version": 3, "until_us": 5, "calm": 1}
-        connection.execute(insert(orm.RollupPacking), [packing])
-        assert rolled(connection) == Rolled(1, 3, newest_us, 5)
-        connection.execute(update(orm.RollupPacking).values(version=2))
-        assert rolled(connection) == Rolled(1, 3, newest_us)  # somebody moved the sums alone
-        last = connection.execute(select(orm.Attempt)).mappings().one()
+        connection.execute(insert(orm.RollupPackingRow), [packing])
+        assert rolled(connection) == RollupProgress(1, 3, newest_us, 5)
+        connection.execute(update(orm.RollupPackingRow).values(version=2))
+        assert rolled(connection) == RollupProgress(
+            1, 3, newest_us
+        )  # somebody moved the sums alone
+        last = connection.execute(select(orm.AttemptRow)).mappings().one()
         row = {column.name: value for column, value in zip(
-            orm.Attempt.__table__.columns, tuple(last.values()), strict=True)}  # fmt: skip
+            orm.AttemptRow.__table__.columns, tuple(last.values()), strict=True)}  # fmt: skip
         far = {"seq": 2 + BEHIND, "attempt_id": "x.1", "request_id": "x"}
-        connection.execute(insert(orm.Attempt.__table__), [row | far])
+        connection.execute(insert(orm.AttemptRow.__table__), [row | far])
         assert rolled(connection) is None
 
 
@@ -108,13 +114,13 @@ def test_what_moved_on_meanwhile_is_read_again(engine) -> None:
     seen = []
     with engine.begin() as connection:
         connection.execute(
-            insert(orm.RollupPosition), [{"name": "attempts", "seq": 1, "version": 1}]
+            insert(orm.RollupPositionRow), [{"name": "attempts", "seq": 1, "version": 1}]
         )
 
         def read(here):
             seen.append(here)
             if len(seen) < 3:
-                version = orm.RollupPosition.__table__.update().values(version=1 + len(seen))
+                version = orm.RollupPositionRow.__table__.update().values(version=1 + len(seen))
                 connection.execute(version)
             return len(seen)
 

@@ -3,18 +3,18 @@
 from sqlalchemy import delete, insert, update
 
 from ledger.orm.tables import (
-    Attempt,
-    Key,
-    Organisation,
-    Retirement,
-    RollupKeyDay,
-    RollupKeyHour,
-    RollupTagging,
-    Team,
+    AttemptRow,
+    KeyRow,
+    OrganisationRow,
+    RetirementRow,
+    RollupKeyDayRow,
+    RollupKeyHourRow,
+    RollupTaggingRow,
+    TeamRow,
 )
 from ledger.queries import requests
 from ledger.queries.tags import (
-    Keyed,
+    KeySpend,
     attempts_of_key,
     key_names,
     keyed,
@@ -24,7 +24,7 @@ from ledger.queries.tags import (
 )
 from ledger.spans import DAY_US, HOUR_US, Scope
 from ledger.sums.rollups import Rollups
-from ledger.writing.repository import Repository
+from ledger.writing.repository import LedgerRepository
 
 START_US = 1_780_000_000_000_000 - 1_780_000_000_000_000 % DAY_US
 
@@ -34,7 +34,7 @@ def test_each_tag_of_an_attempt_counts(engine, opened, settled) -> None:
     for n, tags in enumerate(((), (("app", "web"),), (("app", "web"), ("env", "dev")))):
         records.append(opened(n, tags=tags))
         records.append(settled(n, cost_pusd=10**n))
-    Repository(engine, host="h").import_records(records, journal="history", at_us=5)
+    LedgerRepository(engine, host="h").import_records(records, journal="history", at_us=5)
     with engine.connect() as connection:
         found = {one.tag: one for one in tagged(connection, Scope(0, 2**62))}
         assert tagged(connection, Scope(0, 1)) == []
@@ -42,13 +42,13 @@ def test_each_tag_of_an_attempt_counts(engine, opened, settled) -> None:
         "app=web": (2, 110), "env=dev": (1, 100),
     }  # fmt: skip
     with engine.begin() as connection:
-        connection.execute(update(Attempt).values(tags=None))
+        connection.execute(update(AttemptRow).values(tags=None))
         assert tagged(connection, Scope(0, 2**62)) == []
 
 
 def summed(engine, records, seal_all) -> Scope:
     """The day of records that are in the books and in their sums."""
-    Repository(engine, host="h").import_records(records, journal="j", at_us=START_US)
+    LedgerRepository(engine, host="h").import_records(records, journal="j", at_us=START_US)
     seal_all(engine)
     while Rollups(engine).follow():
         pass
@@ -64,9 +64,9 @@ def test_what_is_added_up_is_read_from_sums_alone(engine, opened, settled, seal_
     with engine.begin() as connection:
         wanted = tagged(connection, scope)
         assert [(one.attempts, one.cost_pusd) for one in wanted] == [(3, 3 * 10**13 + 3)]
-        connection.execute(update(Attempt).values(tags=None))
+        connection.execute(update(AttemptRow).values(tags=None))
         assert tagged(connection, scope) == wanted
-        connection.execute(update(RollupTagging).values(from_us=scope.start_us + 1))
+        connection.execute(update(RollupTaggingRow).values(from_us=scope.start_us + 1))
         assert tagged(connection, scope) == []  # kept since later: the rows are asked
 
 
@@ -78,10 +78,10 @@ def test_each_key_of_a_team_by_backend_from_rows_and_from_sums_alike(
         opened(n, opened_us=START_US + n * HOUR_US, key_id=key, backend=backend, holds=()),
         settled(n, settled_us=START_US + n * HOUR_US, cost_pusd=pusd),
     )]  # fmt: skip
-    Repository(engine, host="h").import_records(records, journal="j", at_us=START_US)
+    LedgerRepository(engine, host="h").import_records(records, journal="j", at_us=START_US)
     scope = Scope(START_US, START_US + DAY_US)
 
-    def found() -> tuple[list[Keyed], list[tuple[str, int]]]:
+    def found() -> tuple[list[KeySpend], list[tuple[str, int]]]:
         with engine.connect() as connection:
             spent = spent_by_key(connection, scope, DAY_US)
             return keyed(connection, scope), [(one.name, one.cost_pusd) for one in spent]
@@ -97,7 +97,7 @@ def test_each_key_of_a_team_by_backend_from_rows_and_from_sums_alike(
         pass
     assert found() == by_rows
     with engine.begin() as connection:
-        connection.execute(update(Attempt).values(key_id="another"))
+        connection.execute(update(AttemptRow).values(key_id="another"))
     assert found() == by_rows
     with engine.connect() as connection:
         assert keyed(connection, Scope(scope.start_us, scope.end_us, "nobody")) == []
@@ -157,7 +157,7 @@ def test_after_an_upgrade_rows_say_what_no_sum_by_key_has(
     whole = found()
     assert len(whole[2]) == 2
     with engine.begin() as connection:
-        for table in (RollupTagging, RollupKeyHour, RollupKeyDay):
+        for table in (RollupTaggingRow, RollupKeyHourRow, RollupKeyDayRow):
             connection.execute(delete(table))
     assert found() == whole
 
@@ -175,28 +175,28 @@ def test_sums_by_key_lack_what_was_retired_before_they_began(
 
     assert whole() == 0
     with engine.begin() as connection:
-        connection.execute(insert(Retirement).values(
+        connection.execute(insert(RetirementRow).values(
             number=1, part=0, ends=True, retired_us=START_US, until_us=gone_us, attempts=1,
             posted=1, input_tokens=1, output_tokens=1, engine_us=0, cost_pusd=1, gone=b"",
             left_rows=0, left=b"", chain=b"",
         ))  # fmt: skip
     assert whole() == 0, "sums have it, for they were kept when it went"
     with engine.begin() as connection:
-        connection.execute(update(RollupTagging).values(from_us=START_US))
+        connection.execute(update(RollupTaggingRow).values(from_us=START_US))
     assert whole() == gone_us, "since then every attempt is there to be read"
     with engine.begin() as connection:
-        connection.execute(update(RollupTagging).values(from_us=gone_us - DAY_US))
+        connection.execute(update(RollupTaggingRow).values(from_us=gone_us - DAY_US))
     assert whole() == gone_us - DAY_US
     with engine.begin() as connection:
-        connection.execute(delete(RollupTagging))
+        connection.execute(delete(RollupTaggingRow))
     assert whole() == gone_us
 
 
 def test_a_key_is_called_by_its_name_among_its_teams(engine) -> None:
     with engine.begin() as connection:
-        connection.execute(insert(Organisation).values(id="o", name="O", created_us=0))
-        connection.execute(insert(Team).values(id="t", org_id="o", name="T", created_us=0))
-        connection.execute(insert(Key).values(
+        connection.execute(insert(OrganisationRow).values(id="o", name="O", created_us=0))
+        connection.execute(insert(TeamRow).values(id="t", org_id="o", name="T", created_us=0))
+        connection.execute(insert(KeyRow).values(
             id="k9", secret_hash=b"x" * 32, name="nightly", org_id="o", team_id="t", scopes=[],
             created_us=0,
         ))  # fmt: skip

@@ -3,7 +3,7 @@
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from ledger.orm.tables import Attempt, Key, Organisation, Team
+from ledger.orm.tables import AttemptRow, KeyRow, OrganisationRow, TeamRow
 from ledger.queries.traffic import recorded_requests, refused_requests
 from ledger.spans import Scope
 
@@ -36,12 +36,12 @@ def test_answered_conversations_in_the_order_of_time(engine, opened, settled, re
 def test_whose_key_may_not_leave_is_told(engine, opened, settled, write):
     write(engine, opened(1, opened_us=START_US + 1_000_000), settled(1))
     with Session(engine) as session, session.begin():
-        known = session.execute(select(Attempt.key_id, Attempt.team_id)).one()
-        session.add(Organisation(id="o", name="o", created_us=0))
-        session.add(Team(id=known.team_id, org_id="o", name="t", created_us=0))
+        known = session.execute(select(AttemptRow.key_id, AttemptRow.team_id)).one()
+        session.add(OrganisationRow(id="o", name="o", created_us=0))
+        session.add(TeamRow(id=known.team_id, org_id="o", name="t", created_us=0))
         session.flush()
         session.add(
-            Key(
+            KeyRow(
                 id=known.key_id, team_id=known.team_id, org_id="o", name="k", secret_hash=b"h" * 32,
                 scopes=["inference"], residency="internal_only", created_us=0,
             )

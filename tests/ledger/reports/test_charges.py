@@ -7,14 +7,14 @@ import pytest
 from sqlalchemy import text
 
 from ledger.database import snapshot
-from ledger.journals.records import Tokens
-from ledger.orm.tables import Attempt
-from ledger.prices.rates import Price, Schedule, Terms, cost_pusd, rates_from
+from ledger.journals.records import TokenCounts
+from ledger.orm.tables import AttemptRow
+from ledger.prices.rates import Price, PriceTerms, TierRates, cost_pusd, rates_from
 from ledger.prices.stored import every_price
 from ledger.reports.charges import (
     UNEXPLAINED,
     UNSETTLED,
-    Group,
+    PriceGroup,
     charges,
     cuts_of,
     groups,
@@ -22,20 +22,20 @@ from ledger.reports.charges import (
     within,
 )
 from ledger.spans import DAY_US, Scope
-from ledger.writing.repository import Repository
+from ledger.writing.repository import LedgerRepository
 
 RATES = rates_from({"input": 20, "output": 40, "cached": 3, "reasoning": 50})
-PLAIN = Price(1, "openai/gpt", "litellm", 0, Terms(RATES))
-TOKENS = Tokens(input=10, cached=2, output=5, reasoning=1)
+PLAIN = Price(1, "openai/gpt", "litellm", 0, PriceTerms(RATES))
+TOKENS = TokenCounts(input=10, cached=2, output=5, reasoning=1)
 COST = 10 * 20 + 2 * 3 + 4 * 40 + 1 * 50
 
 
-def group(cost: int = COST, tokens: Tokens = TOKENS, **changes: object) -> Group:
+def group(cost: int = COST, tokens: TokenCounts = TOKENS, **changes: object) -> PriceGroup:
     fields = {
         "start_us": 0, "key": (), "version": 1, "tier": "standard", "prompt_tokens": 12,
         "first_us": 0, "lost": False, "requests": 2, "tokens": tokens, "cost_pusd": cost,
     }  # fmt: skip
-    return Group(**{**fields, **changes})
+    return PriceGroup(**{**fields, **changes})
 
 
 def test_each_kind_has_its_price_and_they_add_up() -> None:
@@ -47,7 +47,9 @@ def test_each_kind_has_its_price_and_they_add_up() -> None:
 
 
 def test_a_negotiated_price_is_beside_the_public_one() -> None:
-    public = Price(2, "openai/gpt", "litellm", 0, Terms(rates_from({"input": 30, "output": 60})))
+    public = Price(
+        2, "openai/gpt", "litellm", 0, PriceTerms(rates_from({"input": 30, "output": 60}))
+    )
     found = charges(group(), PLAIN, public)
     assert [(one.kind, one.cost_pusd, one.list_pusd) for one in found] == [
         ("input", 200, 300), ("cached", 6, 60), ("output", 160, 240), ("reasoning", 50, 60),
@@ -57,9 +59,9 @@ def test_a_negotiated_price_is_beside_the_public_one() -> None:
 def test_a_surcharge_that_was_rounded_per_attempt_is_shared_exactly() -> None:
     """Two attempts of 3 + 3 input tokens at 0.5 + 10 %: each rounded, so their sum is not it."""
     price = Price(
-        1, "x/y", "b", 0, Terms(rates_from({"input": 5, "output": 7}), uplift_ppm=100_000)
+        1, "x/y", "b", 0, PriceTerms(rates_from({"input": 5, "output": 7}), uplift_ppm=100_000)
     )
-    tokens = Tokens(input=3, output=3)
+    tokens = TokenCounts(input=3, output=3)
     found = charges(group(39, tokens), price, price)  # 36 x 1.1 = 39.6: 39 is within a unit
     assert sum(one.cost_pusd for one in found) == 39
     assert found[0].unit_pusd == Fraction(55, 10)
@@ -68,10 +70,10 @@ def test_a_surcharge_that_was_rounded_per_attempt_is_shared_exactly() -> None:
 
 
 def test_a_fee_and_a_tier_are_in_it() -> None:
-    terms = Terms(
+    terms = PriceTerms(
         RATES,
-        (Schedule("flex", 0, rates_from({"input": 1, "output": 2})),
-         Schedule("standard", 11, rates_from({"input": 100, "output": 100}))),
+        (TierRates("flex", 0, rates_from({"input": 1, "output": 2})),
+         TierRates("standard", 11, rates_from({"input": 100, "output": 100}))),
         request_pusd=1000,
     )  # fmt: skip
     price = Price(1, "x/y", "b", 0, terms)
@@ -88,11 +90,11 @@ def test_what_does_not_follow_stays_whole() -> None:
         (group(lost=True), PLAIN, UNSETTLED),
         (group(), None, UNEXPLAINED),
         (group(COST + 1), PLAIN, UNEXPLAINED),
-        (group(COST, Tokens(input=10, output=5, reasoning=6)), PLAIN, UNEXPLAINED),
+        (group(COST, TokenCounts(input=10, output=5, reasoning=6)), PLAIN, UNEXPLAINED),
     ):
         (whole,) = charges(one, price, price)
         assert (whole.kind, whole.quantity, whole.cost_pusd) == (kind, 2, one.cost_pusd)
-    assert charges(group(0, Tokens()), PLAIN, PLAIN) == []
+    assert charges(group(0, TokenCounts()), PLAIN, PLAIN) == []
     assert charges(group(0, lost=True), PLAIN, PLAIN) == []
 
 
@@ -109,7 +111,7 @@ def by_kind(ledger, by: list) -> tuple[Counter, int]:
 
 
 def test_a_random_ledger_agrees_with_what_was_counted_beside_it(random_ledger) -> None:
-    found, total = by_kind(random_ledger, [Attempt.team_id, Attempt.target])
+    found, total = by_kind(random_ledger, [AttemptRow.team_id, AttemptRow.target])
     assert total == random_ledger.total
     assert found.keys() == random_ledger.costs.keys()
     for place, millionths in random_ledger.costs.items():
@@ -126,16 +128,16 @@ def test_unpriced_ones_are_counted(random_ledger) -> None:
     with snapshot(random_ledger.reader) as connection:
         everything = Scope(random_ledger.START_US, random_ledger.end_us)
         assert unpriced(connection, everything) == random_ledger.written["unpriced"]
-        none = within({Attempt.team_id: ("nobody",)})
+        none = within({AttemptRow.team_id: ("nobody",)})
         assert unpriced(connection, everything, none) == 0
-    assert within({Attempt.team_id: ()}) == []
+    assert within({AttemptRow.team_id: ()}) == []
 
 
 @pytest.mark.parametrize("change", ["cost_pusd = cost_pusd + 1", "input_tokens = input_tokens + 1"])
 def test_a_tampered_attempt_is_seen(engine, opened, settled, change: str) -> None:
     """Negative control: a pico-dollar too much, or a token, is no longer the price's charge."""
     records = [opened(), settled(cost_pusd=10 * 20 + 2 * 3 + 5 * 40)]
-    Repository(engine, host="h").import_records(records, journal="j", at_us=1)
+    LedgerRepository(engine, host="h").import_records(records, journal="j", at_us=1)
 
     def kinds() -> list[str]:
         with engine.connect() as connection:
@@ -148,18 +150,18 @@ def test_a_tampered_attempt_is_seen(engine, opened, settled, change: str) -> Non
     assert kinds() == [UNEXPLAINED]
 
 
-SOUND = Terms(rates_from({"input": 0, "output": 0}), second_pusd=100_001)
-BOTH = Terms(rates_from({"input": 2, "output": 8, "audio_input": 3}), second_pusd=1000)
-SEARCHED = Terms(rates_from({"input": 0, "output": 0}), search_pusd=2000)
+SOUND = PriceTerms(rates_from({"input": 0, "output": 0}), second_pusd=100_001)
+BOTH = PriceTerms(rates_from({"input": 2, "output": 8, "audio_input": 3}), second_pusd=1000)
+SEARCHED = PriceTerms(rates_from({"input": 0, "output": 0}), search_pusd=2000)
 
 
 @pytest.mark.parametrize(
     ("terms", "tokens", "items"),
     [
-        (SEARCHED, Tokens(searches=3), [("searches", 3, 6000)]),
-        (SOUND, Tokens(audio_ms=2500), [("seconds", Fraction(5, 2), 250_002)]),
-        (BOTH, Tokens(audio_ms=2500), [("seconds", Fraction(5, 2), 2500)]),
-        (BOTH, Tokens(audio_input=25, output=4, audio_ms=2500),
+        (SEARCHED, TokenCounts(searches=3), [("searches", 3, 6000)]),
+        (SOUND, TokenCounts(audio_ms=2500), [("seconds", Fraction(5, 2), 250_002)]),
+        (BOTH, TokenCounts(audio_ms=2500), [("seconds", Fraction(5, 2), 2500)]),
+        (BOTH, TokenCounts(audio_input=25, output=4, audio_ms=2500),
          [("output", 4, 32), ("audio_input", 25, 75)]),
     ],
 )  # fmt: skip
@@ -175,10 +177,12 @@ def test_searches_and_sound_are_kinds_of_their_own(terms, tokens, items) -> None
 def test_sound_that_was_counted_in_tokens_is_apart(engine, opened, settled) -> None:
     """One price lists both: added up, seconds of the one would be charged with the other."""
     price, used = Price(1, "x/y", "b", 0, BOTH), []
-    for number, tokens in enumerate((Tokens(audio_ms=2500), Tokens(audio_input=25, audio_ms=9000))):
+    for number, tokens in enumerate(
+        (TokenCounts(audio_ms=2500), TokenCounts(audio_input=25, audio_ms=9000))
+    ):
         name, cost = f"a{number}", cost_pusd(tokens, price)
         used += [opened(attempt_id=name), settled(attempt_id=name, tokens=tokens, cost_pusd=cost)]
-    Repository(engine, host="h").import_records(used, journal="j", at_us=1)
+    LedgerRepository(engine, host="h").import_records(used, journal="j", at_us=1)
     with engine.connect() as connection:
         found = list(groups(connection, Scope(0, 2**60), bucket_us=DAY_US, by=[], cuts=[]))
     kinds = sorted(

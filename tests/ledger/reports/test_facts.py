@@ -1,14 +1,14 @@
 """What is derived from one reading of a span equals arithmetic over the records."""
 
 from ledger.economics.cost import TokenBasis
-from ledger.fleet.capacity import Traffic
-from ledger.journals.records import Tokens
+from ledger.fleet.capacity import TrafficSums
+from ledger.journals.records import TokenCounts
 from ledger.queries import reads as queries
 from ledger.queries.load import NOTHING, loads
 from ledger.queries.reads import DAY_US, HOUR_US, MINUTE_US, Scope
 from ledger.queries.rollups import rolled
 from ledger.reports.facts import comparisons, facts, homes, moments
-from ledger.writing.repository import Repository
+from ledger.writing.repository import LedgerRepository
 
 START_US = 1_780_000_000_000_000 - 1_780_000_000_000_000 % DAY_US
 SCOPE = Scope(START_US, START_US + 2 * DAY_US)
@@ -108,7 +108,7 @@ def test_traffic_is_the_sums_of_the_same_requests(engine, traffic) -> None:
         if b.status in queries.ANSWERED and (a.backend == "own" or lacked(a))
     ]
     pairs = [(one.input + one.cached + one.cache_write, one.output) for one in tokens]
-    assert found == Traffic(
+    assert found == TrafficSums(
         len(pairs),
         sum(p for p, _ in pairs),
         sum(one.cached for one in tokens),
@@ -116,7 +116,7 @@ def test_traffic_is_the_sums_of_the_same_requests(engine, traffic) -> None:
         sum(p * o for p, o in pairs),
         sum(o * o for _, o in pairs),
     )
-    assert nothing == Traffic(0, 0, 0, 0, 0.0, 0.0)
+    assert nothing == TrafficSums(0, 0, 0, 0, 0.0, 0.0)
 
 
 def test_a_model_of_two_pools_overflows_once(engine, opened, settled) -> None:
@@ -128,7 +128,7 @@ def test_a_model_of_two_pools_overflows_once(engine, opened, settled) -> None:
             pair = [
                 opened(n, backend="own", pool=pool, target=f"pool:{pool}/0", model="m"), settled(n),
             ]  # fmt: skip
-            Repository(engine, host="h").import_records(pair, journal=f"j{n}", at_us=START_US)
+            LedgerRepository(engine, host="h").import_records(pair, journal=f"j{n}", at_us=START_US)
     with engine.connect() as connection:
         assert homes(connection, None) == {"m": "b"}
 
@@ -158,8 +158,8 @@ def test_documents_that_are_ranked_are_no_load_of_a_chat(engine, traffic, opened
                 spill_reason=None if backend == "own" else "kv_headroom",
             )
         )  # fmt: skip
-        records.append(settled(n, status="finished", tokens=Tokens(input=10**6, searches=1)))
-    Repository(engine, host="h").import_records(records, journal="k", at_us=START_US)
+        records.append(settled(n, status="finished", tokens=TokenCounts(input=10**6, searches=1)))
+    LedgerRepository(engine, host="h").import_records(records, journal="k", at_us=START_US)
     assert figures() == before
     with engine.connect() as connection:
         whole = read(connection).traffic(pool="llama", spills=spills)

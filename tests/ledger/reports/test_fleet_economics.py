@@ -3,12 +3,12 @@
 from dataclasses import replace
 from fractions import Fraction
 
-from ledger.economics.breakeven import Lever
+from ledger.economics.breakeven import CostDriver
 from ledger.economics.cost import TokenBasis, Volume
 from ledger.fleet.bills import PoolBill
-from ledger.fleet.capability import Capability, Known
-from ledger.queries.reads import Comparison
-from ledger.reports.fleet_economics import Against, chosen_comparisons, rated_pools, standing
+from ledger.fleet.capability import CapabilitySource, FleetCapability
+from ledger.queries.reads import ComparatorCost
+from ledger.reports.fleet_economics import ComparatorKind, chosen_comparisons, rated_pools, standing
 
 USD = 10**12
 BOTH = TokenBasis.INPUT_OUTPUT
@@ -23,26 +23,29 @@ UNRATED = replace(
     unavailable_pusd=0, ops_pusd=Fraction(0),
 )  # fmt: skip
 FOUND = [
-    Comparison("chat", "llama", 0, "openai/x", 20_000_000, 5_000_000, 40 * USD, 3 * USD, False),
-    Comparison("chat", "llama", 1, "dear/host", 20_000_000, 5_000_000, 9 * USD, 0, False),
-    Comparison("chat", "llama", 2, "cheap/host", 20_000_000, 5_000_000, 4 * USD, 0, True),
+    ComparatorCost("chat", "llama", 0, "openai/x", 20_000_000, 5_000_000, 40 * USD, 3 * USD, False),
+    ComparatorCost("chat", "llama", 1, "dear/host", 20_000_000, 5_000_000, 9 * USD, 0, False),
+    ComparatorCost("chat", "llama", 2, "cheap/host", 20_000_000, 5_000_000, 4 * USD, 0, True),
 ]
 SERVED = Volume(20_000_000, BOTH)
-CAPABLE = Capability(Volume(30_000_000, BOTH), Known.MEASURED)
+CAPABLE = FleetCapability(Volume(30_000_000, BOTH), CapabilitySource.MEASURED)
 
 
 def test_one_verdict_for_each_comparator() -> None:
     answer = standing([BILL], FOUND, served=SERVED, capability=CAPABLE)
     substitute, same = answer.verdicts
     assert answer.fixed.total_pusd == 25 * USD
-    assert (substitute.against, substitute.comparators) == (Against.SUBSTITUTE, ("openai/x",))
+    assert (substitute.against, substitute.comparators) == (
+        ComparatorKind.SUBSTITUTE,
+        ("openai/x",),
+    )
     assert substitute.result_pusd == 15 * USD
     assert substitute.average.usd_per_million == 2
     assert substitute.even.volume == Volume(12_500_000, BOTH)
     assert substitute.even.feasible
     assert substitute.stands.ratio == Fraction(8, 5)
     assert (same.against, same.comparators, same.scaled) == (
-        Against.SAME_WEIGHTS, ("cheap/host",), True,
+        ComparatorKind.SAME_WEIGHTS, ("cheap/host",), True,
     )  # fmt: skip
     assert same.result_pusd == -21 * USD
     assert not same.even.feasible
@@ -69,7 +72,7 @@ def test_the_rate_that_would_pay_and_the_cure_agree() -> None:
     """At the break-even rate the span's result is zero; the cure speaks of full capacity."""
     verdict = standing([BILL], FOUND, served=SERVED, capability=CAPABLE).verdicts[1]
     assert verdict.pays_below_pusd_per_hour == Fraction(-USD, 10)
-    rate = next(cure.needed for cure in verdict.even.cures if cure.lever is Lever.GPU_RATE)
+    rate = next(cure.needed for cure in verdict.even.cures if cure.lever is CostDriver.GPU_RATE)
     assert rate == (Fraction(4 * USD, 20) * 30 - 5 * USD) / 10
 
 
@@ -100,7 +103,7 @@ def test_nothing_served_loses_the_whole_bill() -> None:
 def test_output_only_uses_output_tokens_everywhere() -> None:
     output = TokenBasis.OUTPUT
     served = Volume(5_000_000, output)
-    capable = Capability(Volume(8_000_000, output), Known.MEASURED)
+    capable = FleetCapability(Volume(8_000_000, output), CapabilitySource.MEASURED)
     verdict = standing([BILL], FOUND, served=served, capability=capable).verdicts[0]
     assert verdict.average.usd_per_million == 8
     assert verdict.even.volume == Volume(3_125_000, output)
@@ -110,7 +113,7 @@ def test_output_only_uses_output_tokens_everywhere() -> None:
 def test_the_cheapest_host_is_chosen_per_model() -> None:
     other = [replace(one, model="code", avoided_pusd=one.avoided_pusd * 2) for one in FOUND]
     other[1] = replace(other[1], avoided_pusd=1)
-    chosen = chosen_comparisons([*FOUND, *other], Against.SAME_WEIGHTS)
+    chosen = chosen_comparisons([*FOUND, *other], ComparatorKind.SAME_WEIGHTS)
     assert [(one.model, one.comparator) for one in chosen] == [
         ("chat", "cheap/host"), ("code", "dear/host"),
     ]  # fmt: skip

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.reports.movements import LEAST_BUCKETS, Mover, anomalies, movers
+from ledger.reports.movements import LEAST_BUCKETS, SpendChange, anomalies, movers
 
 DAY = 10
 AMOUNTS = st.dictionaries(st.sampled_from("abcd"), st.integers(0, 10**15))
@@ -12,7 +12,7 @@ AMOUNTS = st.dictionaries(st.sampled_from("abcd"), st.integers(0, 10**15))
 
 def test_what_moved_most_dollars_comes_first() -> None:
     found = movers({"a": 10, "b": 500, "c": 3}, {"a": 90, "b": 450, "c": 3, "d": 1})
-    assert found == [Mover("a", 10, 90), Mover("b", 500, 450), Mover("d", 0, 1)]
+    assert found == [SpendChange("a", 10, 90), SpendChange("b", 500, 450), SpendChange("d", 0, 1)]
 
 
 @given(AMOUNTS, AMOUNTS)

@@ -6,28 +6,28 @@ from types import SimpleNamespace
 import pytest
 
 from ledger.economics.cost import TokenBasis, UnitPrice
-from ledger.queries.reads import Comparison, Overflowed
-from ledger.reports.fleet_economics import Against
+from ledger.queries.reads import ComparatorCost, OverflowCost
+from ledger.reports.fleet_economics import ComparatorKind
 from ledger.reports.overflow_price import AS_BOUGHT, OverflowPrice, overflow_prices
 
 BOTH, OUTPUT = TokenBasis
 SERVED = [
-    Comparison("m", "p", 0, "dear", 100, 10, 900, 0, scaled=False),
-    Comparison("m", "p", 1, "cheap", 100, 10, 100, 0, scaled=False),
-    Comparison("m", "p", 2, "host", 100, 10, 200, 0, scaled=False),
+    ComparatorCost("m", "p", 0, "dear", 100, 10, 900, 0, scaled=False),
+    ComparatorCost("m", "p", 1, "cheap", 100, 10, 100, 0, scaled=False),
+    ComparatorCost("m", "p", 2, "host", 100, 10, 200, 0, scaled=False),
 ]
 FOUND = [
-    Overflowed("m", None, None, 30, 10, 60),
-    Overflowed("n", None, None, 10, 0, 20),
-    Overflowed("m", "dear", 0, 40, 20, 280),
-    Overflowed("m", "cheap", 1, 40, 20, 40),
-    Overflowed("m", "host", 2, 40, 20, 20),
+    OverflowCost("m", None, None, 30, 10, 60),
+    OverflowCost("n", None, None, 10, 0, 20),
+    OverflowCost("m", "dear", 0, 40, 20, 280),
+    OverflowCost("m", "cheap", 1, 40, 20, 40),
+    OverflowCost("m", "host", 2, 40, 20, 20),
 ]
 
 
 def verdicts(basis: TokenBasis = BOTH) -> list[SimpleNamespace]:
     """Of a verdict only these three are read."""
-    names = {Against.SUBSTITUTE: ("dear", 9), Against.SAME_WEIGHTS: ("cheap", 1)}
+    names = {ComparatorKind.SUBSTITUTE: ("dear", 9), ComparatorKind.SAME_WEIGHTS: ("cheap", 1)}
     return [
         SimpleNamespace(against=one, comparators=(name,), average=UnitPrice(price, basis))
         for one, (name, price) in names.items()
@@ -48,7 +48,7 @@ def test_the_basis_counts_its_tokens() -> None:
     assert [one.average.pusd_per_token for one in found] == [8, 14, 2]
 
 
-@pytest.mark.parametrize("found", [[], [Overflowed("m", None, None, 0, 0, 5)]])
+@pytest.mark.parametrize("found", [[], [OverflowCost("m", None, None, 0, 0, 5)]])
 def test_where_nothing_overflowed_the_average_over_what_was_served_stands_in(found) -> None:
     prices = overflow_prices(found, SERVED, verdicts(), BOTH)
     assert [(one.name, one.average.pusd_per_token, one.pusd) for one in prices] == [

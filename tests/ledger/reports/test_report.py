@@ -5,11 +5,11 @@ from datetime import date
 from sqlalchemy import insert
 
 from ledger.fleet.hours import HOUR_US, close_hours
-from ledger.journals.records import Compared
+from ledger.journals.records import ComparedCost
 from ledger.orm import tables as orm
 from ledger.queries.reads import Scope
-from ledger.reports.report import Line, report
-from ledger.writing.repository import Repository
+from ledger.reports.report import ReportLine, report
+from ledger.writing.repository import LedgerRepository
 
 DAY_US = 1_779_926_400_000_000
 RATE = 3_600_000_000_000
@@ -18,7 +18,7 @@ RATE = 3_600_000_000_000
 def fill(engine, opened, settled, refused):
     with engine.begin() as connection:
         connection.execute(
-            insert(orm.GpuContract),
+            insert(orm.GpuContractRow),
             [
                 {
                     "pool": "chat", "gpu_type": "H200", "gpus_per_replica": 1, "replicas": 1,
@@ -34,7 +34,7 @@ def fill(engine, opened, settled, refused):
         where = {**at, **own} if number % 2 else at
         team = "search" if number < 4 else "ads"
         records.append(opened(number, team_id=team, holds=(), bound_pusd=10**13, **where))
-        compared = (Compared("openai/gpt-4o", 1, 1000),) if number % 2 else ()
+        compared = (ComparedCost("openai/gpt-4o", 1, 1000),) if number % 2 else ()
         records.append(
             settled(
                 number,
@@ -44,7 +44,7 @@ def fill(engine, opened, settled, refused):
                 compared=compared,
             )
         )
-    Repository(engine, host="h").import_records(records, journal="j", at_us=1)
+    LedgerRepository(engine, host="h").import_records(records, journal="j", at_us=1)
     close_hours(engine, at_us=DAY_US + HOUR_US + HOUR_US // 2)
 
 
@@ -52,8 +52,11 @@ def test_groups_add_up_and_are_dearest_first(engine, opened, settled, refused):
     fill(engine, opened, settled, refused)
     with engine.connect() as connection:
         found = report(connection, Scope(DAY_US, DAY_US + 10 * HOUR_US))
-    assert found.total == Line("total", 6, 72, 30, 500, 1)
-    assert found.teams == (Line("search", 4, 48, 20, 400, 0), Line("ads", 2, 24, 10, 100, 1))
+    assert found.total == ReportLine("total", 6, 72, 30, 500, 1)
+    assert found.teams == (
+        ReportLine("search", 4, 48, 20, 400, 0),
+        ReportLine("ads", 2, 24, 10, 100, 1),
+    )
     assert [(line.name, line.cost_pusd) for line in found.backends] == [("own", 300), ("api", 200)]
     for group in (found.teams, found.models, found.backends, found.targets):
         assert sum(line.attempts for line in group) == 6
@@ -74,7 +77,7 @@ def test_of_a_teams_bill_it_has_what_it_used(engine, opened, settled, refused):
         for hour in (0, 1):  # one attempt more, in the running hour
             at = DAY_US + hour * HOUR_US
             connection.execute(
-                insert(orm.EngineSample),
+                insert(orm.EngineSampleRow),
                 {"at_us": at, "pool": "chat", "engine": "chat/0", "health": "healthy"},
             )
     own = {"backend": "own", "pool": "chat", "target": "pool:chat/0", "provider": None}
@@ -83,7 +86,7 @@ def test_of_a_teams_bill_it_has_what_it_used(engine, opened, settled, refused):
         opened(90, team_id="ads", holds=(), bound_pusd=10**13, opened_us=at_us, **own),
         settled(90, cost_pusd=100, engine_us=HOUR_US // 20, settled_us=at_us + 10),
     ]
-    Repository(engine, host="h").import_records(records, journal="j2", at_us=1)
+    LedgerRepository(engine, host="h").import_records(records, journal="j2", at_us=1)
     span = (DAY_US, DAY_US + HOUR_US + HOUR_US // 2)
     with engine.connect() as connection:
         found = {team: report(connection, Scope(*span, team)) for team in (None, "search", "ads")}
@@ -106,7 +109,7 @@ def test_what_runs_since_the_last_closed_hour_is_apart_and_split_alike(
         for n, what in ((0, "healthy"), (6, "down"), (12, "healthy"))
     ]
     with engine.begin() as connection:
-        connection.execute(insert(orm.EngineSample), rows)
+        connection.execute(insert(orm.EngineSampleRow), rows)
     with engine.connect() as connection:
         found = report(connection, Scope(DAY_US, DAY_US + HOUR_US + 30 * minute))
     (rest,) = found.running
@@ -128,5 +131,5 @@ def test_a_team_sees_its_own_attempts(engine, opened, settled, refused):
 def test_an_empty_span_is_all_zero(engine):
     with engine.connect() as connection:
         found = report(connection, Scope(0, 1))
-    assert found.total == Line("total", 0, 0, 0, 0, 0)
+    assert found.total == ReportLine("total", 0, 0, 0, 0, 0)
     assert (found.teams, found.pools, found.comparators, found.refused) == ((), (), (), 0)

@@ -6,9 +6,9 @@ from sqlalchemy import insert
 from ledger.economics.cost import TokenBasis
 from ledger.orm import tables as orm
 from ledger.queries.reads import DAY_US, HOUR_US, MINUTE_US, Scope
-from ledger.reports.series import Amount, Line, spend
+from ledger.reports.series import SpendAmount, SpendSeries, spend
 from ledger.reports.survey import survey
-from ledger.writing.repository import Repository
+from ledger.writing.repository import LedgerRepository
 
 START_US = 1_780_000_000_000_000 - 1_780_000_000_000_000 % DAY_US
 NOW_US = START_US + 5 * HOUR_US + 17 * MINUTE_US
@@ -25,7 +25,7 @@ def books(engine, opened, settled):
         target = {"pool": "llama", "target": "pool:llama/0"} if own else {}
         records.append(opened(n, opened_us=at_us, backend="own" if own else "api", **target))
         records.append(settled(n, settled_us=at_us + 1, cost_pusd=10**11 + n))
-    Repository(engine, host="h").import_records(records, journal="j", at_us=NOW_US)
+    LedgerRepository(engine, host="h").import_records(records, journal="j", at_us=NOW_US)
     contract = {
         "pool": "llama", "gpu_type": "H200", "gpus_per_replica": 1, "replicas": 1,
         "billing": "reserved", "pusd_per_hour": RATE, "ops_seconds_per_week": 0,
@@ -40,8 +40,8 @@ def books(engine, opened, settled):
         for n in range(3)
     ]  # fmt: skip
     with engine.begin() as connection:
-        connection.execute(insert(orm.GpuContract), contract)
-        connection.execute(insert(orm.GpuHour), hours)
+        connection.execute(insert(orm.GpuContractRow), contract)
+        connection.execute(insert(orm.GpuHourRow), hours)
     return engine
 
 
@@ -51,12 +51,12 @@ def test_lines_add_up_to_the_totals(books, bucket_us: int) -> None:
     with books.connect() as connection:
         look = survey(connection, scope, bucket_us=bucket_us, basis=TokenBasis.OUTPUT)
     amounts = spend(look)
-    totals = {line: sum(one.pusd for one in amounts if one.line is line) for line in Line}
+    totals = {line: sum(one.pusd for one in amounts if one.line is line) for line in SpendSeries}
     (bill,) = look.standing.bills
-    assert totals[Line.USED] == bill.used_pusd
-    assert totals[Line.IDLE] == bill.idle_pusd
-    assert totals[Line.UNAVAILABLE] == bill.unavailable_pusd == 1_500
-    assert totals[Line.API] == look.api_pusd
+    assert totals[SpendSeries.USED] == bill.used_pusd
+    assert totals[SpendSeries.IDLE] == bill.idle_pusd
+    assert totals[SpendSeries.UNAVAILABLE] == bill.unavailable_pusd == 1_500
+    assert totals[SpendSeries.API] == look.api_pusd
     assert sum(totals.values()) == look.own_pusd + look.api_pusd
     assert all(one.pusd > 0 for one in amounts)
     assert [one.start_us for one in amounts] == sorted(one.start_us for one in amounts)
@@ -67,9 +67,11 @@ def test_closed_hours_keep_their_own_split(books) -> None:
         look = survey(
             connection, Scope(START_US, NOW_US), bucket_us=HOUR_US, basis=TokenBasis.OUTPUT
         )
-    first = [one for one in spend(look) if one.start_us == START_US and one.line is not Line.API]
+    first = [
+        one for one in spend(look) if one.start_us == START_US and one.line is not SpendSeries.API
+    ]
     assert first == [
-        Amount(START_US, Line.IDLE, RATE - 1_500),
-        Amount(START_US, Line.UNAVAILABLE, 500),
-        Amount(START_US, Line.USED, 1_000),
+        SpendAmount(START_US, SpendSeries.IDLE, RATE - 1_500),
+        SpendAmount(START_US, SpendSeries.UNAVAILABLE, 500),
+        SpendAmount(START_US, SpendSeries.USED, 1_000),
     ]

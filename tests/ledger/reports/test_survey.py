@@ -7,13 +7,13 @@ import pytest
 from sqlalchemy import event, insert
 
 from ledger.economics.cost import TokenBasis, Volume
-from ledger.fleet.capability import Known
-from ledger.journals.records import Compared, Tokens
+from ledger.fleet.capability import CapabilitySource
+from ledger.journals.records import ComparedCost, TokenCounts
 from ledger.orm import tables as orm
 from ledger.queries.reads import DAY_US, HOUR_US, MINUTE_US, Scope
-from ledger.reports.series import Line, spend
+from ledger.reports.series import SpendSeries, spend
 from ledger.reports.survey import spending, survey, surveys
-from ledger.writing.repository import Repository
+from ledger.writing.repository import LedgerRepository
 
 START_US = 1_780_000_000_000_000 - 1_780_000_000_000_000 % DAY_US
 NOW_US = START_US + 30 * MINUTE_US
@@ -42,20 +42,20 @@ def fill(engine, opened, settled):
             )  # fmt: skip
             records.append(
                 settled(
-                    n, settled_us=at_us + 9, tokens=Tokens(input=1_000, output=100),
+                    n, settled_us=at_us + 9, tokens=TokenCounts(input=1_000, output=100),
                     cost_pusd=USD // 100 if own else USD, slo_met=n != 0,
                     engine_us=HOUR_US // 200 if own else 0,
-                    compared=(Compared("openai/x", 1, USD),),
+                    compared=(ComparedCost("openai/x", 1, USD),),
                 )
             )  # fmt: skip
-        Repository(engine, host="h").import_records(records, journal="j", at_us=NOW_US)
+        LedgerRepository(engine, host="h").import_records(records, journal="j", at_us=NOW_US)
         row = {
             "pool": "llama", "gpu_type": "H200", "gpus_per_replica": 1, "replicas": 1,
             "billing": "reserved", "pusd_per_hour": rate, "ops_seconds_per_week": 0,
             "ops_pusd_per_hour": 0, "simulated": False, "recorded_us": START_US,
         }  # fmt: skip
         with engine.begin() as connection:
-            connection.execute(insert(orm.GpuContract), row)
+            connection.execute(insert(orm.GpuContractRow), row)
 
     return write
 
@@ -71,18 +71,21 @@ def test_a_running_hour_without_any_closed_one(engine, fill) -> None:
     assert (verdict.avoided_pusd, verdict.missed_pusd) == (9 * USD, USD)
     assert verdict.result_pusd == 8 * USD
     assert (look.api_pusd, look.own_pusd, look.unpriced) == (USD, USD, 0)
-    assert look.standing.capability.known is Known.FLOOR, "one spill teaches nothing"
+    assert look.standing.capability.known is CapabilitySource.FLOOR, "one spill teaches nothing"
     (bought, substitute) = look.pools["llama"].overflow
     assert (bought.name, bought.pusd, bought.average.pusd_per_token) == (
         "as bought", USD, Fraction(USD, 1_100),
     )  # fmt: skip
     assert (substitute.name, substitute.comparators) == ("substitute model", ("openai/x",))
-    totals = dict.fromkeys(Line, 0)
+    totals = dict.fromkeys(SpendSeries, 0)
     for amount in spend(look):
         totals[amount.line] += amount.pusd
     assert totals == {
-        Line.USED: USD // 10, Line.IDLE: USD * 9 // 10, Line.UNAVAILABLE: 0, Line.API: USD,
-    }  # fmt: skip
+        SpendSeries.USED: USD // 10,
+        SpendSeries.IDLE: USD * 9 // 10,
+        SpendSeries.UNAVAILABLE: 0,
+        SpendSeries.API: USD,
+    }
 
 
 def test_a_pool_that_served_without_a_contract_is_unrated(engine, fill, opened, settled) -> None:
@@ -91,7 +94,7 @@ def test_a_pool_that_served_without_a_contract_is_unrated(engine, fill, opened, 
         opened(50, opened_us=START_US, backend="own", pool="other", target="pool:other/0"),
         settled(50, settled_us=START_US),
     ]
-    Repository(engine, host="h").import_records(records, journal="j", at_us=NOW_US)
+    LedgerRepository(engine, host="h").import_records(records, journal="j", at_us=NOW_US)
     with engine.connect() as connection:
         look = survey(connection, SCOPE, bucket_us=DAY_US, basis=BOTH)
     assert look.standing.unrated == ("llama", "other")
@@ -127,11 +130,19 @@ def test_a_teams_view_has_the_capacity_of_the_pool(engine, fill, opened, settled
     """Everyone's requests tell what the engines can do; the load is the team's."""
     fill(2 * USD)
     records = [
-        opened(60, opened_us=START_US, backend="own", pool="llama", target="pool:llama/0",
-               team_id="other"),
-        settled(60, settled_us=START_US + 9, tokens=Tokens(input=400, output=100), slo_met=True),
-    ]  # fmt: skip
-    Repository(engine, host="h").import_records(records, journal="k", at_us=NOW_US)
+        opened(
+            60,
+            opened_us=START_US,
+            backend="own",
+            pool="llama",
+            target="pool:llama/0",
+            team_id="other",
+        ),
+        settled(
+            60, settled_us=START_US + 9, tokens=TokenCounts(input=400, output=100), slo_met=True
+        ),
+    ]
+    LedgerRepository(engine, host="h").import_records(records, journal="k", at_us=NOW_US)
     with engine.connect() as connection:
         looks = [
             survey(connection, replace(SCOPE, team=team), bucket_us=MINUTE_US, basis=BOTH)
@@ -150,10 +161,10 @@ def test_everyones_and_a_teams_of_one_read_are_what_two_reads_say(
     records = [
         opened(11, opened_us=START_US, backend="own", pool="llama", target="pool:llama/0",
                team_id="other"),
-        settled(11, settled_us=START_US + 9, tokens=Tokens(input=500, output=50), slo_met=True,
-                engine_us=5, compared=(Compared("openai/x", 1, USD),)),
+        settled(11, settled_us=START_US + 9, tokens=TokenCounts(input=500, output=50), slo_met=True,
+                engine_us=5, compared=(ComparedCost("openai/x", 1, USD),)),
     ]  # fmt: skip
-    Repository(engine, host="h").import_records(records, journal="k", at_us=NOW_US)
+    LedgerRepository(engine, host="h").import_records(records, journal="k", at_us=NOW_US)
     asked, said = {"bucket_us": MINUTE_US, "basis": BOTH}, []
     event.listen(engine, "before_cursor_execute", lambda *given: said.append(given[2]))
     with engine.connect() as connection:

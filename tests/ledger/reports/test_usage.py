@@ -3,11 +3,11 @@
 import pytest
 
 from ledger.database import snapshot
-from ledger.journals.records import Tokens
+from ledger.journals.records import TokenCounts
 from ledger.reports import usage as queries_usage
-from ledger.reports.usage import Filters, TooManyCells, cost_cells, usage_cells
+from ledger.reports.usage import TooManyCells, UsageFilters, cost_cells, usage_cells
 from ledger.spans import DAY_US, HOUR_US, Scope
-from ledger.writing.repository import Repository
+from ledger.writing.repository import LedgerRepository
 
 CHAT = {"chat", "completion"}
 
@@ -19,7 +19,7 @@ def whole(ledger, team: str | None = None) -> Scope:
 def costs(ledger, scope: Scope, *by: str, items: bool = False, **filters: tuple[str, ...]):
     with snapshot(ledger.reader) as connection:
         return cost_cells(
-            connection, scope, Filters(**filters), by=by, items=items, bucket_us=DAY_US
+            connection, scope, UsageFilters(**filters), by=by, items=items, bucket_us=DAY_US
         )
 
 
@@ -71,23 +71,23 @@ def test_a_filter_by_keys_is_of_apis_alone(random_sqlite) -> None:
 
 
 def test_usage_counts_tokens_of_every_kind_and_each_request_once(engine, opened, settled) -> None:
-    tokens = Tokens(
+    tokens = TokenCounts(
         input=10, cached=2, cache_write=3, cache_write_1h=1, output=5, audio_input=4, audio_output=1
     )
     again = {"attempt_id": "r1.2", "request_id": "r1", "attempt_no": 2}
     records = [
-        opened(1, holds=()), settled(1, tokens=Tokens(), status="rejected", cost_pusd=0),
+        opened(1, holds=()), settled(1, tokens=TokenCounts(), status="rejected", cost_pusd=0),
         opened(1, holds=(), model="other", user_id="u", **again),
         settled(1, attempt_id="r1.2", tokens=tokens, tier="flex"),
         opened(2, holds=(), kind="embedding"), settled(2),
     ]  # fmt: skip
-    Repository(engine, host="h").import_records(records, journal="j", at_us=1)
+    LedgerRepository(engine, host="h").import_records(records, journal="j", at_us=1)
     scope = Scope(0, 2**60)
 
     def usage(*by: str, kinds: set[str] = CHAT, **filters: tuple[str, ...]):
         with engine.connect() as connection:
             return usage_cells(
-                connection, scope, Filters(**filters), kinds=kinds, by=by, bucket_us=HOUR_US
+                connection, scope, UsageFilters(**filters), kinds=kinds, by=by, bucket_us=HOUR_US
             )
 
     (all_of_it,) = usage()
@@ -107,14 +107,14 @@ def test_what_ran_through_a_batch_is_told_from_the_rest(engine, opened, settled)
     records = [
         opened(1, holds=()), settled(1),
         opened(2, holds=(), attempt_id=f"{name}.1", request_id=name),
-        settled(2, attempt_id=f"{name}.1", tokens=Tokens(input=70, output=9)),
+        settled(2, attempt_id=f"{name}.1", tokens=TokenCounts(input=70, output=9)),
     ]  # fmt: skip
-    Repository(engine, host="h").import_records(records, journal="j", at_us=1)
+    LedgerRepository(engine, host="h").import_records(records, journal="j", at_us=1)
 
     def usage(*by: str, batch: bool | None = None):
         with engine.connect() as connection:
             return usage_cells(
-                connection, Scope(0, 2**60), Filters(batch=batch), kinds=CHAT, by=by,
+                connection, Scope(0, 2**60), UsageFilters(batch=batch), kinds=CHAT, by=by,
                 bucket_us=HOUR_US,
             )  # fmt: skip
 
@@ -130,4 +130,4 @@ def test_an_answer_has_a_limit(random_sqlite, monkeypatch: pytest.MonkeyPatch) -
         costs(random_sqlite, whole(random_sqlite), "team", items=True)
     scope = whole(random_sqlite)
     with snapshot(random_sqlite.reader) as connection, pytest.raises(TooManyCells):
-        usage_cells(connection, scope, Filters(), kinds=CHAT, by=["team"], bucket_us=HOUR_US)
+        usage_cells(connection, scope, UsageFilters(), kinds=CHAT, by=["team"], bucket_us=HOUR_US)

@@ -8,16 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import insert
 
-from ledger.fleet.samples import Sample, add_capacity, add_round_trips, add_samples
+from ledger.fleet.samples import FleetSample, add_capacity, add_round_trips, add_samples
 from ledger.orm import tables as orm
 from ledger.queries.fleet import round_trips
-from ledger.reports.waterfall import Facts, arrived_us, far, lines, spans, warning, waterfall
+from ledger.reports.waterfall import AttemptFacts, arrived_us, far, lines, spans, warning, waterfall
 
 T = 1_795_000_000_000_000
-OWN = Facts("r.1", "pool:a/0", "ok", T, T + 2_000, T + 500_000, 120_000, 490_000, 400, 80_000)
+OWN = AttemptFacts(
+    "r.1", "pool:a/0", "ok", T, T + 2_000, T + 500_000, 120_000, 490_000, 400, 80_000
+)
 
 
-def told(facts: Facts) -> list[tuple]:
+def told(facts: AttemptFacts) -> list[tuple]:
     return [(one.what, one.start_us, one.length_us, one.how) for one in spans(facts, T)]
 
 
@@ -68,7 +70,7 @@ def test_a_model_that_says_more_than_was_waited_leaves_no_queue():
 )
 def test_spans_touch_and_add_up_to_the_whole_try(since, opened, duration, ttft, rtt, prefill):
     end = T + since + opened + duration
-    facts = Facts("r.1", "t", "ok", T + since, T + since, end, ttft, duration, rtt, prefill)
+    facts = AttemptFacts("r.1", "t", "ok", T + since, T + since, end, ttft, duration, rtt, prefill)
     found = spans(facts, T)
     assert all(one.length_us >= 0 for one in found)
     assert all(one.start_us + one.length_us == two.start_us for one, two in pairwise(found))
@@ -119,7 +121,7 @@ def request_id(engine) -> str:
     }  # fmt: skip
     with engine.begin() as connection:
         for row in (first, second):
-            connection.execute(insert(orm.Attempt).values(**common, **row))
+            connection.execute(insert(orm.AttemptRow).values(**common, **row))
     capacity = {
         "at_us": T - 10**9, "pool": "a", "engine": "pool:a/0", "source": "measured",
         "step_d_s": 1e-4, "step_t0_s": 0.01,
@@ -128,8 +130,8 @@ def request_id(engine) -> str:
     add_samples(
         engine,
         [
-            Sample(T - 10**9, "a", "pool:a/0", "healthy", step_feedback_ppm=9),
-            Sample(T + 10**6, "a", "pool:a/0", "healthy", step_feedback_ppm=1_200_000),
+            FleetSample(T - 10**9, "a", "pool:a/0", "healthy", step_feedback_ppm=9),
+            FleetSample(T + 10**6, "a", "pool:a/0", "healthy", step_feedback_ppm=1_200_000),
         ],
     )
     for at_us, rtt_us in ((T - 10**10, 9), (T - 10**9, 300), (T + 10**10, 7)):

@@ -3,9 +3,9 @@
 from collections import defaultdict
 from dataclasses import dataclass
 
-from ledger.budgets.grants import Account, Standing
+from ledger.budgets.grants import AccountBalance, BudgetAccount
 from ledger.journals.records import AttemptOpened
-from ledger.writing.fold import Item
+from ledger.writing.fold import JournalItem
 
 HOSTS = ("h1", "h2")
 
@@ -56,7 +56,7 @@ class Books:
         window, mine = self.windows[account], self.grants[account, host]
         others = sum((account, name) in self.grants for name in HOSTS if name != host)
         limit = self.limits[account.budget_id]
-        return Standing(limit, window.granted, window.spent, mine[0], mine[1], others)
+        return AccountBalance(limit, window.granted, window.spent, mine[0], mine[1], others)
 
     def grow(self, host, needs):
         found = {}
@@ -97,7 +97,7 @@ class Books:
 
     def apply(self, host, journal, records, after=None):
         """Records and the position after them; returns what the desk is told."""
-        items = [Item(journal, 0, 0, b"", record) for record in records]
+        items = [JournalItem(journal, 0, 0, b"", record) for record in records]
         fold = self.code.fold
         folded = fold.fold(items, self.known)
         assert not folded.unmatched
@@ -133,7 +133,7 @@ class Books:
 
     def _spend(self, host, folded):
         for (journal, budget_id, start), pusd in folded.spent.items():
-            account = Account(budget_id, start)
+            account = BudgetAccount(budget_id, start)
             self.windows[account].spent += pusd
             if (account, host) in self.grants:
                 self.grants[account, host][1] += pusd

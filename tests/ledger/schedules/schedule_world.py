@@ -14,8 +14,8 @@ from pathlib import Path
 from schedule_books import HOSTS, Books
 from schedule_loop import Loop, Reader, Side
 
-from ledger.budgets.grants import Account
-from ledger.journals.records import AttemptOpened, AttemptSettled, Tokens
+from ledger.budgets.grants import BudgetAccount
+from ledger.journals.records import AttemptOpened, AttemptSettled, TokenCounts
 
 
 @dataclass(eq=False)
@@ -289,14 +289,16 @@ class World:
         change, attempt.counts = counts - attempt.counts, counts
         for one in attempt.holds:
             if one.amount_pusd:
-                account = Account(one.scope, one.window)
+                account = BudgetAccount(one.scope, one.window)
                 self.counted[account] += change
                 self.counted[account, attempt.worker.host.name] += change
 
     def settle(self, attempt, cost, *, late=False):
-        record = AttemptSettled(attempt.name, 1, "finished", 200, Tokens(), "reported", cost, 1, 1)
+        record = AttemptSettled(
+            attempt.name, 1, "finished", 200, TokenCounts(), "reported", cost, 1, 1
+        )
         for one in attempt.holds:
-            account = Account(one.scope, one.window)
+            account = BudgetAccount(one.scope, one.window)
             over = max(0, cost - attempt.bound)
             self.happened["settled above the bound"] += over > 0
             self.happened["settled in a window that ended"] += (
@@ -331,7 +333,7 @@ class World:
 
     def _book(self, name, pusd):
         for one in self.named[name].holds:
-            self.booked[Account(one.scope, one.window)] += pusd
+            self.booked[BudgetAccount(one.scope, one.window)] += pusd
 
     def bury(self, host, worker, *, crash=None):
         """Its journal is wholly applied: what is open is lost, then the files go."""
@@ -406,7 +408,11 @@ class World:
                     granted, held, spent = piece
                     assert granted >= 0 <= held, (worker.journal, key, piece)
                     if granted < held + spent:
-                        assert self.overrun[Account(*key), host.name], (worker.journal, key, piece)
+                        assert self.overrun[BudgetAccount(*key), host.name], (
+                            worker.journal,
+                            key,
+                            piece,
+                        )
 
     def available(self, host, account):
         """What the host could hold once all idle money of its workers came back."""
@@ -436,7 +442,7 @@ class World:
         """Ask, let everything arrive, and judge the answer."""
         rooms = {
             HARD[scope]: self.available(
-                worker.host, Account(HARD[scope], window_of(HARD[scope], self.now_s)[0])
+                worker.host, BudgetAccount(HARD[scope], window_of(HARD[scope], self.now_s)[0])
             )
             for scope in scopes
             if scope in HARD
@@ -511,7 +517,7 @@ class World:
         worker = host.living[-1]
         assert self.is_calm(host)
         for scope, budget_id in HARD.items():
-            account = Account(budget_id, window_of(budget_id, self.now_s)[0])
+            account = BudgetAccount(budget_id, window_of(budget_id, self.now_s)[0])
             room, row = self.available(host, account), self.books.windows[account]
             if row.granted >= row.spent:
                 left = self.books.limits[budget_id] - row.granted

@@ -10,11 +10,11 @@ from ledger.orm import tables as orm
 from ledger.queries import reads as queries
 from ledger.queries.reads import DAY_US, HOUR_US, Scope
 from ledger.queries.traffic import refused_requests
-from ledger.seals.condense import Condenser
-from ledger.seals.retire import NotAsSealed, Retirer
+from ledger.seals.condense import PostingCompactor
+from ledger.seals.retire import AttemptRetirer, SealMismatch
 from ledger.sums.rollups import Rollups
 from ledger.verify.checks import verify
-from ledger.writing.repository import Repository
+from ledger.writing.repository import LedgerRepository
 
 LATER_US = 2**62
 
@@ -32,7 +32,7 @@ def books(make_random_ledger, engine, seal_all, refused):
             scope=None if n % 2 else "team:ads",
         ) for n in range(30)
     ]  # fmt: skip
-    Repository(engine, host="h").import_records(rows, journal="r", at_us=random.end_us)
+    LedgerRepository(engine, host="h").import_records(rows, journal="r", at_us=random.end_us)
     seal_all(engine, rows_at_once=70)
     while Rollups(engine).follow():
         pass
@@ -41,13 +41,13 @@ def books(make_random_ledger, engine, seal_all, refused):
 
 
 def retire(engine) -> None:
-    retirer = Retirer(engine)
+    retirer = AttemptRetirer(engine)
     while not retirer.step(before_us=LATER_US, at_us=1).waits_for:
         pass
 
 
 def condense(engine, before_us=LATER_US, **options):
-    condenser, postings, refusals = Condenser(engine, **options), 0, 0
+    condenser, postings, refusals = PostingCompactor(engine, **options), 0, 0
     while True:
         step = condenser.step(before_us=before_us, at_us=1)
         postings, refusals = postings + step.postings, refusals + step.refusals
@@ -65,8 +65,8 @@ def balances(engine) -> dict[tuple[str, int], int]:
     found: Counter = Counter()
     with engine.connect() as connection:
         for table, day in (
-            (orm.Posting, orm.Posting.at_us - orm.Posting.at_us % DAY_US),
-            (orm.CondensedPosting, orm.CondensedPosting.day_us),
+            (orm.PostingRow, orm.PostingRow.at_us - orm.PostingRow.at_us % DAY_US),
+            (orm.CondensedPostingRow, orm.CondensedPostingRow.day_us),
         ):
             for account, day_us, pusd in connection.execute(
                 select(table.account, day, table.amount_pusd)
@@ -95,12 +95,13 @@ def rows(engine, table) -> int:
 def only_what_must_stay_is_there(engine) -> None:
     """Under condensed links: entries of closed hours, and of attempts that are there."""
     with engine.connect() as connection:
-        until = select(orm.Seal.postings_to).where(
-            orm.Seal.number == select(func.max(orm.Condensing.last_link)).scalar_subquery()
+        until = select(orm.SealRow.postings_to).where(
+            orm.SealRow.number
+            == select(func.max(orm.PostingCompactionRow.last_link)).scalar_subquery()
         )
-        covered = orm.Posting.seq <= until.scalar_subquery()
-        left = set(connection.execute(select(orm.Posting.entry_id).where(covered)).scalars())
-        there = set(connection.execute(select(orm.Attempt.attempt_id)).scalars())
+        covered = orm.PostingRow.seq <= until.scalar_subquery()
+        left = set(connection.execute(select(orm.PostingRow.entry_id).where(covered)).scalars())
+        there = set(connection.execute(select(orm.AttemptRow.attempt_id)).scalars())
     assert any(one.startswith("gpu:") for one in left)
     of_attempts = {one.removesuffix(":suspense") for one in left if not one.startswith("gpu:")}
     assert of_attempts <= there
@@ -114,15 +115,15 @@ def test_balances_figures_and_proof_outlive_the_rows(books, at_once) -> None:
     retire(engine)
     young = condense(engine, books.START_US + DAY_US // 4, rows_at_once=40)
     assert (young[0], "not old enough" in young[2]) == (0, True)
-    there = rows(engine, orm.Posting)
+    there = rows(engine, orm.PostingRow)
     postings, refused, why = condense(engine, rows_at_once=at_once)
     # The very last seal's day has not ended; the fixture seals all within one.
     assert why == "there is no later seal"
     if at_once == 40:
         assert postings > 50
         assert refused == 29, "all but the last"
-        assert rows(engine, orm.Posting) == there - postings
-        assert rows(engine, orm.CondensedPosting) < postings / 2
+        assert rows(engine, orm.PostingRow) == there - postings
+        assert rows(engine, orm.CondensedPostingRow) < postings / 2
         only_what_must_stay_is_there(engine)
     assert balances(engine) == before
     assert refusals(books) == said
@@ -174,10 +175,10 @@ def test_nothing_goes_that_is_not_what_was_sealed(books) -> None:
     retire(books.engine)
     with books.engine.begin() as connection:
         connection.execute(text("UPDATE postings SET amount_pusd = 1 - amount_pusd WHERE seq = 3"))
-    before = rows(books.engine, orm.Posting)
-    with pytest.raises(NotAsSealed):
+    before = rows(books.engine, orm.PostingRow)
+    with pytest.raises(SealMismatch):
         condense(books.engine, rows_at_once=40)
-    assert rows(books.engine, orm.Posting) == before
+    assert rows(books.engine, orm.PostingRow) == before
 
 
 def test_killed_before_its_commit_nothing_is_half_gone(books) -> None:
@@ -204,7 +205,9 @@ def test_an_hour_is_corrected_after_its_postings_went(books) -> None:
     retire(engine)
     condense(engine, rows_at_once=40)
     late = list(books._own(3, first=10**8))
-    Repository(engine, host="h").import_records(late, journal="x", at_us=books.end_us + HOUR_US)
+    LedgerRepository(engine, host="h").import_records(
+        late, journal="x", at_us=books.end_us + HOUR_US
+    )
     assert findings(engine) == set()
 
 
@@ -212,7 +215,7 @@ def test_holds_go_with_their_attempts_into_sums_by_window(
     engine, opened, settled, write, seal_all
 ) -> None:
     with engine.begin() as connection:
-        connection.execute(insert(orm.Budget), [
+        connection.execute(insert(orm.BudgetRow), [
             {"id": "team:a@day", "scope": "team:a", "period": "day", "hard": False,
              "limit_pusd": 10**18, "created_us": 0}])  # fmt: skip
     own = {"backend": "own"}
@@ -224,7 +227,7 @@ def test_holds_go_with_their_attempts_into_sums_by_window(
     assert held > 0
     retire(engine)
     with engine.connect() as connection:
-        sums = connection.execute(select(func.sum(orm.RetiredHolds.holds))).scalar_one()
+        sums = connection.execute(select(func.sum(orm.RetiredHoldsRow.holds))).scalar_one()
     assert rows(engine, orm.HoldRow) == held - sums
     assert sums > 0
     assert findings(engine) == before

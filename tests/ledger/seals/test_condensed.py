@@ -2,12 +2,12 @@
 
 from dataclasses import fields, replace
 
-from ledger.seals.condensed import Balance, Condensed, Refused
+from ledger.seals.condensed import CompactedBalance, CompactedRefusals, PostingCompaction
 from ledger.seals.seal import GENESIS
 
-ONE = Condensed(1, 1, 5, 3, 4, 8, 2, b"g" * 32, 2, b"l" * 32)
-BALANCE = Balance("expense:team:a", 86_400_000_000, 4, 10**30)
-REFUSED = Refused(0, "acme", "a", "chat", "p", "budget", 429, "team:a", 2)
+ONE = PostingCompaction(1, 1, 5, 3, 4, 8, 2, b"g" * 32, 2, b"l" * 32)
+BALANCE = CompactedBalance("expense:team:a", 86_400_000_000, 4, 10**30)
+REFUSED = CompactedRefusals(0, "acme", "a", "chat", "p", "budget", 429, "team:a", 2)
 
 
 def chain(one=ONE, before=GENESIS, link=b"link", balances=(BALANCE,), refused=(REFUSED,)) -> bytes:

@@ -10,11 +10,11 @@ from ledger.queries import reads as queries
 from ledger.queries.reads import DAY_US, HOUR_US, Scope
 from ledger.queries.rollups import rolled
 from ledger.reports.facts import facts, flagged
-from ledger.seals.retire import LEAST_DAYS, NotAsSealed, Retirer, prospect
+from ledger.seals.retire import LEAST_DAYS, AttemptRetirer, SealMismatch, prospect
 from ledger.seals.retirements import retired
 from ledger.sums.rollups import RetiredError, Rollups
 from ledger.verify.checks import verify
-from ledger.writing.repository import Repository
+from ledger.writing.repository import LedgerRepository
 
 LATER_US = 2**62
 
@@ -34,7 +34,7 @@ def books(make_random_ledger, engine, seal_all):
 
 
 def retire(engine, before_us, **options):
-    retirer, gone = Retirer(engine, **options), 0
+    retirer, gone = AttemptRetirer(engine, **options), 0
     while True:
         step = retirer.step(before_us=before_us, at_us=1)
         gone += step.attempts
@@ -72,7 +72,7 @@ def rows(engine, table) -> int:
 def test_figures_and_proof_outlive_the_rows(books) -> None:
     engine, before = books.engine, figures(books)
     assert findings(engine) == set()
-    tables = (orm.Attempt, orm.Posting, orm.Seal, orm.RollupHour)
+    tables = (orm.AttemptRow, orm.PostingRow, orm.SealRow, orm.RollupHourRow)
     counts = [rows(engine, table) for table in tables]
     gone, why = retire(engine, LATER_US, rows_at_once=23)
     assert gone > 150
@@ -81,7 +81,7 @@ def test_figures_and_proof_outlive_the_rows(books) -> None:
     assert figures(books) == before
     assert findings(engine) == set()
     with engine.connect() as connection:
-        query = select(orm.Attempt.status, orm.Attempt.flag).order_by(orm.Attempt.seq)
+        query = select(orm.AttemptRow.status, orm.AttemptRow.flag).order_by(orm.AttemptRow.seq)
         *left, _ = connection.execute(query).all()  # the very last always stays
         assert retired(connection).attempts == gone
     assert {"lost"} <= {status for status, _ in left}, "what was lost stays"
@@ -152,10 +152,10 @@ def test_what_is_edited_afterwards_is_found(books, statement, check) -> None:
 def test_nothing_goes_that_is_not_what_was_sealed(books) -> None:
     with books.engine.begin() as connection:
         connection.execute(text("UPDATE attempts SET output_tokens = 1 WHERE seq = 3"))
-    before = rows(books.engine, orm.Attempt)
-    with pytest.raises(NotAsSealed):
+    before = rows(books.engine, orm.AttemptRow)
+    with pytest.raises(SealMismatch):
         retire(books.engine, LATER_US)
-    assert rows(books.engine, orm.Attempt) == before
+    assert rows(books.engine, orm.AttemptRow) == before
 
 
 def test_killed_between_proof_and_commit_nothing_is_half_gone(books) -> None:
@@ -183,7 +183,7 @@ def test_days_that_an_invoice_may_still_correct_wait(books) -> None:
         "first_day": day, "last_day": day, "total_pusd": 0, "imported_us": 1, "imported_by": "p",
     }  # fmt: skip
     with books.engine.begin() as connection:
-        connection.execute(insert(orm.Invoice), [invoice])
+        connection.execute(insert(orm.InvoiceRow), [invoice])
     gone, why = retire(books.engine, LATER_US)
     assert (gone, "a day of openai for which no invoice is posted" in why) == (0, True)
     with books.engine.begin() as connection:
@@ -199,7 +199,7 @@ def test_what_is_not_added_up_or_not_sealed_waits(engine, opened, settled, write
     while Rollups(engine).follow():
         pass
     assert retire(engine, LATER_US)[0] == 1
-    assert rows(engine, orm.Attempt) == 1, "what is under way stays"
+    assert rows(engine, orm.AttemptRow) == 1, "what is under way stays"
     write(engine, settled(2), opened(3))
     seal_all(engine)
     while Rollups(engine).follow():
@@ -215,7 +215,9 @@ def test_an_hour_is_corrected_after_its_attempts_went(books) -> None:
     engine = books.engine
     retire(engine, LATER_US)
     records = list(books._own(3, first=10**8))
-    Repository(engine, host="h").import_records(records, journal="x", at_us=books.end_us + HOUR_US)
+    LedgerRepository(engine, host="h").import_records(
+        records, journal="x", at_us=books.end_us + HOUR_US
+    )
     assert findings(engine) == set()
 
 

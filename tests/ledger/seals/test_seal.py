@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from ledger.seals.seal import GENESIS, Link, Ranges, digest, leaf
+from ledger.seals.seal import GENESIS, SealLink, SealRanges, digest, leaf
 
-LINK = Link(1, 5, Ranges(1, 2, 3, 4), 2, digest([b"a", b"b"]))
+LINK = SealLink(1, 5, SealRanges(1, 2, 3, 4), 2, digest([b"a", b"b"]))
 
 
 def test_a_leaf_is_of_names_and_values_that_are_there():
@@ -30,10 +30,10 @@ def test_the_order_of_leaves_counts():
         replace(LINK, sealed_us=6),
         replace(LINK, rows=1),
         replace(LINK, digest=digest([b"a"])),
-        replace(LINK, to=Ranges(9, 2, 3, 4)),
-        replace(LINK, to=Ranges(1, 9, 3, 4)),
-        replace(LINK, to=Ranges(1, 2, 9, 4)),
-        replace(LINK, to=Ranges(1, 2, 3, 9)),
+        replace(LINK, to=SealRanges(9, 2, 3, 4)),
+        replace(LINK, to=SealRanges(1, 9, 3, 4)),
+        replace(LINK, to=SealRanges(1, 2, 9, 4)),
+        replace(LINK, to=SealRanges(1, 2, 3, 9)),
     ],
 )  # fmt: skip
 def test_a_chain_value_binds_every_number_of_its_link(other):

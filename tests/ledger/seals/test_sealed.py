@@ -1,7 +1,7 @@
 """The leaves of every table, in order, and alike whichever way the rows are asked for."""
 
 from ledger.seals import sealed
-from ledger.seals.seal import Ranges
+from ledger.seals.seal import SealRanges
 
 
 def test_attempts_come_by_their_number_and_an_open_one_has_no_leaf(books_of_each):
@@ -24,6 +24,6 @@ def test_ranges_leave_out_their_beginning_and_hold_their_end(books_of_each):
 
 
 def test_a_step_is_bounded_in_every_table():
-    far = Ranges(100, 100, 1, 0)
-    assert sealed.before(Ranges(), far, 10) == Ranges(10, 20, 1, 0)
-    assert sealed.before(Ranges(95, 95, 1, 0), far, 10) == far
+    far = SealRanges(100, 100, 1, 0)
+    assert sealed.before(SealRanges(), far, 10) == SealRanges(10, 20, 1, 0)
+    assert sealed.before(SealRanges(95, 95, 1, 0), far, 10) == far

@@ -3,11 +3,11 @@
 import pytest
 from sqlalchemy import select, text
 
-from ledger.journals.records import Compared
+from ledger.journals.records import ComparedCost
 from ledger.orm import tables as orm
 from ledger.seals import sealed
 from ledger.seals.sealer import Sealer
-from ledger.writing.repository import Repository
+from ledger.writing.repository import LedgerRepository
 
 
 def count(engine, table):
@@ -29,12 +29,12 @@ def test_what_is_sealed_is_proved_and_sealed_once(books, seal_all, seal_findings
     assert seal_all(books) > 0
     assert seal_findings(books) == []
     assert seal_all(books) == 0
-    assert count(books, orm.Seal) == 1
+    assert count(books, orm.SealRow) == 1
 
 
 def test_one_row_a_link_says_the_same(books, seal_all, seal_findings):
     seal_all(books, rows_at_once=1)
-    assert count(books, orm.Seal) > 2
+    assert count(books, orm.SealRow) > 2
     assert seal_findings(books) == []
 
 
@@ -54,13 +54,13 @@ def test_a_lost_attempt_is_sealed_and_sealed_again_with_its_evidence(
     books, settled, write, seal_all, seal_findings
 ):
     seal_all(books)
-    Repository(books, host="h").settle_lost("j", at_us=6)
+    LedgerRepository(books, host="h").settle_lost("j", at_us=6)
     assert seal_all(books) > 0
     assert seal_findings(books) == []
     write(books, settled(3), journal="k")
     assert seal_all(books) > 0
     assert seal_findings(books) == []
-    assert count(books, orm.SealMark) == 2
+    assert count(books, orm.SealMarkRow) == 2
 
 
 def test_two_that_seal_at_once_make_one_chain(books, seal_findings):
@@ -75,7 +75,7 @@ def test_an_attempt_that_settles_while_a_link_is_read_is_whole_in_it_or_open(
     books, settled, write, seal_all, seal_findings, monkeypatch
 ):
     """By another host, between two queries of the same link: it had no comparators yet, or all."""
-    compared = (Compared("openai/gpt-4o", 1, 7),)
+    compared = (ComparedCost("openai/gpt-4o", 1, 7),)
     by_attempt, late = sealed._by_attempt, [settled(3, compared=compared)]
 
     def then_settled(connection, inside):

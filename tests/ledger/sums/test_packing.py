@@ -9,7 +9,7 @@ from ledger.queries.load import loads
 from ledger.queries.rollups import rolled
 from ledger.reports.facts import facts, homes
 from ledger.spans import DAY_US, HOUR_US, Scope
-from ledger.sums.packing import CALM, Packed, packed
+from ledger.sums.packing import CALM, PackedUntil, packed
 from ledger.sums.rollup import WEEK_US
 from ledger.sums.rollups import Rollups
 from ledger.verify.rollups import sums_are_the_rows
@@ -67,11 +67,11 @@ def answers(engine):
 
 def from_rows(engine):
     with engine.begin() as connection:
-        seq = connection.execute(select(orm.RollupPosition.seq)).scalar_one()
-        connection.execute(update(orm.RollupPosition).values(seq=0))
+        seq = connection.execute(select(orm.RollupPositionRow.seq)).scalar_one()
+        connection.execute(update(orm.RollupPositionRow).values(seq=0))
     found = answers(engine)
     with engine.begin() as connection:
-        connection.execute(update(orm.RollupPosition).values(seq=seq))
+        connection.execute(update(orm.RollupPositionRow).values(seq=seq))
     return found
 
 
@@ -84,22 +84,22 @@ def sound(engine) -> bool:
 def test_a_day_is_over_once_something_later_is_counted(ledger) -> None:
     ledger(0)
     assert until(ledger.engine) == 0
-    assert counted(ledger.engine, orm.RollupQuarter) == []
+    assert counted(ledger.engine, orm.RollupQuarterRow) == []
     ledger(1)
     assert until(ledger.engine) == 1
-    assert counted(ledger.engine, orm.RollupQuarter) == [(0, 1)]
+    assert counted(ledger.engine, orm.RollupQuarterRow) == [(0, 1)]
     ledger(9)
     assert until(ledger.engine) == 9
-    assert counted(ledger.engine, orm.RollupQuarter) == [(0, 1), (1, 1)]
-    assert counted(ledger.engine, orm.RollupWeek) == [(0, 2)]
+    assert counted(ledger.engine, orm.RollupQuarterRow) == [(0, 1), (1, 1)]
+    assert counted(ledger.engine, orm.RollupWeekRow) == [(0, 2)]
     assert sound(ledger.engine)
 
 
 def test_what_comes_late_is_in_every_tier(ledger) -> None:
     ledger(0, 1, 15)
     ledger(1, 3, 8, -5)
-    assert counted(ledger.engine, orm.RollupQuarter) == [(-5, 1), (0, 1), (1, 2), (3, 1), (8, 1)]
-    assert counted(ledger.engine, orm.RollupWeek) == [(-7, 1), (0, 4), (7, 1)]
+    assert counted(ledger.engine, orm.RollupQuarterRow) == [(-5, 1), (0, 1), (1, 2), (3, 1), (8, 1)]
+    assert counted(ledger.engine, orm.RollupWeekRow) == [(-7, 1), (0, 4), (7, 1)]
     assert sound(ledger.engine)
 
 
@@ -107,16 +107,16 @@ def test_a_host_of_the_version_before_makes_them_of_no_use_until_it_is_gone(ledg
     """It adds to hours and days, and moves the position; it knows no other table."""
     ledger(0, 1, 9)
     assert until(ledger.engine) == 9
-    before = counted(ledger.engine, orm.RollupWeek)
+    before = counted(ledger.engine, orm.RollupWeekRow)
     ledger(1, follow=False)
     with ledger.engine.begin() as connection:
-        held = connection.execute(select(*orm.RollupPacking.__table__.columns)).mappings().one()
+        held = connection.execute(select(*orm.RollupPackingRow.__table__.columns)).mappings().one()
     while Rollups(ledger.engine).follow():
         pass
     with ledger.engine.begin() as connection:  # as if the sums had been moved without these
         for table in ("rollup_quarters", "rollup_weeks", "rollup_load_days"):
             connection.execute(text(f"DELETE FROM {table}"))
-        connection.execute(update(orm.RollupPacking).values(**dict(held)))
+        connection.execute(update(orm.RollupPackingRow).values(**dict(held)))
     assert until(ledger.engine) == 0
     assert sound(ledger.engine)
     ledger(10)  # one of ours: it sees what happened, and does not begin at once
@@ -124,18 +124,18 @@ def test_a_host_of_the_version_before_makes_them_of_no_use_until_it_is_gone(ledg
     for _ in range(CALM - 1):
         ledger(10)
     assert until(ledger.engine) == 10
-    assert counted(ledger.engine, orm.RollupWeek) == [(0, before[0][1] + 1)]
+    assert counted(ledger.engine, orm.RollupWeekRow) == [(0, before[0][1] + 1)]
     assert sound(ledger.engine)
 
 
 def test_a_ledger_that_was_there_before_them_waits_too(engine) -> None:
     with engine.begin() as connection:
-        assert packed(connection, 0) == Packed(0, CALM)
-        assert packed(connection, 7) == Packed(0, 0)
+        assert packed(connection, 0) == PackedUntil(0, CALM)
+        assert packed(connection, 7) == PackedUntil(0, 0)
         row = {"name": "attempts", "version": 7, "until_us": 5, "calm": 3}
-        connection.execute(insert(orm.RollupPacking), [row])
-        assert packed(connection, 7) == Packed(5, 3)
-        assert packed(connection, 8) == Packed(0, 0)
+        connection.execute(insert(orm.RollupPackingRow), [row])
+        assert packed(connection, 7) == PackedUntil(5, 3)
+        assert packed(connection, 8) == PackedUntil(0, 0)
 
 
 EDITS = {

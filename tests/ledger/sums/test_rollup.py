@@ -1,12 +1,12 @@
 """Loads are packed the same whichever way they came about; money's limbs know no order."""
 
 from ledger.orm.tables import (
-    RollupCell,
-    RollupComparison,
-    RollupDay,
-    RollupHour,
-    RollupKey,
-    RollupTag,
+    RollupCellRow,
+    RollupComparisonRow,
+    RollupDayRow,
+    RollupHourRow,
+    RollupKeyRow,
+    RollupTagRow,
 )
 from ledger.spans import DAY_US, HOUR_US
 from ledger.sums.rollup import ATTEMPTS, COMPARED, CUBES, KEYED, LATER, TAGGED, pack, unpack
@@ -21,12 +21,12 @@ def test_an_hour_of_minutes_is_packed_in_their_order() -> None:
 
 def test_every_dimension_and_every_sum_has_its_column() -> None:
     for cube, cells in (
-        (ATTEMPTS, RollupCell), (COMPARED, RollupComparison), (TAGGED, RollupTag),
-        (KEYED, RollupKey),
+        (ATTEMPTS, RollupCellRow), (COMPARED, RollupComparisonRow), (TAGGED, RollupTagRow),
+        (KEYED, RollupKeyRow),
     ):  # fmt: skip
         assert {"id", "key", *cube.dimensions} == set(cells.__table__.columns.keys())
         for table, _ in cube.tiers:
             assert {"start_us", "cell_id", *cube.measures} == set(table.__table__.columns.keys())
-    assert ATTEMPTS.tiers == ((RollupHour, HOUR_US), (RollupDay, DAY_US))
+    assert ATTEMPTS.tiers == ((RollupHourRow, HOUR_US), (RollupDayRow, DAY_US))
     assert CUBES == (ATTEMPTS, COMPARED)
     assert LATER == (TAGGED, KEYED)

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import delete, event, func, insert, select, update
 
 from ledger.economics.cost import TokenBasis
-from ledger.journals.records import Compared, Tokens
+from ledger.journals.records import ComparedCost, TokenCounts
 from ledger.orm import tables as orm
 from ledger.queries import reads as queries
 from ledger.queries.load import loads
@@ -15,7 +15,7 @@ from ledger.queries.rollups import rolled
 from ledger.queries.tags import spent_by_hour, tagged
 from ledger.reports.facts import facts, flagged, homes, moments
 from ledger.sums.rollups import Rollups
-from ledger.writing.repository import Repository
+from ledger.writing.repository import LedgerRepository
 
 START_US = 1_780_000_000_000_000 - 1_780_000_000_000_000 % DAY_US
 DAYS = 9  # from a Thursday on: a whole week, and two days beyond
@@ -46,15 +46,19 @@ def stream(opened, settled):
             )  # fmt: skip
             found.append((at, n, first))
             if rng.random() < 0.95:
-                compared = (Compared("x/y", 1, n), Compared("y/z", 1, 2 * n, 900_000))
+                compared = (ComparedCost("x/y", 1, n), ComparedCost("y/z", 1, 2 * n, 900_000))
                 last = settled(
-                    n, settled_us=at + 5, slo_met=rng.choice((True, False, None)),
+                    n,
+                    settled_us=at + 5,
+                    slo_met=rng.choice((True, False, None)),
                     status=rng.choice(("finished", "finished", "client_gone", "upstream_error")),
                     cost_pusd=rng.choice((None, 0, rng.randrange(8 * 10**18), 10**12 - 1)),
-                    tokens=Tokens(input=rng.randrange(9_000), cached=3, output=rng.randrange(900)),
+                    tokens=TokenCounts(
+                        input=rng.randrange(9_000), cached=3, output=rng.randrange(900)
+                    ),
                     engine_us=rng.randrange(10**6) if own else 0,
                     compared=compared if rng.random() < 0.7 else (),
-                )  # fmt: skip
+                )
                 late = rng.random() < 0.2
                 found.append((at + rng.randrange(DAY_US if late else 10**7), n, last))
         return [record for _, _, record in sorted(found, key=lambda one: one[:2])]
@@ -97,26 +101,28 @@ def answers(engine) -> dict[str, object]:
 def without_sums(engine) -> dict[str, object]:
     """The same from rows alone: as if nobody had ever added anything up."""
     with engine.connect() as connection:
-        before = connection.execute(select(*orm.RollupPosition.__table__.columns)).mappings().all()
+        before = (
+            connection.execute(select(*orm.RollupPositionRow.__table__.columns)).mappings().all()
+        )
     with engine.begin() as connection:
-        connection.execute(delete(orm.RollupPosition))
+        connection.execute(delete(orm.RollupPositionRow))
     found = answers(engine)
     with engine.begin() as connection:
-        connection.execute(insert(orm.RollupPosition), [dict(row) for row in before])
+        connection.execute(insert(orm.RollupPositionRow), [dict(row) for row in before])
     return found
 
 
 def stored(engine) -> dict[str, list]:
     """Every sum with what it is of, whatever number that has."""
     pairs = (
-        (orm.RollupCell, orm.RollupHour), (orm.RollupCell, orm.RollupDay),
-        (orm.RollupCell, orm.RollupQuarter), (orm.RollupCell, orm.RollupWeek),
-        (orm.RollupComparison, orm.RollupComparedHour),
-        (orm.RollupComparison, orm.RollupComparedDay),
-        (orm.RollupComparison, orm.RollupComparedQuarter),
-        (orm.RollupComparison, orm.RollupComparedWeek),
-        (orm.RollupTag, orm.RollupTagHour), (orm.RollupTag, orm.RollupTagDay),
-        (orm.RollupLoad, orm.RollupLoadHour), (orm.RollupLoad, orm.RollupLoadDay),
+        (orm.RollupCellRow, orm.RollupHourRow), (orm.RollupCellRow, orm.RollupDayRow),
+        (orm.RollupCellRow, orm.RollupQuarterRow), (orm.RollupCellRow, orm.RollupWeekRow),
+        (orm.RollupComparisonRow, orm.RollupComparedHourRow),
+        (orm.RollupComparisonRow, orm.RollupComparedDayRow),
+        (orm.RollupComparisonRow, orm.RollupComparedQuarterRow),
+        (orm.RollupComparisonRow, orm.RollupComparedWeekRow),
+        (orm.RollupTagRow, orm.RollupTagHourRow), (orm.RollupTagRow, orm.RollupTagDayRow),
+        (orm.RollupLoadRow, orm.RollupLoadHourRow), (orm.RollupLoadRow, orm.RollupLoadDayRow),
     )  # fmt: skip
     found = {}
     with engine.connect() as connection:
@@ -125,14 +131,14 @@ def stored(engine) -> dict[str, list]:
             query = select(cells.key, *(getattr(sums, name) for name in names))
             rows = connection.execute(query.join(sums, sums.cell_id == cells.id))
             found[sums.__tablename__] = sorted(tuple(row) for row in rows)
-        waiting = connection.execute(select(orm.RollupWaiting.attempt_seq)).scalars()
+        waiting = connection.execute(select(orm.RollupWaitingRow.attempt_seq)).scalars()
         found["waiting"] = sorted(waiting)
     return found
 
 
 def test_sums_and_rows_together_are_the_rows_at_every_step(engine, stream, seal_all) -> None:
     """Records come a few at a time; each time the journals' owner dies, and evidence comes late."""
-    books, rollups, rng = Repository(engine, host="h"), Rollups(engine, rows_at_once=40), None
+    books, rollups, rng = LedgerRepository(engine, host="h"), Rollups(engine, rows_at_once=40), None
     rng = random.Random(5)
     records = stream(3, 150)
     held = []  # settles that reach the books after their attempt was given up
@@ -173,13 +179,13 @@ def test_sums_and_rows_together_are_the_rows_at_every_step(engine, stream, seal_
 
 def test_a_sum_that_is_off_is_seen(engine, stream, seal_all) -> None:
     """The control of the test above: it would not notice answers that are made from rows alone."""
-    Repository(engine, host="h").import_records(stream(4, 60), journal="j", at_us=START_US)
+    LedgerRepository(engine, host="h").import_records(stream(4, 60), journal="j", at_us=START_US)
     seal_all(engine)
     while Rollups(engine).follow():
         pass
     assert answers(engine) == without_sums(engine)
     with engine.begin() as connection:
-        for table in (orm.RollupHour, orm.RollupDay, orm.RollupWeek):
+        for table in (orm.RollupHourRow, orm.RollupDayRow, orm.RollupWeekRow):
             first = connection.execute(select(func.min(table.start_us))).scalar_one()
             changed = update(table).where(table.start_us == first)
             connection.execute(changed.values(cost_low=table.cost_low + 1))
@@ -197,7 +203,7 @@ def test_a_sum_that_is_off_is_seen(engine, stream, seal_all) -> None:
     ],
 )
 def test_killed_anywhere_each_attempt_counts_once(engine, stream, seal_all, where) -> None:
-    Repository(engine, host="h").import_records(stream(9, 80), journal="j", at_us=START_US)
+    LedgerRepository(engine, host="h").import_records(stream(9, 80), journal="j", at_us=START_US)
     seal_all(engine)
     rollups = Rollups(engine, rows_at_once=30)
     assert rollups.follow()
@@ -220,7 +226,7 @@ def test_killed_anywhere_each_attempt_counts_once(engine, stream, seal_all, wher
 
 
 def test_nothing_is_added_up_that_is_not_sealed(engine, stream, seal_all) -> None:
-    Repository(engine, host="h").import_records(stream(1, 10), journal="j", at_us=START_US)
+    LedgerRepository(engine, host="h").import_records(stream(1, 10), journal="j", at_us=START_US)
     assert Rollups(engine).follow() == 0
     seal_all(engine)
     assert Rollups(engine).follow() > 0
@@ -229,10 +235,10 @@ def test_nothing_is_added_up_that_is_not_sealed(engine, stream, seal_all) -> Non
 def test_one_follows_at_a_time(engine, stream, seal_all) -> None:
     if engine.dialect.name == "sqlite":
         return  # it has one writer at a time anyway
-    Repository(engine, host="h").import_records(stream(1, 10), journal="j", at_us=START_US)
+    LedgerRepository(engine, host="h").import_records(stream(1, 10), journal="j", at_us=START_US)
     seal_all(engine)
     Rollups(engine, rows_at_once=2).follow()
     with engine.begin() as connection:
-        connection.execute(select(orm.RollupPosition.seq).with_for_update())
+        connection.execute(select(orm.RollupPositionRow.seq).with_for_update())
         assert Rollups(engine).follow() == 0
     assert Rollups(engine).follow() > 0

@@ -25,7 +25,7 @@ def sampled(engine):
         for n in range(HOURS * 12) for k in range(2) if k or not 100 < n < 160
     ]  # fmt: skip
     with engine.begin() as connection:
-        connection.execute(insert(orm.EngineSample), rows)
+        connection.execute(insert(orm.EngineSampleRow), rows)
     return engine
 
 
@@ -37,7 +37,7 @@ def pack(engine, hours: float) -> list[int]:
 
 
 def stored(engine) -> list[tuple]:
-    table = orm.EngineSampleHour
+    table = orm.EngineSampleHourRow
     with engine.connect() as connection:
         query = select(table.hour_us, table.engine, table.last_seq, table.kv_usage_ppm)
         return list(map(tuple, connection.execute(query.order_by(table.hour_us, table.engine))))
@@ -76,7 +76,7 @@ def test_hours_are_packed_once_when_they_are_over_and_again_the_same(sampled) ->
     assert pack(sampled, 30) == [8]
     first = stored(sampled)
     with sampled.begin() as connection:
-        connection.execute(delete(orm.EngineSampleHour))
+        connection.execute(delete(orm.EngineSampleHourRow))
     assert len(pack(sampled, 30)) == 2
     assert stored(sampled) == first
     assert findings(sampled) == []

@@ -3,20 +3,20 @@
 import pytest
 from sqlalchemy import insert, text, update
 
-from ledger.budgets.grants import Account, Need, grow
+from ledger.budgets.grants import BudgetAccount, GrantNeed, grow
 from ledger.budgets.windows import window_at
 from ledger.declared import BudgetSpec, declare
-from ledger.journals.reader import Position
+from ledger.journals.reader import JournalOffset
 from ledger.journals.records import Hold
 from ledger.orm import tables as orm
 from ledger.verify.budgets import BUDGET_CHECKS
-from ledger.writing.fold import Item
-from ledger.writing.repository import Move, Repository
+from ledger.writing.fold import JournalItem
+from ledger.writing.repository import JournalMove, LedgerRepository
 
 AT_US = 1_795_435_200_000_000  # 2026-11-24
 MONTH = window_at("month", "UTC", AT_US // 10**6)
-ANN = Account("user:ann@month", MONTH.start_s)
-TEAM = Account("team:search@month", MONTH.start_s)
+ANN = BudgetAccount("user:ann@month", MONTH.start_s)
+TEAM = BudgetAccount("team:search@month", MONTH.start_s)
 
 
 def say(engine, *limits: tuple[str, int], at_us: int, hard: bool = True) -> None:
@@ -31,16 +31,16 @@ def books(engine, opened, settled):
     """A team's budget and everybody's default; two hosts, each with two attempts that settled."""
     say(engine, ("team:search", 10_000), ("user:*", 5_000), at_us=AT_US)
     for host, first in (("h", 1), ("g", 3)):
-        grow(engine, host, [Need(one, 2_000, 1_000) for one in (TEAM, ANN)])
+        grow(engine, host, [GrantNeed(one, 2_000, 1_000) for one in (TEAM, ANN)])
         holds = tuple(Hold(one.budget_id, one.window, 1_000) for one in (TEAM, ANN))
         records = [
             record
             for number in (first, first + 1)
             for record in (opened(number, holds=holds, opened_us=AT_US), settled(number))
         ]
-        items = [Item(f"{host}j", 1, place, b"", one) for place, one in enumerate(records)]
-        move = Move(f"{host}j", "w", Position(0, 0), Position(1, 9))
-        Repository(engine, host=host).apply(items, (move,), at_us=AT_US)
+        items = [JournalItem(f"{host}j", 1, place, b"", one) for place, one in enumerate(records)]
+        move = JournalMove(f"{host}j", "w", JournalOffset(0, 0), JournalOffset(1, 9))
+        LedgerRepository(engine, host=host).apply(items, (move,), at_us=AT_US)
     return engine
 
 
@@ -85,7 +85,7 @@ def test_money_that_moves_from_host_to_host_by_hand_is_told(books) -> None:
     with books.begin() as connection:
         for host, pusd in (("h", 700), ("g", 900)):
             connection.execute(
-                update(orm.Grant).where(orm.Grant.host == host).values(spent_pusd=pusd)
+                update(orm.GrantRow).where(orm.GrantRow.host == host).values(spent_pusd=pusd)
             )
     assert findings(books) == {"grants_are_spent"}
 
@@ -93,7 +93,7 @@ def test_money_that_moves_from_host_to_host_by_hand_is_told(books) -> None:
 def test_a_limit_of_the_same_window_is_no_edit_and_one_of_long_ago_is(books) -> None:
     def window_says(pusd: int) -> set[str]:
         with books.begin() as connection:
-            connection.execute(update(orm.BudgetWindow).values(limit_pusd=pusd))
+            connection.execute(update(orm.BudgetWindowRow).values(limit_pusd=pusd))
         return findings(books)
 
     say(books, ("team:search", 7_000), ("user:*", 7_000), at_us=AT_US + 10**9)
@@ -110,8 +110,8 @@ def test_of_budgets_from_before_versions_no_limit_is_known(engine) -> None:
     window = {"budget_id": TEAM.budget_id, "window": MONTH.start_s, "spent_pusd": 0,
               "granted_pusd": 0, "limit_pusd": 77}  # fmt: skip
     with engine.begin() as connection:
-        connection.execute(insert(orm.Budget), [row])
-        connection.execute(insert(orm.BudgetWindow), [window])
+        connection.execute(insert(orm.BudgetRow), [row])
+        connection.execute(insert(orm.BudgetWindowRow), [window])
     say(engine, ("team:search", 9), at_us=AT_US)
     assert findings(engine) == set()
 
@@ -120,9 +120,9 @@ def test_what_was_taken_while_a_budget_only_counted_has_no_grant(engine, opened,
     say(engine, ("team:search", 10_000), at_us=AT_US, hard=False)
     hold = (Hold(TEAM.budget_id, TEAM.window, 0),)
     first = opened(1, holds=hold, opened_us=AT_US)
-    books = Repository(engine, host="h")
-    books.apply([Item("j", 1, 0, b"", first)], (), at_us=AT_US)
+    books = LedgerRepository(engine, host="h")
+    books.apply([JournalItem("j", 1, 0, b"", first)], (), at_us=AT_US)
     say(engine, ("team:search", 10_000), at_us=AT_US + 1)
-    grow(engine, "g", [Need(TEAM, 1_000, 1_000)])
-    books.apply([Item("j", 1, 1, b"", settled(1))], (), at_us=AT_US + 2)
+    grow(engine, "g", [GrantNeed(TEAM, 1_000, 1_000)])
+    books.apply([JournalItem("j", 1, 1, b"", settled(1))], (), at_us=AT_US + 2)
     assert findings(engine) == set()

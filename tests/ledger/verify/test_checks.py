@@ -4,22 +4,22 @@ import msgspec
 import pytest
 from sqlalchemy import event, insert, text, update
 
-from ledger.journals.records import Tokens
+from ledger.journals.records import TokenCounts
 from ledger.orm import tables as orm
-from ledger.prices.book import Price, Schedule, Terms, cost_pusd, rates_from
+from ledger.prices.book import Price, PriceTerms, TierRates, cost_pusd, rates_from
 from ledger.verify.checks import CHECKS, FINDINGS_PER_CHECK, attempts_are_posted, verify
-from ledger.writing.fold import Item
-from ledger.writing.repository import Repository
+from ledger.writing.fold import JournalItem
+from ledger.writing.repository import LedgerRepository
 
-TOKENS = Tokens(input=10, cached=2, output=5)
+TOKENS = TokenCounts(input=10, cached=2, output=5)
 PRICE = Price(
     version=1,
     name="openai/gpt-4o-mini",
     book="test",
     effective_from_us=0,
-    terms=Terms(
+    terms=PriceTerms(
         rates_from({"input": 20, "output": 40}),
-        (Schedule("flex", 0, rates_from({"input": 10, "output": 20})),),
+        (TierRates("flex", 0, rates_from({"input": 10, "output": 20})),),
     ),
 )
 COST = cost_pusd(TOKENS, PRICE)
@@ -29,23 +29,23 @@ COST = cost_pusd(TOKENS, PRICE)
 def books(engine, opened, settled):
     """Two settled attempts under a hard budget, one under way, at a price in the book."""
     rows = {
-        orm.PriceVersion: {
+        orm.PriceVersionRow: {
             "version": 1, "name": PRICE.name, "since_us": 0, "source": "",
             "price": msgspec.to_builtins(PRICE), "recorded_us": 0,
         },
-        orm.Budget: {
+        orm.BudgetRow: {
             "id": "team:search@month", "scope": "team:search", "period": "month",
             "limit_pusd": 10_000, "hard": True, "created_us": 0,
         },
-        orm.JournalPosition: {
+        orm.JournalPositionRow: {
             "journal": "j", "worker": "w", "host": "h", "segment": 1, "offset": 0,
             "applied_us": 0,
         },
-        orm.BudgetWindow: {
+        orm.BudgetWindowRow: {
             "budget_id": "team:search@month", "window": 1_778_000_000, "spent_pusd": 0,
             "granted_pusd": 9_000, "limit_pusd": 10_000,
         },
-        orm.Grant: {
+        orm.GrantRow: {
             "budget_id": "team:search@month", "window": 1_778_000_000, "host": "h",
             "granted_pusd": 9_000, "spent_pusd": 0,
         },
@@ -55,8 +55,8 @@ def books(engine, opened, settled):
             connection.execute(insert(table), [row])
     records = [opened(3), opened(1), settled(1, cost_pusd=COST), opened(2),
                settled(2, cost_pusd=COST)]  # fmt: skip
-    items = [Item("j", 1, place, b"", record) for place, record in enumerate(records)]
-    Repository(engine, host="h").apply(items, (), at_us=5)
+    items = [JournalItem("j", 1, place, b"", record) for place, record in enumerate(records)]
+    LedgerRepository(engine, host="h").apply(items, (), at_us=5)
     return engine
 
 
@@ -85,14 +85,14 @@ def test_empty_books_are_sound(engine):
 
 def test_a_limit_that_is_lowered_below_what_was_spent_is_no_fault(books):
     with books.begin() as connection:
-        connection.execute(update(orm.Budget).values(limit_pusd=1))
+        connection.execute(update(orm.BudgetRow).values(limit_pusd=1))
     assert findings(books).holds
 
 
 def test_grants_of_a_soft_budget_bind_nobody(books):
     with books.begin() as connection:
-        connection.execute(update(orm.Grant).values(granted_pusd=1, spent_pusd=2))
-        connection.execute(update(orm.Budget).values(hard=False))
+        connection.execute(update(orm.GrantRow).values(granted_pusd=1, spent_pusd=2))
+        connection.execute(update(orm.BudgetRow).values(hard=False))
     assert findings(books).holds
 
 
@@ -176,7 +176,7 @@ def test_rows_that_cannot_be_read_are_a_finding_and_no_crash(books):
     with books.begin() as connection:
         for name in ("one", "two"):
             row = {"name": name, "version": 1, "until_us": 0, "calm": 0}
-            connection.execute(insert(orm.RollupPacking), [row])
+            connection.execute(insert(orm.RollupPackingRow), [row])
     (found,) = findings(books).findings
     assert found.check == "sums_are_the_rows"
     assert "MultipleResultsFound" in found.message
@@ -188,7 +188,7 @@ def test_findings_are_bounded(books):
         for number in range(FINDINGS_PER_CHECK + 5)
     ]
     with books.begin() as connection:
-        connection.execute(insert(orm.Quarantined), rows)
+        connection.execute(insert(orm.QuarantinedRecordRow), rows)
     result = findings(books)
     assert len(result.findings) == FINDINGS_PER_CHECK
     assert result.truncated == ("nothing_is_quarantined",)
@@ -197,7 +197,7 @@ def test_findings_are_bounded(books):
 def test_many_attempts_of_one_team_are_checked_by_their_entries(engine, opened, settled):
     """By the index on entries: by the one on accounts, each attempt would walk its team's lines."""
     records = [record for n in range(50) for record in (opened(n), settled(n))]
-    Repository(engine, host="h").import_records(records, journal="j", at_us=5)
+    LedgerRepository(engine, host="h").import_records(records, journal="j", at_us=5)
     statements = []
     event.listen(engine, "before_cursor_execute", lambda *given: statements.append(given[2:4]))
     with engine.connect() as connection:

@@ -9,7 +9,7 @@ from ledger.invoices.books import post, store
 from ledger.invoices.files import InvoiceFile, InvoiceLine
 from ledger.orm import tables as orm
 from ledger.verify.entries import entries_have_a_cause
-from ledger.writing.repository import Repository
+from ledger.writing.repository import LedgerRepository
 
 NOON_US = 1_780_000_000_000_000
 LATER_US = NOON_US + 20 * 86_400_000_000
@@ -23,7 +23,7 @@ def findings(engine):
 @pytest.fixture
 def books(books_of_each):
     """With a lost attempt and a posted invoice."""
-    Repository(books_of_each, host="h").settle_lost("j", at_us=NOON_US)
+    LedgerRepository(books_of_each, host="h").settle_lost("j", at_us=NOON_US)
     day = date(2026, 6, 1)
     found = InvoiceFile("csv", (InvoiceLine(day, "m", 5),), 2, "d")
     number = store(books_of_each, found, party="provider:openai", name="f", by="a", at_us=1)
@@ -43,7 +43,7 @@ def test_everything_that_is_posted_has_its_cause(books):
 def test_what_has_none_is_found(books, entry):
     with books.begin() as connection:
         connection.execute(
-            insert(orm.Posting),
+            insert(orm.PostingRow),
             [{"entry_id": entry, "line": line, "at_us": 0, "account": "x", "amount_pusd": pusd}
              for line, pusd in enumerate((1, -1))],
         )  # fmt: skip
@@ -54,14 +54,14 @@ def test_an_invoice_that_was_never_posted_is_no_cause(books):
     found = InvoiceFile("csv", (), 2, "e")
     with books.begin() as connection:
         connection.execute(
-            insert(orm.Invoice),
+            insert(orm.InvoiceRow),
             [{"id": 9, "party": "provider:openai", "format": found.format, "name": "f",
               "digest": "e", "places": 2, "first_day": date(2026, 6, 1),
               "last_day": date(2026, 6, 1), "total_pusd": 0,
               "imported_us": 0, "imported_by": "a"}],
         )  # fmt: skip
         connection.execute(
-            insert(orm.Posting),
+            insert(orm.PostingRow),
             [{"entry_id": "invoice:9:2026-06-01", "line": 0, "at_us": 0, "account": "x",
               "amount_pusd": 0}],
         )  # fmt: skip

@@ -9,7 +9,7 @@ from ledger.fleet.hours import GRACE_US, close_hours
 from ledger.orm import tables as orm
 from ledger.orm.fleet import HOUR_US
 from ledger.verify.hours import hours_add_up, hours_hold_every_settle
-from ledger.writing.repository import Repository
+from ledger.writing.repository import LedgerRepository
 
 DAY_US = 1_779_926_400_000_000  # midnight of 2026-05-28 UTC
 
@@ -23,8 +23,8 @@ def books(engine, opened, settled):
             "billing": "reserved", "pusd_per_hour": 10**12, "since": date(2026, 5, 28),
             "recorded_us": DAY_US,
         }  # fmt: skip
-        connection.execute(insert(orm.GpuContract), [contract])
-    repository = Repository(engine, host="h")
+        connection.execute(insert(orm.GpuContractRow), [contract])
+    repository = LedgerRepository(engine, host="h")
     for number in range(2):
         records = (
             opened(number, backend="own", pool="chat", provider=None, holds=()),

@@ -8,7 +8,7 @@ from ledger.identity.keys import KeySpec, create_key, revoke_key
 from ledger.invoices.books import post, store
 from ledger.invoices.files import parse
 from ledger.orm import tables as orm
-from ledger.seals.registers import Registers, register_head
+from ledger.seals.registers import AuditLog, register_head
 from ledger.verify.registers import register_entry_is_there, registers_hold
 
 LATER_US = 1_800_000_000_000_000  # the invoices' days are over
@@ -24,25 +24,25 @@ def books(engine):
             made = create_key(session, spec, pepper=b"p" * 32, now_us=5)
         revoke_key(session, made.key_id, now_us=6)
     with engine.begin() as connection:
-        connection.execute(insert(orm.GpuContract), [CONTRACT, {**CONTRACT, "recorded_us": 2}])
+        connection.execute(insert(orm.GpuContractRow), [CONTRACT, {**CONTRACT, "recorded_us": 2}])
         connection.execute(
-            insert(orm.PolicySet),
+            insert(orm.PolicySetRow),
             [{"number": 1, "document": "policies: []", "recorded_us": 3, "actor": "ann"}],
         )
-        connection.execute(insert(orm.Override), [
+        connection.execute(insert(orm.OverrideRow), [
             {"number": 1, "subject": "target:a", "says": "disabled", "recorded_us": 3,
              "actor": "ann"}])  # fmt: skip
         connection.execute(
-            insert(orm.PriceImport),
+            insert(orm.PriceImportRow),
             [{"at_us": 3, "actor": "bob", "origin": "x", "book": "deal.csv", "stored": 2}],
         )
-        connection.execute(insert(orm.ConfigVersion), [
+        connection.execute(insert(orm.ConfigVersionRow), [
             {"hash": "h1", "yaml": "a: 1", "applied_us": 4}])  # fmt: skip
     for party in ("provider:a", "provider:b"):
         bill = parse("date,item,amount\n2026-11-01,m,0.5\n2026-11-02,m,1\n2026-11-02,n,-0.1\n")
         number = store(engine, bill, party=party, name="nov.csv", by="ana", at_us=5)
     post(engine, number, by="ben", at_us=LATER_US)
-    while Registers(engine).follow(at_us=9):
+    while AuditLog(engine).follow(at_us=9):
         pass
     return engine
 
@@ -111,7 +111,7 @@ def test_every_edit_is_found(books) -> None:
 
 def test_what_is_not_entered_yet_is_no_finding(books) -> None:
     with books.begin() as connection:
-        connection.execute(insert(orm.GpuContract), [CONTRACT])
+        connection.execute(insert(orm.GpuContractRow), [CONTRACT])
     assert findings(books) == []
 
 

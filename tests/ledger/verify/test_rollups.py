@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import text
 
-from ledger.journals.records import Compared
+from ledger.journals.records import ComparedCost
 from ledger.sums.rollups import Rollups
 from ledger.verify.rollups import sums_are_the_rows
 
@@ -12,7 +12,7 @@ from ledger.verify.rollups import sums_are_the_rows
 def books(engine, opened, settled, write, seal_all):
     """Two of an own engine, one still open; all that is final is added up."""
     own = {"backend": "own", "pool": "chat", "provider": None, "holds": ()}
-    elsewhere = (Compared("a/b", 1, 9),)
+    elsewhere = (ComparedCost("a/b", 1, 9),)
     write(
         engine, opened(1, **own), settled(1, compared=elsewhere), opened(2, **own),
         settled(2), opened(3, **own),

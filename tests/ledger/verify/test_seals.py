@@ -7,7 +7,7 @@ from sqlalchemy import text
 
 from ledger.seals.sealer import head
 from ledger.verify.seals import head_is_there
-from ledger.writing.repository import Repository
+from ledger.writing.repository import LedgerRepository
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def books(books_of_each):
 
 
 def test_a_lost_attempt_cannot_be_edited_meanwhile(books, seal_all, seal_findings):
-    Repository(books, host="h").settle_lost("j", at_us=6)
+    LedgerRepository(books, host="h").settle_lost("j", at_us=6)
     seal_all(books)
     with books.begin() as connection:
         connection.execute(text("UPDATE attempts SET cost_pusd = 1 WHERE status = 'lost'"))

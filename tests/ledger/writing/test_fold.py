@@ -3,18 +3,18 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.writing.fold import Item, Known, Stage, fold, fold_lost
+from ledger.writing.fold import AttemptStage, JournalItem, KnownAttempt, fold, fold_lost
 from ledger.writing.rows import OPENED, UNSETTLED, opened_from
 
 
 def known_after(folded, before):
     after = dict(before)
     for new in folded.rows.attempts:
-        stage = Stage.OPEN if new.settled is UNSETTLED else Stage.SETTLED
+        stage = AttemptStage.OPEN if new.settled is UNSETTLED else AttemptStage.SETTLED
         row = dict(zip(OPENED, new.opened, strict=True))
-        after[new.attempt_id] = Known(opened_from(row), stage, ())
+        after[new.attempt_id] = KnownAttempt(opened_from(row), stage, ())
     for row in folded.rows.settles:
-        after[row["of_attempt"]].stage = Stage.SETTLED
+        after[row["of_attempt"]].stage = AttemptStage.SETTLED
     return after
 
 
@@ -22,7 +22,7 @@ def known_after(folded, before):
 def test_any_prefix_may_be_replayed_at_any_point(data, opened, settled):
     records = [record for number in range(4) for record in (opened(number, holds=()),
                                                             settled(number))]  # fmt: skip
-    items = [Item("j", 1, place, b"", record) for place, record in enumerate(records)]
+    items = [JournalItem("j", 1, place, b"", record) for place, record in enumerate(records)]
     known, place, postings, attempts = {}, 0, [], 0
     while place < len(items):
         start = data.draw(st.integers(0, place))
@@ -40,7 +40,7 @@ def test_any_prefix_may_be_replayed_at_any_point(data, opened, settled):
 
 def test_spending_is_told_by_journal(opened, settled):
     items = [
-        Item(journal, 1, 0, b"", record)
+        JournalItem(journal, 1, 0, b"", record)
         for number, journal in ((1, "a"), (2, "b"))
         for record in (opened(number), settled(number))
     ]
@@ -53,7 +53,7 @@ def test_spending_is_told_by_journal(opened, settled):
 
 
 def test_a_lost_attempt_spends_its_hold(opened):
-    attempt = Known(opened(1), Stage.OPEN, opened(1).holds)
+    attempt = KnownAttempt(opened(1), AttemptStage.OPEN, opened(1).holds)
     folded = fold_lost([("a", attempt)], 9)
     assert list(folded.spent.values()) == [1000]
     assert folded.rows.hold_ends[0]["state"] == "suspense"

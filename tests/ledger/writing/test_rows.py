@@ -7,11 +7,11 @@ from ledger.journals.records import (
     AttemptOpened,
     AttemptSettled,
     RequestRefused,
-    Tokens,
+    TokenCounts,
 )
 from ledger.orm import tables as orm
-from ledger.writing.fold import Item
-from ledger.writing.repository import Repository
+from ledger.writing.fold import JournalItem
+from ledger.writing.repository import LedgerRepository
 from ledger.writing.rows import (
     OPENED,
     SETTLED,
@@ -24,19 +24,19 @@ from ledger.writing.rows import (
 
 
 def test_every_field_of_a_record_has_a_column():
-    columns = set(orm.Attempt.__table__.columns.keys())
+    columns = set(orm.AttemptRow.__table__.columns.keys())
     decided = {"decision", "shadow_policy", "shadow_target", "shadow_reason", "inputs", "line_us"}
     assert set(AttemptOpened.__struct_fields__) - columns == {"holds", *decided}
-    assert decided <= set(orm.AttemptDecision.__table__.columns.keys())
+    assert decided <= set(orm.AttemptDecisionRow.__table__.columns.keys())
     assert set(AttemptSettled.__struct_fields__) - columns == {
         "tokens", "compared", "unknown_tier", "disputed",
     }  # fmt: skip
-    assert list(TOKEN_COLUMNS) == list(Tokens.__struct_fields__)
+    assert list(TOKEN_COLUMNS) == list(TokenCounts.__struct_fields__)
     assert set(TOKEN_COLUMNS.values()) <= columns
 
 
 def test_every_column_is_written(opened, settled):
-    columns = [name for name in orm.Attempt.__table__.columns.keys() if name != "seq"]  # noqa: SIM118  (not a dict)
+    columns = [name for name in orm.AttemptRow.__table__.columns.keys() if name != "seq"]  # noqa: SIM118  (not a dict)
     assert [*OPENED, *SETTLED] == columns
     assert len(opened_values(opened(), "j")) == len(OPENED)
     assert len(settled_values(opened(), settled(), late=False)) == len(SETTLED)
@@ -53,7 +53,7 @@ def test_every_value_stands_in_its_column(opened, settled):
     fields = set(AttemptSettled.__struct_fields__) & set(SETTLED)
     assert {name: row[name] for name in fields} == {name: getattr(end, name) for name in fields}
     tokens = {name: row[column] for name, column in TOKEN_COLUMNS.items()}
-    assert Tokens(**tokens) == end.tokens
+    assert TokenCounts(**tokens) == end.tokens
     row = settle_row("a", lost_values(record, 7))
     assert (row["of_attempt"], row["settled_us"], row["basis"], row["output_tokens"]) == (
         "a", 7, "bound", 0,
@@ -77,12 +77,12 @@ def test_no_record_is_lost_for_a_text_that_a_database_does_not_take(engine, open
             policy="p", reason="budget", http_status=429,
         ),
     ]  # fmt: skip
-    items = [Item("w0-a", 1, place, b"", record) for place, record in enumerate(records)]
-    applied = Repository(engine, host="h1").apply(items, (), at_us=5)
+    items = [JournalItem("w0-a", 1, place, b"", record) for place, record in enumerate(records)]
+    applied = LedgerRepository(engine, host="h1").apply(items, (), at_us=5)
     assert (applied.settled, applied.quarantined) == (1, 0)
     with engine.connect() as connection:
-        row = connection.execute(select(orm.Attempt.__table__)).mappings().one()
-        refused = connection.execute(select(orm.Refusal.model)).scalar_one()
+        row = connection.execute(select(orm.AttemptRow.__table__)).mappings().one()
+        refused = connection.execute(select(orm.RefusalRow.model)).scalar_one()
     assert (row["model"], row["finish_reason"]) == ("simp/x\ufffdy", "a\ufffdb")
     assert (row["tags"], refused) == ({"app": "a\ufffdb"}, "x\ufffdy")
 

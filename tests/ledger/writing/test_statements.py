@@ -14,7 +14,7 @@ from ledger.writing.rows import (
     refusal_row,
     settled_values,
 )
-from ledger.writing.statements import COPIED_FROM, Prepared, Statements
+from ledger.writing.statements import COPIED_FROM, PreparedStatement, WriterStatements
 
 WINDOW = {"budget_id": "b", "window": 7, "spent_pusd": 3, "granted_pusd": 10**25,
           "limit_pusd": None}  # fmt: skip
@@ -23,7 +23,7 @@ HERE = {"of_budget": "b", "of_window": 7, "of_host": "h"}
 
 @pytest.fixture
 def say(engine):
-    return Statements(engine.dialect)
+    return WriterStatements(engine.dialect)
 
 
 def stored(connection, table):
@@ -44,9 +44,9 @@ def test_rows_are_stored_as_sqlalchemy_stores_them(engine, say, opened, settled,
     attempt = attempt_row(opened(1), settled(1, slo_met=True))
     refusal = refusal_row(refused(1))
     for table, statement, row, said in (
-        (orm.Attempt, say.attempts, named(attempt), attempt),
-        (orm.Refusal, say.refusals, refusal, dict(refusal)),
-        (orm.BudgetWindow, say.windows, WINDOW, dict(WINDOW)),
+        (orm.AttemptRow, say.attempts, named(attempt), attempt),
+        (orm.RefusalRow, say.refusals, refusal, dict(refusal)),
+        (orm.BudgetWindowRow, say.windows, WINDOW, dict(WINDOW)),
     ):
         with engine.begin() as connection:
             connection.execute(insert(table), [dict(row)])
@@ -61,7 +61,7 @@ def test_what_is_there_stays_where_only_the_missing_is_inserted(engine, say):
     with engine.begin() as connection:
         say.windows.run(connection, [dict(WINDOW)])
         say.windows.run(connection, [WINDOW | {"spent_pusd": 9}, WINDOW | {"window": 8}])
-        rows = select(orm.BudgetWindow.window, orm.BudgetWindow.spent_pusd)
+        rows = select(orm.BudgetWindowRow.window, orm.BudgetWindowRow.spent_pusd)
         assert sorted(map(tuple, connection.execute(rows))) == [(7, 3), (8, 3)]
 
 
@@ -76,17 +76,17 @@ def test_spending_is_found_with_this_hosts_grant_and_no_other(engine, say):
     with engine.begin() as connection:
         assert say.spent.find(connection, dict(HERE)) is None
         say.windows.run(connection, [dict(WINDOW)])
-        connection.execute(insert(orm.Grant), [grant | {"host": "other", "spent_pusd": 5}])
+        connection.execute(insert(orm.GrantRow), [grant | {"host": "other", "spent_pusd": 5}])
         found = say.spent.find(connection, dict(HERE))
         assert found is not None
         assert int(found[0]) == 3
         assert say.granted.find(connection, dict(HERE)) is None
-        connection.execute(insert(orm.Grant), [grant | {"host": "h", "spent_pusd": 10**30}])
+        connection.execute(insert(orm.GrantRow), [grant | {"host": "h", "spent_pusd": 10**30}])
         granted = say.granted.find(connection, dict(HERE))
         assert granted is not None
         assert int(granted[0]) == 10**30
         say.spend_grant.run(connection, [HERE | {"spent_pusd": 10**30 + 1}])
-        spent = select(orm.Grant.spent_pusd).order_by(orm.Grant.host)
+        spent = select(orm.GrantRow.spent_pusd).order_by(orm.GrantRow.host)
         assert list(connection.execute(spent).scalars()) == [10**30 + 1, 5]
 
 
@@ -96,7 +96,7 @@ def test_no_rows_are_no_statement(say):
 
 def test_a_parameter_may_stand_twice(engine):
     number = bindparam("number", type_=Integer)
-    twice = Prepared(engine.dialect, select(number + number, literal(1)))
+    twice = PreparedStatement(engine.dialect, select(number + number, literal(1)))
     with engine.connect() as connection:
         assert list(twice.find(connection, {"number": 4, "param_1": 1}) or ()) == [8, 1]
 
@@ -113,8 +113,8 @@ def test_many_rows_are_stored_as_a_few_are(engine, say, opened, settled):
         seen = (odd + str(number), 1, bytes(range(256)))
         decisions.append((*seen, odd, None, "weight", inputs, number))
     for table, statement, many in (
-        (orm.Attempt, say.attempts, rows),
-        (orm.AttemptDecision, say.decisions, decisions),
+        (orm.AttemptRow, say.attempts, rows),
+        (orm.AttemptDecisionRow, say.decisions, decisions),
     ):
         with engine.begin() as connection:
             for row in many:
@@ -138,7 +138,7 @@ def test_what_is_wrong_with_one_of_many_is_told_as_sqlalchemy_tells_it(
     with pytest.raises(error), engine.begin() as connection:
         say.attempts.run(connection, rows)
     with engine.begin() as connection:
-        assert stored(connection, orm.Attempt) == []
+        assert stored(connection, orm.AttemptRow) == []
         say.attempts.run(connection, rows[:-1])
 
 
@@ -146,7 +146,7 @@ def test_a_server_that_goes_while_rows_are_copied_is_away(postgres_url, opened):
     migrate(postgres_url)
     engine = make_engine(postgres_url)
     rows = [attempt_row(opened(number)) for number in range(COPIED_FROM)]
-    statements = Statements(engine.dialect)
+    statements = WriterStatements(engine.dialect)
 
     def cut_off() -> None:
         with engine.begin() as connection:
@@ -160,5 +160,5 @@ def test_a_server_that_goes_while_rows_are_copied_is_away(postgres_url, opened):
     assert is_away(away.value)
     with engine.begin() as connection:
         statements.attempts.run(connection, rows)
-        assert len(stored(connection, orm.Attempt)) == COPIED_FROM
+        assert len(stored(connection, orm.AttemptRow)) == COPIED_FROM
     engine.dispose()

@@ -1,13 +1,13 @@
 """What was stored comes back as the values it was made of."""
 
-from ledger.writing.fold import Item, Stage
-from ledger.writing.repository import Repository
+from ledger.writing.fold import AttemptStage, JournalItem
+from ledger.writing.repository import LedgerRepository
 from ledger.writing.stored import IDS_PER_QUERY, known_attempts
 
 
 def apply(engine, *records):
-    items = [Item("j", 1, place, b"", record) for place, record in enumerate(records)]
-    Repository(engine, host="h").apply(items, (), at_us=1)
+    items = [JournalItem("j", 1, place, b"", record) for place, record in enumerate(records)]
+    LedgerRepository(engine, host="h").apply(items, (), at_us=1)
 
 
 def test_attempts_come_back_with_stage_and_holds(engine, opened, settled):
@@ -15,9 +15,9 @@ def test_attempts_come_back_with_stage_and_holds(engine, opened, settled):
     with engine.connect() as connection:
         known = known_attempts(connection, ["r1.1", "r2.1", "r3.1", "r4.1"])
     assert {name: one.stage for name, one in known.items()} == {
-        "r1.1": Stage.OPEN,
-        "r2.1": Stage.SETTLED,
-        "r3.1": Stage.OPEN,
+        "r1.1": AttemptStage.OPEN,
+        "r2.1": AttemptStage.SETTLED,
+        "r3.1": AttemptStage.OPEN,
     }
     assert known["r1.1"].holds == opened(1).holds
     assert known["r3.1"].holds == ()
@@ -26,9 +26,9 @@ def test_attempts_come_back_with_stage_and_holds(engine, opened, settled):
 
 def test_lost_attempts_are_told_from_settled_ones(engine, opened):
     apply(engine, opened(1))
-    Repository(engine, host="h").settle_lost("j", at_us=2)
+    LedgerRepository(engine, host="h").settle_lost("j", at_us=2)
     with engine.connect() as connection:
-        assert known_attempts(connection, ["r1.1"])["r1.1"].stage is Stage.LOST
+        assert known_attempts(connection, ["r1.1"])["r1.1"].stage is AttemptStage.LOST
 
 
 def test_many_ids_are_asked_in_pieces(engine, opened):

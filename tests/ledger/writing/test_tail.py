@@ -7,11 +7,20 @@ from ledger.database import make_engine, migrate
 from ledger.journals.journal import JournalWriter
 from ledger.journals.reader import JournalReader
 from ledger.orm import tables as orm
-from ledger.writing.repository import Away, Repository
-from ledger.writing.tail import FEWEST_RECORDS, Tail
+from ledger.writing.repository import DatabaseUnavailable, LedgerRepository
+from ledger.writing.tail import FEWEST_RECORDS, JournalTailer
 
-TABLES = (orm.Attempt, orm.Posting, orm.HoldRow, orm.BudgetWindow, orm.ComparedCost,
-          orm.AttemptDecision, orm.Refusal, orm.Quarantined, orm.JournalPosition)  # fmt: skip
+TABLES = (
+    orm.AttemptRow,
+    orm.PostingRow,
+    orm.HoldRow,
+    orm.BudgetWindowRow,
+    orm.ComparedCostRow,
+    orm.AttemptDecisionRow,
+    orm.RefusalRow,
+    orm.QuarantinedRecordRow,
+    orm.JournalPositionRow,
+)
 
 
 class Crash(BaseException):
@@ -57,7 +66,7 @@ def tail_of(engine, directory, killer=None):
     if killer is not None:
         reader.remove = killer.around(reader.remove)
         reader.remove_applied = killer.around(reader.remove_applied)
-    return Tail(Repository(engine, host="h1"), reader, lambda: 77)
+    return JournalTailer(LedgerRepository(engine, host="h1"), reader, lambda: 77)
 
 
 def drain(tail):
@@ -138,19 +147,19 @@ async def test_control_positions_apart_from_what_they_cover_lose_or_repeat(
     """Without the shared transaction a kill between the two loses records: the test can see it."""
     migrate(sqlite_url)
     engine = make_engine(sqlite_url)
-    move = Repository._move
+    move = LedgerRepository._move
 
     def early(self, _connection, moves, at_us):
         with engine.begin() as other:
             move(self, other, moves, at_us)
 
-    original = Repository.apply
+    original = LedgerRepository.apply
 
     def apply(self, items, moves, *, at_us):
         early(self, None, moves, at_us)
         return original(self, items, (), at_us=at_us)
 
-    monkeypatch.setattr(Repository, "apply", apply)
+    monkeypatch.setattr(LedgerRepository, "apply", apply)
     await fill(tmp_path / "j", opened, settled, refused)
     with Killer(engine, 3) as killer, pytest.raises(Crash):
         drain(tail_of(engine, tmp_path / "j", killer))
@@ -163,17 +172,17 @@ async def test_the_database_away_keeps_the_place(engine, tmp_path, opened, monke
     writer = JournalWriter(tmp_path, "w0")
     writer.append(opened(1))
     tail = tail_of(engine, tmp_path)
-    apply = Repository.apply
+    apply = LedgerRepository.apply
 
     def away(*_, **__):
-        raise Away
+        raise DatabaseUnavailable
 
-    monkeypatch.setattr(Repository, "apply", away)
+    monkeypatch.setattr(LedgerRepository, "apply", away)
     for _ in range(3):
-        with pytest.raises(Away):
+        with pytest.raises(DatabaseUnavailable):
             tail.step()
     assert tail.backlog_bytes() > 0
-    monkeypatch.setattr(Repository, "apply", apply)
+    monkeypatch.setattr(LedgerRepository, "apply", apply)
     drain(tail)
     assert len(books(engine)["attempts"]) == 1
     assert tail.backlog_bytes() == 0
@@ -186,11 +195,11 @@ async def test_open_attempts_of_a_live_worker_are_left_alone(engine, tmp_path, o
     tail = tail_of(engine, tmp_path)
     drain(tail)
     with engine.connect() as connection:
-        assert connection.execute(select(orm.Attempt.settled_us)).scalar_one() is None
+        assert connection.execute(select(orm.AttemptRow.settled_us)).scalar_one() is None
     writer.close()
     drain(tail)
     with engine.connect() as connection:
-        assert connection.execute(select(orm.Attempt.flag)).scalar_one() == "lost"
+        assert connection.execute(select(orm.AttemptRow.flag)).scalar_one() == "lost"
 
 
 async def test_one_pass_is_one_transaction(engine, tmp_path, opened, settled):
@@ -221,7 +230,7 @@ async def test_who_fails_with_many_records_at_once_goes_on_with_fewer(
 
     def fragile(items, moves, *, at_us):
         if len(items) > 2 * FEWEST_RECORDS:
-            raise Away
+            raise DatabaseUnavailable
         sizes.append(len(items))
         return apply(items, moves, at_us=at_us)
 
@@ -229,7 +238,7 @@ async def test_who_fails_with_many_records_at_once_goes_on_with_fewer(
     for _ in range(200):
         try:
             step = wanted.step()
-        except Away:
+        except DatabaseUnavailable:
             failed += 1
         else:
             if not step.more and not step.moved and not step.buried:
@@ -242,7 +251,7 @@ async def test_who_fails_with_many_records_at_once_goes_on_with_fewer(
     fresh = tail_of(engine, tmp_path)
     assert not fresh.step().moved
     with engine.connect() as connection:
-        numbers = connection.execute(select(orm.Attempt.settled_us.is_not(None))).scalars().all()
+        numbers = connection.execute(select(orm.AttemptRow.settled_us.is_not(None))).scalars().all()
     assert len(numbers) == 24
     assert all(numbers)
 

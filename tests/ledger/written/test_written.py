@@ -27,11 +27,11 @@ from written_read import (
 
 from ledger.database import make_engine, migrate, schema_of, sqlite_url
 from ledger.journals import frames
-from ledger.journals.records import AttemptOpened, AttemptSettled, RequestRefused, Tokens
+from ledger.journals.records import AttemptOpened, AttemptSettled, RequestRefused, TokenCounts
 from ledger.verify.checks import verify
 from router import frozen, packed
 from router.reasons import Reason
-from router.request_kinds import Kind
+from router.request_kinds import RequestKind
 from router.types import Feature
 
 BY_PLACE = (
@@ -119,7 +119,7 @@ def test_every_word_of_that_day_is_in_the_files(then) -> None:
     }  # fmt: skip
     assert said["reasons"] <= set(Reason)
     assert said["features"] <= set(Feature)
-    assert said["kinds"] <= set(Kind)
+    assert said["kinds"] <= set(RequestKind)
     assert len(rows["gpu_hours"]) >= 24
 
 
@@ -154,9 +154,9 @@ def _reads_otherwise(then: Any, read: Callable[[], Any]) -> bool:
         return True
 
 
-@pytest.mark.parametrize("place", range(len(Tokens.__struct_fields__) - 1))
+@pytest.mark.parametrize("place", range(len(TokenCounts.__struct_fields__) - 1))
 def test_two_token_kinds_that_change_places_are_found(written, then, monkeypatch, place) -> None:
-    names = _permuted(Tokens.__struct_fields__, place)
+    names = _permuted(TokenCounts.__struct_fields__, place)
     swapped = msgspec.defstruct("Tokens", [(name, int, 0) for name in names], array_like=True)
     fields = [
         (field.name, swapped if field.name == "tokens" else field.type, field.default)

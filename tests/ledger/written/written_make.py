@@ -38,54 +38,54 @@ from written_read import (
 
 from gateway.request.plan import DECISION_LIMIT_BYTES
 from ledger.accounts import provisional_charge_pusd
-from ledger.budgets.grants import Account, Need, grow
+from ledger.budgets.grants import BudgetAccount, GrantNeed, grow
 from ledger.budgets.windows import window_at
 from ledger.database import make_engine, migrate, sqlite_url
 from ledger.declared import BudgetSpec, declare
 from ledger.fleet.hours import close_hours
 from ledger.identity.keys import KeySpec, create_key
 from ledger.journals.journal import JournalWriter
-from ledger.journals.reader import Position
+from ledger.journals.reader import JournalOffset
 from ledger.journals.records import (
     AttemptOpened,
     AttemptSettled,
-    Compared,
+    ComparedCost,
     Hold,
     Record,
     RequestRefused,
-    Tokens,
+    TokenCounts,
 )
 from ledger.orm import tables as orm
 from ledger.prices.book import tier_cost_pusd
-from ledger.prices.rates import Price, Schedule, Terms, rates_from
-from ledger.seals.registers import Registers
+from ledger.prices.rates import Price, PriceTerms, TierRates, rates_from
+from ledger.seals.registers import AuditLog
 from ledger.seals.sealer import Sealer
 from ledger.spans import DAY_US, HOUR_US
 from ledger.sums.rollups import Rollups
 from ledger.verify.checks import verify
-from ledger.writing.fold import Item
-from ledger.writing.repository import Move, Repository
+from ledger.writing.fold import JournalItem
+from ledger.writing.repository import JournalMove, LedgerRepository
 from router.decide import decide
 from router.explain import packed_within
 from router.frozen import freeze
-from router.prompts import Extent
+from router.prompts import RequestUnits
 from router.reasons import Reason
-from router.request_kinds import Kind
+from router.request_kinds import RequestKind
 from router.types import (
     ApiState,
     Candidate,
     Decision,
     EngineState,
     Feature,
-    Health,
-    Otherwise,
+    InfeasibleAction,
     OutputMoments,
     Policy,
     Preference,
-    Request,
     Residency,
+    RoutingRequest,
     Slo,
     StepModel,
+    TargetHealth,
     Verdict,
 )
 
@@ -98,7 +98,7 @@ SCOPES = (
 HARD = "team:search@month"
 STEP = StepModel(a_s=4.79e-3, b_s=28e-6, c_s=46.8e-9, d_s=27.8e-6, t0_s=13.8e-3)
 STATE = EngineState(
-    health=Health.HEALTHY, step=STEP, running=4, waiting=2, context_tokens=4001.0,
+    health=TargetHealth.HEALTHY, step=STEP, running=4, waiting=2, context_tokens=4001.0,
     queued_prefill_tokens=130.0, kv_capacity_tokens=100_000, kv_used_tokens=4005.0,
     kv_promised_tokens=1003.0, kv_block_tokens=16, max_num_seqs=256, prefill_budget_tokens=2048,
     step_feedback=1.05, safety_ttft=0.85, safety_tpot=0.8, prefill_rate_tokens_per_s=11.0,
@@ -107,54 +107,100 @@ STATE = EngineState(
 )  # fmt: skip
 OWN = Candidate(
     name="pool:reserved/0", pool="reserved", features=frozenset({Feature.TOOLS, Feature.N}),
-    kinds=frozenset({Kind.CHAT, Kind.COMPLETION}), context_tokens=8192, internal=True,
+    kinds=frozenset({RequestKind.CHAT, RequestKind.COMPLETION}), context_tokens=8192, internal=True,
     expected_pusd=0, bound_pusd=1000, avoided_pusd=2_000_000, budget_room_pusd=10**9,
     bid_price_pusd_per_s=5.5e6, accepts_salt=False, engine=STATE, output_cap=300,
     top_density_pusd_per_s=7.5e6, density_spread=1.5,
 )  # fmt: skip
 API = Candidate(
-    name="openai/gpt-4o-mini", pool=None, features=frozenset(Feature), kinds=frozenset(Kind),
+    name="openai/gpt-4o-mini", pool=None, features=frozenset(Feature), kinds=frozenset(RequestKind),
     context_tokens=128_000, internal=False, expected_pusd=1_000_000, bound_pusd=4_000_000,
     api=ApiState(
-        health=Health.UNKNOWN, ttft_median_ms=300.0, ttft_sigma=0.36, tpot_median_ms=15.0,
+        health=TargetHealth.UNKNOWN, ttft_median_ms=300.0, ttft_sigma=0.36, tpot_median_ms=15.0,
         tpot_sigma=0.31, observations=100, requests_left=90, tokens_left=7_000, retry_after_s=2.5,
     ),
 )  # fmt: skip
-KINDS = list(Kind)
+KINDS = list(RequestKind)
 SHARP = {"input": 3_000_001, "output": 7_500_000, "cached": 300_007, "cache_write": 3_750_011,
          "cache_write_1h": 6_000_013, "reasoning": 9_000_017, "audio_input": 11_000_019,
          "audio_output": 23_000_023}  # fmt: skip
 PRICES = (
-    Price(1, "openai/gpt-4o-mini", "litellm", 0, Terms(
-        rates_from(SHARP),
-        (Schedule("flex", 0, rates_from({"input": 1_000_003, "output": 3_000_000})),
-         Schedule("standard", 2_000, rates_from({"input": 5_000_000, "output": 9_000_001}))),
-    ), source="https://example.com/prices", source_date="2026-05-01", retired_on="2027-01-01"),
-    Price(2, "acme/rerank", "litellm", 0, Terms(
-        rates_from({"input": 11, "output": 0}), search_pusd=2_000_000_000)),
-    Price(3, "acme/whisper", "litellm", 0, Terms(
-        rates_from({"input": 0, "output": 0}), second_pusd=100_000_001)),
-    Price(4, "acme/fee", "ours", 0, Terms(
-        rates_from({"input": 11, "output": 13}), request_pusd=5_000_000_000, uplift_ppm=100_000,
-        inclusive=True), rank=1, effective_until_us=2**60),
-    Price(5, "acme/gone", "ours", START_US, Terms(rates_from({"input": 1, "output": 2})), rank=1,
-          withdrawn=True),
-    Price(6, "simulated/echo", "ours", 0, Terms(rates_from({"input": 1, "output": 2})), rank=1,
-          simulated=True),
-)  # fmt: skip
+    Price(
+        1,
+        "openai/gpt-4o-mini",
+        "litellm",
+        0,
+        PriceTerms(
+            rates_from(SHARP),
+            (
+                TierRates("flex", 0, rates_from({"input": 1_000_003, "output": 3_000_000})),
+                TierRates("standard", 2_000, rates_from({"input": 5_000_000, "output": 9_000_001})),
+            ),
+        ),
+        source="https://example.com/prices",
+        source_date="2026-05-01",
+        retired_on="2027-01-01",
+    ),
+    Price(
+        2,
+        "acme/rerank",
+        "litellm",
+        0,
+        PriceTerms(rates_from({"input": 11, "output": 0}), search_pusd=2_000_000_000),
+    ),
+    Price(
+        3,
+        "acme/whisper",
+        "litellm",
+        0,
+        PriceTerms(rates_from({"input": 0, "output": 0}), second_pusd=100_000_001),
+    ),
+    Price(
+        4,
+        "acme/fee",
+        "ours",
+        0,
+        PriceTerms(
+            rates_from({"input": 11, "output": 13}),
+            request_pusd=5_000_000_000,
+            uplift_ppm=100_000,
+            inclusive=True,
+        ),
+        rank=1,
+        effective_until_us=2**60,
+    ),
+    Price(
+        5,
+        "acme/gone",
+        "ours",
+        START_US,
+        PriceTerms(rates_from({"input": 1, "output": 2})),
+        rank=1,
+        withdrawn=True,
+    ),
+    Price(
+        6,
+        "simulated/echo",
+        "ours",
+        0,
+        PriceTerms(rates_from({"input": 1, "output": 2})),
+        rank=1,
+        simulated=True,
+    ),
+)
 
 
-def asked(number: int) -> Request:
+def asked(number: int) -> RoutingRequest:
     """Every feature by itself somewhere, all at once somewhere, and every kind."""
     features = list(Feature)
     some = frozenset(features) if number % 7 == 6 else {features[number % len(features)]}
-    return Request(
+    return RoutingRequest(
         kind=KINDS[number % len(KINDS)], model="chat-large", prompt_tokens=500 + number,
         prompt_tokens_bound=900 + number, max_tokens=None if number % 3 == 2 else 400 + number,
         output=OutputMoments(count=100 + number, mean=101.5, mean_square=15_000.0, p95=300.0),
         n=2 + number % 2, features=frozenset(some), residency=list(Residency)[number % 2],
         sticky_target="openai/gpt-4o-mini" if number % 4 else None, salted=number % 5 == 0,
-        extent=Extent(0.5, 3, 4, 5_000, 6_000, audio_known=True) if number % 2 else None,
+        extent=RequestUnits(0.5, 3, 4, 5_000, 6_000, audio_known=True) if number % 2 else None,
     )  # fmt: skip
 
 
@@ -162,11 +208,13 @@ def rule(number: int) -> Policy:
     return Policy(
         name=f"policy-{number}", slo=Slo(500.0, 50.0, 0.9, strict=bool(number % 2)),
         kv_headroom_floor=0.125, penalty_pusd=1_000_003, max_cost_pusd=10**10,
-        otherwise=list(Otherwise)[number % 3], residency=list(Residency)[(number + 1) % 2],
+        otherwise=list(InfeasibleAction)[number % 3], residency=list(Residency)[(number + 1) % 2],
     )  # fmt: skip
 
 
-def decided(number: int, reason: Reason) -> tuple[Request, Policy, Decision, list[Candidate]]:
+def decided(
+    number: int, reason: Reason
+) -> tuple[RoutingRequest, Policy, Decision, list[Candidate]]:
     """A decision of the router's own (number % 3 == 2), or one made up to say every reason."""
     reasons = list(Reason)
     fleet = [replace(OWN if place % 2 else API, name=f"{(OWN if place % 2 else API).name}#{place}")
@@ -225,17 +273,25 @@ def opened(number: int, reason: Reason, **changes: object) -> AttemptOpened:
     return AttemptOpened(**{**fields, **changes})
 
 
-def settled(start: AttemptOpened, tokens: Tokens, **changes: object) -> AttemptSettled:
+def settled(start: AttemptOpened, tokens: TokenCounts, **changes: object) -> AttemptSettled:
     tier = changes.get("tier")
     cost = None
     if start.price_version is not None:
         cost, _ = tier_cost_pusd(tokens, PRICES[start.price_version - 1], tier)
     fields: dict[str, object] = {
-        "attempt_id": start.attempt_id, "settled_us": start.opened_us + 1_000_000,
-        "status": "finished", "http_status": 200, "tokens": tokens, "basis": "reported",
-        "cost_pusd": cost, "ttft_us": 120_000, "duration_us": 900_000, "finish_reason": "stop",
-        "slo_met": True, "compared": (Compared("acme/fee", 4, 7, 1_100_000), Compared("a/b", 1, 9)),
-    }  # fmt: skip
+        "attempt_id": start.attempt_id,
+        "settled_us": start.opened_us + 1_000_000,
+        "status": "finished",
+        "http_status": 200,
+        "tokens": tokens,
+        "basis": "reported",
+        "cost_pusd": cost,
+        "ttft_us": 120_000,
+        "duration_us": 900_000,
+        "finish_reason": "stop",
+        "slo_met": True,
+        "compared": (ComparedCost("acme/fee", 4, 7, 1_100_000), ComparedCost("a/b", 1, 9)),
+    }
     return AttemptSettled(**{**fields, **changes})
 
 
@@ -246,7 +302,7 @@ def of_each_reason() -> Iterator[Record]:
     tiers = (None, "default", "flex", "priority")
     for number, reason in enumerate(Reason):
         start = opened(number, reason)
-        tokens = Tokens(1_000 + number, 200, 31, 17, 401 + number, 50, 23, 29)
+        tokens = TokenCounts(1_000 + number, 200, 31, 17, 401 + number, 50, 23, 29)
         yield start
         yield settled(
             start, tokens, status=statuses[number % 5], basis=bases[number % 4],
@@ -259,10 +315,10 @@ def of_each_reason() -> Iterator[Record]:
 def of_other_prices(first: int) -> Iterator[Record]:
     """Searches, seconds of sound, a fee with a surcharge, none known; own engines, hour by hour."""
     said = (
-        (2, "acme/rerank", "rerank", Tokens(input=70, searches=3)),
-        (3, "acme/whisper", "transcription", Tokens(audio_ms=61_234)),
-        (4, "acme/fee", "chat", Tokens(input=90, output=31)),
-        (None, "acme/new", "chat", Tokens(input=90, output=31)),
+        (2, "acme/rerank", "rerank", TokenCounts(input=70, searches=3)),
+        (3, "acme/whisper", "transcription", TokenCounts(audio_ms=61_234)),
+        (4, "acme/fee", "chat", TokenCounts(input=90, output=31)),
+        (None, "acme/new", "chat", TokenCounts(input=90, output=31)),
     )
     for number, (version, target, kind, tokens) in enumerate(said, start=first):
         start = opened(
@@ -279,7 +335,7 @@ def of_other_prices(first: int) -> Iterator[Record]:
         busy_us = 7_000_000 + number
         cost = provisional_charge_pusd(busy_us, RATE_PUSD, 2)
         yield start
-        yield settled(start, Tokens(input=50, output=9), engine_us=busy_us, cost_pusd=cost)
+        yield settled(start, TokenCounts(input=50, output=9), engine_us=busy_us, cost_pusd=cost)
 
 
 def refusals() -> Iterator[RequestRefused]:
@@ -302,17 +358,17 @@ def fill(engine: Engine) -> None:
     ]
     declare(engine, contracts=(), budgets=budgets, config=("hash", "budgets: []"), at_us=START_US)
     with engine.begin() as connection:
-        connection.execute(insert(orm.PriceVersion), [
+        connection.execute(insert(orm.PriceVersionRow), [
             {"version": price.version, "name": price.name, "since_us": price.effective_from_us,
              "source": "made", "price": msgspec.to_builtins(price), "recorded_us": START_US}
             for price in PRICES
         ])  # fmt: skip
-        connection.execute(insert(orm.GpuContract), [
+        connection.execute(insert(orm.GpuContractRow), [
             {"pool": POOL, "gpu_type": "H200", "gpus_per_replica": 2, "replicas": 3,
              "billing": "reserved", "pusd_per_hour": RATE_PUSD, "since": date(2026, 6, 1),
              "source": "contract", "recorded_us": START_US}
         ])  # fmt: skip
-        connection.execute(insert(orm.EngineSample), [
+        connection.execute(insert(orm.EngineSampleRow), [
             {"at_us": START_US + place * 600_000_000, "pool": POOL, "engine": f"{POOL}/0",
              "health": "down" if place % 5 == 4 else "healthy"}
             for place in range(24 * 6)
@@ -321,15 +377,19 @@ def fill(engine: Engine) -> None:
         spec = KeySpec("ci", team="search", org="acme", user="ann", tags=(("app", "web"),))
         create_key(session, spec, pepper=b"p" * 32, now_us=5, new_bytes=lambda size: b"k" * size)
     month = window_at("month", "UTC", START_US // 10**6).start_s
-    grow(engine, "h", [Need(Account(HARD, month), 100 * HELD_PUSD, HELD_PUSD)])
+    grow(engine, "h", [GrantNeed(BudgetAccount(HARD, month), 100 * HELD_PUSD, HELD_PUSD)])
     records = [*of_each_reason(), *of_other_prices(100), *refusals()]
     lost = [opened(number, Reason.ONLY) for number in (200, 201)]
-    books = Repository(engine, host="h")
+    books = LedgerRepository(engine, host="h")
     for journal, some in (("h-1", records), ("h-2", lost)):
-        items = [Item(journal, 1, place, b"", record) for place, record in enumerate(some)]
-        books.apply(items, (Move(journal, "h", Position(), Position(1, 7)),), at_us=START_US)
+        items = [JournalItem(journal, 1, place, b"", record) for place, record in enumerate(some)]
+        books.apply(
+            items,
+            (JournalMove(journal, "h", JournalOffset(), JournalOffset(1, 7)),),
+            at_us=START_US,
+        )
     books.settle_lost("h-2", at_us=START_US + DAY_US)
-    late = settled(lost[0], Tokens(input=40, output=4), settled_us=START_US + DAY_US + 9)
+    late = settled(lost[0], TokenCounts(input=40, output=4), settled_us=START_US + DAY_US + 9)
     books.import_records([late], journal="h-3", at_us=START_US + DAY_US)
     while close_hours(engine, at_us=START_US + DAY_US + HOUR_US):
         pass
@@ -338,7 +398,7 @@ def fill(engine: Engine) -> None:
         pass
     while Rollups(engine).follow():
         pass
-    registers = Registers(engine)
+    registers = AuditLog(engine)
     while registers.follow(at_us=START_US + 2 * DAY_US):
         pass
 
@@ -350,8 +410,10 @@ def write_journal(directory: Path) -> None:
         start = opened(number + 1_000, reason)
         journal.append(start)
         if number % 3:
-            counts = [(number + 2) * 100 + place for place in range(len(Tokens.__struct_fields__))]
-            journal.append_ending(settled(start, Tokens(*counts), tier="flex", disputed=True))
+            counts = [
+                (number + 2) * 100 + place for place in range(len(TokenCounts.__struct_fields__))
+            ]
+            journal.append_ending(settled(start, TokenCounts(*counts), tier="flex", disputed=True))
     for refusal in refusals():
         journal.append(refusal)
     journal.close()

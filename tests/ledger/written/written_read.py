@@ -22,7 +22,7 @@ from ledger.exports.attempts import attempt_rows
 from ledger.exports.delimited import csv_lines
 from ledger.exports.focus import focus_rows
 from ledger.journals import frames
-from ledger.journals.reader import JournalReader, Position
+from ledger.journals.reader import JournalOffset, JournalReader
 from ledger.orm import tables as orm
 from ledger.prices.stored import every_price
 from ledger.spans import DAY_US, Scope
@@ -35,10 +35,21 @@ LEDGER, JOURNALS = "ledger.db", "journals"
 START_US = 1_780_272_000_000_000  # 2026-06-01
 SPAN = Scope(START_US, START_US + 2 * DAY_US)
 TABLES = (
-    orm.Attempt, orm.AttemptDecision, orm.ComparedCost, orm.Refusal, orm.Posting, orm.HoldRow,
-    orm.Budget, orm.BudgetWindow, orm.Grant, orm.GpuContract, orm.GpuHour, orm.GpuHourTeam,
-    orm.PriceVersion, orm.Key,
-)  # fmt: skip
+    orm.AttemptRow,
+    orm.AttemptDecisionRow,
+    orm.ComparedCostRow,
+    orm.RefusalRow,
+    orm.PostingRow,
+    orm.HoldRow,
+    orm.BudgetRow,
+    orm.BudgetWindowRow,
+    orm.GrantRow,
+    orm.GpuContractRow,
+    orm.GpuHourRow,
+    orm.GpuHourTeamRow,
+    orm.PriceVersionRow,
+    orm.KeyRow,
+)
 
 
 def plain(value: Any) -> Any:
@@ -65,9 +76,11 @@ def plain(value: Any) -> Any:
 def stored_decisions(connection: Connection) -> dict[str, tuple[bytes, bytes | None]]:
     """By attempt, or by request if it was refused: what was packed, and what was frozen."""
     attempts = select(
-        orm.AttemptDecision.attempt_id, orm.AttemptDecision.decision, orm.AttemptDecision.inputs
+        orm.AttemptDecisionRow.attempt_id,
+        orm.AttemptDecisionRow.decision,
+        orm.AttemptDecisionRow.inputs,
     )
-    refused = select(orm.Refusal.request_id, orm.Refusal.decision)
+    refused = select(orm.RefusalRow.request_id, orm.RefusalRow.decision)
     stored = {name: (short, inputs) for name, short, inputs in connection.execute(attempts)}
     return stored | {name: (short, None) for name, short in connection.execute(refused)}
 
@@ -85,7 +98,9 @@ def decisions(connection: Connection) -> dict[str, Any]:
 def journal_frames(directory: Path) -> list[frames.Frame]:
     reader = JournalReader(directory / JOURNALS)
     return [
-        frame for journal in reader.journals() for frame in reader.read(journal, Position()).frames
+        frame
+        for journal in reader.journals()
+        for frame in reader.read(journal, JournalOffset()).frames
     ]
 
 

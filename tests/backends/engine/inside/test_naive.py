@@ -9,8 +9,8 @@ import pytest
 
 from backends.engine import tinymodel
 from backends.engine.environment import Environment
-from backends.engine.flags import Launch
-from backends.engine.trial import Trial, serving
+from backends.engine.flags import EngineLaunch
+from backends.engine.trial import ServerTrial, serving
 
 SCRIPT = Path(__file__).parents[4] / "backends" / "engine" / "inside" / "naive.py"
 pytestmark = [pytest.mark.part("vllm"), pytest.mark.long]
@@ -24,13 +24,13 @@ def model(tmp_path_factory) -> Path:
 @pytest.fixture
 def naive(engine_python: Path, model: Path, tmp_path: Path):
     def make(*flags: str):
-        launch = Launch(Environment(engine_python.parent.parent), model, "naive", drain_s=1)
+        launch = EngineLaunch(Environment(engine_python.parent.parent), model, "naive", drain_s=1)
 
         def words(port: int) -> list[str]:
             named = ["--model", str(model), "--port", str(port)]
             return [str(engine_python), "-P", str(SCRIPT), *named, *flags]
 
-        return serving(Trial(launch, words, tmp_path / "naive.log", 300))
+        return serving(ServerTrial(launch, words, tmp_path / "naive.log", 300))
 
     return make
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from backends.engine.packing.lockfile import Target
-from backends.engine.packing.pack import HERE, Request, pack
+from backends.engine.packing.lockfile import WheelPlatform
+from backends.engine.packing.pack import HERE, PackRequest, pack
 
 VLLM = """\
 import sys
@@ -85,16 +85,16 @@ def own(folder: Path) -> Path:
     return write_wheel(folder, "breakeven", "0.1", files)
 
 
-def asked(folder: Path, **changes: object) -> Request:
+def asked(folder: Path, **changes: object) -> PackRequest:
     model = folder / "tiny"
     model.mkdir(exist_ok=True)
     (model / "config.json").write_text("{}")
     given = {
         "out": folder / "bundle", "flavour": "cuda", "part_bytes": 1 << 20,
-        "target": Target(HERE), "model": model, "locks": folder / "locks",
+        "target": WheelPlatform(HERE), "model": model, "locks": folder / "locks",
         "tools": folder / "tools.lock", "own": own,
     }  # fmt: skip
-    return Request(**(given | changes))
+    return PackRequest(**(given | changes))
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 
 from backends.engine.install import lock_folder
 from backends.engine.packages import InstallError
-from backends.engine.packing.lockfile import Target, applies, read_lock
+from backends.engine.packing.lockfile import WheelPlatform, applies, read_lock
 
 
 @pytest.mark.parametrize(
@@ -21,24 +21,24 @@ from backends.engine.packing.lockfile import Target, applies, read_lock
     ],
 )
 def test_conditions(marker: str, holds: bool):
-    assert applies(marker, Target("3.11")) is holds
+    assert applies(marker, WheelPlatform("3.11")) is holds
 
 
 def test_versions_are_numbers_and_no_words():
-    assert applies("python_full_version < '3.9'", Target("3.11")) is False
-    assert applies("python_full_version >= '3.9'", Target("3.11")) is True
+    assert applies("python_full_version < '3.9'", WheelPlatform("3.11")) is False
+    assert applies("python_full_version >= '3.9'", WheelPlatform("3.11")) is True
 
 
 @pytest.mark.parametrize("marker", ["extra == 'x'", "import os", "sys_platform < 3", "f()"])
 def test_what_is_not_understood_is_said(marker: str):
     with pytest.raises(InstallError, match="condition is not understood"):
-        applies(marker, Target("3.11"))
+        applies(marker, WheelPlatform("3.11"))
 
 
 @pytest.mark.parametrize("flavour", ["cpu", "cuda"])
 @pytest.mark.parametrize("python", ["3.11", "3.12", "3.13"])
 def test_the_products_own_sets_are_understood(flavour: str, python: str):
-    found = read_lock(lock_folder(flavour) / "requirements.lock", Target(python))
+    found = read_lock(lock_folder(flavour) / "requirements.lock", WheelPlatform(python))
     names = [one.name for one in found]
     assert len(names) == len(set(names)) > 100  # one version of each is left
     assert "pywin32" not in names
@@ -48,4 +48,4 @@ def test_the_products_own_sets_are_understood(flavour: str, python: str):
 def test_a_line_without_a_hash_is_refused(tmp_path: Path):
     (tmp_path / "lock").write_text("vllm==1.0\n")
     with pytest.raises(InstallError, match="vllm has no hash"):
-        read_lock(tmp_path / "lock", Target("3.11"))
+        read_lock(tmp_path / "lock", WheelPlatform("3.11"))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from backends.engine.packages import InstallError
-from backends.engine.packing.lockfile import Locked
+from backends.engine.packing.lockfile import LockedPackage
 from backends.engine.packing.pack import driver_of, pack, target_for
 from backends.engine.packing.unpack import read_manifest
 
@@ -53,7 +53,7 @@ def test_a_folder_that_is_no_model_is_refused_before_anything_is_fetched(request
 
 def test_a_cuda_that_is_not_known_is_no_guess():
     with pytest.raises(InstallError, match=r"CUDA 99\.1: its oldest driver is not known here"):
-        driver_of([Locked("nvidia-cuda-runtime", "99.1", frozenset())])
+        driver_of([LockedPackage("nvidia-cuda-runtime", "99.1", frozenset())])
     with pytest.raises(InstallError, match="pack with --flavour cpu"):
         driver_of([])
 

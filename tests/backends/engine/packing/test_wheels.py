@@ -6,24 +6,24 @@ from pathlib import Path
 import pytest
 
 from backends.engine.packages import InstallError, find_pip
-from backends.engine.packing.lockfile import Locked, Target
+from backends.engine.packing.lockfile import LockedPackage, WheelPlatform
 from backends.engine.packing.pack import HERE
-from backends.engine.packing.wheels import Source, fetch, found, glibc_of, unpacked_bytes
+from backends.engine.packing.wheels import WheelSource, fetch, found, glibc_of, unpacked_bytes
 
 
-def entry(wheel: Path, name: str = "tinytool", version: str = "1.0") -> Locked:
-    return Locked(name, version, frozenset([hashlib.sha256(wheel.read_bytes()).hexdigest()]))
+def entry(wheel: Path, name: str = "tinytool", version: str = "1.0") -> LockedPackage:
+    return LockedPackage(name, version, frozenset([hashlib.sha256(wheel.read_bytes()).hexdigest()]))
 
 
 def test_what_is_there_with_its_hash_is_not_fetched_again(places: Path, tmp_path: Path):
     wanted = [entry(places / "tinytool-1.0-py3-none-any.whl")]
-    nobody = Source(("false",))
+    nobody = WheelSource(("false",))
     with pytest.raises(InstallError):  # the control: without it somebody must be asked
-        fetch(wanted, Target(HERE), nobody, tmp_path / "got", lambda *_: None)
+        fetch(wanted, WheelPlatform(HERE), nobody, tmp_path / "got", lambda *_: None)
     pip = find_pip()
     assert pip is not None
-    first = fetch(wanted, Target(HERE), Source(pip), tmp_path / "got", lambda *_: None)
-    again = fetch(wanted, Target(HERE), nobody, tmp_path / "got", lambda *_: None)
+    first = fetch(wanted, WheelPlatform(HERE), WheelSource(pip), tmp_path / "got", lambda *_: None)
+    again = fetch(wanted, WheelPlatform(HERE), nobody, tmp_path / "got", lambda *_: None)
     assert first == again
 
 
@@ -35,7 +35,9 @@ def test_a_full_disk_is_told_without_pips_traceback(places: Path, tmp_path: Path
     pip.chmod(0o755)
     wanted = [entry(places / "tinytool-1.0-py3-none-any.whl")]
     with pytest.raises(InstallError) as refused:
-        fetch(wanted, Target(HERE), Source((str(pip),)), tmp_path / "got", lambda *_: None)
+        fetch(
+            wanted, WheelPlatform(HERE), WheelSource((str(pip),)), tmp_path / "got", lambda *_: None
+        )
     first, last = str(refused.value).splitlines()
     assert first == "the disk is full: make room, what came is kept and the same command goes on"
     assert last == full

@@ -7,7 +7,7 @@ import pytest
 from backends.engine.catalog import find
 from backends.engine.modelconfig import read_model
 from backends.engine.plan import plan_model
-from backends.engine.planning.question import Question
+from backends.engine.planning.question import PlanRequest
 
 SEVENTY = {
     "model_type": "llama", "hidden_size": 8192, "intermediate_size": 28672,
@@ -45,7 +45,7 @@ def model(tmp_path, shapes):
 def planned(model):
     def make(shape, *gpus, **question):
         return plan_model(
-            model(shape), [find(name) for name in gpus or ("H200",)], Question(**question)
+            model(shape), [find(name) for name in gpus or ("H200",)], PlanRequest(**question)
         )
 
     return make

@@ -2,7 +2,7 @@
 
 import pytest
 
-from backends.engine.loadfloor import Load
+from backends.engine.loadfloor import UserLoad
 
 
 def test_layers_over_pcie_over_hosts_and_over_odd_stages_are_warned_about(planned):
@@ -36,7 +36,7 @@ def test_what_one_of_a_mixed_set_cannot_multiply_none_does(planned):
 
 
 def test_a_cache_too_small_for_the_load_is_said_with_what_would_hold_it(planned):
-    load = Load(64, 2000, 500)
+    load = UserLoad(64, 2000, 500)
     cramped = planned("70b-fp8", "H100", tensor_parallel=1, load=load)
     assert "the KV cache holds 6 of 64 users" in cramped.warnings[0]
     assert "--kv-dtype fp8 holds 12" in cramped.warnings[0]

@@ -2,12 +2,12 @@
 
 import pytest
 
-from backends.engine.planning.question import Draft
+from backends.engine.planning.question import DraftModel
 
 
 def test_a_draft_takes_memory_and_brings_what_its_acceptance_allows(model, planned):
     """0.8 and 5 drafted: 3.69 tokens a pass, not 5; the draft's own steps come off that."""
-    draft = Draft(model("7b"), 5, 0.8)
+    draft = DraftModel(model("7b"), 5, 0.8)
     made, plain = (planned("70b-fp8", draft=one) for one in (draft, None))
     assert made["tokens_a_pass"] == pytest.approx((1 - 0.8**6) / 0.2)
     step, small = made["decode_floor_s"], made["draft_step_floor_s"]
@@ -22,15 +22,15 @@ def test_a_draft_takes_memory_and_brings_what_its_acceptance_allows(model, plann
 
 
 def test_a_draft_that_brings_nothing_and_one_of_another_vocabulary_are_said(model, planned):
-    poor = planned("70b-fp8", draft=Draft(model("7b"), 5, 0.2))
+    poor = planned("70b-fp8", draft=DraftModel(model("7b"), 5, 0.2))
     assert poor["drafting_gain"] < 1.0
     assert "costs more than it brings" in poor.warnings[0]
-    other = planned("70b-fp8", draft=Draft(model("8b")))
+    other = planned("70b-fp8", draft=DraftModel(model("8b")))
     assert "vLLM refuses this draft" in other.warnings[0]
-    all_taken = planned("70b-fp8", draft=Draft(model("7b"), 3, 1.0))
+    all_taken = planned("70b-fp8", draft=DraftModel(model("7b"), 3, 1.0))
     assert all_taken["tokens_a_pass"] == 4.0
 
 
 def test_the_flag_says_where_the_draft_lies(model, planned):
-    made = planned("70b-fp8", draft=Draft(model("7b"), 5, 0.8, "/models/small"))
+    made = planned("70b-fp8", draft=DraftModel(model("7b"), 5, 0.8, "/models/small"))
     assert '"model":"/models/small"' in made.flags[-1]

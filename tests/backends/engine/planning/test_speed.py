@@ -2,7 +2,7 @@
 
 import pytest
 
-from backends.engine.loadfloor import Load
+from backends.engine.loadfloor import UserLoad
 from backends.engine.planning.speed import OVER_FLOORS
 
 
@@ -29,13 +29,13 @@ def test_bytes_over_links_are_two_rings_a_layer(planned):
 
 def test_many_users_fill_a_pipeline_and_pay_its_reads(planned):
     """Two groups of 16 read all weights each: by hand."""
-    made = planned("70b-fp8", tensor_parallel=1, pipeline_parallel=2, load=Load(32, 512, 256))
+    made = planned("70b-fp8", tensor_parallel=1, pipeline_parallel=2, load=UserLoad(32, 512, 256))
     weights, cached = made["weight_bytes"], 32 * 640 * made["kv_bytes_per_token"]
     assert made["load_step_s"] == pytest.approx((2 * weights + cached) / (2 * 4.3e12))
 
 
 def test_sequences_that_keep_the_promised_time_become_a_flag(planned):
-    made = planned("70b-fp8", "H200", tpot_ms=30.0, load=Load(32, 512, 256))
+    made = planned("70b-fp8", "H200", tpot_ms=30.0, load=UserLoad(32, 512, 256))
     each_s = 640 * 327_680 / 4.3e12
     within = int((0.030 - made["decode_floor_s"]) / each_s)
     assert made["sequences_in_promise"] == min(within, made["kv_tokens"] // 768)
@@ -60,10 +60,10 @@ def test_a_step_full_of_prompts_takes_what_was_measured(planned, shapes, tokens,
 @pytest.mark.parametrize("tpot_ms", [25.0, 30.0, 50.0])
 def test_no_more_sequences_than_a_step_has_tokens(planned, tpot_ms):
     """vLLM does not start otherwise: `max_num_batched_tokens` must be at least `max_num_seqs`."""
-    made = planned("70b", "H200", tpot_ms=tpot_ms, load=Load(32, 512, 256))
+    made = planned("70b", "H200", tpot_ms=tpot_ms, load=UserLoad(32, 512, 256))
     if made["prefill_budget_tokens"]:
         assert made["sequences_in_promise"] <= made["prefill_budget_tokens"]
-    small = planned("8b", "H200", tpot_ms=50.0, load=Load(32, 512, 256))
+    small = planned("8b", "H200", tpot_ms=50.0, load=UserLoad(32, 512, 256))
     assert small["sequences_in_promise"] == small["prefill_budget_tokens"] > 0
     said = {figure.name: figure.formula for figure in small.figures}
     assert said["sequences_in_promise"].startswith("one for each token of prefill_budget_tokens")
@@ -71,14 +71,14 @@ def test_no_more_sequences_than_a_step_has_tokens(planned, tpot_ms):
 
 def test_many_users_of_a_mixture_read_the_experts_that_they_choose(planned):
     """Each token takes 2 of 8: one user reads a quarter of them, 32 leave none out."""
-    one, many = (planned("moe", load=Load(users, 512, 256)) for users in (1, 32))
+    one, many = (planned("moe", load=UserLoad(users, 512, 256)) for users in (1, 32))
     idle = 2 * (one["parameters"] - one["active_parameters"])
     for made, users in ((one, 1), (many, 32)):
         read = made["weight_bytes"] - idle * 0.75 ** (users - 1)
         cached = users * 640 * made["kv_bytes_per_token"]
         assert made["load_step_s"] == pytest.approx((read + cached) / 4.3e12)
     assert one["decode_floor_s"] == pytest.approx((one["weight_bytes"] - idle) / 4.3e12)
-    staged = planned("moe", tensor_parallel=1, pipeline_parallel=2, load=Load(4, 512, 256))
+    staged = planned("moe", tensor_parallel=1, pipeline_parallel=2, load=UserLoad(4, 512, 256))
     read = 2 * (staged["weight_bytes"] - idle * 0.75)  # two groups of two
     cached = 4 * 640 * staged["kv_bytes_per_token"]
     assert staged["load_step_s"] == pytest.approx((read + cached) / (2 * 4.3e12))

@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from backends.engine.catalog import find
-from backends.engine.loadfloor import Load
+from backends.engine.loadfloor import UserLoad
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_the_format_that_serves_the_load_for_least_is_marked(planned, shape, gpu
 
 def test_for_one_user_alone_four_bits_are_least(planned):
     """8.7 ms of floor at 0.67 of a copy: 13 ms (measured 15.3); FP8 16.7 (measured 20)."""
-    made = planned("70b", "H200", load=Load(1, 16, 256))
+    made = planned("70b", "H200", load=UserLoad(1, 16, 256))
     steps = {one.weights: one.step_s for one in made.choices}
     assert steps["awq"] == pytest.approx(8.7e-3 / 0.67, rel=0.01)
     assert steps["fp8"] == pytest.approx(16.2e-3 / 0.97, rel=0.01)
@@ -37,16 +37,16 @@ def test_for_one_user_alone_four_bits_are_least(planned):
 
 
 def test_a_format_that_holds_no_such_load_takes_more_gpus_or_is_left_out(planned):
-    few, many = (planned("70b", "H100", load=Load(users, 512, 256)) for users in (32, 400))
+    few, many = (planned("70b", "H100", load=UserLoad(users, 512, 256)) for users in (32, 400))
     gpus = [{one.weights: one.gpus for one in made.choices} for made in (few, many)]
     assert (gpus[0]["awq"], gpus[1]["awq"]) == (1, 2)
-    lost = planned("70b", "T4", load=Load(2000, 512, 256))
+    lost = planned("70b", "T4", load=UserLoad(2000, 512, 256))
     assert all(one.gpu_s_per_million is None for one in lost.choices)
     assert not any(one.advised for one in lost.choices)
 
 
 def test_dollars_are_the_rate_given_or_the_list_price(planned):
-    asked = Load(32, usd_per_hour=Decimal(7))
+    asked = UserLoad(32, usd_per_hour=Decimal(7))
     assert planned("70b", "H200", load=asked).usd_per_gpu_hour == Decimal("3.5")
     assert planned("70b", "H100").usd_per_gpu_hour == Decimal("6.98")
     assert planned("70b", "L40S").usd_per_gpu_hour is None
@@ -54,7 +54,7 @@ def test_dollars_are_the_rate_given_or_the_list_price(planned):
 
 def test_a_mixture_costs_what_many_users_read_of_it(planned):
     """Eight times the users of a step that reads all experts, not a quarter of them."""
-    made = planned("moe", "H100", load=Load(32, 16, 256))
+    made = planned("moe", "H100", load=UserLoad(32, 16, 256))
     (fp8,) = [one for one in made.choices if one.weights == "fp8"]
     read_s = fp8.weight_bytes / (3.35e12 * fp8.gpus * 0.97)
     least = fp8.gpus * 256 * read_s / 32 / 272 * 1e6
@@ -67,6 +67,6 @@ def test_a_mixture_costs_what_many_users_read_of_it(planned):
 def test_no_format_is_put_on_gpus_that_vllm_would_not_split_it_over(planned, shapes):
     """28 heads lie on 1, 2 and 4 GPUs, not on 8."""
     shapes["7b"] |= {"num_attention_heads": 28, "num_key_value_heads": 4, "hidden_size": 3584}
-    made = planned("7b", "T4", load=Load(1000, 512, 256))
+    made = planned("7b", "T4", load=UserLoad(1000, 512, 256))
     assert {one.weights: one.gpus for one in made.choices} == {"bf16": 4, "int8": 4, "awq": 4}
     assert [one.weights for one in made.choices if one.gpu_s_per_million is None] == ["bf16"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from backends.engine.environment import Environment
-from backends.engine.flags import BadFlags, Launch, command
+from backends.engine.flags import BadFlags, EngineLaunch, command
 from gateway.config.checks.engine_flags import judge_flags
 from gateway.config.schema import Settings
 from gateway.config.settings import examine
@@ -47,7 +47,7 @@ def test_what_the_installed_engine_lacks_is_a_fault_as_at_the_start(installed, f
     verdict = judge_flags(pool(installed, flags=flags))
     assert said in verdict.wrong["pools", "a", "engine", "flags"]
     assert verdict.notes == ()
-    launch = Launch(Environment(installed), Path("m"), "m", flags=tuple(flags))
+    launch = EngineLaunch(Environment(installed), Path("m"), "m", flags=tuple(flags))
     with pytest.raises(BadFlags) as caught:
         command(launch, KNOWN, 1)
     assert str(caught.value) in verdict.wrong["pools", "a", "engine", "flags"]

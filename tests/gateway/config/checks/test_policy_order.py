@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from gateway.config.checks.policy_order import RESTRICTIONS, policy_order
-from gateway.config.schema import PolicyRule, Settings
+from gateway.config.schema import PolicyRuleSection, Settings
 
 MODELS = {
     "chat": {"targets": ["pool:own", "openai/small"], "compare_with": ["openai/small"]},
@@ -134,4 +134,4 @@ def test_a_pattern_of_an_open_provider_is_more_than_the_models_that_are_known() 
 
 def test_every_restriction_is_a_setting_of_a_policy() -> None:
     for name in RESTRICTIONS:
-        assert name.partition(".")[0] in PolicyRule.model_fields
+        assert name.partition(".")[0] in PolicyRuleSection.model_fields

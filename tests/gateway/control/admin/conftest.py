@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from gateway.clock import Clock
-from ledger.identity.vouched import HEADER, KEY_FILE, Asked, vouch
+from ledger.identity.vouched import HEADER, KEY_FILE, VouchedRequest, vouch
 
 BUDGETS = [
     {"scope": "team:search", "usd": 50, "period": "month", "hard": True},
@@ -48,7 +48,7 @@ def asked_by(stack):
         method = "GET" if body is None else "POST"
         sent = b"" if body is None else json.dumps(body).encode()
         key = (stack.state / KEY_FILE).read_bytes()
-        said = Asked(spoilt.get("method", method), spoilt.get("target", path))
+        said = VouchedRequest(spoilt.get("method", method), spoilt.get("target", path))
         vouched = vouch(key, name, said, spoilt.get("vouched", sent), Clock().wall_us())
         headers = {HEADER: vouched}
         return stack.client.request(method, stack.url + path, content=sent, headers=headers)

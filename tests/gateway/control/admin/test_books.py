@@ -6,12 +6,12 @@ import pytest
 from sqlalchemy import delete, insert
 
 from gateway.control.admin.books import budgets_list
-from gateway.control.admin.verb import Nothing
-from gateway.control.roles import ROLES, Role
+from gateway.control.admin.verb import NoInput
+from gateway.control.roles import ROLES, KeyRole
 from ledger.budgets.windows import window_at
 from ledger.database import make_engine, migrate, sqlite_url
 from ledger.declared import BudgetSpec, declare
-from ledger.orm.tables import BudgetWindow
+from ledger.orm.tables import BudgetWindowRow
 
 FOR = "/v1/organization"
 
@@ -20,7 +20,7 @@ FOR = "/v1/organization"
 def tokens(stack):
     return {
         role: stack.key(f"books {role}", team="search", scopes=tuple(sorted(ROLES[role]))).token
-        for role in (Role.ADMIN, Role.FINANCE, Role.TEAM_ADMIN)
+        for role in (KeyRole.ADMIN, KeyRole.FINANCE, KeyRole.TEAM_ADMIN)
     }
 
 
@@ -28,7 +28,7 @@ def test_a_team_admin_sees_the_budgets_of_the_own_team_alone(stack, tokens, pati
     assert stack.chat("api", max_tokens=2).status_code == 200
 
     def mine() -> list:
-        return stack.get(FOR + "/budgets", tokens[Role.TEAM_ADMIN]).json()["data"]
+        return stack.get(FOR + "/budgets", tokens[KeyRole.TEAM_ADMIN]).json()["data"]
 
     (one,) = mine()
     assert (one["scope"], one["limit_usd"], one["hard"]) == (
@@ -36,22 +36,22 @@ def test_a_team_admin_sees_the_budgets_of_the_own_team_alone(stack, tokens, pati
     )  # fmt: skip
     assert one["since"].endswith("-01T00:00:00+00:00")
     patiently(lambda: float(mine()[0]["spent_usd"]) > 0)
-    every = stack.get(FOR + "/budgets", tokens[Role.FINANCE]).json()["data"]
+    every = stack.get(FOR + "/budgets", tokens[KeyRole.FINANCE]).json()["data"]
     assert [one["scope"] for one in every] == ["team:ads", "team:search"]
 
 
 def test_contracts_are_the_newest_of_each_pool(stack, tokens) -> None:
-    found = stack.get(FOR + "/contracts", tokens[Role.FINANCE]).json()["data"]
+    found = stack.get(FOR + "/contracts", tokens[KeyRole.FINANCE]).json()["data"]
     assert [(one["pool"], one["usd_per_hour"]) for one in found] == [
         ("embed", "3.500000000000"), ("main", "3.500000000000"),
     ]  # fmt: skip
 
 
 def test_the_log_says_who_made_a_key_and_holds_no_secret(stack, tokens, patiently) -> None:
-    made = stack.post(FOR + "/keys", {"name": "app"}, tokens[Role.ADMIN]).json()
+    made = stack.post(FOR + "/keys", {"name": "app"}, tokens[KeyRole.ADMIN]).json()
 
     def entered() -> list:
-        found = stack.get(FOR + "/changes?limit=50", tokens[Role.FINANCE]).json()["data"]
+        found = stack.get(FOR + "/changes?limit=50", tokens[KeyRole.FINANCE]).json()["data"]
         return [
             one for one in found
             if one["register"] == "key_changes" and made["key_id"] in str(one["fields"])
@@ -59,7 +59,7 @@ def test_the_log_says_who_made_a_key_and_holds_no_secret(stack, tokens, patientl
 
     (one,) = patiently(entered)
     assert one["actor"].startswith("key:")
-    everything = stack.get(FOR + "/changes?limit=1000", tokens[Role.FINANCE]).text
+    everything = stack.get(FOR + "/changes?limit=1000", tokens[KeyRole.FINANCE]).text
     assert made["token"].rpartition("_")[2] not in everything
     assert "secret_hash" not in everything
 
@@ -74,14 +74,14 @@ def test_a_default_is_followed_by_everybody_whom_it_binds(tmp_path) -> None:
     declare(ledger, contracts=(), budgets=(*each, own), config=("c", "c"), at_us=at_us)
     month = window_at("month", "UTC", at_us // 10**6).start_s
     with ledger.begin() as connection:
-        connection.execute(delete(BudgetWindow))
+        connection.execute(delete(BudgetWindowRow))
         for name, pusd in (("user:ann", 7), ("user:cat", 9), ("team:ads", 3)):
             row = {"budget_id": f"{name}@month", "window": month, "spent_pusd": pusd}
-            connection.execute(insert(BudgetWindow), [row | {"granted_pusd": 0}])
+            connection.execute(insert(BudgetWindowRow), [row | {"granted_pusd": 0}])
 
     def told(whose) -> list[tuple]:
         place = SimpleNamespace(ledger=ledger, identity=whose, now_us=at_us)
-        found = budgets_list.work(place, Nothing())["data"]
+        found = budgets_list.work(place, NoInput())["data"]
         return [(one["scope"], one["limit_usd"][:4], float(one["spent_usd"]) * 1e12, one["default"])
                 for one in found]  # fmt: skip
 

@@ -10,14 +10,14 @@ from gateway.control.access import caller
 from gateway.control.admin import desk, overrides
 from gateway.control.admin.desk import AT_ONCE, EACH, actor
 from gateway.control.operations import OPERATIONS
-from gateway.control.roles import ROLES, Role
+from gateway.control.roles import ROLES, KeyRole
 
 FOR = "/v1/organization"
 
 
 @pytest.fixture(scope="module")
 def admin(stack) -> str:
-    return stack.key("desk", scopes=tuple(ROLES[Role.ADMIN])).token
+    return stack.key("desk", scopes=tuple(ROLES[KeyRole.ADMIN])).token
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def _ask(stack, slow, token: str, times: int, found: list[int]) -> None:
 def test_one_works_at_a_time_and_few_wait(stack, admin, slow, patiently) -> None:
     """Few of a team, too: another's keys are revoked while one asks without end."""
     found, others, third = [], [], []
-    scopes = tuple(ROLES[Role.ADMIN])
+    scopes = tuple(ROLES[KeyRole.ADMIN])
     another, last = (stack.key(name, team=name, scopes=scopes).token for name in ("two", "three"))
     _ask(stack, slow, admin, EACH + 3, found)
     patiently(lambda: found == [503] * 3)

@@ -7,7 +7,7 @@ import pytest
 
 from gateway.config.settings import parse
 from gateway.control.admin.enginehost import EngineHost, running_here, runtime_of
-from gateway.control.override_changes import Impossible
+from gateway.control.override_changes import OverrideError
 from gateway.runtime import Runtime
 
 
@@ -16,7 +16,7 @@ def test_engines_are_found_by_their_own_name_and_by_their_pools(stack) -> None:
     assert [one.seat.name for one in host.every()] == ["pool:main/0", "pool:embed/0"]
     assert [one.row for one in host.named("pool:embed")] == [1]
     assert host.named("pool:embed/0")[0].word == "healthy"
-    with pytest.raises(Impossible, match="there is no engine main; there are pool:main/0"):
+    with pytest.raises(OverrideError, match="there is no engine main; there are pool:main/0"):
         host.named("main")
 
 
@@ -31,13 +31,13 @@ def test_an_order_is_a_file_named_by_its_row(stack) -> None:
 
 def test_where_nothing_runs_it_is_said(tmp_path) -> None:
     settings = parse(f"state_dir: {tmp_path}", name="t")
-    with pytest.raises(Impossible, match="no gateway runs on"), running_here(settings):
+    with pytest.raises(OverrideError, match="no gateway runs on"), running_here(settings):
         pass
-    with pytest.raises(Impossible, match="`breakeven serve` makes it"):
+    with pytest.raises(OverrideError, match="`breakeven serve` makes it"):
         runtime_of(settings)
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "runtime.json").write_text("{}")
-    with pytest.raises(Impossible, match=r"runtime\.json"):
+    with pytest.raises(OverrideError, match=r"runtime\.json"):
         runtime_of(settings)
 
 
@@ -51,7 +51,7 @@ def test_what_belongs_to_another_user_is_said_and_no_traceback(tmp_path, monkeyp
     monkeypatch.setattr(Runtime, "load", refused)
     settings = parse(f"state_dir: {tmp_path}", name="t")
     words = "Permission denied: it is for the user whom `breakeven serve` runs as"
-    with pytest.raises(Impossible, match=words), running_here(settings):
+    with pytest.raises(OverrideError, match=words), running_here(settings):
         pass
-    with pytest.raises(Impossible, match=words):
+    with pytest.raises(OverrideError, match=words):
         runtime_of(settings)

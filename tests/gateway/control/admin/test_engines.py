@@ -5,8 +5,8 @@ import pytest
 from backends.simulator.profiles import PROFILES
 from gateway.cli.engineops import _late, _why
 from gateway.control.admin.engines import _steps
-from gateway.fleet.enginewords import PARENT, Words
-from router.types import EngineState, Health, StepModel
+from gateway.fleet.enginewords import PARENT, EngineStatusNotes
+from router.types import EngineState, StepModel, TargetHealth
 
 SHAPE = PROFILES["h100-llama-3.1-8b-fp8"].shape
 FOR = "/v1/organization/engines"
@@ -55,9 +55,20 @@ def test_what_was_not_started_here_is_not_restarted_here(stack, operator) -> Non
 def at_rest(budget: int, *, pace: float = 1.0) -> EngineState:
     step = SHAPE.step
     return EngineState(
-        Health.HEALTHY, StepModel(step.a_s, step.b_s, step.c_s, step.d_s, step.t0_s), 0, 0, 0.0,
-        0.0, SHAPE.kv_capacity_tokens, 0, 0.0, 16, SHAPE.max_num_seqs, budget, pace,
-    )  # fmt: skip
+        TargetHealth.HEALTHY,
+        StepModel(step.a_s, step.b_s, step.c_s, step.d_s, step.t0_s),
+        0,
+        0,
+        0.0,
+        0.0,
+        SHAPE.kv_capacity_tokens,
+        0,
+        0.0,
+        16,
+        SHAPE.max_num_seqs,
+        budget,
+        pace,
+    )
 
 
 def test_steps_that_break_a_promise_are_told_with_a_budget_that_keeps_it() -> None:
@@ -82,7 +93,9 @@ def test_an_engine_is_told_with_what_is_said_of_it(stack, operator) -> None:
     seen = {"engine": "pool:p/0", "state": "backing_off", "reason": "exited with 1: [Errno 12]"}
     assert _why(seen) == "pool:p/0 is backing_off: exited with 1: [Errno 12]"
     assert _why(seen | {"reason": None}) == ""
-    Words(stack.runtime.run_dir, PARENT).say("pool:main/0", "without the adapter `sql`: spoiled")
+    EngineStatusNotes(stack.runtime.run_dir, PARENT).say(
+        "pool:main/0", "without the adapter `sql`: spoiled"
+    )
     main, embed = stack.get(FOR, operator).json()["data"]
     assert (main["reason"], embed["reason"]) == ("without the adapter `sql`: spoiled", None)
-    Words(stack.runtime.run_dir, PARENT).say()
+    EngineStatusNotes(stack.runtime.run_dir, PARENT).say()

@@ -4,23 +4,23 @@ from typing import Any
 
 import pytest
 
-from gateway.control.roles import ROLES, Role
+from gateway.control.roles import ROLES, KeyRole
 
 PATH = "/v1/organization/keys"
 
 
 @pytest.fixture(scope="module")
 def tokens(stack) -> dict[str, Any]:
-    def key(name: str, role: Role, **spec: Any) -> Any:
+    def key(name: str, role: KeyRole, **spec: Any) -> Any:
         return stack.key(f"keys {name}", scopes=tuple(sorted(ROLES[role])), **spec)
 
     return {
-        "admin": key("admin", Role.ADMIN, team="platform"),
-        "lead": key("lead", Role.TEAM_ADMIN, team="search", tags=(("app", "web"),)),
-        "narrow": key("narrow", Role.TEAM_ADMIN, team="search", models=("own",),
+        "admin": key("admin", KeyRole.ADMIN, team="platform"),
+        "lead": key("lead", KeyRole.TEAM_ADMIN, team="search", tags=(("app", "web"),)),
+        "narrow": key("narrow", KeyRole.TEAM_ADMIN, team="search", models=("own",),
                       residency="internal_only"),
-        "other": key("other", Role.TEAM_ADMIN, team="ads"),
-        "developer": key("developer", Role.DEVELOPER, team="search"),
+        "other": key("other", KeyRole.TEAM_ADMIN, team="ads"),
+        "developer": key("developer", KeyRole.DEVELOPER, team="search"),
     }  # fmt: skip
 
 
@@ -135,7 +135,7 @@ def test_a_key_of_another_team_is_told_from_none_by_nobody(ask, tokens, verb) ->
 @pytest.mark.parametrize("verb", ["/rotate", "/revoke"])
 def test_a_wider_key_of_the_own_team_is_out_of_reach(stack, ask, verb) -> None:
     """To rotate an admin's key would be to be given it."""
-    wide = stack.key("keys wide", team="search", scopes=tuple(ROLES[Role.ADMIN]))
+    wide = stack.key("keys wide", team="search", scopes=tuple(ROLES[KeyRole.ADMIN]))
     answer = ask("lead", verb, key_id=wide.key_id)
     assert (answer.status_code, answer.json()["error"]["param"]) == (403, "scopes")
 

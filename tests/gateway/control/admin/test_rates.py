@@ -8,13 +8,13 @@ import pytest
 
 from gateway.config.settings import parse
 from gateway.control.admin.rates import (
-    Entering,
-    Withdrawing,
+    EnterRateInput,
+    WithdrawRateInput,
     rates_enter,
     rates_list,
     rates_withdraw,
 )
-from gateway.control.admin.verb import Nothing, Refused
+from gateway.control.admin.verb import NoInput, OperationRefused
 from gateway.host.prepare import prepare
 from ledger.database import make_engine
 from ledger.fleet.paidrates import read_rates
@@ -43,7 +43,7 @@ def place(tmp_path):
 
 
 def pools(place) -> dict:
-    return {one["pool"]: one for one in rates_list.work(place, Nothing())["data"]}
+    return {one["pool"]: one for one in rates_list.work(place, NoInput())["data"]}
 
 
 @pytest.fixture(scope="module")
@@ -109,15 +109,15 @@ def test_who_may_only_look_changes_nothing(stack) -> None:
 
 
 def test_pools_on_one_machine_bear_its_rate_to_the_unit(place) -> None:
-    rates_enter.work(place, Entering("a", "s", usd_per_hour=Decimal(1)))
+    rates_enter.work(place, EnterRateInput("a", "s", usd_per_hour=Decimal(1)))
     rates = read_rates(place.ledger)
     assert rates == {"a": 666_666_666_667, "b": 333_333_333_333, "c": None}
 
 
 def test_what_is_left_out_stays(place) -> None:
-    rates_enter.work(place, Entering("c", "s", usd_per_hour=Decimal(2)))
+    rates_enter.work(place, EnterRateInput("c", "s", usd_per_hour=Decimal(2)))
     rates_enter.work(
-        place, Entering("c", "t", ops_hours_per_week=Decimal(3), ops_usd_per_hour=Decimal(80))
+        place, EnterRateInput("c", "t", ops_hours_per_week=Decimal(3), ops_usd_per_hour=Decimal(80))
     )
     terms = pools(place)["c"]["in_force"]
     assert (terms["usd_per_hour"], terms["ops_hours_per_week"]) == ("2.000000000000", 3)
@@ -125,11 +125,11 @@ def test_what_is_left_out_stays(place) -> None:
 
 def test_a_rate_of_a_later_day_is_to_come(place) -> None:
     day = datetime.fromtimestamp(NOW_US / 1e6, UTC).date() + timedelta(days=3)
-    rates_enter.work(place, Entering("c", "s", usd_per_hour=Decimal(2), since=day))
+    rates_enter.work(place, EnterRateInput("c", "s", usd_per_hour=Decimal(2), since=day))
     shown = pools(place)["c"]
     assert (shown["in_force"]["usd_per_hour"], len(shown["to_come"])) == (None, 1)
     assert read_rates(place.ledger)["c"] is None
-    rates_withdraw.work(place, Withdrawing("c"))
+    rates_withdraw.work(place, WithdrawRateInput("c"))
     assert pools(place)["c"]["to_come"] == []
-    with pytest.raises(Refused, match="no rate is entered"):
-        rates_withdraw.work(place, Withdrawing("c"))
+    with pytest.raises(OperationRefused, match="no rate is entered"):
+        rates_withdraw.work(place, WithdrawRateInput("c"))

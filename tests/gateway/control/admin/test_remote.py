@@ -4,13 +4,13 @@ import httpx
 import pytest
 
 from gateway.control.admin.elsewhere import API_KEY, TOKEN, TOKEN_COMMAND
-from gateway.control.admin.overrides import Disabling, targets_disable, targets_list
-from gateway.control.admin.policies import Past, policies_history
-from gateway.control.admin.remote import Remote, bearer, in_clear, remote
-from gateway.control.admin.verb import Nothing, Refused
+from gateway.control.admin.overrides import DisableTargetInput, targets_disable, targets_list
+from gateway.control.admin.policies import PolicyHistoryInput, policies_history
+from gateway.control.admin.remote import RemoteAdmin, bearer, in_clear, remote
+from gateway.control.admin.verb import NoInput, OperationRefused
 
 
-def answering(answer: httpx.Response | Exception) -> tuple[Remote, list[httpx.Request]]:
+def answering(answer: httpx.Response | Exception) -> tuple[RemoteAdmin, list[httpx.Request]]:
     asked: list[httpx.Request] = []
 
     def handle(request: httpx.Request) -> httpx.Response:
@@ -20,13 +20,13 @@ def answering(answer: httpx.Response | Exception) -> tuple[Remote, list[httpx.Re
         return answer
 
     client = httpx.Client(base_url="http://there", transport=httpx.MockTransport(handle))
-    return Remote(client), asked
+    return RemoteAdmin(client), asked
 
 
 def test_a_question_is_a_query_and_a_change_a_body() -> None:
     desk, asked = answering(httpx.Response(200, json={"data": []}))
-    assert desk.do(policies_history, Past(7)) == {"data": []}
-    desk.do(targets_disable, Disabling("pool:a", note="a fan"))
+    assert desk.do(policies_history, PolicyHistoryInput(7)) == {"data": []}
+    desk.do(targets_disable, DisableTargetInput("pool:a", note="a fan"))
     assert str(asked[0].url) == "http://there/v1/organization/policies/history?limit=7"
     assert (asked[1].method, asked[1].url.path) == ("POST", "/v1/organization/targets/disable")
     assert asked[1].content == b'{"target":"pool:a","note":"a fan"}'
@@ -45,8 +45,8 @@ def test_a_question_is_a_query_and_a_change_a_body() -> None:
 )  # fmt: skip
 def test_what_went_wrong_is_one_line(answer, words) -> None:
     desk, _ = answering(answer)
-    with pytest.raises(Refused, match=words):
-        desk.do(targets_list, Nothing())
+    with pytest.raises(OperationRefused, match=words):
+        desk.do(targets_list, NoInput())
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_what_went_wrong_is_one_line(answer, words) -> None:
     ],
 )
 def test_without_a_key_or_an_address_nothing_is_asked(url, environ, words) -> None:
-    with pytest.raises(Refused, match=words), remote(url, environ):
+    with pytest.raises(OperationRefused, match=words), remote(url, environ):
         pass
 
 
@@ -75,7 +75,7 @@ def test_without_a_key_or_an_address_nothing_is_asked(url, environ, words) -> No
     ],
 )
 def test_a_person_s_token_is_one_word_of_one_source(environ, words) -> None:
-    with pytest.raises(Refused, match=words):
+    with pytest.raises(OperationRefused, match=words):
         bearer("http://there", environ)
     assert bearer("http://there", {TOKEN_COMMAND: "echo eyJ.a.b"}) == "eyJ.a.b"
 

@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 
 from gateway.control.admin.routes import described
-from gateway.control.admin.verb import PREFIX, Verb
+from gateway.control.admin.verb import PREFIX, AdminOperation
 from gateway.control.operations import OPERATIONS
 
 
@@ -14,8 +14,8 @@ class Given(msgspec.Struct, forbid_unknown_fields=True):
     limit: Annotated[int, msgspec.Meta(ge=1, le=9)] = 3
 
 
-def verb(method: str) -> Verb[Given]:
-    return Verb("x", method, "/x", "usage", None, "An x", Given, lambda place, given: {})
+def verb(method: str) -> AdminOperation[Given]:
+    return AdminOperation("x", method, "/x", "usage", None, "An x", Given, lambda place, given: {})
 
 
 def test_a_query_is_described_member_by_member() -> None:

@@ -1,21 +1,21 @@
 """What a verb refuses is told by its kind, with the member at fault."""
 
-from gateway.control.admin.verb import Refused, is_refused, listed, refusal
-from gateway.control.override_changes import Impossible
-from gateway.control.policy_changes import Moved
+from gateway.control.admin.verb import OperationRefused, is_refused, listed, refusal
+from gateway.control.override_changes import OverrideError
+from gateway.control.policy_changes import PolicyConflict
 
 
 def test_a_verbs_own_errors_have_a_kind_and_end_in_one_point() -> None:
-    told = refusal(Refused("no such thing.", kind="no_route", param="engine"))
+    told = refusal(OperationRefused("no such thing.", kind="no_route", param="engine"))
     assert (told.row.status, told.param, told.message) == (404, "engine", "no such thing.")
-    assert refusal(Moved("look again")).row.code == "policies_moved"
-    assert refusal(Impossible("no target")).message == "no target."
+    assert refusal(PolicyConflict("look again")).row.code == "policies_moved"
+    assert refusal(OverrideError("no target")).message == "no target."
 
 
 def test_any_other_error_is_none_of_theirs() -> None:
     assert refusal(ValueError("a fault of ours")) is None
     assert not is_refused(ValueError("a fault of ours"))
-    assert is_refused(Refused("x"))
+    assert is_refused(OperationRefused("x"))
 
 
 def test_a_list_has_openais_shape() -> None:

@@ -7,10 +7,10 @@ import pytest
 from msgspec.structs import replace
 
 from backends.base import Call
-from backends.errors import Unreachable
+from backends.errors import UpstreamUnreachable
 from gateway.cli.books import prices_of
 from gateway.config.settings import parse
-from gateway.control.decisions.hypothetical import Nobody, Question, explain
+from gateway.control.decisions.hypothetical import HypotheticalRequest, NullBackend, explain
 from ledger.overrides import DISABLED, NOTHING, Override, store_override
 from router.reasons import Reason
 from router.types import Decision
@@ -21,7 +21,9 @@ def test_beside_a_running_host_it_sees_what_a_request_would(stack) -> None:
     prices = prices_of(stack.settings, stack.reader)
 
     def supposed(model: str) -> Decision | None:
-        return explain(stack.settings, Question(model, "search", 100, 50), stack.reader, prices)
+        return explain(
+            stack.settings, HypotheticalRequest(model, "search", 100, 50), stack.reader, prices
+        )
 
     decision = supposed("chat")
     assert decision is not None
@@ -38,7 +40,7 @@ def test_what_an_operator_holds_over_the_policies_is_heeded(stack, patiently) ->
     prices = prices_of(stack.settings, stack.reader)
 
     def chosen() -> str | None:
-        question = Question("chat", "search", 100, 50)
+        question = HypotheticalRequest("chat", "search", 100, 50)
         decision = explain(stack.settings, question, stack.reader, prices)
         assert decision is not None
         return None if decision.chosen is None else decision.chosen.candidate.name
@@ -62,7 +64,9 @@ def test_without_a_host_engines_are_unknown_and_nothing_is_made(tmp_path: Path) 
     providers: {{openai: {{}}}}
     """
     settings = parse(text, name="t")
-    decision = explain(settings, Question("m", "t", 10, 5), None, prices_of(settings, None))
+    decision = explain(
+        settings, HypotheticalRequest("m", "t", 10, 5), None, prices_of(settings, None)
+    )
     assert decision is not None
     assert list(tmp_path.iterdir()) == []
     reasons = {verdict.candidate.name: verdict.reason for verdict in decision.verdicts}
@@ -71,6 +75,6 @@ def test_without_a_host_engines_are_unknown_and_nothing_is_made(tmp_path: Path) 
 
 
 def test_nothing_is_ever_sent() -> None:
-    with pytest.raises(Unreachable):
-        asyncio.run(Nobody().open(Call("/chat/completions", b"{}", stream=False)))
-    asyncio.run(Nobody().aclose())
+    with pytest.raises(UpstreamUnreachable):
+        asyncio.run(NullBackend().open(Call("/chat/completions", b"{}", stream=False)))
+    asyncio.run(NullBackend().aclose())

@@ -3,7 +3,7 @@
 import re
 from decimal import Decimal
 
-from backends.ratelimit import Allowance, RateLimit
+from backends.ratelimit import Allowance, RateLimitHeaders
 from gateway.control.decisions.recorded import recorded
 from ledger.overrides import DISABLED, NOTHING, Override, store_override
 
@@ -81,7 +81,7 @@ def test_what_stood_in_line_says_so_and_for_how_long(run_stack, patiently) -> No
     policy = {"name": "patient", "otherwise": "queue", "queue_ms": 20_000}
     with run_stack(policies=[policy]) as stack:
         row = stack.runtime.apis.index("alpha/m")
-        full = RateLimit(Allowance(500, 0, 0.5))
+        full = RateLimitHeaders(Allowance(500, 0, 0.5))
         stack.app.hot._dispatcher.experience.room(row, full)
         answer = stack.chat("api", max_tokens=3)
         assert answer.status_code == 200

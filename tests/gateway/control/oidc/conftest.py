@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from gateway.control.oidc.tokens import Rule
+from gateway.control.oidc.tokens import TokenRequirements
 
 AUDIENCE = "breakeven-cli"
 ALGORITHMS = ("RS256", "ES256")
@@ -28,8 +28,8 @@ class Provider:
         self.client = httpx.Client(base_url=self.url, trust_env=False, timeout=20)
 
     @property
-    def rule(self) -> Rule:
-        return Rule(self.url, (AUDIENCE,), ALGORITHMS)
+    def rule(self) -> TokenRequirements:
+        return TokenRequirements(self.url, (AUDIENCE,), ALGORITHMS)
 
     def claims(self, **changes: Any) -> dict[str, Any]:
         """A change to None leaves the claim out."""

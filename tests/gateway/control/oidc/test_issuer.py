@@ -7,10 +7,18 @@ import socket
 import httpx
 import pytest
 
-from backends.reach import PUBLIC, Misdirected, Reach
+from backends.reach import PUBLIC, AddressNotAllowed, AddressPolicy
 from gateway.clock import Clock
-from gateway.control.oidc.issuer import AGAIN_S, FRESH_S, KEPT_S, PAUSE_S, Away, Issuer, misdirected
-from gateway.control.oidc.tokens import Rule
+from gateway.control.oidc.issuer import (
+    AGAIN_S,
+    FRESH_S,
+    KEPT_S,
+    PAUSE_S,
+    Issuer,
+    IssuerUnavailable,
+    misdirected,
+)
+from gateway.control.oidc.tokens import TokenRequirements
 
 
 class Watch:
@@ -29,7 +37,7 @@ def watch() -> Watch:
     return Watch()
 
 
-def issuer_of(provider, watch: Watch, reach: Reach = PUBLIC) -> Issuer:
+def issuer_of(provider, watch: Watch, reach: AddressPolicy = PUBLIC) -> Issuer:
     return Issuer(provider.rule, reach, watch.clock)
 
 
@@ -87,19 +95,19 @@ async def test_while_it_is_away_its_last_keys_go_on_for_an_hour(make_provider, w
     watch.now_s += KEPT_S
     assert await names(issuer, "rsa-1") == {"rsa-1", "ec-1"}
     watch.now_s += 1
-    with pytest.raises(Away):
+    with pytest.raises(IssuerUnavailable):
         await names(issuer, "rsa-1")
 
 
 async def test_one_that_was_never_there_is_asked_again_soon_and_not_by_everybody(watch) -> None:
-    rule = Rule("http://127.0.0.1:9", ("a",), ("RS256",))
+    rule = TokenRequirements("http://127.0.0.1:9", ("a",), ("RS256",))
     issuer = Issuer(rule, PUBLIC, watch.clock)
     for _ in range(50):
-        with pytest.raises(Away):
+        with pytest.raises(IssuerUnavailable):
             await issuer.keys("k")
     assert issuer.fetches == 1
     watch.now_s += AGAIN_S
-    with pytest.raises(Away):
+    with pytest.raises(IssuerUnavailable):
         await issuer.keys("k")
     assert issuer.fetches == 2
 
@@ -123,7 +131,7 @@ async def test_documents_that_lie_or_are_too_large(
 ) -> None:
     provider = make_provider()
     provider.set(**wrong)
-    with pytest.raises(Away):
+    with pytest.raises(IssuerUnavailable):
         await issuer_of(provider, watch).keys("rsa-1")
     assert words in caplog.text
     provider.set()
@@ -134,8 +142,8 @@ async def test_a_silent_one_is_left_after_a_while(watch, monkeypatch) -> None:
     monkeypatch.setattr("gateway.control.oidc.issuer.WITHIN_S", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:  # which takes nobody in
         port = silent.getsockname()[1]
-        rule = Rule(f"http://127.0.0.1:{port}", ("a",), ("RS256",))
-        with pytest.raises(Away):
+        rule = TokenRequirements(f"http://127.0.0.1:{port}", ("a",), ("RS256",))
+        with pytest.raises(IssuerUnavailable):
             await Issuer(rule, PUBLIC, watch.clock).keys("k")
 
 
@@ -151,10 +159,10 @@ async def test_it_is_asked_at_an_address_that_was_judged(make_provider, watch, m
     monkeypatch.setattr(loop, "getaddrinfo", found)
     named = dataclasses.replace(provider.rule, issuer=f"http://id.example:{port}")
     provider.set(discovery={"issuer": named.issuer, "jwks_uri": f"{named.issuer}/keys"})
-    with pytest.raises(Away):
+    with pytest.raises(IssuerUnavailable):
         await Issuer(named, PUBLIC, watch.clock).keys("rsa-1")
     assert provider.asked == {"discovery": 0, "keys": 0}
-    allowed = Issuer(named, Reach(("127.0.0.0/8",)), watch.clock)
+    allowed = Issuer(named, AddressPolicy(("127.0.0.0/8",)), watch.clock)
     assert await names(allowed, "rsa-1") == {"rsa-1", "ec-1"}
 
 
@@ -178,5 +186,5 @@ def test_where_keys_may_lie(issuer, address, good) -> None:
 
 def test_errors_of_addresses_are_connections_that_failed() -> None:
     """What `_fetch` counts on: whoever is misdirected is told as a failed connection."""
-    assert issubclass(Misdirected, OSError)
+    assert issubclass(AddressNotAllowed, OSError)
     assert issubclass(httpx.ConnectError, httpx.HTTPError)

@@ -12,7 +12,7 @@ from gateway.control.access import PUBLIC, operations
 from gateway.control.operations import ROUTES
 from gateway.control.people import MAY
 from gateway.control.roles import reach
-from ledger.identity.people import Role
+from ledger.identity.people import DashboardRole
 
 VARIABLE = re.compile(r"\{[^}]*\}")
 HOUR_S = 3600
@@ -66,7 +66,11 @@ def asked(stack, name: str, token: str, client: httpx.Client) -> int:
 
 def test_every_person_on_every_route(stack, token) -> None:
     """The matrix of `test_access`, for people: models are for keys, the rest is their role's."""
-    people = {"ada": MAY[Role.ADMIN], "fay": MAY[Role.FINANCE], "joe": MAY[Role.VIEWER]}
+    people = {
+        "ada": MAY[DashboardRole.ADMIN],
+        "fay": MAY[DashboardRole.FINANCE],
+        "joe": MAY[DashboardRole.VIEWER],
+    }
     people |= {"eve": frozenset(), "out": frozenset()}
     tokens = {who: token(who) for who in people}
     found, told = {}, {}

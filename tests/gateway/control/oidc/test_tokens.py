@@ -13,7 +13,7 @@ from gateway.control.oidc.tokens import (
     MOST_KEYS,
     NoKey,
     NotValid,
-    Rule,
+    TokenRequirements,
     claims,
     key_id,
     looks_signed,
@@ -107,7 +107,7 @@ def test_the_public_key_is_no_secret_to_sign_with(provider, keys) -> None:
     forged = provider.token("public")
     with pytest.raises(NotValid, match="HS256"):
         claims(forged, keys, provider.rule, now())
-    lax = Rule(provider.url, (OURS,), (*provider.rule.algorithms, "HS256"))
+    lax = TokenRequirements(provider.url, (OURS,), (*provider.rule.algorithms, "HS256"))
     with pytest.raises(NotValid):
         claims(forged, usable(provider.keys(), lax), lax, now())
     public = next(key for key in keys if key.kid == "rsa-1").as_pem(private=False)
@@ -116,7 +116,7 @@ def test_the_public_key_is_no_secret_to_sign_with(provider, keys) -> None:
 
 
 def test_an_algorithm_that_is_not_configured_is_refused(provider, keys) -> None:
-    narrow = Rule(provider.url, (OURS,), ("ES256",))
+    narrow = TokenRequirements(provider.url, (OURS,), ("ES256",))
     with pytest.raises(NotValid, match="RS256"):
         claims(provider.token(), keys, narrow, now())
     assert claims(provider.token("ec"), keys, narrow, now())
@@ -127,7 +127,7 @@ def test_an_algorithm_that_is_not_configured_is_refused(provider, keys) -> None:
 def test_of_a_key_set_only_what_signs_is_kept(provider) -> None:
     """It also has a secret, a kind nobody knows, an empty one and one of 1,024 bits."""
     assert {key.kid for key in usable(provider.keys(), provider.rule)} == {"rsa-1", "ec-1"}
-    narrow = Rule(provider.url, (OURS,), ("ES384",))
+    narrow = TokenRequirements(provider.url, (OURS,), ("ES384",))
     tied = {"keys": [{**one, "alg": "RS256"} for one in provider.keys()["keys"]]}
     with pytest.raises(NoKey):
         usable(tied, narrow)

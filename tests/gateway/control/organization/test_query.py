@@ -7,7 +7,7 @@ import pytest
 from gateway.control.organization.pages import _COMPLETIONS, _COSTS
 from gateway.control.organization.query import cursor, page_query, parameters
 from gateway.errors import RequestError
-from ledger.reports.usage import Filters
+from ledger.reports.usage import UsageFilters
 
 DAY_S = 86_400
 NOW_S = 1_780_272_000 + 10 * DAY_S + 7  # seven seconds past a midnight
@@ -50,7 +50,7 @@ def test_pages_cover_the_time_once_whatever_it_begins_with() -> None:
 @pytest.mark.parametrize("name", ["models", "models[]"])
 def test_lists_come_in_both_spellings(name: str) -> None:
     query = read((name, "a"), (name, "b"), ("project_ids[]", "search"), ("group_by[]", "model"))
-    assert query.filters == Filters(teams=("search",), models=("a", "b"))
+    assert query.filters == UsageFilters(teams=("search",), models=("a", "b"))
     assert query.groups == ("model",)
 
 

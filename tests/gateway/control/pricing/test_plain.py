@@ -6,7 +6,7 @@ from gateway.control.pricing.plain import amount_text, plan_json
 from ledger.prices.book import Price
 from ledger.prices.diff import PER_TOKEN, PER_UNIT, SHARE, planned
 from ledger.prices.drafts import PriceDraft
-from ledger.prices.rates import Terms, rates_from
+from ledger.prices.rates import PriceTerms, rates_from
 
 NAME = "openai/gpt-4o"
 
@@ -25,10 +25,10 @@ def test_amounts(pusd, unit, text):
 
 def plan():
     stored = [
-        Price(1, NAME, "litellm", 0, Terms(rates_from({"input": 150_000, "output": 600_000})))
+        Price(1, NAME, "litellm", 0, PriceTerms(rates_from({"input": 150_000, "output": 600_000})))
     ]
     drafts = [
-        PriceDraft(NAME, "deal.csv", Terms(rates_from({"input": 120_000, "output": 600_000})),
+        PriceDraft(NAME, "deal.csv", PriceTerms(rates_from({"input": 120_000, "output": 600_000})),
                    rank=9),
         PriceDraft("acme/own", "deal.csv", stored[0].terms, rank=9, effective_from_us=2 * 10**15),
     ]  # fmt: skip

@@ -14,27 +14,30 @@ from gateway.fleet.peers.frames import (
     MOST_ENTRIES,
     TAG_BYTES,
     BadFrame,
+    FrameReader,
+    FrameWriter,
     Handshake,
-    Reading,
-    Writing,
     hello,
     id_of,
 )
-from gateway.fleet.peers.shares import Share
+from gateway.fleet.peers.shares import PeerEngineLoad
 
 SECRET = Secret("s" * 32)
 HEARS, DIALS = hello(b"h" * 16, b"1" * 32), hello(b"d" * 16, b"2" * 32)
 ENGINE, OTHER = b"e" * 16, b"o" * 16
-SHARES = {ENGINE: Share(2, 300.5, 0, 1024, 0, 30, 0), OTHER: Share(1, 0, 77, 512, 1, 0, 0.25)}
+SHARES = {
+    ENGINE: PeerEngineLoad(2, 300.5, 0, 1024, 0, 30, 0),
+    OTHER: PeerEngineLoad(1, 0, 77, 512, 1, 0, 0.25),
+}
 
 
 @pytest.fixture
-def ends() -> tuple[Writing, Reading]:
+def ends() -> tuple[FrameWriter, FrameReader]:
     key = Handshake(SECRET, HEARS, DIALS).key()
-    return Writing(key), Reading(key)
+    return FrameWriter(key), FrameReader(key)
 
 
-def read(reading: Reading, frame: bytes) -> dict[bytes, Share]:
+def read(reading: FrameReader, frame: bytes) -> dict[bytes, PeerEngineLoad]:
     head, rest = frame[:LENGTH_BYTES], frame[LENGTH_BYTES:]
     assert reading.length(head) == len(rest)
     return reading.shares(head, rest)
@@ -42,7 +45,7 @@ def read(reading: Reading, frame: bytes) -> dict[bytes, Share]:
 
 def test_what_is_told_is_heard(ends) -> None:
     writing, reading = ends
-    for shares in (SHARES, {}, {ENGINE: Share()}):
+    for shares in (SHARES, {}, {ENGINE: PeerEngineLoad()}):
         assert read(reading, writing.frame(shares)) == shares
 
 
@@ -82,7 +85,7 @@ def test_a_frame_counts_once_and_in_its_turn(ends) -> None:
 def test_a_frame_of_another_connection_does_not_count(ends) -> None:
     later = Handshake(SECRET, HEARS, hello(b"d" * 16, b"4" * 32))
     with pytest.raises(BadFrame, match="changed or sent before"):
-        read(ends[1], Writing(later.key()).frame(SHARES))
+        read(ends[1], FrameWriter(later.key()).frame(SHARES))
 
 
 def test_any_bit_that_is_changed_is_found(ends) -> None:
@@ -101,14 +104,17 @@ def test_any_bit_that_is_changed_is_found(ends) -> None:
 )
 def test_no_frame_is_of_such_a_length(length: int) -> None:
     with pytest.raises(BadFrame, match=f"of {length} bytes"):
-        Reading.length(struct.pack("!I", length))
+        FrameReader.length(struct.pack("!I", length))
 
 
 @pytest.mark.parametrize("value", [-1.0, math.nan, math.inf, -math.inf, 1e300])
 def test_numbers_that_no_host_has_do_not_count_even_with_the_secret(ends, value) -> None:
     writing, reading = ends
     with pytest.raises(BadFrame, match="numbers that no host has"):
-        read(reading, writing.frame({ENGINE: Share(), OTHER: Share(context_tokens=value)}))
+        read(
+            reading,
+            writing.frame({ENGINE: PeerEngineLoad(), OTHER: PeerEngineLoad(context_tokens=value)}),
+        )
 
 
 def test_an_engine_is_told_of_once_in_a_frame(ends) -> None:
@@ -117,12 +123,12 @@ def test_an_engine_is_told_of_once_in_a_frame(ends) -> None:
             return [*super().items(), *super().items()]
 
     with pytest.raises(BadFrame, match="numbers that no host has"):
-        read(ends[1], ends[0].frame(Twice({ENGINE: Share(1)})))
+        read(ends[1], ends[0].frame(Twice({ENGINE: PeerEngineLoad(1)})))
 
 
 def test_the_busiest_go_into_a_frame_that_is_full(ends) -> None:
     writing, reading = ends
-    many = {index.to_bytes(16, "big"): Share(index) for index in range(MOST_ENTRIES + 5)}
+    many = {index.to_bytes(16, "big"): PeerEngineLoad(index) for index in range(MOST_ENTRIES + 5)}
     frame = writing.frame(many)
     assert len(frame) <= LENGTH_BYTES + LONGEST
     heard = read(reading, frame)

@@ -9,13 +9,13 @@ import pytest
 from backends.secret import Secret
 from gateway.clock import Clock
 from gateway.fleet.peers import hearing as hearing_module
-from gateway.fleet.peers.frames import HELLO_BYTES, TAG_BYTES, Handshake, Writing, hello, id_of
-from gateway.fleet.peers.hearing import SILENCE_S, STRANGERS, Hearing
-from gateway.fleet.peers.shares import Share
+from gateway.fleet.peers.frames import HELLO_BYTES, TAG_BYTES, FrameWriter, Handshake, hello, id_of
+from gateway.fleet.peers.hearing import SILENCE_S, STRANGERS, PeerListener
+from gateway.fleet.peers.shares import PeerEngineLoad
 
 SECRET, WRONG = Secret("s" * 32), Secret("w" * 32)
 OWN, THEIRS = b"o" * 16, b"t" * 16
-SHARES = {b"e" * 16: Share(2, 300)}
+SHARES = {b"e" * 16: PeerEngineLoad(2, 300)}
 PATIENCE_S = 10.0
 
 
@@ -28,7 +28,7 @@ async def until(check) -> None:
 
 @contextlib.asynccontextmanager
 async def listening():
-    hearing = Hearing(OWN, SECRET, Clock())
+    hearing = PeerListener(OWN, SECRET, Clock())
     server = await hearing.listen("127.0.0.1", 0)
     try:
         yield hearing, server.sockets[0].getsockname()[1]
@@ -44,7 +44,7 @@ async def dial(port: int, secret: Secret = SECRET, own_id: bytes = THEIRS):
     ours = hello(own_id, b"c" * 32)
     handshake = Handshake(secret, theirs, ours)
     writer.write(ours + handshake.proof("dials"))
-    return reader, writer, Writing(handshake.key())
+    return reader, writer, FrameWriter(handshake.key())
 
 
 async def test_a_host_is_heard_and_gone_with_its_connection() -> None:
@@ -85,7 +85,7 @@ async def test_whoever_does_not_belong_here_is_not_heard(case: str) -> None:
             told = {
                 "replayed": frame + frame,
                 "too long": b"\xff" * 64,
-                "negative": frames.frame({b"e" * 16: Share(-1.0)}),
+                "negative": frames.frame({b"e" * 16: PeerEngineLoad(-1.0)}),
             }
             writer.write(told.get(case, frame))
         answer = b""
@@ -103,7 +103,7 @@ async def test_a_host_that_comes_again_is_counted_once() -> None:
         writer.write(frames.frame(SHARES))
         await until(lambda: hearing.hosts)
         _, again, frames = await dial(port)
-        told = {b"f" * 16: Share(1)}
+        told = {b"f" * 16: PeerEngineLoad(1)}
         again.write(frames.frame(told))
         await until(lambda: hearing.hosts[THEIRS].shares == told)
         assert len(hearing.hosts) == 1

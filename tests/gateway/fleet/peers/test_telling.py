@@ -9,14 +9,14 @@ import pytest
 from backends.secret import Secret
 from gateway.clock import Clock
 from gateway.fleet.peers import telling as telling_module
-from gateway.fleet.peers.frames import Writing
-from gateway.fleet.peers.hearing import Hearing
-from gateway.fleet.peers.shares import Share
-from gateway.fleet.peers.telling import HEARTBEAT_S, STUCK_S, Telling, _Link, split
+from gateway.fleet.peers.frames import FrameWriter
+from gateway.fleet.peers.hearing import PeerListener
+from gateway.fleet.peers.shares import PeerEngineLoad
+from gateway.fleet.peers.telling import HEARTBEAT_S, STUCK_S, PeerSender, _Link, split
 
 SECRET, WRONG = Secret("s" * 32), Secret("w" * 32)
 OWN, THEIRS = b"o" * 16, b"t" * 16
-SHARES = {b"e" * 16: Share(2, 300)}
+SHARES = {b"e" * 16: PeerEngineLoad(2, 300)}
 PATIENCE_S = 10.0
 
 
@@ -29,10 +29,10 @@ def quick(monkeypatch) -> None:
 @contextlib.asynccontextmanager
 async def exchange(*, hears=THEIRS, secret=SECRET, hosts="127.0.0.1:{port}"):
     """(hearing, telling) of two hosts; the one is told as by a running host."""
-    hearing = Hearing(hears, SECRET, Clock())
+    hearing = PeerListener(hears, SECRET, Clock())
     server = await hearing.listen("0.0.0.0", 0)  # several addresses of one host
     port = server.sockets[0].getsockname()[1]
-    telling = Telling(OWN, secret, [each.format(port=port) for each in hosts.split()])
+    telling = PeerSender(OWN, secret, [each.format(port=port) for each in hosts.split()])
 
     async def tell() -> None:
         while True:
@@ -116,7 +116,7 @@ class Pipe:
 
 def test_only_what_changed_is_told_and_now_and_then_the_rest() -> None:
     pipe = Pipe()
-    link = _Link(pipe, Writing(b"k"))
+    link = _Link(pipe, FrameWriter(b"k"))
     for at_s, changed in ((0.0, False), (0.05, False), (0.1, True), (0.15, False), (0.26, False)):
         link.tell(SHARES, at_s, changed=changed)
     assert pipe.sent == 3  # the first, the change, and a heartbeat after it
@@ -124,7 +124,7 @@ def test_only_what_changed_is_told_and_now_and_then_the_rest() -> None:
 
 def test_what_is_not_taken_is_not_piled_up() -> None:
     pipe = Pipe()
-    link = _Link(pipe, Writing(b"k"))
+    link = _Link(pipe, FrameWriter(b"k"))
     link.tell(SHARES, 0.0, changed=True)
     pipe.waiting = 10
     for tick in range(1, 40):

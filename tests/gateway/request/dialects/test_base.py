@@ -7,7 +7,7 @@ import pytest
 from gateway.errors import TABLE, RequestError, body
 from gateway.http.body import open_members
 from gateway.kinds.chat import read_chat
-from gateway.request.dialects.base import Heard
+from gateway.request.dialects.base import DecodedRequest
 from gateway.request.dialects.spoken import SPOKEN
 
 TURN = {"role": "user", "content": "hi"}
@@ -18,7 +18,7 @@ def test_what_is_heard_is_a_chat_request(path: str) -> None:
     dialect = SPOKEN[path]
     prompt = {"input": "hi"} if path == "/v1/responses" else {"messages": [TURN], "max_tokens": 5}
     heard = dialect.hear(open_members(json.dumps({"model": "m", **prompt}).encode()))
-    assert isinstance(heard, Heard)
+    assert isinstance(heard, DecodedRequest)
     asked = read_chat(heard.members, max_n=1, session=None)
     assert asked.model == "m"
     assert asked.prompt_bytes > 0

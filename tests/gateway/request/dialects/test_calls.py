@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from gateway.request.dialects.messages_voice import MessagesVoice
-from gateway.request.dialects.responses_voice import ResponsesVoice
+from gateway.request.dialects.messages_voice import MessagesEncoder
+from gateway.request.dialects.responses_voice import ResponsesEncoder
 
 F, G = '{"x":1}', '{"y":2}'
 
@@ -18,7 +18,7 @@ def call(name: str | None, arguments: str, **members: Any) -> dict[str, Any]:
 
 def told(stream_of, *deltas: dict[str, Any]) -> list[tuple[str, Any]]:
     """The calls as Anthropic's SDK puts them together."""
-    voice, blocks, said = MessagesVoice("req_1"), dict[int, str](), dict[int, str]()
+    voice, blocks, said = MessagesEncoder("req_1"), dict[int, str](), dict[int, str]()
     stream = stream_of(*({"tool_calls": [one]} for one in deltas))
     for line in (voice.feed(stream) + voice.end()).decode().splitlines():
         event = json.loads(line[6:]) if line.startswith("data: ") else {}
@@ -60,7 +60,7 @@ def test_so_do_calls_of_an_answer_in_one_piece() -> None:
     calls = [call("f", F, index=0, id="a"), call("g", G, index=0, id="b")]
     message = {"role": "assistant", "content": None, "tool_calls": calls}
     answer = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
-    content = json.loads(MessagesVoice("req_1").whole(json.dumps(answer).encode()))["content"]
+    content = json.loads(MessagesEncoder("req_1").whole(json.dumps(answer).encode()))["content"]
     assert [(one["name"], one["input"]) for one in content] == [("f", {"x": 1}), ("g", {"y": 2})]
 
 
@@ -77,10 +77,10 @@ def test_a_call_without_arguments_has_an_empty_object_of_them(
 ) -> None:
     """OpenAI's own Responses say `{}`, and clients read what is there as JSON."""
     calls = [{"index": 0, "id": "a", "function": {"name": "f", "arguments": arguments}}]
-    whole = ResponsesVoice("req_1", 7, echo={})
+    whole = ResponsesEncoder("req_1", 7, echo={})
     (item,) = json.loads(whole.whole(answer_of({"tool_calls": calls}, "tool_calls")))["output"]
     assert item["arguments"].strip() == "{}"
-    voice = ResponsesVoice("req_1", 7, echo={})
+    voice = ResponsesEncoder("req_1", 7, echo={})
     said = events(voice.feed(stream_of({"tool_calls": calls}, finish="tool_calls")) + voice.end())
     kind = "response.function_call_arguments"
     deltas = [one["delta"] for one in said if one["type"] == f"{kind}.delta"]
@@ -91,6 +91,6 @@ def test_a_call_without_arguments_has_an_empty_object_of_them(
 
 def test_a_call_that_was_cut_off_before_its_arguments_has_none(answer_of) -> None:
     calls = [{"id": "a", "function": {"name": "f", "arguments": ""}}]
-    voice = ResponsesVoice("req_1", 7, echo={})
+    voice = ResponsesEncoder("req_1", 7, echo={})
     (item,) = json.loads(voice.whole(answer_of({"tool_calls": calls}, "length")))["output"]
     assert (item["arguments"], item["status"]) == ("", "incomplete")

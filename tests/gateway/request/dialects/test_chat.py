@@ -2,19 +2,22 @@
 
 import pytest
 
-from gateway.request.dialects.chat import Piece, first_choice, pieces, read_object, tokens_of
-from ledger.journals.records import Tokens
+from gateway.request.dialects.chat import ContentPiece, first_choice, pieces, read_object, tokens_of
+from ledger.journals.records import TokenCounts
 
 
 @pytest.mark.parametrize(
     ("said", "expected"),
     [
-        ({"content": "hi"}, [Piece("text", "hi")]),
+        ({"content": "hi"}, [ContentPiece("text", "hi")]),
         ({"content": None, "role": "assistant"}, []),
         ({"content": ""}, []),
-        ({"reasoning": "hm", "content": "hi"}, [Piece("reasoning", "hm"), Piece("text", "hi")]),
-        ({"reasoning_content": "hm"}, [Piece("reasoning", "hm")]),
-        ({"refusal": "no"}, [Piece("refusal", "no")]),
+        (
+            {"reasoning": "hm", "content": "hi"},
+            [ContentPiece("reasoning", "hm"), ContentPiece("text", "hi")],
+        ),
+        ({"reasoning_content": "hm"}, [ContentPiece("reasoning", "hm")]),
+        ({"refusal": "no"}, [ContentPiece("refusal", "no")]),
         (
             {
                 "content": [
@@ -24,7 +27,11 @@ from ledger.journals.records import Tokens
                     "odd",
                 ]
             },
-            [Piece("reasoning", "hm"), Piece("reasoning", "so"), Piece("text", "hi")],
+            [
+                ContentPiece("reasoning", "hm"),
+                ContentPiece("reasoning", "so"),
+                ContentPiece("text", "hi"),
+            ],
         ),
         (
             {
@@ -36,16 +43,16 @@ from ledger.journals.records import Tokens
                 ]
             },
             [
-                Piece("call", "{", 2, "a", "f"),
-                Piece("call", "}", 1),
-                Piece("call", "", 2, "c"),
+                ContentPiece("call", "{", 2, "a", "f"),
+                ContentPiece("call", "}", 1),
+                ContentPiece("call", "", 2, "c"),
             ],
         ),
         ({"content": 5, "tool_calls": "odd", "reasoning": {}, "refusal": 1}, []),
         (None, []),
     ],
 )
-def test_pieces(said: object, expected: list[Piece]) -> None:
+def test_pieces(said: object, expected: list[ContentPiece]) -> None:
     assert list(pieces(said)) == expected
 
 
@@ -66,10 +73,10 @@ def test_tokens_are_those_of_the_ledger() -> None:
         "prompt_tokens_details": {"cached_tokens": 6},
         "completion_tokens_details": {"reasoning_tokens": 3},
     }
-    assert tokens_of(usage) == Tokens(input=4, cached=6, output=4, reasoning=3)
+    assert tokens_of(usage) == TokenCounts(input=4, cached=6, output=4, reasoning=3)
     # What the ledger does not believe, no client is told.
-    assert tokens_of({**usage, "prompt_tokens": 5}) == Tokens()
-    assert tokens_of(None) == Tokens()
+    assert tokens_of({**usage, "prompt_tokens": 5}) == TokenCounts()
+    assert tokens_of(None) == TokenCounts()
 
 
 def test_half_a_character_is_told_as_an_unknown_one() -> None:

@@ -1,7 +1,7 @@
 """Turns of one role are one message, and results stand where their calls are."""
 
 from gateway.request.dialects.conversation import (
-    Conversation,
+    ConversationBuilder,
     called,
     image_part,
     marked,
@@ -10,7 +10,7 @@ from gateway.request.dialects.conversation import (
 
 
 def test_turns_of_one_role_are_joined() -> None:
-    found = Conversation()
+    found = ConversationBuilder()
     found.instructed(text_part("a"))
     found.instructed(text_part("b"))
     found.said(text_part("c"))
@@ -30,7 +30,7 @@ def test_turns_of_one_role_are_joined() -> None:
 
 
 def test_images_of_results_follow_all_of_them() -> None:
-    found = Conversation()
+    found = ConversationBuilder()
     image = image_part("data:image/png;base64,AA", "low")
     found.answered([], [called("1", "look", "{}"), called("2", "look", "{}")])
     found.resulted("1", [text_part("a"), image, text_part("b")])
@@ -46,7 +46,7 @@ def test_images_of_results_follow_all_of_them() -> None:
 
 
 def test_an_instruction_on_the_way_stays_where_it_is() -> None:
-    found = Conversation()
+    found = ConversationBuilder()
     found.said(text_part("a"))
     found.instructed(text_part("b"))
     found.said(text_part("c"))
@@ -56,7 +56,7 @@ def test_an_instruction_on_the_way_stays_where_it_is() -> None:
 
 
 def test_who_says_nothing_has_no_turn() -> None:
-    found = Conversation()
+    found = ConversationBuilder()
     found.said()
     found.instructed()
     found.answered([text_part("")], [])
@@ -65,7 +65,7 @@ def test_who_says_nothing_has_no_turn() -> None:
 
 def test_a_mark_makes_a_text_a_part() -> None:
     part = marked(text_part("a"), {"cache_control": {"type": "ephemeral"}})
-    found = Conversation()
+    found = ConversationBuilder()
     found.said(part)
     found.resulted("1", [part])
     user, tool = found.told(marks=True)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.request.dialects.messages_voice import MessagesVoice, error_document, usage
-from ledger.journals.records import Tokens
+from gateway.request.dialects.messages_voice import MessagesEncoder, error_document, usage
+from ledger.journals.records import TokenCounts
 
 USED = {
     "input_tokens": 10,
@@ -42,7 +42,7 @@ def built(events: list[dict]) -> dict:
 
 
 def streamed(events, stream: bytes) -> list[dict]:
-    voice = MessagesVoice("req_1")
+    voice = MessagesEncoder("req_1")
     return events(voice.feed(stream) + voice.end())
 
 
@@ -60,7 +60,7 @@ CONTENT = [
 
 def test_a_stream_and_a_whole_answer_are_one_message(events, stream_of, answer_of) -> None:
     message = {"reasoning": "hm", "content": "so", "tool_calls": CALLS}
-    whole = json.loads(MessagesVoice("req_1").whole(answer_of(message, "tool_calls")))
+    whole = json.loads(MessagesEncoder("req_1").whole(answer_of(message, "tool_calls")))
     assert whole == {
         "id": "msg_1",
         "type": "message",
@@ -106,7 +106,7 @@ def test_whatever_is_said_every_block_begins_once_and_ends_once(
     ],
 )
 def test_endings(events, stream_of, answer_of, finish: str, more: dict, expected: tuple) -> None:
-    whole = json.loads(MessagesVoice("req_1").whole(answer_of({"content": "x"}, finish, **more)))
+    whole = json.loads(MessagesEncoder("req_1").whole(answer_of({"content": "x"}, finish, **more)))
     assert (whole["stop_reason"], whole["stop_sequence"]) == expected
     assert built(streamed(events, stream_of({"content": "x"}, finish=finish, **more))) == whole
 
@@ -117,14 +117,14 @@ def test_nothing_is_known_of_the_usage_at_the_start(events, stream_of) -> None:
 
 
 def test_a_refusal_is_text(answer_of) -> None:
-    whole = json.loads(MessagesVoice("req_1").whole(answer_of({"refusal": "no"})))
+    whole = json.loads(MessagesEncoder("req_1").whole(answer_of({"refusal": "no"})))
     assert whole["content"] == [{"type": "text", "text": "no"}]
 
 
 @pytest.mark.parametrize("arguments", ['{"x": ', "[1]", "x"])
 def test_arguments_that_are_no_object_are_not_lost(answer_of, arguments: str) -> None:
     call = {"id": "a", "function": {"name": "f", "arguments": arguments}}
-    whole = json.loads(MessagesVoice("req_1").whole(answer_of({"tool_calls": [call]})))
+    whole = json.loads(MessagesEncoder("req_1").whole(answer_of({"tool_calls": [call]})))
     assert whole["content"][0]["input"] == {"invalid_arguments": arguments}
 
 
@@ -141,7 +141,9 @@ def test_a_stream_that_breaks_says_so(events, code: str | None, kind: str) -> No
 
 
 def test_every_token_is_counted_once() -> None:
-    tokens = Tokens(input=1, cached=2, cache_write=4, cache_write_1h=8, output=16, audio_input=32)
+    tokens = TokenCounts(
+        input=1, cached=2, cache_write=4, cache_write_1h=8, output=16, audio_input=32
+    )
     assert usage(tokens) == {
         "input_tokens": 33,
         "cache_creation_input_tokens": 12,
@@ -153,13 +155,13 @@ def test_every_token_is_counted_once() -> None:
 @pytest.mark.parametrize("stream", [True, False])
 def test_the_usage_told_is_the_usage_booked(stream: bool) -> None:
     """A target may report nothing: the books have an estimate, and the client was told zeros."""
-    voice = MessagesVoice("req_1")
+    voice = MessagesEncoder("req_1")
     said = {"content": "so"}
     chunk = {"choices": [{"index": 0, "delta": said, "message": said, "finish_reason": "stop"}]}
     if stream:
         begun = voice.feed(b"data: " + json.dumps(chunk).encode() + b"\n\n")
         assert b'"output_tokens":3' not in begun
-    voice.booked = Tokens(input=7, output=3)
+    voice.booked = TokenCounts(input=7, output=3)
     told = voice.end() if stream else voice.whole(json.dumps(chunk).encode())
     assert b'"input_tokens":7' in told
     assert b'"output_tokens":3' in told

@@ -10,8 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import httpx
 import pytest
 
-from gateway.request.dialects.messages import Messages
-from gateway.request.dialects.reply import TranslatedReply
+from gateway.request.dialects.messages import MessagesDialect
+from gateway.request.dialects.reply import TranslatedResponse
 
 MESSAGES = "/v1/messages"
 RESPONSES = "/v1/responses"
@@ -452,7 +452,9 @@ def test_what_says_nothing_here_is_not_sent() -> None:
             sent.append(message)
 
         task = asyncio.current_task()
-        reply = TranslatedReply(Messages(), send, request_id="req_1", clock=lambda: 0.0, task=task)
+        reply = TranslatedResponse(
+            MessagesDialect(), send, request_id="req_1", clock=lambda: 0.0, task=task
+        )
         body = {"model": b'"m"', "messages": json.dumps(ASK).encode(), "max_tokens": b"5"}
         reply.hear(body, max_n=1, session=None, wall_s=0)
         await reply.start(200, [])

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.request.dialects.responses_voice import ResponsesVoice, usage
-from ledger.journals.records import Tokens
+from gateway.request.dialects.responses_voice import ResponsesEncoder, usage
+from ledger.journals.records import TokenCounts
 
 USED = {
     "input_tokens": 30,
@@ -22,8 +22,8 @@ CALLS = [
 ]
 
 
-def voice() -> ResponsesVoice:
-    return ResponsesVoice("req_1", 7, echo={"user": "u"})
+def voice() -> ResponsesEncoder:
+    return ResponsesEncoder("req_1", 7, echo={"user": "u"})
 
 
 def streamed(events, stream: bytes) -> list[dict]:
@@ -164,6 +164,8 @@ def test_a_stream_that_breaks_says_so_and_ends(events) -> None:
 
 
 def test_every_token_is_counted_once() -> None:
-    tokens = Tokens(input=1, cached=2, cache_write=4, cache_write_1h=8, output=16, audio_input=32)
+    tokens = TokenCounts(
+        input=1, cached=2, cache_write=4, cache_write_1h=8, output=16, audio_input=32
+    )
     assert usage(tokens)["input_tokens"] == 47
     assert usage(tokens)["total_tokens"] == 63

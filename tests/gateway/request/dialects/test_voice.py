@@ -7,23 +7,23 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.request.dialects.chat import Piece
-from gateway.request.dialects.voice import Block, Voice, event
+from gateway.request.dialects.chat import ContentPiece
+from gateway.request.dialects.voice import ContentBlock, ResponseEncoder, event
 
 
-class Plain(Voice):
+class Plain(ResponseEncoder):
     """Says what is asked of it, a line each."""
 
     def began(self) -> Iterator[bytes]:
         yield b"began\n"
 
-    def opened(self, block: Block) -> Iterator[bytes]:
+    def opened(self, block: ContentBlock) -> Iterator[bytes]:
         yield f"open {block.index} {block.kind} {block.id} {block.name}\n".encode()
 
-    def grew(self, block: Block, text: str) -> Iterator[bytes]:
+    def grew(self, block: ContentBlock, text: str) -> Iterator[bytes]:
         yield f"grew {block.index} {text}\n".encode()
 
-    def closed(self, block: Block) -> Iterator[bytes]:
+    def closed(self, block: ContentBlock) -> Iterator[bytes]:
         yield f"close {block.index}\n".encode()
 
     def finished(self) -> Iterator[bytes]:
@@ -157,7 +157,7 @@ def test_comments_and_odd_events_say_nothing() -> None:
 
 
 def test_a_call_without_an_id_gets_one() -> None:
-    block = Block("call", 3, Piece("call", ""), "call_1_3")
+    block = ContentBlock("call", 3, ContentPiece("call", ""), "call_1_3")
     assert block.id == "call_1_3"
     assert not block.whole
     block.parts += ['{"a":1', "} "]

@@ -3,21 +3,21 @@
 import pytest
 
 from gateway.errors import ConfigError
-from gateway.request.idempotency.answercipher import AnswerCipher
+from gateway.request.idempotency.answercipher import AesGcmCipher
 
 SECRET = "correct horse battery staple, twice"
 TEXT = b"the patient's name is Ada"
 
 
 @pytest.fixture
-def cipher() -> AnswerCipher:
-    return AnswerCipher(SECRET)
+def cipher() -> AesGcmCipher:
+    return AesGcmCipher(SECRET)
 
 
 @pytest.mark.parametrize("text", [b"", TEXT, bytes(range(256)) * 4096])
 def test_what_is_sealed_opens(cipher, text):
     assert cipher.open(cipher.seal(text, b"me"), b"me") == text
-    assert AnswerCipher(SECRET).open(cipher.seal(text, b"me"), b"me") == text  # after a restart
+    assert AesGcmCipher(SECRET).open(cipher.seal(text, b"me"), b"me") == text  # after a restart
 
 
 def test_the_text_cannot_be_read(cipher):
@@ -36,7 +36,7 @@ def test_the_same_is_never_sealed_alike(cipher):
 def test_another_owner_or_secret_opens_nothing(cipher):
     sealed = cipher.seal(TEXT, b"me")
     assert cipher.open(sealed, b"you") is None
-    assert AnswerCipher(SECRET + ".").open(sealed, b"me") is None
+    assert AesGcmCipher(SECRET + ".").open(sealed, b"me") is None
 
 
 def test_whatever_was_altered_does_not_open(cipher):
@@ -52,4 +52,4 @@ def test_whatever_was_altered_does_not_open(cipher):
 
 def test_a_secret_that_is_quickly_guessed_is_refused():
     with pytest.raises(ConfigError, match="fewer than 32 characters"):
-        AnswerCipher("password")
+        AesGcmCipher("password")

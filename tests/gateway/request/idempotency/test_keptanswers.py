@@ -15,11 +15,16 @@ from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
 import gateway
-from gateway.config.schema import Replay
-from gateway.request.idempotency.answercipher import AnswerCipher
-from gateway.request.idempotency.keptanswers import HEARD_LIMIT_BYTES, Answer, KeptAnswers, again
+from gateway.config.schema import ReplaySection
+from gateway.request.idempotency.answercipher import AesGcmCipher
+from gateway.request.idempotency.keptanswers import (
+    HEARD_LIMIT_BYTES,
+    ResponseReplayStore,
+    StoredResponse,
+    again,
+)
 from ledger.keptanswers import forget_answers
-from ledger.submissions import Asking
+from ledger.submissions import IdempotencyRecord
 
 SECRET = "a secret of this test that nobody guesses"
 REPLAY = {"enabled": True, "key_env": "KEPT", "hours": 2, "max_bytes": 20_000}
@@ -70,7 +75,7 @@ def ask(stack, once: str, path: str = "/v1/chat/completions", **given) -> httpx.
     return stack.client.post(stack.url + path, json=body, headers=headers, timeout=within_s)
 
 
-def keeper(stack) -> KeptAnswers:
+def keeper(stack) -> ResponseReplayStore:
     return stack.app.hot._dispatcher.submissions._kept
 
 
@@ -193,7 +198,7 @@ def test_what_a_client_left_is_not_kept(stack, patiently):
 def test_a_secret_that_was_changed_opens_nothing(each, monkeypatch):
     first = ask(each, "rotated")
     with monkeypatch.context() as patch:
-        patch.setattr(keeper(each), "_cipher", AnswerCipher(SECRET[::-1]))
+        patch.setattr(keeper(each), "_cipher", AesGcmCipher(SECRET[::-1]))
         second = ask(each, "rotated")
         assert (second.status_code, second.json()["error"]["code"]) == (409, "duplicate_request")
     assert is_again(ask(each, "rotated"), first)
@@ -285,8 +290,8 @@ def test_without_it_nothing_of_it_is_loaded():
             assert not found or path.name == "answercipher.py", path
 
 
-def kept_with(**bounds) -> KeptAnswers:
-    return KeptAnswers(AnswerCipher(SECRET), Replay(**bounds), lambda: 0)
+def kept_with(**bounds) -> ResponseReplayStore:
+    return ResponseReplayStore(AesGcmCipher(SECRET), ReplaySection(**bounds), lambda: 0)
 
 
 def start(status: int = 200) -> dict:
@@ -304,7 +309,7 @@ def test_an_answer_is_heard_with_its_last_message():
     assert hearing.hear(part(b"one", more=True)) is None
     assert kept.heard == 3
     answer = hearing.hear(part(b"two", more=False))
-    assert answer == Answer(200, ((b"a", b"b"),), b"onetwo")
+    assert answer == StoredResponse(200, ((b"a", b"b"),), b"onetwo")
     assert kept.heard == 0
     assert again(answer).headers[-1] == (b"idempotent-replayed", b"true")
 
@@ -337,8 +342,8 @@ def test_all_that_is_kept_is_bounded(stack, caplog):
     name, kept = "bounded", kept_with(total_bytes=1 + sum(size for _, size in rows(stack)) + 2048)
     sizes = []
     for number in range(4):
-        asking = Asking("k", f"{name} {number}", b"d" * 32, f"req_{number}")
-        kept.keep(stack.database, asking, Answer(200, (), b"x" * 900), until_us=HOUR_US)
+        asking = IdempotencyRecord("k", f"{name} {number}", b"d" * 32, f"req_{number}")
+        kept.keep(stack.database, asking, StoredResponse(200, (), b"x" * 900), until_us=HOUR_US)
         sizes.append(kept.find(stack.database, asking) is not None)
     assert sizes == [True, True, False, False]
     assert caplog.text.count("no answers are kept for now") == 1
@@ -346,11 +351,11 @@ def test_all_that_is_kept_is_bounded(stack, caplog):
 
 def test_an_answer_is_not_kept_longer_than_its_key_stands(stack):
     now = [0]
-    kept = KeptAnswers(AnswerCipher(SECRET), Replay(hours=2), lambda: now[0])
-    asking = Asking("k", "short", b"d" * 32, "req_short")
-    kept.keep(stack.database, asking, Answer(200, (), b"x"), until_us=HOUR_US)
+    kept = ResponseReplayStore(AesGcmCipher(SECRET), ReplaySection(hours=2), lambda: now[0])
+    asking = IdempotencyRecord("k", "short", b"d" * 32, "req_short")
+    kept.keep(stack.database, asking, StoredResponse(200, (), b"x"), until_us=HOUR_US)
     now[0] = HOUR_US - 1
-    assert kept.find(stack.database, asking) == Answer(200, (), b"x")
+    assert kept.find(stack.database, asking) == StoredResponse(200, (), b"x")
     now[0] = HOUR_US
     assert kept.find(stack.database, asking) is None
 

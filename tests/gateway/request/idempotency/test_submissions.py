@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 from sqlalchemy.exc import OperationalError
 
 from ledger import submissions
-from ledger.submissions import Asking
+from ledger.submissions import IdempotencyRecord
 
 AT_ONCE = 50
 HOUR_US = 3_600_000_000
@@ -187,7 +187,7 @@ def test_while_the_database_is_away_it_cannot_be_told(each, monkeypatch) -> None
 def test_who_no_longer_waits_gives_back_what_it_gets(stack, monkeypatch) -> None:
     """The database answers when the client has its 503 already."""
 
-    def late(*given: object, **named: object) -> Asking:
+    def late(*given: object, **named: object) -> IdempotencyRecord:
         time.sleep(0.3)
         return submissions.take(*given, **named)
 

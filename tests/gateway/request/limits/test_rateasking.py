@@ -5,11 +5,17 @@ import asyncio
 import pytest
 
 from gateway.request.limits import rateasking
-from gateway.request.limits.rateasking import ASKS, RATE_SOCKET, RateAsking, RateDeskAway, Told
-from gateway.request.limits.rates import Account
+from gateway.request.limits.rateasking import (
+    ASKS,
+    RATE_SOCKET,
+    RateServiceUnavailable,
+    RateShareClient,
+    RateShareReply,
+)
+from gateway.request.limits.rates import RateLimitAccount
 from ledger.budgets.desk_wire import frame, payloads
 
-ACCOUNTS = (Account("key:a", (10, None)), Account("team:t", (None, 500)))
+ACCOUNTS = (RateLimitAccount("key:a", (10, None)), RateLimitAccount("team:t", (None, 500)))
 
 
 async def answering(path, told):
@@ -21,7 +27,7 @@ async def answering(path, told):
             asked.append(ASKS.decode(payload))
             if told[len(asked) - 1] == "hangs up":
                 break
-            writer.write(frame(Told(asked[-1].number, told[len(asked) - 1])))
+            writer.write(frame(RateShareReply(asked[-1].number, told[len(asked) - 1])))
         writer.close()
 
     return await asyncio.start_unix_server(serve, path / RATE_SOCKET), asked
@@ -30,11 +36,11 @@ async def answering(path, told):
 def test_the_desk_says_whether_to_try_again_and_is_met_again_after_it_ended(tmp_path) -> None:
     async def play() -> list:
         server, asked = await answering(tmp_path, [True, False, None, "hangs up", True])
-        asking, heard = RateAsking(tmp_path), []
+        asking, heard = RateShareClient(tmp_path), []
         for _ in range(5):
             try:
                 heard.append(await asking.widen(ACCOUNTS, 7))
-            except RateDeskAway:
+            except RateServiceUnavailable:
                 heard.append("away")
         asking.close()
         server.close()
@@ -50,8 +56,8 @@ def test_without_a_desk_nobody_can_tell(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(rateasking, "ANSWER_TIMEOUT_S", 0.2)
 
     async def play() -> None:
-        asking = RateAsking(tmp_path)
-        with pytest.raises(RateDeskAway):
+        asking = RateShareClient(tmp_path)
+        with pytest.raises(RateServiceUnavailable):
             await asking.widen(ACCOUNTS, 1)
         asking.close()
 

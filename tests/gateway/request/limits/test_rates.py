@@ -10,15 +10,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.request.limits import rates as module
-from gateway.request.limits.rates import KINDS, MINUTE_S, RING, Account, Full, Part, Rates, Room
+from gateway.request.limits.rates import (
+    KINDS,
+    MINUTE_S,
+    RING,
+    HostRateShare,
+    LimitHeadroom,
+    RateLimitAccount,
+    RateTableFull,
+    RateWindowTable,
+)
 
 SECOND = 1_800_000_000
-ONE = Account("key:a", (10, 1000))
+ONE = RateLimitAccount("key:a", (10, 1000))
 
 
 @pytest.fixture
 def rates(tmp_path):
-    made = Rates(tmp_path / "rates")
+    made = RateWindowTable(tmp_path / "rates")
     yield made
     made.close()
 
@@ -31,7 +40,7 @@ def steps(most: int = 40):
 @settings(max_examples=60)
 @given(steps())
 def test_no_minute_has_more_than_its_limit(tmp_path_factory, asked) -> None:
-    rates, taken, now = Rates(tmp_path_factory.mktemp("rates") / "rates"), [], SECOND
+    rates, taken, now = RateWindowTable(tmp_path_factory.mktemp("rates") / "rates"), [], SECOND
     for later_s, tokens in asked:
         now += later_s
         minute = [one for one in taken if one[0] > now - RING]
@@ -42,7 +51,7 @@ def test_no_minute_has_more_than_its_limit(tmp_path_factory, asked) -> None:
             taken.append((now, tokens))
             continue
         assert counted.over.wait_s is not None
-        before = Rates(tmp_path_factory.mktemp("again") / "rates")
+        before = RateWindowTable(tmp_path_factory.mktemp("again") / "rates")
         for at, had in taken:
             assert before.take([ONE], had, at).over is None
         wait_s = counted.over.wait_s
@@ -54,12 +63,17 @@ def test_no_minute_has_more_than_its_limit(tmp_path_factory, asked) -> None:
 
 
 def test_all_accounts_or_none_and_the_least_room_is_told(rates) -> None:
-    team = Account("team:t", (2, None))
-    assert rates.take([ONE, team], 7, SECOND).rooms == (Room(2, 1, 61), Room(1000, 993, 61))
+    team = RateLimitAccount("team:t", (2, None))
+    assert rates.take([ONE, team], 7, SECOND).rooms == (
+        LimitHeadroom(2, 1, 61),
+        LimitHeadroom(1000, 993, 61),
+    )
     assert rates.take([ONE, team], 7, SECOND).over is None
     refused = rates.take([ONE, team], 7, SECOND + 3)
     assert (refused.over.account, refused.over.kind, refused.over.wait_s) == (team, "requests", 58)
-    assert rates.take([ONE], 7, SECOND + 3).rooms[0] == Room(10, 7, 61), "it was not counted there"
+    assert rates.take([ONE], 7, SECOND + 3).rooms[0] == LimitHeadroom(10, 7, 61), (
+        "it was not counted there"
+    )
 
 
 def test_who_asks_for_more_than_the_limit_need_not_come_again(rates) -> None:
@@ -91,11 +105,11 @@ def test_rows_of_others_minutes_are_used_again(rates, monkeypatch) -> None:
     monkeypatch.setattr(module, "PROBES", 3)
     monkeypatch.setattr(module, "ROWS", 3)
     for name in "abc":
-        rates.take([Account(name, (1, None))], 0, SECOND)
-    with pytest.raises(Full):
-        rates.take([Account("d", (1, None))], 0, SECOND + MINUTE_S)
-    assert rates.take([Account("d", (1, None))], 0, SECOND + RING).over is None
-    assert rates.take([Account("a", (1, None))], 0, SECOND + RING).over is None
+        rates.take([RateLimitAccount(name, (1, None))], 0, SECOND)
+    with pytest.raises(RateTableFull):
+        rates.take([RateLimitAccount("d", (1, None))], 0, SECOND + MINUTE_S)
+    assert rates.take([RateLimitAccount("d", (1, None))], 0, SECOND + RING).over is None
+    assert rates.take([RateLimitAccount("a", (1, None))], 0, SECOND + RING).over is None
 
 
 WORKER = """
@@ -134,13 +148,13 @@ def test_processes_together_take_no_more_and_no_less(tmp_path) -> None:
 def shared(tmp_path):
     """A host's file of parts, and its monotonic clock in a list."""
     clock = [100.0]
-    made = Rates(tmp_path / "shared", lambda: clock[0])
+    made = RateWindowTable(tmp_path / "shared", lambda: clock[0])
     made.lease(105.0, 200.0)
     yield made, clock
     made.close()
 
 
-def taken(rates: Rates, account: Account = ONE, tokens: int = 0) -> int:
+def taken(rates: RateWindowTable, account: RateLimitAccount = ONE, tokens: int = 0) -> int:
     """How many more are let in."""
     count = 0
     while rates.take([account], tokens, SECOND).over is None:
@@ -151,12 +165,12 @@ def taken(rates: Rates, account: Account = ONE, tokens: int = 0) -> int:
 def test_no_more_than_its_part_is_let_in_and_who_is_short_is_named(shared) -> None:
     rates, _ = shared
     assert rates.take([ONE], 0, SECOND).short == (ONE,), "no part yet"
-    rates.set_parts([Part(ONE, (4, 500), (2, 250))], SECOND)
+    rates.set_parts([HostRateShare(ONE, (4, 500), (2, 250))], SECOND)
     assert taken(rates) == 4
     refused = rates.take([ONE], 0, SECOND)
     assert (refused.short, refused.over.wait_s) == ((ONE,), module.ELSEWHERE_S)
-    assert refused.rooms[0] == Room(10, 0, 61)
-    rates.set_parts([Part(ONE, (10, 500), (2, 250))], SECOND)
+    assert refused.rooms[0] == LimitHeadroom(10, 0, 61)
+    rates.set_parts([HostRateShare(ONE, (10, 500), (2, 250))], SECOND)
     assert taken(rates) == 6
     assert rates.take([ONE], 0, SECOND).short == (), "the limit itself: no host has more"
     assert rates.take([ONE], 0, SECOND).over.wait_s == RING
@@ -164,7 +178,7 @@ def test_no_more_than_its_part_is_let_in_and_who_is_short_is_named(shared) -> No
 
 def test_without_its_lease_a_host_goes_on_with_what_it_keeps_and_not_for_good(shared) -> None:
     rates, clock = shared
-    rates.set_parts([Part(ONE, (8, 1000), (3, 400))], SECOND)
+    rates.set_parts([HostRateShare(ONE, (8, 1000), (3, 400))], SECOND)
     clock[0] = 105.0
     assert taken(rates) == 3
     clock[0] = 104.9
@@ -175,31 +189,33 @@ def test_without_its_lease_a_host_goes_on_with_what_it_keeps_and_not_for_good(sh
 
 def test_what_is_idle_is_given_and_what_was_let_in_is_not(shared) -> None:
     rates, _ = shared
-    part = Part(ONE, (10, 1000), (9, 900))
+    part = HostRateShare(ONE, (10, 1000), (9, 900))
     rates.set_parts([part], SECOND)
     assert rates.take([ONE], 300, SECOND).over is None
-    assert rates.lower(part, (1, 0), SECOND) == Part(ONE, (6, 1000), (6, 900)), "half of its room"
-    assert rates.lower(Part(ONE, (6, 1000), (6, 900)), (100, 100), SECOND).held == (1, 650)
+    assert rates.lower(part, (1, 0), SECOND) == HostRateShare(ONE, (6, 1000), (6, 900)), (
+        "half of its room"
+    )
+    assert rates.lower(HostRateShare(ONE, (6, 1000), (6, 900)), (100, 100), SECOND).held == (1, 650)
     assert rates.totals(["key:a"], SECOND) == [(1, 300)]
     assert taken(rates) == 0
 
 
 def test_a_part_of_another_limit_is_none_and_parts_that_are_not_stated_are_gone(shared) -> None:
     rates, _ = shared
-    rates.set_parts([Part(ONE, (10, 1000), (10, 1000))], SECOND)
-    assert taken(rates, Account("key:a", (20, 1000))) == 0
-    rates.restate([Part(Account("key:b", (10, None)), (5, 0), (5, 0))], SECOND)
+    rates.set_parts([HostRateShare(ONE, (10, 1000), (10, 1000))], SECOND)
+    assert taken(rates, RateLimitAccount("key:a", (20, 1000))) == 0
+    rates.restate([HostRateShare(RateLimitAccount("key:b", (10, None)), (5, 0), (5, 0))], SECOND)
     assert taken(rates) == 0
-    assert taken(rates, Account("key:b", (10, None)), tokens=10**6) == 5
+    assert taken(rates, RateLimitAccount("key:b", (10, None)), tokens=10**6) == 5
 
 
 def test_a_file_has_a_name_for_good(tmp_path) -> None:
     names = set()
     for _ in range(2):
-        rates = Rates(tmp_path / "rates")
+        rates = RateWindowTable(tmp_path / "rates")
         names.add(rates.file_id())
         rates.close()
     assert len(names) == 1
-    other = Rates(tmp_path / "other")
+    other = RateWindowTable(tmp_path / "other")
     assert {other.file_id()} != names
     other.close()

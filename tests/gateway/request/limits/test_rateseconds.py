@@ -7,14 +7,21 @@ from pathlib import Path
 import pytest
 
 from gateway.clock import Clock
-from gateway.config.schema import RateLimit
-from gateway.request.limits.ratelimits import RateLimits
-from gateway.request.limits.rates import MINUTE_S, RATES_FILE, RING, Account, Part, Rates
+from gateway.config.schema_limits import RateLimitSection
+from gateway.request.limits.ratelimits import RateLimiter
+from gateway.request.limits.rates import (
+    MINUTE_S,
+    RATES_FILE,
+    RING,
+    HostRateShare,
+    RateLimitAccount,
+    RateWindowTable,
+)
 from ledger.identity.keys import Identity
 
 LIMIT, HOUR_S = 5, 3600
 WHO = Identity("k", None, "t", "o", ("inference",), None, "any", (), "team")
-ONE = Account("key:k", (LIMIT, 100))
+ONE = RateLimitAccount("key:k", (LIMIT, 100))
 
 
 class Machine:
@@ -27,8 +34,8 @@ class Machine:
 
     def restart(self) -> None:
         clock = Clock(lambda: self.now_s, lambda: self.wall_s * 1_000_000, lambda: self.boot)
-        limit = RateLimit(scope="key:*", requests_per_minute=LIMIT, tokens_per_minute=100)
-        self.door = RateLimits(Rates(self._file), [limit], clock)
+        limit = RateLimitSection(scope="key:*", requests_per_minute=LIMIT, tokens_per_minute=100)
+        self.door = RateLimiter(RateWindowTable(self._file), [limit], clock)
 
     def passes(self, seconds: float) -> None:
         self.now_s += seconds
@@ -87,13 +94,13 @@ def test_a_machine_that_starts_again_remembers_its_minute(machine, boot, down_s,
 def test_a_lease_of_a_boot_before_is_none(tmp_path) -> None:
     """It ends by a clock that has begun anew: it would hold for as long as the machine was up."""
     now_s = [90_000.0]
-    rates = Rates(tmp_path / "shared", lambda: now_s[0])
+    rates = RateWindowTable(tmp_path / "shared", lambda: now_s[0])
     rates.go_on(now_s[0], 1_800_000_000, "first")
-    rates.set_parts([Part(ONE, (LIMIT, 100), (2, 40))], rates.second(now_s[0]))
+    rates.set_parts([HostRateShare(ONE, (LIMIT, 100), (2, 40))], rates.second(now_s[0]))
     rates.lease(now_s[0] + 5, now_s[0] + HOUR_S)
     rates.close()
     now_s[0] = 10.0
-    again = Rates(tmp_path / "shared", lambda: now_s[0])
+    again = RateWindowTable(tmp_path / "shared", lambda: now_s[0])
     again.go_on(now_s[0], 1_800_000_300, "second")
     assert again.take([ONE], 1, again.second(now_s[0])).short == (ONE,)
     again.close()
@@ -121,7 +128,7 @@ class Cells:
 
 def counted_until_killed(file: Path, at: int, writes: int) -> bool:
     """One request, and 30 s later another; whether that one was killed in the middle."""
-    rates = Rates(file)
+    rates = RateWindowTable(file)
     assert rates.take([ONE], 10, at).over is None
     cells = rates._cells
     rates._cells = Cells(cells, writes)
@@ -141,7 +148,7 @@ def test_who_is_killed_while_it_counts_takes_nothing_for_good(tmp_path) -> None:
     while killed:
         file = tmp_path / str(writes)
         killed = counted_until_killed(file, at, writes)
-        others, least = Rates(file), 1 if killed else 2
+        others, least = RateWindowTable(file), 1 if killed else 2
         requests, tokens = others.totals([ONE.name], at + 31)[0]
         assert least <= requests <= 2, writes
         assert 10 * least <= tokens <= 20, writes

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from gateway.request.limits.waiting import PACE_LEAST, Full, WaitingRoom
+from gateway.request.limits.waiting import PACE_LEAST, AdmissionQueue, QueueFull
 from gateway.telemetry.metrics.policies import PolicyMetrics
 
 LONG_S = 30.0
@@ -22,7 +22,7 @@ class World:
         self.clock = asyncio.get_running_loop().time
         metrics = PolicyMetrics(self.registry)
         now_s = lambda: self.clock()  # noqa: E731, PLW0108  (the clock may be replaced)
-        self.room = WaitingRoom(most, weights or {}, metrics, now_s)
+        self.room = AdmissionQueue(most, weights or {}, metrics, now_s)
 
     def plan(self, team="a"):
         return SimpleNamespace(
@@ -106,7 +106,7 @@ async def test_a_full_line_refuses_and_so_does_a_hopeless_one():
     world = World(most=1)
     waiting = asyncio.create_task(world.ask())
     await lined_up(world, 1)
-    with pytest.raises(Full) as full:
+    with pytest.raises(QueueFull) as full:
         await world.ask()
     assert not full.value.hopeless
     waiting.cancel()
@@ -120,14 +120,14 @@ async def test_a_full_line_refuses_and_so_does_a_hopeless_one():
         slow.free += 1
         await lined_up(slow, 99 + PACE_LEAST - number)
         now[0] += 0.5
-    with pytest.raises(Full) as hopeless:  # a hundred are before it, two a second are served
+    with pytest.raises(QueueFull) as hopeless:  # a hundred are before it, two a second are served
         await slow.ask(wait_s=LONG_S)
     assert hopeless.value.hopeless
     assert hopeless.value.wait_s > 5.0
     assert 'ended="refused"} 1.0' in slow.shown()
     slow.room.drain()
     answers = await asyncio.gather(*tasks, return_exceptions=True)
-    assert sum(isinstance(one, Full) for one in answers) == 100
+    assert sum(isinstance(one, QueueFull) for one in answers) == 100
 
 
 async def test_a_drain_empties_it_and_keeps_it_empty():
@@ -136,9 +136,9 @@ async def test_a_drain_empties_it_and_keeps_it_empty():
     await lined_up(world, 5)
     world.room.drain()
     answers = await asyncio.gather(*tasks, return_exceptions=True)
-    assert all(isinstance(one, Full) for one in answers)
+    assert all(isinstance(one, QueueFull) for one in answers)
     assert 'ended="drained"} 5.0' in world.shown()
-    with pytest.raises(Full):
+    with pytest.raises(QueueFull):
         await world.ask()
 
 

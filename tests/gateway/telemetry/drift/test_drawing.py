@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from gateway.config.settings import Settings
-from gateway.telemetry.drift.drawing import LONGEST, SOCKET, Drawing, open_drawing
-from router.request_kinds import Kind
+from gateway.telemetry.drift.drawing import LONGEST, SOCKET, SampleSender, open_drawing
+from router.request_kinds import RequestKind
 
 RULE = {"teams": ["search"], "model": "own", "baseline": "base", "key_env": "K", "share": 1.0}
 
@@ -18,7 +18,7 @@ RULE = {"teams": ["search"], "model": "own", "baseline": "base", "key_env": "K",
 @dataclass
 class Asked:
     members: dict[str, bytes]
-    kind: Kind = Kind.CHAT
+    kind: RequestKind = RequestKind.CHAT
 
 
 @dataclass
@@ -67,13 +67,13 @@ MESSAGES = b'[{"role": "user", "content": "Hello"}]'
         (Asked({"messages": MESSAGES}), Identity("other"), Target(), 0),
         (Asked({"messages": MESSAGES}), Identity(), Target("bare", "bare"), 0),
         (Asked({"messages": MESSAGES}), Identity(), Target(upstream_model="sql"), 0),
-        (Asked({"messages": MESSAGES}, Kind.EMBEDDING), Identity(), Target(), 0),
+        (Asked({"messages": MESSAGES}, RequestKind.EMBEDDING), Identity(), Target(), 0),
         (Asked({"prompt": b'"x"'}), Identity(), Target(), 0),
         (Asked({"messages": b" " * (LONGEST + 1)}), Identity(), Target(), 0),
     ],
 )
 def test_who_is_drawn(tmp_path, heard, asked, identity, target, drawn):
-    drawing = Drawing(settings(), tmp_path, random.Random(1))
+    drawing = SampleSender(settings(), tmp_path, random.Random(1))
     drawing.offer(asked, identity, target)
     drawing.close()
     found = heard()
@@ -83,7 +83,7 @@ def test_who_is_drawn(tmp_path, heard, asked, identity, target, drawn):
 
 
 def test_a_share_is_a_share(tmp_path: Path, heard):
-    drawing = Drawing(settings(share=0.3), tmp_path, random.Random(7))
+    drawing = SampleSender(settings(share=0.3), tmp_path, random.Random(7))
     drawn = 0
     for _ in range(1000):
         drawing.offer(Asked({"messages": MESSAGES}), Identity(), Target())
@@ -93,10 +93,10 @@ def test_a_share_is_a_share(tmp_path: Path, heard):
 
 
 def test_where_nobody_listens_or_too_many_wait_it_is_let_go(tmp_path: Path, heard):
-    nowhere = Drawing(settings(), tmp_path / "nowhere", random.Random(1))
+    nowhere = SampleSender(settings(), tmp_path / "nowhere", random.Random(1))
     nowhere.offer(Asked({"messages": MESSAGES}), Identity(), Target())
     nowhere.close()
-    drawing = Drawing(settings(), tmp_path, random.Random(1))
+    drawing = SampleSender(settings(), tmp_path, random.Random(1))
     for _ in range(5000):  # the socket holds a few hundred; nobody reads meanwhile
         drawing.offer(Asked({"messages": MESSAGES}), Identity(), Target())
     drawing.close()

@@ -12,8 +12,8 @@ import msgspec
 import pytest
 
 from gateway.config.settings import Settings
-from gateway.telemetry.drift.drawing import Drawn
-from gateway.telemetry.drift.sampling import HOUR_S, LEAST, PLACES, Sampler
+from gateway.telemetry.drift.drawing import DriftSample
+from gateway.telemetry.drift.sampling import HOUR_S, LEAST, PLACES, DriftSampler
 from ledger.fleet.driftnotes import DRIFT_FILE, read_drift
 
 SECRET = "the launch is on Tuesday"
@@ -51,12 +51,12 @@ def settings(**changes: object) -> Settings:
 
 
 @pytest.fixture
-def sampler(tmp_path: Path) -> Callable[..., Sampler]:
-    def made(**changes: object) -> Sampler:
+def sampler(tmp_path: Path) -> Callable[..., DriftSampler]:
+    def made(**changes: object) -> DriftSampler:
         engines = [SimpleNamespace(pool="tiny"), SimpleNamespace(pool="bf16"),
                    SimpleNamespace(pool="other")]  # fmt: skip
         runtime = SimpleNamespace(engines=engines, run_dir=tmp_path)
-        return Sampler(settings(**changes), runtime, Host(), "http://gateway/v1", Time())
+        return DriftSampler(settings(**changes), runtime, Host(), "http://gateway/v1", Time())
 
     return made
 
@@ -82,10 +82,10 @@ def answers(word_of: Callable[[str, int], str], seen: list[tuple[str, str]] | No
 
 def drawn(content: str = SECRET) -> bytes:
     messages = msgspec.json.encode([{"role": "user", "content": content}])
-    return msgspec.json.encode(Drawn("tiny", msgspec.Raw(messages)))
+    return msgspec.json.encode(DriftSample("tiny", msgspec.Raw(messages)))
 
 
-async def until(sampler: Sampler, client: httpx.AsyncClient, done: Callable[[], bool]) -> None:
+async def until(sampler: DriftSampler, client: httpx.AsyncClient, done: Callable[[], bool]) -> None:
     running = asyncio.create_task(sampler.run(client, {"tiny": "key-of-quality"}))
     async with asyncio.timeout(30):
         while not done():  # noqa: ASYNC110  (what is looked at has no event)
@@ -94,7 +94,7 @@ async def until(sampler: Sampler, client: httpx.AsyncClient, done: Callable[[], 
     await asyncio.gather(running, return_exceptions=True)
 
 
-async def compare(sampler: Sampler, client: httpx.AsyncClient, count: int) -> None:
+async def compare(sampler: DriftSampler, client: httpx.AsyncClient, count: int) -> None:
     one = sampler.watched["tiny"]
     for _ in range(count):
         sampler.take(drawn())
@@ -171,9 +171,9 @@ async def test_a_pool_that_is_never_idle_holds_up_no_other(tmp_path: Path):
             return super().look(row)
 
     runtime = SimpleNamespace(engines=seats, run_dir=tmp_path)
-    one = Sampler(two, runtime, OneBusy(), "http://gateway/v1", Time())
+    one = DriftSampler(two, runtime, OneBusy(), "http://gateway/v1", Time())
     for name in ("busy", "idle"):
-        one.take(msgspec.json.encode(Drawn(name, msgspec.Raw(b'[{"role": "user"}]'))))
+        one.take(msgspec.json.encode(DriftSample(name, msgspec.Raw(b'[{"role": "user"}]'))))
     client = answers(lambda _, place: f"w{place}")
     running = asyncio.create_task(one.run(client, {"busy": "k", "idle": "k"}))
     async with asyncio.timeout(30):

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from gateway.batches.wake import Progress, write_progress
+from gateway.batches.wake import RunnerProgress, write_progress
 from gateway.clock import Clock
-from gateway.fleet.peers.row import PeersRow
-from gateway.fleet.slots import Board
+from gateway.fleet.peers.row import PeerLoadRow
+from gateway.fleet.slots import SharedLoadTable
 from gateway.table_layout import HEALTHS, EngineCell, LoadCell, TableLayout
 from gateway.telemetry.metrics.host import HostMetrics
 from ledger.fleet.driftnotes import DriftNote, write_drift
-from ledger.writing.lag import Lag, write_lag
+from ledger.writing.lag import WriterLag, write_lag
 
 NOW_S, NOW_US = 50.0, 1_780_000_000_000_000
 SERVING = {
@@ -27,13 +27,15 @@ SERVING = {
 
 @pytest.fixture
 def board(tmp_path: Path):
-    board = Board(tmp_path / "board", TableLayout(workers=2, engines=("pool:a/0",), apis=()))
+    board = SharedLoadTable(
+        tmp_path / "board", TableLayout(workers=2, engines=("pool:a/0",), apis=())
+    )
     yield board
     board.close()
 
 
 @pytest.fixture
-def sample(tmp_path: Path, board: Board):
+def sample(tmp_path: Path, board: SharedLoadTable):
     registry = CollectorRegistry()
     clock = Clock(now_s=lambda: NOW_S, wall_us=lambda: NOW_US)
     registry.register(HostMetrics(tmp_path, board, stale_s=10.0, clock=clock))
@@ -47,12 +49,12 @@ def sample(tmp_path: Path, board: Board):
 def test_the_writers_lag_grows_by_itself(tmp_path: Path, sample) -> None:
     names = ("lag_seconds", "backlog_bytes", "away", "quarantined_total")
     assert [sample(f"ledger_{name}") for name in names] == [None] * 4  # it never ran
-    said = Lag(backlog_bytes=4096, applied_us=NOW_US - 2_500_000, away=True, quarantined=3)
+    said = WriterLag(backlog_bytes=4096, applied_us=NOW_US - 2_500_000, away=True, quarantined=3)
     write_lag(tmp_path, said)
     assert [sample(f"ledger_{name}") for name in names] == [2.5, 4096.0, 1.0, 3.0]
 
 
-def test_an_engine_is_shown_as_routing_sees_it(board: Board, sample) -> None:
+def test_an_engine_is_shown_as_routing_sees_it(board: SharedLoadTable, sample) -> None:
     where = {"engine": "pool:a/0"}
     board.publish(0, SERVING)
     board.cells[board.load_row(1, 0) + LoadCell.SEQUENCES] = 3.0
@@ -65,7 +67,7 @@ def test_an_engine_is_shown_as_routing_sees_it(board: Board, sample) -> None:
     assert [sample(f"engine_{name}", **where) for name in names] == [0.0, None, None]
 
 
-def test_what_an_engine_s_hour_is_worth_is_told_in_dollars(board: Board, sample) -> None:
+def test_what_an_engine_s_hour_is_worth_is_told_in_dollars(board: SharedLoadTable, sample) -> None:
     name, where = "engine_bid_price_usd_per_hour", {"engine": "pool:a/0"}
     board.publish(0, SERVING)
     assert sample(name, **where) == 0.0
@@ -76,7 +78,7 @@ def test_what_an_engine_s_hour_is_worth_is_told_in_dollars(board: Board, sample)
 
 
 def test_an_engine_that_is_off_on_purpose_is_not_shown_so_that_no_alert_comes(
-    board: Board, sample
+    board: SharedLoadTable, sample
 ) -> None:
     for word, shown in (("down", 0.0), ("off", None)):
         board.publish(0, {EngineCell.HEALTH: float(HEALTHS.index(word))})
@@ -85,7 +87,7 @@ def test_an_engine_that_is_off_on_purpose_is_not_shown_so_that_no_alert_comes(
 
 def test_batches_are_those_that_the_runner_told_of(tmp_path: Path, sample) -> None:
     assert sample("batches_open") is None
-    write_progress(tmp_path, Progress(batches=2, lines=40, out=8, ok=5, failed=1, again=3))
+    write_progress(tmp_path, RunnerProgress(batches=2, lines=40, out=8, ok=5, failed=1, again=3))
     assert sample("batches_open") == 2
     assert (sample("batch_lines", where="open"), sample("batch_lines", where="here")) == (40, 8)
     tries = [sample("batch_tries_total", outcome=word) for word in ("ok", "failed", "again")]
@@ -108,9 +110,9 @@ def test_drift_is_what_sampling_told_of(tmp_path: Path, sample) -> None:
 def test_how_many_other_hosts_are_heard_is_told_where_any_are_named(tmp_path: Path) -> None:
     for peers, shown in ((False, []), (True, [2.0])):
         layout = TableLayout(workers=1, engines=(), apis=(), peers=peers)
-        with closing(Board(tmp_path / f"board-{peers}", layout)) as board:
+        with closing(SharedLoadTable(tmp_path / f"board-{peers}", layout)) as board:
             if peers:
-                PeersRow(board).alive(1.0, 2)
+                PeerLoadRow(board).alive(1.0, 2)
             metrics = HostMetrics(tmp_path, board, stale_s=10.0, clock=Clock()).collect()
             found = [one for one in metrics if one.name == "breakeven_peers_heard"]
             assert [one.samples[0].value for one in found] == shown

@@ -2,12 +2,12 @@
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from gateway.telemetry.metrics.requests import Metrics
+from gateway.telemetry.metrics.requests import RequestMetrics
 
 
 def test_they_are_counted_with_the_next_flush():
     registry = CollectorRegistry()
-    metrics = Metrics(registry, models=(), targets=())
+    metrics = RequestMetrics(registry, models=(), targets=())
     metrics.count(metrics.policies.shadows, "watch", "no")
     metrics.count(metrics.policies.undecided, "secret")
     metrics.flush()

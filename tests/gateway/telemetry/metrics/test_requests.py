@@ -3,18 +3,18 @@
 from prometheus_client import CollectorRegistry, generate_latest
 
 from gateway.request.request_counters import AttemptLabels
-from gateway.telemetry.metrics.requests import Metrics
+from gateway.telemetry.metrics.requests import RequestMetrics
 
 
 def test_names_that_nobody_configured_are_other() -> None:
-    metrics = Metrics(CollectorRegistry(), models=["chat"], targets=["alpha/m", "alpha/*"])
+    metrics = RequestMetrics(CollectorRegistry(), models=["chat"], targets=["alpha/m", "alpha/*"])
     assert (metrics.model("chat"), metrics.model("made-up")) == ("chat", "other")
     assert (metrics.target("alpha/m"), metrics.target("alpha/made-up")) == ("alpha/m", "other")
 
 
 def test_invented_names_add_one_series() -> None:
     registry = CollectorRegistry()
-    metrics = Metrics(registry, models=["chat"], targets=["alpha/m"])
+    metrics = RequestMetrics(registry, models=["chat"], targets=["alpha/m"])
     metrics.requests.labels(metrics.model("x"), metrics.target("y"), "only", "finished").inc()
     before = generate_latest(registry).count(b"\n")
     for number in range(2000):
@@ -25,7 +25,7 @@ def test_invented_names_add_one_series() -> None:
 
 def test_what_the_dashboards_read_is_there() -> None:
     registry = CollectorRegistry()
-    Metrics(registry, models=[], targets=[])
+    RequestMetrics(registry, models=[], targets=[])
     page = generate_latest(registry).decode()
     for name in (
         "breakeven_requests_total", "breakeven_request_duration_seconds", "breakeven_ttft_seconds",
@@ -39,7 +39,7 @@ def test_what_the_dashboards_read_is_there() -> None:
 
 def test_what_is_counted_is_in_the_registry_after_a_flush_and_only_once() -> None:
     registry = CollectorRegistry()
-    metrics = Metrics(registry, models=["chat"], targets=["alpha/m"])
+    metrics = RequestMetrics(registry, models=["chat"], targets=["alpha/m"])
     for _ in range(3):
         metrics.count(metrics.tokens, "input", "api", amount=7)
         metrics.count(metrics.refusals, "budget")
@@ -58,7 +58,7 @@ def test_what_is_counted_is_in_the_registry_after_a_flush_and_only_once() -> Non
 
 def test_attempts_that_ended_alike_are_counted_together() -> None:
     registry = CollectorRegistry()
-    metrics = Metrics(registry, models=["chat"], targets=["alpha/m"])
+    metrics = RequestMetrics(registry, models=["chat"], targets=["alpha/m"])
     spilt = AttemptLabels("chat", "alpha/m", "api", "cheapest", "finished", True, "ttft")
     failed = AttemptLabels("made-up", "pool:x/0", "own", "only", "timeout", None, None)
     for ended in (spilt, spilt, failed):

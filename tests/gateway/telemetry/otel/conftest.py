@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from ledger.journals.records import AttemptSettled, Tokens
+from ledger.journals.records import AttemptSettled, TokenCounts
 from router.reasons import Reason
-from router.request_kinds import Kind
+from router.request_kinds import RequestKind
 
 PART = b"x" * 65_536
 PARTS = 400  # 25 MiB: far more than the buffers between both ends
@@ -102,7 +102,13 @@ def there() -> Iterator[Answering]:
 def plan():
     """`plan(model="chat")`"""
 
-    def make(model: str = "chat", *, kind: Kind = Kind.CHAT, stream: bool = True, n: int = 1):
+    def make(
+        model: str = "chat",
+        *,
+        kind: RequestKind = RequestKind.CHAT,
+        stream: bool = True,
+        n: int = 1,
+    ):
         return SimpleNamespace(
             model=model,
             asked=SimpleNamespace(kind=kind, stream=stream),
@@ -133,7 +139,7 @@ def ending():
     def make(attempt_id: str = "req_1.1", **members) -> AttemptSettled:
         known = {
             "settled_us": 0, "status": "finished", "http_status": 200,
-            "tokens": Tokens(input=30, cached=10, output=11), "basis": "reported",
+            "tokens": TokenCounts(input=30, cached=10, output=11), "basis": "reported",
             "cost_pusd": 42, "ttft_us": 100_000, "duration_us": 600_000,
         }  # fmt: skip
         return AttemptSettled(attempt_id=attempt_id, **known | members)

@@ -6,18 +6,18 @@ from collections.abc import Iterator
 import pytest
 import requests
 
-from gateway.telemetry.otel.collector import Collector
+from gateway.telemetry.otel.collector import CollectorSession
 
 PATIENCE_S = 20.0
 
 
 @pytest.fixture
-def session() -> Iterator[Collector]:
-    with contextlib.closing(Collector()) as found:
+def session() -> Iterator[CollectorSession]:
+    with contextlib.closing(CollectorSession()) as found:
         yield found
 
 
-def sent(session: Collector, there, timeout: float = PATIENCE_S) -> requests.Response:
+def sent(session: CollectorSession, there, timeout: float = PATIENCE_S) -> requests.Response:
     return session.post(there.url, data=b"spans", timeout=timeout, allow_redirects=False)
 
 

@@ -8,16 +8,16 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 
 from gateway.clock import Clock
-from gateway.config.schema_otel import OpenTelemetry
-from gateway.telemetry.otel.exporting import Exporting, exporting
+from gateway.config.schema_otel import OpenTelemetrySection
+from gateway.telemetry.otel.exporting import OtelObserver, exporting
 from gateway.telemetry.otel.genai import GenAi
-from gateway.telemetry.otel.sending import Counted
+from gateway.telemetry.otel.sending import ExportCounters
 
 NAMES = (frozenset({"chat"}), frozenset({"pool:main/0"}))
 
 
-def made(environ: dict[str, str] | None = None, **members) -> Exporting:
-    settings = OpenTelemetry(**members)
+def made(environ: dict[str, str] | None = None, **members) -> OtelObserver:
+    settings = OpenTelemetrySection(**members)
     return exporting(settings, "host/0", NAMES, Clock(), environ or {}, None)
 
 
@@ -28,7 +28,7 @@ def deaf():
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
 
 
-def tell(found: Exporting, plan, step, ending) -> None:
+def tell(found: OtelObserver, plan, step, ending) -> None:
     story = found.begins("req_1", "/v1/x", [])
     story.decided(0.0, plan())
     story.sends("req_1.1", 1, plan(), step())
@@ -82,9 +82,9 @@ def test_what_is_off_is_not_made(free_port, plan, step, ending) -> None:
 def test_an_attempt_that_was_never_sent_is_no_news(free_port, ending, monkeypatch) -> None:
     counted = []
     monkeypatch.setattr(GenAi, "settled", lambda *told: counted.append(told))
-    found = Exporting(
-        OpenTelemetry(endpoint=f"http://127.0.0.1:{free_port}", traces=False),
-        Resource({}), {}, NAMES, Clock(), Counted(None),
+    found = OtelObserver(
+        OpenTelemetrySection(endpoint=f"http://127.0.0.1:{free_port}", traces=False),
+        Resource({}), {}, NAMES, Clock(), ExportCounters(None),
     )  # fmt: skip
     found.begins("req_1", "/v1/x", []).settled(ending())
     assert counted == []

@@ -5,7 +5,7 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 from gateway.telemetry.otel.genai import GenAi
-from ledger.journals.records import Tokens
+from ledger.journals.records import TokenCounts
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_an_answer_in_one_piece_has_no_first_token(genai, reader, plan, step, en
 
 
 def test_one_token_has_no_time_between_tokens(genai, reader, plan, step, ending) -> None:
-    genai.settled(plan(), step(), ending(tokens=Tokens(input=3, output=1)))
+    genai.settled(plan(), step(), ending(tokens=TokenCounts(input=3, output=1)))
     assert not points(reader).keys() & {
         "operation.time_per_output_chunk", "server.time_per_output_token",
     }  # fmt: skip

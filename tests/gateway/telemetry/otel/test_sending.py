@@ -13,10 +13,10 @@ from gateway.telemetry.otel.sending import (
     QUEUE_SPANS,
     SENT,
     STEADY_S,
-    Counted,
-    Queue,
-    Spans,
-    Way,
+    CountingSpanExporter,
+    ExportCounters,
+    ExportPath,
+    SpanQueue,
 )
 
 SAYS = logging.getLogger("tests.says")
@@ -44,7 +44,7 @@ def registry() -> CollectorRegistry:
 
 @pytest.fixture
 def way(registry, hands):
-    found = Way("spans", SAYS, Counted(registry).spans, hands)
+    found = ExportPath("spans", SAYS, ExportCounters(registry).spans, hands)
     yield found
     found.close()
 
@@ -53,14 +53,14 @@ def spans(registry: CollectorRegistry, outcome: str) -> float | None:
     return registry.get_sample_value("breakeven_otel_spans_total", {"outcome": outcome})
 
 
-def fails(way: Way, number: int = 1) -> None:
+def fails(way: ExportPath, number: int = 1) -> None:
     """As an exporter does: it says it, and gives up."""
     SAYS.error("Failed to export spans batch code: 500")
     way.ended(number, taken=False)
 
 
 def test_what_is_counted_begins_at_0(registry) -> None:
-    Counted(registry)
+    ExportCounters(registry)
     assert (spans(registry, SENT), spans(registry, LOST)) == (0, 0)
     exports = "breakeven_otel_metric_exports_total"
     assert registry.get_sample_value(exports, {"outcome": LOST}) == 0
@@ -99,13 +99,13 @@ def test_one_that_takes_every_other_batch_is_away(way, hands, caplog) -> None:
 def test_a_full_queue_drops_what_is_new_and_counts_it(registry, hands, there, monkeypatch) -> None:
     """While one batch is on its way, for ever."""
     released = threading.Event()
-    exporter = Spans(there.url, {}, Counted(registry), hands)
+    exporter = CountingSpanExporter(there.url, {}, ExportCounters(registry), hands)
     monkeypatch.setattr(
         "opentelemetry.exporter.otlp.proto.http.trace_exporter.OTLPSpanExporter.export",
         lambda *_: released.wait(20) and SpanExportResult.SUCCESS,
     )
     tracers = TracerProvider(shutdown_on_exit=False)
-    tracers.add_span_processor(Queue(exporter))
+    tracers.add_span_processor(SpanQueue(exporter))
     tracer = tracers.get_tracer("test")
     made = QUEUE_SPANS * 2
     for _ in range(made):

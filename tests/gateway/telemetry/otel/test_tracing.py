@@ -9,7 +9,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
 from opentelemetry.trace import SpanKind, StatusCode
 
-from gateway.telemetry.otel.tracing import Tracing
+from gateway.telemetry.otel.tracing import TraceSampler
 
 GIVEN = [(b"host", b"x"), (b"traceparent", b"00-" + b"a" * 32 + b"-" + b"b" * 16 + b"-01")]
 
@@ -40,7 +40,7 @@ def parts(kept):
         provider = TracerProvider(ParentBased(TraceIdRatioBased(sample)))
         provider.add_span_processor(SimpleSpanProcessor(kept))
         clock = Hand()
-        return SimpleNamespace(clock=clock, tracing=Tracing(provider.get_tracer("t"), clock))
+        return SimpleNamespace(clock=clock, tracing=TraceSampler(provider.get_tracer("t"), clock))
 
     return make
 

@@ -3,12 +3,12 @@
 import pytest
 
 from gateway.telemetry.otel import words
-from router.request_kinds import Kind
+from router.request_kinds import RequestKind
 
 
 def test_every_kind_of_request_has_its_operation(plan) -> None:
-    assert len({words.operation(plan(kind=kind)) for kind in Kind}) == len(Kind)
-    assert words.operation(plan(kind=Kind.COMPLETION)) == "text_completion"
+    assert len({words.operation(plan(kind=kind)) for kind in RequestKind}) == len(RequestKind)
+    assert words.operation(plan(kind=RequestKind.COMPLETION)) == "text_completion"
 
 
 @pytest.mark.parametrize(

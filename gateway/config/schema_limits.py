@@ -1,0 +1,41 @@
+"""Sections of the configuration that limit use: budgets, and rates by the minute."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from gateway.config.sections import (
+    ConfigSection,
+    TotalUsd,
+    Zone,
+)
+
+
+class BudgetSection(ConfigSection):
+    scope: str = Field(
+        description="`team:search`, `org:acme`, `tag:app=web`, `tag:app`, `provider:openai`, "
+        "`external` (all real APIs), ...; `user:*`, `team:*`, `key:*`: each without their own",
+    )
+    usd: TotalUsd = Field(description="limit of one period")
+    period: Literal["day", "month"] = Field("month", description="calendar-aligned window")
+    hard: bool = Field(True, description="refuse before the limit; soft: alert only")
+    timezone: Zone = Field("UTC", description="IANA time zone of the window")
+    alert_at: tuple[Annotated[float, Field(gt=0.0, le=10.0)], ...] = Field(
+        (0.8, 1.0), description="shares of the limit at which an alert is sent, once a window"
+    )
+
+
+EACH = "*"  # in place of a name in a scope: each of that kind by itself
+
+
+class RateLimitSection(ConfigSection):
+    scope: str = Field(
+        description="`key:*` (each key by itself), `team:search`, `model:chat`, `user:*`, "
+        "`tag:app=web`, `org:acme`, `global`; a name goes before `*`",
+    )
+    requests_per_minute: Annotated[int, Field(gt=0, le=10**9)] | None = Field(
+        None, description="that are let in within any 60 s"
+    )
+    tokens_per_minute: Annotated[int, Field(gt=0, le=10**12)] | None = Field(
+        None, description="of prompts and answers, counted ahead and corrected at the end"
+    )

@@ -1,0 +1,69 @@
+"""Names: a class is a noun, and unique in its package."""
+
+import ast
+import re
+from collections import defaultdict
+
+import pytest
+
+WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z][a-z0-9]*|[A-Z]+")
+# One-word nouns that end like a participle.
+NOUNS = {"Finding", "Posting", "Ranking", "Embedding", "Encoding", "Speed", "Need", "Feed", "Seed"}
+# Participles, pronouns and adverbs that no ending gives away.
+NO_NOUNS = {
+    "Again", "Away", "Begun", "Bought", "Done", "Found", "Gone", "Heard", "Held", "Here", "Kept",
+    "Known", "Left", "Lent", "Lost", "Made", "Nobody", "Nothing", "Over", "Paid", "Read", "Said",
+    "Seen", "Sent", "Shown", "Sold", "Somebody", "Spent", "Stood", "Taken", "There", "Told", "Way",
+    "What", "Where", "Who", "Whole", "Written",
+}  # fmt: skip
+SHARED_PER_MILLE = 30  # of all public classes, by their names
+
+
+def is_noun(name: str) -> bool:
+    """Whether a class's name is more than a bare participle, pronoun or adverb."""
+    words = WORD.findall(name.strip("_"))
+    if len(words) != 1 or words[0] in NOUNS:
+        return True
+    return words[0] not in NO_NOUNS and not re.search(r"(ed|ing)$", words[0])
+
+
+def classes(tree: ast.Module) -> list[str]:
+    return [node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+
+
+def test_class_names_are_nouns(product) -> None:
+    faults = [
+        f"{source.name}: {name}"
+        for source in product
+        for name in classes(source.tree)
+        if not is_noun(name)
+    ]
+    assert faults == []
+
+
+def test_class_names_are_unique(product) -> None:
+    """None is shared within a package, and few between packages."""
+    places = defaultdict(list)
+    for source in product:
+        for name in classes(source.tree):
+            if not name.startswith("_"):
+                places[name].append(source.name)
+    shared = {name: where for name, where in places.items() if len(where) > 1}
+    within = {
+        name: where
+        for name, where in shared.items()
+        if len({place.partition("/")[0] for place in where}) < len(where)
+    }
+    assert within == {}
+    total = sum(map(len, places.values()))
+    assert sum(map(len, shared.values())) * 1000 <= total * SHARED_PER_MILLE, shared
+
+
+@pytest.mark.parametrize("name", ["Told", "Held", "Waiting", "Packed", "_Seen", "Nobody"])
+def test_a_participle_is_no_class_name(name: str) -> None:
+    assert not is_noun(name)
+
+
+@pytest.mark.parametrize("name", ["Posting", "PackedDecision", "Slo", "FeedbackLoops", "Hold"])
+def test_a_noun_is_a_class_name(name: str) -> None:
+    assert is_noun(name)
