@@ -10,8 +10,10 @@ import typer.main
 from gateway.cli import app as cli
 from gateway.config import settings_table
 
+FOLDERS = ("backends", "dashboard", "deploy", "gateway", "ledger", "router", "tests")
 GUIDES = (
-    "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "gateway/README.md", "ledger/README.md", "tests/README.md",
+    "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "gateway/README.md", "ledger/README.md",
+    "tests/README.md",
     "tests/bench/README.md", "deploy/helm/README.md",
 )  # fmt: skip
 
