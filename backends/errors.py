@@ -1,20 +1,20 @@
 """What can go wrong between us and a model server, translated once, at the border.
 
     BackendError
-    |-- Unreachable        no connection (refused, DNS, TLS, connect deadline)   free
-    |-- Overloaded         429/503/529: the target refused before working        free
-    |-- Refused            401/402/403, a spent quota: it refused our account    free
-    |-- TooLong            the prompt exceeds this target's context              free
-    |-- Unserved           this engine is without that adapter at present      free
+    |-- UpstreamUnreachable        no connection (refused, DNS, TLS, connect deadline)   free
+    |-- UpstreamOverloaded         429/503/529: the target refused before working        free
+    |-- UpstreamRejected            401/402/403, a spent quota: it refused our account    free
+    |-- ContextTooLong            the prompt exceeds this target's context              free
+    |-- ModelNotServed           this engine is without that adapter at present      free
     |-- ServerError        other 5xx                                             billable
-    |-- Reported           an error in the body of a 200                         free
+    |-- StreamError           an error in the body of a 200                         free
     |-- WrongAddress       3xx/404/405: not there, by our configuration          free
     |-- HeadTimeout        no response head in time                              billable
-    |-- Silent             nor anything else of its engine                       billable
-    |-- Overtaken          another host had given that engine's time away        free
+    |-- FirstTokenTimeout             nor anything else of its engine                       billable
+    |-- DispatchSuperseded          another host had given that engine's time away        free
     |-- IdleTimeout        the body went silent                                  billable
     |-- UpstreamBroken     the body ended early or was malformed                 billable
-    `-- BadAnswer          the head was malformed or over a limit                billable
+    `-- InvalidResponse          the head was malformed or over a limit                billable
 
 While no byte has reached the client, another candidate may be tried after each of them.
 `billable` says whether the target may charge for the failed try (its hold then goes to suspense).

@@ -22,9 +22,9 @@ WRITTEN = HELM / "breakeven" / "values.schema.json"
 # database is: an address holds a password. Engines run in pods of their own.
 OURS = {
     "Settings": ("state_dir", "dashboard", "peers"),
-    "Server": ("host", "port"),
-    "Ledger": ("url", "url_env"),
-    "Engine": ("replicas", "port", "environment"),
+    "ServerSection": ("host", "port"),
+    "LedgerSection": ("url", "url_env"),
+    "EngineSection": ("replicas", "port", "environment"),
 }
 
 
@@ -37,7 +37,9 @@ def joined() -> dict[str, Any]:
         part = config if name == "Settings" else definitions[name]
         for key in keys:
             del part["properties"][key]
-    definitions["Pool"]["required"].remove("engine")  # of a pool under `engines` the chart says it
+    definitions["PoolSection"]["required"].remove(
+        "engine"
+    )  # of a pool under `engines` the chart says it
     require(schema, yaml.safe_load(VALUES.read_text(encoding="utf-8")))
     schema["properties"]["config"] = without_defaults(config)
     schema["$defs"] |= without_defaults(definitions)

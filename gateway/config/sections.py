@@ -1,6 +1,6 @@
 """What the sections of the configuration file are made of: strict, frozen, no secret inline."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Annotated, Any, Literal, get_args, get_origin
 
@@ -80,7 +80,7 @@ def spelled(value: Any, annotation: Any) -> Any:
     """
     kind, parts = get_origin(annotation), get_args(annotation)
     if kind is Literal:
-        return _choice(value, parts)
+        return choice_spelled(value, parts)
     if kind is Annotated:
         return spelled(value, parts[0])
     if kind in (tuple, list):
@@ -94,7 +94,8 @@ def spelled(value: Any, annotation: Any) -> Any:
     return value
 
 
-def _choice(value: Any, words: tuple[Any, ...]) -> Any:
+def choice_spelled(value: Any, words: Sequence[Any]) -> Any:
+    """Return the word of the choice that the value is in either case, else the value."""
     if value is False and "off" in words:
         return "off"
     if not isinstance(value, str):

@@ -9,20 +9,20 @@ from backends.errors import BackendError
 
 # kind: may be billed
 TABLE = {
-    "Unreachable": False,
-    "Overloaded": False,
-    "Refused": False,
-    "TooLong": False,
-    "Unserved": False,
+    "UpstreamUnreachable": False,
+    "UpstreamOverloaded": False,
+    "UpstreamRejected": False,
+    "ContextTooLong": False,
+    "ModelNotServed": False,
     "ServerError": True,
-    "Reported": False,
+    "StreamError": False,
     "WrongAddress": False,
     "HeadTimeout": True,
-    "Silent": True,
-    "Overtaken": False,
+    "FirstTokenTimeout": True,
+    "DispatchSuperseded": False,
     "IdleTimeout": True,
     "UpstreamBroken": True,
-    "BadAnswer": True,
+    "InvalidResponse": True,
 }
 
 

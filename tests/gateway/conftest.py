@@ -272,6 +272,7 @@ class Stack:
             self.providers[name] = provider
             self._serve(Quiet(config(provider)), sockets[name])
         once.put_ledger(self.changes.get("ledger", {}).get("url") or self.state / "ledger.db")
+        self.state.mkdir(parents=True, exist_ok=True)
         path, ports = self.state / "breakeven.yaml", dict(self.ports)
         for name, between in self._through.items():
             between.target, ports[name] = self.ports[name], between.port
@@ -287,8 +288,7 @@ class Stack:
 
     def follow(self) -> None:
         world = (self.settings, self.runtime, self.board, self.database)
-        telemetry = TelemetryProcess(*world, Clock())
-        self._telemetry = asyncio.create_task(telemetry.run())
+        self._telemetry = asyncio.create_task(TelemetryProcess(*world, Clock()).run())
 
     async def start_gateway(self) -> None:
         keys = KeyRing(self.database, self.runtime.run_dir, self.state)

@@ -139,5 +139,5 @@ def test_a_command_keeps_its_bytecode_where_the_installation_keeps_it(
         [sys.executable, "-c", KEEPS, str(tmp_path)],
         check=True, capture_output=True, text=True, env=clean | environ,
     )  # fmt: skip
-    assert bool(list(folder.rglob("following.*.pyc"))) is kept
+    assert bool(list(folder.rglob("followers.*.pyc"))) is kept
     assert (done.stdout.split()[1] == str(folder)) is kept

@@ -119,7 +119,9 @@ def test_a_list_of_several_pages_is_shown_whole(keys, monkeypatch):
     names = [f"app {number}" for number in range(5)]
     for name in names:
         assert keys("create", "--name", name).exit_code == 0
-    monkeypatch.setattr(keys_command.verbs, "Listing", partial(keys_command.verbs.Listing, limit=2))
+    monkeypatch.setattr(
+        keys_command.verbs, "ListKeysInput", partial(keys_command.verbs.ListKeysInput, limit=2)
+    )
     assert [one["name"] for one in listed(keys)] == names
 
 

@@ -22,7 +22,8 @@ def test_each_word_of_the_registry_is_taken_and_no_other(choice, words) -> None:
     adapter = TypeAdapter(choice)
     assert adapter.json_schema()["enum"] == list(words)
     assert [adapter.validate_python(word) for word in words] == list(words)
-    for wrong in ("none such", 1, None, words[0].upper()):
+    assert [adapter.validate_python(word.upper()) for word in words] == list(words)
+    for wrong in ("none such", 1, None):
         with pytest.raises(ValidationError) as raised:
             adapter.validate_python(wrong)
         assert raised.value.errors()[0]["type"] == "literal_error"

@@ -18,7 +18,7 @@ pools:
 providers:
   openai: {api_key_env: OPENAI_API_KEY}
 policies:
-  - {name: fast, match: {models: [chat, "openai/*", "c*"]}}
+  - {name: fast, match: {models: [chat, "openai/gpt*", "c*"]}}
   - {name: rest, match: {teams: [search]}}
   - {name: last}
 """

@@ -12,7 +12,7 @@ def test_a_budget_is_by_the_month_unless_it_says_otherwise() -> None:
         BudgetSection(scope="team:search", usd="1.5", period="year")
 
 
-def test_a_rate_limit_names_a_rate() -> None:
+def test_a_rate_limit_is_of_requests_or_tokens() -> None:
     assert RateLimitSection(scope="key:*", requests_per_minute=600).requests_per_minute == 600
-    with pytest.raises(ValidationError):
-        RateLimitSection(scope="key:*")
+    with pytest.raises(ValidationError, match="requests_per_minute"):
+        RateLimitSection(scope="key:*", requests_per_minute=0)

@@ -20,12 +20,12 @@ def test_a_bare_clock_is_the_clock_that_was_meant():
 
 def test_editors_complete_all_of_it():
     schema = json_schema()
-    rule = schema["$defs"]["PolicyRule"]["properties"]
-    match = schema["$defs"]["Match"]["properties"]
+    rule = schema["$defs"]["PolicyRuleSection"]["properties"]
+    match = schema["$defs"]["MatchSection"]["properties"]
     assert {"candidates", "weights", "canary", "shadow", "max_quality_loss"} <= set(rule)
     assert {"when", "times"} <= set(match)
     assert all("description" in rule[name] for name in ("candidates", "weights", "shadow"))
-    assert schema["$defs"]["Times"]["properties"]["days"]["items"]["enum"][0] == "mon"
+    assert schema["$defs"]["TimesSection"]["properties"]["days"]["items"]["enum"][0] == "mon"
 
 
 def test_a_set_is_written_as_it_is_read():

@@ -72,9 +72,12 @@ def test_every_word_of_every_choice_is_read_in_either_case(field) -> None:
 
 
 def test_the_schema_has_choices_of_every_form() -> None:
-    assert {"Times.days", "Settings.models", "PolicyRule.kv_headroom_floor", "Logs.level"} <= set(
-        FIELDS
-    )
+    assert {
+        "TimesSection.days",
+        "Settings.models",
+        "PolicyRuleSection.kv_headroom_floor",
+        "LogsSection.level",
+    } <= set(FIELDS)
 
 
 @pytest.mark.parametrize(

@@ -104,12 +104,12 @@ class Books:
         for record in records:
             if isinstance(record, AttemptOpened):
                 if record.attempt_id not in self.known:
-                    known = fold.Known(record, fold.Stage.OPEN, record.holds)
+                    known = fold.KnownAttempt(record, fold.AttemptStage.OPEN, record.holds)
                     self.known[record.attempt_id] = known
                     for one in record.holds:
                         self.lives[record.attempt_id, one] = Life(record.bound_pusd)
             else:
-                self.known[record.attempt_id].stage = fold.Stage.SETTLED
+                self.known[record.attempt_id].stage = fold.AttemptStage.SETTLED
                 self._end(record.attempt_id, record.cost_pusd)
         self._spend(host, folded)
         if after is not None:
@@ -125,7 +125,7 @@ class Books:
         lost = [self.known[name] for name in open_ids]
         folded = fold.fold_lost(((journal, one) for one in lost), 1)
         for one in lost:
-            one.stage = fold.Stage.LOST
+            one.stage = fold.AttemptStage.LOST
             for hold in one.holds:
                 self.lives[one.opened.attempt_id, hold].lose()
         self._spend(host, folded)

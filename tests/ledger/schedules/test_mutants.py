@@ -67,7 +67,8 @@ MUTANTS = {
         "windows", "datetime.fromtimestamp(at_s, tz=zone)", "datetime.fromtimestamp(at_s, tz=UTC)"),
     "a month begins today": ("windows", "first = today.replace(day=1)", "first = today"),
     # fold
-    "settles count again": ("fold", "elif attempt.stage is not Stage.SETTLED:", "elif attempt:"),
+    "settles count again": (
+        "fold", "elif attempt.stage is not AttemptStage.SETTLED:", "elif attempt:"),
     "late costs come on top": ("fold", "_spend(folded, journal, hold, cost - counted)",
                                "_spend(folded, journal, hold, cost)"),
     "a lost soft hold costs nothing": (
@@ -91,7 +92,7 @@ MUTANTS = {
     "nothing is called back": (
         "desk_server", "await self._recall(list(short))", "await asyncio.sleep(0)"),
     "more is missing than is": (
-        "desk_server", "Need(account, missing, hold)", "Need(account, asked, hold)"),
+        "desk_server", "GrantNeed(account, missing, hold)", "GrantNeed(account, asked, hold)"),
     "nothing is shared": (
         "desk_server", "standing.room_pusd >= idle:", "standing.room_pusd < idle:"),
     "a lowered limit is not felt": ("desk_server", "or standing.room_pusd < 0", "or False"),

@@ -43,9 +43,9 @@ def outcomes(world):
     for attempt in world.attempts:
         if attempt.holds:
             found["held"] += 1
-        elif isinstance(attempt.answer, CODE.desk.Refusal):
+        elif isinstance(attempt.answer, CODE.desk.BudgetRefusal):
             found["refused"] += 1
-        elif isinstance(attempt.answer, CODE.desk.DeskAway):
+        elif isinstance(attempt.answer, CODE.desk.BrokerUnavailable):
             found["could not be told"] += 1
         else:
             found["hung up"] += 1
