@@ -319,7 +319,8 @@ def test_one_attempt_of_the_other_team_has_no_details(two) -> None:
 def test_whatever_opens_the_ledger_is_a_read() -> None:
     """A function of `data` that took an address past `@read` would be asked by a page one day."""
     free = {
-        "P", "T", "DashboardView", "argument", "engine", "exported", "query", "read", "ledger_url", "lag",
+        "P", "T", "DashboardView", "argument", "engine", "exported", "query", "read",
+        "ledger_url", "lag",
         "upkeep", "drift", "rounded_now_us", "bucket_us", "InvoiceDetail", "WriteCounter", "forget",
     }  # fmt: skip
     own = {
