@@ -206,7 +206,7 @@ def test_readers_of_sqlite_and_its_writer_do_not_wait_for_one_another(sqlite_url
 
 def test_only_who_migrates_imports_alembic(sqlite_url):
     program = (
-        "import sys; import gateway.worker, ledger.writer, gateway.host.telemetry\n"
+        "import sys; import gateway.worker.__main__, ledger.writer, gateway.host.telemetry\n"
         "before = 'alembic' in sys.modules\n"
         "from ledger.database import migrate\n"
         f"migrate({sqlite_url!r})\n"

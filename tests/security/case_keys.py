@@ -28,7 +28,7 @@ AFTER_S = 2.5  # a revocation is watched for so long: who is let in again then c
 GUESSES, QUICK_GUESSES = 50_000, 12_000
 PAIRS = 4_000
 # A worker that never hears that a key has changed.
-DEAF = "import ledger.identity.keyring as k\nk.Generation.read = lambda self: 0\n"
+DEAF = "import ledger.identity.keyring as k\nk.KeyGeneration.read = lambda self: 0\n"
 
 
 def revoked(given: Given) -> Measured:

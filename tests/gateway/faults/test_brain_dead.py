@@ -44,8 +44,8 @@ if brain is not None:
     brain.decide = decide
 """
 UNSAFE = """
-    from gateway import failsafe
-    failsafe.FailSafe.decide = lambda self, *given: (decide(*given[:3]), False)
+    from gateway.request import degraded_decider
+    degraded_decider.DegradedDecider.decide = lambda self, *given: (decide(*given[:3]), False)
 """
 TRUSTS = """
 from router import static

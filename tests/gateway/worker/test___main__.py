@@ -171,7 +171,7 @@ def test_it_asks_for_all_the_files_that_it_may_open() -> None:
     program = (
         "import resource as r; _, hard = r.getrlimit(r.RLIMIT_NOFILE)\n"
         "r.setrlimit(r.RLIMIT_NOFILE, (200, hard))\n"
-        "from gateway.worker import files_allowed\n"
+        "from gateway.worker.__main__ import files_allowed\n"
         "print(r.getrlimit(r.RLIMIT_NOFILE)[0], files_allowed() == min(hard, 2**63) or hard == -1)"
     )
     said = subprocess.run(
@@ -191,7 +191,7 @@ def test_open_files_have_room_before_there_are_any(allowed: int, room: int) -> N
     program = (
         "import re, resource as r; from pathlib import Path\n"
         f"r.setrlimit(r.RLIMIT_NOFILE, ({allowed}, {allowed}))\n"
-        "from gateway.worker import make_room\n"
+        "from gateway.worker.__main__ import make_room\n"
         "make_room(5_000)\n"
         "print(re.search(r'FDSize:\\s*(\\d+)', Path('/proc/self/status').read_text())[1])\n"
     )
