@@ -72,7 +72,7 @@ if told["control"] == "leak":
         step = applied(self)
         kept.extend(os.urandom(told["bytes"]) for _ in range(step.applied.attempts))
         return step
-    writer.Tail.step = leaking
+    writer.JournalTailer.step = leaking
 elif told["control"] == "as it was":
     ledger.database.KEPT_CACHE_KIB = ledger.database.CACHE_KIB
     ledger.database.KEPT["pool_use_lifo"] = False
