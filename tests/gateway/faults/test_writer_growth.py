@@ -61,7 +61,7 @@ told = json.loads(os.environ["HURRIED"])
 clock = mmap.mmap(os.open(told["clock"], os.O_RDONLY), 8, prot=mmap.PROT_READ)
 for name in ("COLLECT_S", "NEWS_S", "HOUR_CHECK_S", "FORGET_S", "RETIRE_S", "SEAL_S", "TIDY_S"):
     setattr(writer, name, getattr(writer, name) / told["speed"])
-ordinary, kept, applied = writer.LedgerWriter.__init__, [], writer.Tail.step
+ordinary, kept, applied = writer.LedgerWriter.__init__, [], writer.JournalTailer.step
 def hurried(self, *given, **options):
     now_us = lambda: int.from_bytes(clock[:8], "little")
     ordinary(self, *given, **{**options, "now_us": now_us})
