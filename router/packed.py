@@ -67,7 +67,7 @@ _pack_api, _pack_engine = _API_FORM.pack, _ENGINE_FORM.pack
 _FEATURES = tuple(Feature)
 _BITS = {feature: 1 << place for place, feature in enumerate(_FEATURES)}
 _PLACES = {reason: traits.place for reason, traits in REASONS.items()}  # kept instead of the word
-_REASONS = {place: reason for reason, place in _PLACES.items()}
+_REASONS = tuple(sorted(_PLACES, key=_PLACES.__getitem__))  # by place, without gaps
 _WIDEST_FLOAT = 3.4e38
 _WIDEST_INTEGER = 2.0**63
 
