@@ -35,7 +35,7 @@ STAMP = ROOT / ".venv" / "breakeven-installed.json"
 PRODUCT = (ROOT / "deploy" / "tools.lock", ROOT / "requirements.lock")
 COMPILED = (  # modules of processes and commands, with all that they import
     "gateway.cli.serve, gateway.cli.ledger, gateway.cli.keys, gateway.cli.up",
-    "gateway.worker",
+    "gateway.worker.__main__",
     "gateway.host.telemetry, ledger.writer",
     "dashboard.start",
 )

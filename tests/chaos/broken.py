@@ -35,7 +35,7 @@ async def stop(self, grace_s):
     if self._running is not None:
         await asyncio.gather(self._running, return_exceptions=True)
 
-children.Child.stop = stop
+children.ChildProcess.stop = stop
 """
 )
 
@@ -49,47 +49,47 @@ desk.hold = admits
 """
 
 HOLDS_KEPT = """
-from ledger.budgets.desk import DeskClient
+from ledger.budgets.desk import BudgetClient
 
-DeskClient.release = lambda self, attempt_id, actual_pusd: None
+BudgetClient.release = lambda self, attempt_id, actual_pusd: None
 """
 
 STATEMENTS_DROPPED = """
-from ledger.writing.repository import Applied, Away, Repository
+from ledger.writing.repository import ApplyResult, DatabaseUnavailable, LedgerRepository
 from sqlalchemy.exc import DBAPIError
 
-whole = Repository.apply
+whole = LedgerRepository.apply
 
 def apply(self, items, moves, *, at_us):
     try:
         return whole(self, items, moves, at_us=at_us)
-    except Away:
-        return Applied()
+    except DatabaseUnavailable:
+        return ApplyResult()
 
-Repository.apply = apply
+LedgerRepository.apply = apply
 """
 
 POISON_SPREADS = """
-from ledger.writing.repository import Applied, Repository
+from ledger.writing.repository import ApplyResult, LedgerRepository
 
-batch = Repository._apply_batch
+batch = LedgerRepository._apply_batch
 
 def apply_batch(self, connection, items, at_us, *, opens):
     if opens:
-        return Applied()
+        return ApplyResult()
     return batch(self, connection, items, at_us, opens=opens)
 
-Repository._apply_batch = apply_batch
+LedgerRepository._apply_batch = apply_batch
 """
 
 UNPRICED_IS_FREE = """
-from gateway.fleet.candidates import Candidates
-from ledger.prices.book import Price, Terms, rates_from
-from ledger.prices.quotes import Quote
+from gateway.fleet.candidates import CandidateBuilder
+from ledger.prices.book import Price, PriceTerms, rates_from
+from ledger.prices.quotes import PriceQuote
 
-known = Candidates._quote
-free = Quote(Price(0, "a/b", "x", 0, Terms(rates_from({"input": 0, "output": 0}))))
-Candidates._quote = lambda self, name: known(self, name) or free
+known = CandidateBuilder._quote
+free = PriceQuote(Price(0, "a/b", "x", 0, PriceTerms(rates_from({"input": 0, "output": 0}))))
+CandidateBuilder._quote = lambda self, name: known(self, name) or free
 """
 
 DISPATCHED_UNRECORDED = """
@@ -137,20 +137,20 @@ Clock.__init__.__defaults__ = (time.time, *Clock.__init__.__defaults__[1:])
 """
 
 LIMITS_APART = """
-from gateway.limits import ratelimits
+from gateway.request.limits import ratelimits
 
 ratelimits.are_shared = lambda url: False
 """
 
 TELLS_NOTHING = """
-from gateway.fleet.peers.telling import Telling
+from gateway.fleet.peers.telling import PeerSender
 
-tell = Telling.tell
-Telling.tell = lambda self, shares, now_s, *, changed: tell(self, {}, now_s, changed=changed)
+tell = PeerSender.tell
+PeerSender.tell = lambda self, shares, now_s, *, changed: tell(self, {}, now_s, changed=changed)
 """
 
 BELIEVED_FOR_EVER = """
-from gateway.peers import hearing
+from gateway.fleet.peers import hearing
 
 hearing.SILENCE_S = 1e6
 """
@@ -158,7 +158,7 @@ hearing.SILENCE_S = 1e6
 REVOCATIONS_UNHEARD = """
 from ledger.identity import keyring
 
-keyring.Generation.read = lambda self: 0
+keyring.KeyGeneration.read = lambda self: 0
 """
 
 KEYS_FORGOTTEN = """

@@ -382,13 +382,13 @@ CANCELLED = """
 import pathlib, runpy
 from dashboard import asking
 from dashboard.viewer import Viewer
-from ledger.identity.people import Role
+from ledger.identity.people import DashboardRole
 
 GONE = pathlib.Path({gone!r})
 SET = dict(set=0, since=None, by="x", note=None, version="v0", policies="policies: []", fault=None)
 
 class Desk:
-    viewer = Viewer(None, Role.ADMIN)
+    viewer = Viewer(None, DashboardRole.ADMIN)
 
     def get(self, path, **query):
         if path != "/policies/simulate":

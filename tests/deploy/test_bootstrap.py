@@ -58,7 +58,7 @@ def test_what_a_first_start_imports_is_compiled_ahead(tmp_path, monkeypatch) -> 
     monkeypatch.setattr(bootstrap, "PYTHON", Path(sys.executable))
     monkeypatch.setattr(bootstrap, "COMPILED", ("there.is_no_such_module", "gateway.followers"))
     bootstrap.compile_ahead()
-    assert list(tmp_path.rglob("following.*.pyc"))
+    assert list(tmp_path.rglob("followers.*.pyc"))
 
 
 def test_what_is_compiled_ahead_exists() -> None:
@@ -103,8 +103,8 @@ def test_the_product_replaces_the_bootstrap_and_gets_its_stages() -> None:
     script = f"""
 import sys
 from deploy.bootstrap import become
-from gateway.host.stages import Stages
-stages = Stages(clock=lambda: 0.0, say=print)
+from gateway.host.stages import StartStages
+stages = StartStages(clock=lambda: 0.0, say=print)
 stages.done = [("environment", 1.5)]
 become([sys.executable, "-c", "import os; print(os.environ['{VARIABLE}'])"], stages)
 """

@@ -107,7 +107,7 @@ def test_lines_of_a_running_gateway_name_the_request_that_was_answered(stack, mo
     def defect(*_: object, **__: object) -> None:
         raise RuntimeError("a defect")
 
-    monkeypatch.setattr("gateway.request.inference_api.read", defect)
+    monkeypatch.setattr("gateway.request.inference_api.InferenceApi._understood", defect)
     monkeypatch.setattr("gateway.worker.app.cards", defect)
     sink, out = logs.LogSink("worker-0", LogsSection(format="json")), io.StringIO()
     sink.setStream(out)
@@ -126,8 +126,8 @@ PRINTING = """
 import sys, threading
 from backends.secret import Secret
 from gateway import logs
-from gateway.config.schema_reports import Logs
-logs.start("x", Logs(format="json"), [Secret("{key}")], printed={printed})
+from gateway.config.schema_reports import LogsSection
+logs.start("x", LogsSection(format="json"), [Secret("{key}")], printed={printed})
 print("to people: {key}")
 print("a line", "in parts", end="")
 print(", and its end", file=sys.stdout)
@@ -208,8 +208,8 @@ PROGRAM = """
 import logging
 from backends.secret import Secret
 from gateway import logs
-from gateway.config.schema_reports import Logs
-logs.start("x", Logs(format="json", level="{level}"), [Secret("{key}")])
+from gateway.config.schema_reports import LogsSection
+logs.start("x", LogsSection(format="json", level="{level}"), [Secret("{key}")])
 logging.getLogger("gateway.x").info("ours")
 logging.getLogger("library").info("theirs")
 logging.getLogger("library").warning("theirs, and worse")

@@ -347,7 +347,7 @@ import asyncio, sys
 from pathlib import Path
 from ledger.journals.journal import JournalWriter
 from ledger.journals.reader import JournalReader
-from ledger.journals.records import AttemptOpened, AttemptSettled, Hold, Tokens
+from ledger.journals.records import AttemptOpened, AttemptSettled, Hold, TokenCounts
 
 def opened(name):
     who = ("k", None, "t", "o", "chat", True, "m", "p/m", "api", None, None, "p", "m", False)
@@ -356,7 +356,7 @@ def opened(name):
     return AttemptOpened(name, name[:-2], 1, 1780000000000000, *who, *why, holds=holds)
 
 def settled(name, cost):
-    tokens = Tokens(1, 0, 0, 0, 2)
+    tokens = TokenCounts(1, 0, 0, 0, 2)
     return AttemptSettled(name, 1780000001000000, "finished", 200, tokens, "reported", cost, 1, 2)
 
 async def main(directory, name, stop):

@@ -146,11 +146,11 @@ OWNER = """
 import asyncio, sys
 from pathlib import Path
 from backends.engine.environment import Environment
-from backends.engine.flags import Launch
-from backends.engine.supervisor import EngineSpec, Limits, Supervisor
-launch = Launch(Environment(Path(sys.argv[1])), Path(sys.argv[2]), "tiny", drain_s=5.0,
+from backends.engine.flags import EngineLaunch
+from backends.engine.supervisor import EngineSpec, Supervisor, SupervisorLimits
+launch = EngineLaunch(Environment(Path(sys.argv[1])), Path(sys.argv[2]), "tiny", drain_s=5.0,
                 flags=("--max-model-len", "1024", "--num-gpu-blocks-override", "64"))
-spec = EngineSpec("tiny", launch, Path(sys.argv[3]), limits=Limits(backoff_first_s=0.1))
+spec = EngineSpec("tiny", launch, Path(sys.argv[3]), limits=SupervisorLimits(backoff_first_s=0.1))
 asyncio.run(Supervisor(spec, lambda status: print(status.phase, status.pid, flush=True)).run())
 """
 

@@ -188,8 +188,8 @@ from gateway.clock import Clock
 
 async def main():
     log = Path(sys.argv[1])
-    command = children.Command("c", [sys.executable, "-c", sys.argv[2]], log, dict(os.environ))
-    child = children.Child(command, clock=Clock(), on_exit=lambda *_: None)
+    command = children.ChildCommand("c", [sys.executable, "-c", sys.argv[2]], log, dict(os.environ))
+    child = children.ChildProcess(command, clock=Clock(), on_exit=lambda *_: None)
     task = asyncio.create_task(child.run())
     while not (log.exists() and "up" in log.read_text()):
         await asyncio.sleep(0.01)
@@ -227,12 +227,12 @@ async def test_the_death_of_the_parent_ends_its_children(
 SHARED = """
 import asyncio, sys
 from gateway.clock import Clock
-from gateway.host.children import Child, Command
+from gateway.host.children import ChildCommand, ChildProcess
 
 async def main():
     words = "import sys; print('said', flush=True); print('told', file=sys.stderr, flush=True)"
-    command = Command("child", [sys.executable, "-c", words], None)
-    child = Child(command, clock=Clock(), on_exit=lambda *_: running.cancel())
+    command = ChildCommand("child", [sys.executable, "-c", words], None)
+    child = ChildProcess(command, clock=Clock(), on_exit=lambda *_: running.cancel())
     running = asyncio.ensure_future(child.run())
     await asyncio.wait({running})
 

@@ -15,9 +15,9 @@ ASKED = {
 
 FAILS = """
 from pathlib import Path
-from gateway.request.silent_engine import Silences
+from gateway.request.silent_engine import SilentEngineDetector
 
-usual, mark = Silences.look, Path({mark!r})
+usual, mark = SilentEngineDetector.look, Path({mark!r})
 
 def look(self):
     if mark.exists():
@@ -25,7 +25,7 @@ def look(self):
         raise OSError(28, "No space left on device")
     usual(self)
 
-Silences.look = look
+SilentEngineDetector.look = look
 """
 
 

@@ -10,9 +10,9 @@ ROOT = Path(__file__).parents[4]
 # On the engine's interpreter: both losses of one row, of weights large enough to tell layers apart.
 BOTH = """
 import json, sys, torch, transformers, safetensors.torch
-from backends.engine.training.network import Llama, Size, checkpoint, config
+from backends.engine.training.network import Llama, NetworkSize, checkpoint, config
 torch.manual_seed(0)
-size, folder = Size(vocabulary=256, layers=2), sys.argv[1]
+size, folder = NetworkSize(vocabulary=256, layers=2), sys.argv[1]
 network = Llama(size).eval()
 for weight in network.parameters():
     weight.data = (weight.data * 4).bfloat16().float()

@@ -115,10 +115,11 @@ def test_rows_of_others_minutes_are_used_again(rates, monkeypatch) -> None:
 WORKER = """
 import json, sys
 from pathlib import Path
-from gateway.request.limits.rates import Account, Rates
-rates = Rates(Path(sys.argv[1]))
+from gateway.request.limits.rates import RateLimitAccount, RateWindowTable
+rates = RateWindowTable(Path(sys.argv[1]))
 sys.stdin.read(1)
-taken = [rates.take([Account("k", (500, None))], 0, 1_800_000_000).over is None for _ in range(400)]
+accounts = [RateLimitAccount("k", (500, None))]
+taken = [rates.take(accounts, 0, 1_800_000_000).over is None for _ in range(400)]
 print(json.dumps(sum(taken)))
 """
 
