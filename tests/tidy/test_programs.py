@@ -12,7 +12,8 @@ from textwrap import dedent
 import pytest
 
 OURS = ("gateway", "backends", "router", "ledger", "dashboard", "deploy")
-IMPORT = re.compile(rf"^\s*(?:from|import) (?:{'|'.join(OURS)})\b", re.MULTILINE)
+INSIDE = "backends.engine.inside"  # of the engine's own interpreter, which imports them by stem
+IMPORT = re.compile(r"^\s*(?:.*; )?(?:from|import) [a-z]", re.MULTILINE)
 
 
 class Names:
@@ -73,8 +74,11 @@ def unknown_names(program: ast.Module, names: Names) -> list[str]:
     faults = []
     for node in ast.walk(program):
         if isinstance(node, ast.Import):
-            ours = [alias.name for alias in node.names if alias.name.split(".")[0] in OURS]
-            faults += [module for module in ours if not names.has_module(module)]
+            for alias in node.names:
+                if names.has_module(f"{INSIDE}.{alias.name}"):
+                    modules[alias.asname or alias.name] = f"{INSIDE}.{alias.name}"
+                elif alias.name.split(".")[0] in OURS and not names.has_module(alias.name):
+                    faults.append(alias.name)
         elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in OURS:
             for alias in node.names:
                 whole = f"{node.module}.{alias.name}"

@@ -23,7 +23,7 @@ def test_attention_is_right_before_it_is_fast(engine_python: Path):
     """Plain and fused agree on random inputs, prompts and decode steps; a wrong mask does not."""
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]); import probe, torch\n"
-        "one = probe.Probe(gpu=False, small=True, tokens=())\n"
+        "one = probe.DeviceProbe(gpu=False, small=True, tokens=())\n"
         "def apart(queries, tokens, spoil=1):\n"
         "    q = one.random(1, probe.HEADS, queries, probe.HEAD)\n"
         "    k, v = (one.random(1, probe.KV_HEADS, tokens, probe.HEAD) for _ in range(2))\n"
