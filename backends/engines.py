@@ -7,13 +7,11 @@ program that writes its command line.
 """
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from backends.engine import adapters, flags
-from backends.engine.environment import Environment
-from backends.engine.flags import EngineLaunch
+from backends.engine.program import VLLM_PROGRAM, EngineProgram
 from backends.otherengines import (
     LLAMA_CPP,
     METRICS_PATH,
@@ -29,23 +27,6 @@ from backends.vllm_metrics import MARK, read_vllm
 
 VLLM: Final = "vllm"
 SIMULATED: Final = "simulated"
-
-
-@dataclass(frozen=True, slots=True)
-class EngineProgram:
-    """How a supervised engine is started from an environment of its own.
-
-    `known_flags` asks the installation which flags it has; it blocks. `command` returns the whole
-    command line for a port. `refused_adapter` finds in the output of a start that ended the
-    adapter that ended it.
-    """
-
-    known_flags: Callable[[Environment], frozenset[str]]
-    command: Callable[[EngineLaunch, frozenset[str], int], list[str]]
-    refused_adapter: Callable[[str, Iterable[str]], str | None]
-
-
-VLLM_PROGRAM: Final = EngineProgram(flags.known_flags, flags.command, adapters.refused_in)
 
 
 class ChildLaunch(NamedTuple):
