@@ -35,7 +35,7 @@ def published(service: dict[str, Any]) -> list[tuple[str, int]]:
 
 def app_paths() -> set[str]:
     """The paths that gateway/worker/app.py declares, read from its decorators."""
-    tree = ast.parse((ROOT / "gateway" / "app.py").read_text(encoding="utf-8"))
+    tree = ast.parse((ROOT / "gateway" / "worker" / "app.py").read_text(encoding="utf-8"))
     return {
         node.args[0].value
         for node in ast.walk(tree)

@@ -33,7 +33,7 @@ def test_what_only_the_chart_can_know_is_left_out() -> None:
     [
         ("gatewy: {}", "gatewy"),
         ("gateway: {replica: 2}", "replica"),
-        ("gateway: {peers: {enabled: maybe}}", "/gateway/fleet/peers/enabled"),
+        ("gateway: {peers: {enabled: maybe}}", "/gateway/peers/enabled"),
         ("gateway: {peers: {hosts: []}}", "hosts"),
         ("config: {peers: {listen: '0.0.0.0:9'}}", "peers"),
         ("gateway: {replicas: 0}", "/gateway/replicas"),
