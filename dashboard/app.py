@@ -21,15 +21,15 @@ def main() -> None:
     st.set_option("client.toolbarMode", "viewer")  # no button that deploys to somebody's cloud
     look.style()
     waiting = st.empty()
-    first = "dashboard.pages" not in sys.modules
+    first = "dashboard.navigation" not in sys.modules
     if first:
         waiting.title("Opening the books ...", anchor=False)
-    from dashboard import pages  # noqa: PLC0415  (takes a second: something is on the screen first)
+    from dashboard import navigation  # noqa: PLC0415  (takes a second: something is on the screen first)
 
     if first:  # Streamlit collects all garbage after each run: what was imported is never any
         gc.freeze()
     waiting.empty()
-    pages.run()
+    navigation.run()
 
 
 main()

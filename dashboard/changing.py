@@ -10,9 +10,10 @@ from typing import Any, NoReturn
 
 import streamlit as st
 
-from dashboard import asking, data
+from dashboard import asking
 from dashboard.asking import AdminClient, AdminRefused, AdminUnavailable
-from dashboard.data import DashboardView
+from dashboard.data import reads
+from dashboard.data.reads import DashboardView
 from ledger.identity.people import DashboardRole
 
 MAY = (DashboardRole.FINANCE, DashboardRole.ADMIN)
@@ -68,7 +69,7 @@ def done(name: str, desk: AdminClient, path: str, /, **given: Any) -> dict[str, 
         text, icon = _why(error)
         if isinstance(error, AdminRefused):
             fail(name, f"Nothing was changed: {text}", icon)
-        data.forget()
+        reads.forget()
         fail(name, f"{text} {MAYBE if error.heard else NOT}", icon)
 
 
@@ -99,7 +100,7 @@ def tell(name: str, words: str) -> NoReturn:
     """Draw the page once more from the top, of the books as they are now, with these words."""
     forget(name)
     _said()[name] = words, DONE
-    data.forget()
+    reads.forget()
     st.rerun()
 
 

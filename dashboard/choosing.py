@@ -13,8 +13,9 @@ from zoneinfo import available_timezones
 
 import streamlit as st
 
-from dashboard import data_entered, reading, words
-from dashboard.data import DashboardView
+from dashboard import reading, words
+from dashboard.data import entries
+from dashboard.data.reads import DashboardView
 from dashboard.reading import USD, UTC_NAME, DisplaySettings
 from ledger.currencies import Currency, currencies
 from ledger.entered import seen_us
@@ -40,7 +41,7 @@ def reading_of(view: DashboardView) -> DisplaySettings:
 
 def quoted(view: DashboardView) -> list[Currency]:
     """The currencies whose rate somebody entered."""
-    found = data_entered.quotes(view)
+    found = entries.quotes(view)
     return currencies(found, seen_us(found, view.now_us))
 
 

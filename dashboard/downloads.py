@@ -11,8 +11,9 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import data, words
-from dashboard.data import DashboardView
+from dashboard import words
+from dashboard.data import reads
+from dashboard.data.reads import DashboardView
 from dashboard.figures import own_hardware
 from ledger.exports.attempts import COLUMNS, attempt_rows
 from ledger.exports.delimited import csv_lines
@@ -70,14 +71,14 @@ def _later(make: Callable[[DashboardView], bytes], view: DashboardView) -> Any:
 
 
 def attempts_csv(view: DashboardView) -> bytes:
-    with data.exported(view) as connection:
+    with reads.exported(view) as connection:
         rows = attempt_rows(connection, view.scope, _unheard)
         return "".join(csv_lines(COLUMNS, rows)).encode()
 
 
 def attempts_parquet(view: DashboardView) -> bytes:
     file = io.BytesIO()
-    with data.exported(view) as connection:
+    with reads.exported(view) as connection:
         write_parquet(file, COLUMNS, attempt_rows(connection, view.scope, _unheard))
     return file.getvalue()
 
@@ -85,7 +86,7 @@ def attempts_parquet(view: DashboardView) -> bytes:
 def focus_csv(view: DashboardView) -> bytes:
     """Full hours: GPUs are billed by them."""
     scope = _full_hours(view.scope)
-    with data.exported(view) as connection:
+    with reads.exported(view) as connection:
         rows = focus_rows(connection, scope, _unheard, period_us=DAY_US)
         return "".join(csv_lines(FOCUS_COLUMNS, rows)).encode()
 

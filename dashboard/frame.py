@@ -13,8 +13,9 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import changing, choosing, data, gate, reading, words
-from dashboard.data import DashboardView
+from dashboard import changing, choosing, gate, reading, words
+from dashboard.data import reads
+from dashboard.data.reads import DashboardView
 from dashboard.viewer import Viewer, ViewerScope, Who
 from ledger.queries.reads import Freshness
 from ledger.writing.lag import WriterLag
@@ -38,7 +39,7 @@ class PageSpec:
 
 def page(place: PageSpec, url: str, who: Who) -> Any:
     def run() -> None:
-        base = DashboardView(url, USUAL, None, data.rounded_now_us(0), who=who)
+        base = DashboardView(url, USUAL, None, reads.rounded_now_us(0), who=who)
         with gate.kept():
             title = f"Are the {_own(base)} worth it?" if place.default else place.title
             st.title(title, anchor=False)
@@ -64,13 +65,13 @@ def refused(place: PageSpec, viewer: Viewer) -> Any:
 
 
 def _path(place: PageSpec) -> str:
-    return place.module.__name__.rpartition("page_")[2]
+    return place.module.__name__.rpartition(".")[2]
 
 
 def _own(view: DashboardView) -> str:
     try:
-        return data.hardware(view).many
-    except data.AWAY:  # the page says so
+        return reads.hardware(view).many
+    except reads.AWAY:  # the page says so
         return words.GPU.many
 
 
@@ -79,17 +80,17 @@ def _framed(place: PageSpec, base: DashboardView) -> None:
     with st.sidebar:
         period = st.segmented_control(
             "Period",
-            list(data.PERIODS),
+            list(reads.PERIODS),
             default=USUAL,
             required=True,
             key="period",
             bind="query-params",
         )
         period = period or USUAL  # `?period=` chooses none
-        now_us = data.rounded_now_us(data.PERIODS[period])
+        now_us = reads.rounded_now_us(reads.PERIODS[period])
         try:
             options = _teams(replace(base, period=period, now_us=now_us))
-        except data.AWAY as error:
+        except reads.AWAY as error:
             _away(url, error)
             return
         team = st.selectbox("Team", options, key="team", bind="query-params") or options[0]
@@ -102,7 +103,7 @@ def _framed(place: PageSpec, base: DashboardView) -> None:
             drawn()
 
     def drawn() -> None:
-        at_us = data.rounded_now_us(data.PERIODS[period])
+        at_us = reads.rounded_now_us(reads.PERIODS[period])
         whole = team == EVERYONE or (fleet is not None and base.viewer.sees_house)
         one = None if whole else team
         view = replace(base, period=period, team=one, now_us=at_us)
@@ -117,7 +118,7 @@ def _framed(place: PageSpec, base: DashboardView) -> None:
                 module.show(view)
             _as_of(view)
             st.session_state["shown"] = shown
-        except data.AWAY as error:
+        except reads.AWAY as error:
             _away(url, error)
 
     body()
@@ -133,12 +134,12 @@ def _teams(view: DashboardView) -> Sequence[str]:
             st.session_state.pop("team", None)
         return own
     stays = [st.session_state.get("team"), st.query_params.get("team")]  # without traffic, too
-    return [EVERYONE, *sorted({*data.teams(view), *filter(None, stays)} - {EVERYONE})]
+    return [EVERYONE, *sorted({*reads.teams(view), *filter(None, stays)} - {EVERYONE})]
 
 
 def _as_of(view: DashboardView) -> None:
-    fresh = data.freshness(view)
-    applied = standing_of_books(fresh, data.lag(), view.now_us)
+    fresh = reads.freshness(view)
+    applied = standing_of_books(fresh, reads.lag(), view.now_us)
     held = f"; {fresh.quarantined} records quarantined" if fresh.quarantined else ""
     st.caption(
         f"As of {words.moment(view.now_us)}; {applied}{held}. The ledger is only read here."

@@ -20,7 +20,7 @@ LATER = (
     "sqlalchemy.dialects.sqlite",
     "streamlit.elements.lib.built_in_chart_utils",
     "streamlit.elements.vega_charts",
-    "dashboard.pages",
+    "dashboard.navigation",
 )
 
 

@@ -403,11 +403,12 @@ def show_page(name: str, url: str, period: str, team: str | None) -> None:
     """Runs inside Streamlit's test harness: one page, no sidebar."""
     import importlib  # noqa: PLC0415  (the harness runs this body as a script of its own)
 
-    from dashboard import data, entrance  # noqa: PLC0415  (as above)
+    from dashboard import entrance  # noqa: PLC0415  (as above)
+    from dashboard.data import reads  # noqa: PLC0415  (as above)
 
-    now_us = data.rounded_now_us(data.PERIODS[period])
-    page = importlib.import_module(f"dashboard.page_{name}")
-    page.show(data.DashboardView(url, period, team, now_us, who=lambda: entrance.AT_THIS_MACHINE))
+    now_us = reads.rounded_now_us(reads.PERIODS[period])
+    view = reads.DashboardView(url, period, team, now_us, who=lambda: entrance.AT_THIS_MACHINE)
+    importlib.import_module(f"dashboard.page.{name}").show(view)
 
 
 @pytest.fixture

@@ -21,7 +21,8 @@ from sqlalchemy import insert
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
-from dashboard import data, data_entered, data_fleet, data_tags, downloads, entrance, pages
+from dashboard import downloads, entrance, navigation
+from dashboard.data import entries, fleet, reads, tags
 from dashboard.viewer import NotAllowed, Viewer, ViewerScope
 from ledger.database import make_engine
 from ledger.identity.people import DashboardRole
@@ -50,7 +51,7 @@ teams = ["{OWN}"]
 role = "admin"
 """
 SCOPED = "eve@example.com"
-PATHS = [place.module.__name__.rpartition("page_")[2] for place in pages.PLACES]
+PATHS = [place.module.__name__.rpartition(".")[2] for place in navigation.PLACES]
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +106,7 @@ def app(two, tmp_path, monkeypatch):
     monkeypatch.setenv(entrance.FILE_VARIABLE, str(path))
 
     def run(name: str, page: str = "answer", **address: str) -> AppTest:
-        test = AppTest.from_file(str(pages.__file__).replace("pages.py", "app.py"))
+        test = AppTest.from_file(str(navigation.__file__).replace("pages.py", "app.py"))
         test.default_timeout = 60
         test.user = {
             "is_logged_in": True, "email": name, "email_verified": True, "iat": time.time(),
@@ -215,14 +216,14 @@ def test_pages_of_the_house_are_not_there_for_a_team(app, two) -> None:
         assert "As of " not in " ".join(one.value for one in test.caption)
 
 
-def files(view: data.DashboardView) -> Iterator[str]:
+def files(view: reads.DashboardView) -> Iterator[str]:
     yield downloads.attempts_csv(view).decode()
     yield str(pq.read_table(io.BytesIO(downloads.attempts_parquet(view))).to_pydict())
     yield downloads.focus_csv(view).decode()
 
 
-def view_of(two, team: str | None, viewer: Viewer) -> data.DashboardView:
-    return data.DashboardView(two.url, "30 d", team, two.now_us, who=lambda: viewer)
+def view_of(two, team: str | None, viewer: Viewer) -> reads.DashboardView:
+    return reads.DashboardView(two.url, "30 d", team, two.now_us, who=lambda: viewer)
 
 
 EVE = Viewer(SCOPED, DashboardRole.VIEWER, (OWN,))
@@ -242,7 +243,7 @@ def test_control_a_download_of_all_tells_of_it(two) -> None:
 
 READS = {
     name: one
-    for module in (data, data_entered, data_fleet, data_tags)
+    for module in (reads, entries, fleet, tags)
     for name, one in vars(module).items()
     if hasattr(one, "reach")
 }
@@ -297,7 +298,7 @@ def test_no_page_changes_what_is_remembered_for_the_others(
 
         return spy
 
-    for module in (data, data_entered, data_fleet, data_tags):
+    for module in (reads, entries, fleet, tags):
         for name, call in READS.items():
             if getattr(module, name, None) is call:
                 monkeypatch.setattr(module, name, spied(call))
@@ -311,13 +312,13 @@ def test_no_page_changes_what_is_remembered_for_the_others(
 
 def test_one_attempt_of_the_other_team_has_no_details(two) -> None:
     view, all_of_it = view_of(two, OWN, EVE), view_of(two, None, entrance.AT_THIS_MACHINE)
-    assert data.details(view, "canary0.1") == ([], None)
-    assert data.tries(view, "canary0") == []
-    assert data.details(all_of_it, "canary0.1")[0] != []
+    assert reads.details(view, "canary0.1") == ([], None)
+    assert reads.tries(view, "canary0") == []
+    assert reads.details(all_of_it, "canary0.1")[0] != []
 
 
 def test_whatever_opens_the_ledger_is_a_read() -> None:
-    """A function of `data` that took an address past `@read` would be asked by a page one day."""
+    """A function of `reads` that took an address past `@read` would be asked by a page one day."""
     free = {
         "P", "T", "DashboardView", "argument", "engine", "exported", "query", "read",
         "ledger_url", "lag",
@@ -325,7 +326,7 @@ def test_whatever_opens_the_ledger_is_a_read() -> None:
     }  # fmt: skip
     own = {
         name
-        for module in (data, data_entered, data_fleet, data_tags)
+        for module in (reads, entries, fleet, tags)
         for name, one in vars(module).items()
         if not name.startswith("_") and getattr(one, "__module__", "") == module.__name__
     }

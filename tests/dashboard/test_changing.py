@@ -4,7 +4,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dashboard import asking, changing
-from dashboard.data import DashboardView
+from dashboard.data.reads import DashboardView
 from dashboard.viewer import Viewer
 from ledger.identity.people import DashboardRole
 

@@ -5,14 +5,15 @@ import io
 
 import pyarrow.parquet as pq
 
-from dashboard import data, downloads
+from dashboard import downloads
+from dashboard.data import reads
 from dashboard.downloads import attempts_csv, attempts_parquet, focus_csv
 from dashboard.entrance import AT_THIS_MACHINE
 from ledger.money import pusd_to_usd
 
 
-def view_of(month, team: str | None = None) -> data.DashboardView:
-    return data.DashboardView(month.url, "30 d", team, month.now_us, who=lambda: AT_THIS_MACHINE)
+def view_of(month, team: str | None = None) -> reads.DashboardView:
+    return reads.DashboardView(month.url, "30 d", team, month.now_us, who=lambda: AT_THIS_MACHINE)
 
 
 def rows(text: bytes) -> list[dict]:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from dashboard import data, figures
+from dashboard import figures
+from dashboard.data import reads
 from ledger.economics.cost import TokenBasis
 from ledger.queries.reads import DAY_US, AttemptCell, Scope, SpendPoint
 from ledger.reports.survey import survey
@@ -10,7 +11,7 @@ from ledger.reports.survey import survey
 
 @pytest.fixture(scope="module")
 def look(month):
-    engine = data.open_readonly(month.url)
+    engine = reads.open_readonly(month.url)
     scope = Scope(month.now_us - 30 * DAY_US, month.now_us)
     with engine.connect() as connection:
         yield survey(connection, scope, bucket_us=DAY_US, basis=TokenBasis.INPUT_OUTPUT)

@@ -42,7 +42,7 @@ def test_choices_and_as_of(app, month) -> None:
 
 def test_what_was_imported_is_looked_through_for_garbage_once(app, month, monkeypatch) -> None:
     """Streamlit collects all garbage after each run of a page: 100 ms of every press."""
-    monkeypatch.delitem(sys.modules, "dashboard.pages")
+    monkeypatch.delitem(sys.modules, "dashboard.navigation")
     gc.unfreeze()
     app(month.url)
     frozen = gc.get_freeze_count()

@@ -9,9 +9,9 @@ import pytest
 from sqlalchemy import insert
 from sqlalchemy import text as sql
 
-from dashboard import data
+from dashboard.data import reads
 from dashboard.ladder import ChartReach, curves, ladder, marks
-from dashboard.page_breakeven import met
+from dashboard.page.breakeven import met
 from ledger.database import make_engine, migrate
 from ledger.economics.cost import TokenBasis, Volume
 from ledger.journals.records import AttemptOpened, AttemptSettled, ComparedCost, TokenCounts
@@ -33,7 +33,7 @@ def filled(books):
 
 @pytest.fixture(scope="module")
 def look(filled):
-    engine = data.open_readonly(filled.url)
+    engine = reads.open_readonly(filled.url)
     scope = Scope(filled.now_us - 7 * DAY_US, filled.now_us)
     with engine.connect() as connection:
         return survey(connection, scope, bucket_us=DAY_US, basis=TokenBasis.INPUT_OUTPUT)
@@ -86,7 +86,7 @@ def test_what_runs_costs_what_the_books_say(filled, bought_at, select, join, hou
     start_us = filled.now_us - hours * HOUR
     statement = f"SELECT count(*), sum({select}){SPILLED.format(join=join)}"
     statement = statement.replace("WHERE a.", "AND a.") if join else statement
-    with data.open_readonly(filled.url).connect() as connection:
+    with reads.open_readonly(filled.url).connect() as connection:
         found = survey(connection, Scope(start_us, filled.now_us), bucket_us=HOUR, basis=BOTH)
         count, paid = connection.execute(sql(statement), {"start": start_us}).one()
     assert count
@@ -326,7 +326,7 @@ def test_a_crossing_that_no_chart_shows_is_none(look) -> None:
 
 def test_what_cannot_be_drawn_is_none(books) -> None:
     filled = books(rate_pusd=None, peak=3.0, days=2)
-    engine = data.open_readonly(filled.url)
+    engine = reads.open_readonly(filled.url)
     scope = Scope(filled.now_us - DAY_US, filled.now_us)
     with engine.connect() as connection:
         unrated = survey(connection, scope, bucket_us=DAY_US, basis=TokenBasis.OUTPUT)

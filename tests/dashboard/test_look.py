@@ -7,7 +7,7 @@ import re
 import pytest
 
 from dashboard import look
-from dashboard.charts import PALETTE
+from dashboard.charts.plots import PALETTE
 from dashboard.planning import COLOURS, MORE_RESERVED
 
 

@@ -11,8 +11,8 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
-from dashboard import pages
-from dashboard.planform import FIELDS
+from dashboard import navigation
+from dashboard.sections.planform import FIELDS
 
 OF_ALL = ("period", "team", "zone", "money", "live")
 OF_PAGES = {
@@ -36,7 +36,7 @@ def opened(month, monkeypatch) -> Iterator[Callable[..., AppTest]]:
     monkeypatch.setenv("BREAKEVEN_LEDGER_URL", month.url)
 
     def run(page: str, address: dict[str, str]) -> AppTest:
-        test = AppTest.from_file(str(pages.__file__).replace("pages.py", "app.py"))
+        test = AppTest.from_file(str(navigation.__file__).replace("pages.py", "app.py"))
         test.default_timeout = 120
         for name, value in address.items():
             test.query_params[name] = value

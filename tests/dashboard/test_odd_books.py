@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import delete, insert, update
 
-from dashboard import pages
+from dashboard import navigation
 from deploy import once
 from ledger.database import make_engine
 from ledger.declared import BudgetSpec, declare
@@ -21,7 +21,7 @@ from ledger.orm import tables as orm
 from ledger.writing.repository import LedgerRepository
 
 S, HOUR, USD = 10**6, 3_600 * 10**6, 10**12
-PATHS = [place.module.__name__.rpartition("page_")[2] for place in pages.PLACES]
+PATHS = [place.module.__name__.rpartition(".")[2] for place in navigation.PLACES]
 BOOKS = [one for one in PATHS if one not in ("claims", "terms")]
 OF_TEAMS = ("answer", "spend")
 EVIL = "<img src=x onerror=alert(1)>![p](http://evil.example/p.png)[l](http://evil.example)"

@@ -18,7 +18,7 @@ from sqlalchemy import create_engine, insert, text
 from streamlit.dataframe_util import convert_arrow_bytes_to_pandas_df
 from streamlit.testing.v1 import AppTest
 
-from dashboard import data
+from dashboard.data import reads
 from dashboard.words import money, tokens
 from ledger.database import make_engine
 from ledger.invoices import books as invoices
@@ -140,13 +140,13 @@ def _billed(engine, made) -> None:
 @pytest.fixture
 def week(filled, page, monkeypatch) -> Iterator[Journal]:
     """Seven days up to when the books were filled, from a full hour on."""
-    monkeypatch.setattr("dashboard.data.rounded_now_us", lambda _: filled.now_us)
+    monkeypatch.setattr("dashboard.data.reads.rounded_now_us", lambda _: filled.now_us)
     start_us = (filled.now_us - WEEK_US) // HOUR_US * HOUR_US
     pairs = [one for one in filled.pairs if start_us <= one[0].opened_us < filled.now_us]
     hours = [one for one in filled.hours if start_us <= one["hour_us"]]
     assert 0 < len(pairs) < len(filled.pairs)
     yield Journal(filled.url, start_us, filled.now_us, pairs, hours)
-    data.engine(filled.url).dispose()  # the dashboard keeps its connections
+    reads.engine(filled.url).dispose()  # the dashboard keeps its connections
 
 
 @pytest.fixture

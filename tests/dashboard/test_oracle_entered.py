@@ -15,7 +15,7 @@ from sqlalchemy import select, update
 from streamlit.dataframe_util import convert_arrow_bytes_to_pandas_df
 from streamlit.testing.v1 import AppTest
 
-from dashboard import data
+from dashboard.data import reads
 from dashboard.words import money
 from ledger.database import make_engine
 from ledger.declared import BudgetSpec, declare
@@ -71,9 +71,9 @@ def filled(request, books) -> Iterator:
 
 @pytest.fixture
 def look(filled, page, monkeypatch):
-    monkeypatch.setattr("dashboard.data.rounded_now_us", lambda _: filled.now_us)
+    monkeypatch.setattr("dashboard.data.reads.rounded_now_us", lambda _: filled.now_us)
     yield lambda name: page(name, filled.url, period="7 d")
-    data.engine(filled.url).dispose()  # the dashboard keeps its connections
+    reads.engine(filled.url).dispose()  # the dashboard keeps its connections
 
 
 BUDGETS = {  # limit in pico-USD, refuses, calendar, and which attempts fall under it

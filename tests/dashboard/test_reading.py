@@ -5,7 +5,8 @@ from fractions import Fraction
 
 import pytest
 
-from dashboard import charts, figures, look, words
+from dashboard import figures, look, words
+from dashboard.charts import plots
 from dashboard.reading import BOOKS, DisplaySettings, known_zone, now, read_as
 from ledger.currencies import Currency
 
@@ -60,7 +61,7 @@ def test_charts_draw_wall_time_and_the_chosen_money() -> None:
     noon = words.instant(SUMMER_US)
     record = {"at": noon, "until": words.instant(SUMMER_US + 3_600 * 10**6), "kind": "APIs"}
     with read_as(BERLIN):
-        drawn = charts.stacked(
+        drawn = plots.stacked(
             [{**record, "usd": 10.0}], value="usd", colours={"APIs": look.API}, title="dollars"
         ).to_dict()
     (box,) = drawn["datasets"][drawn["data"]["name"]]

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from dashboard import data
+from dashboard.data import reads
 from dashboard.ladder import ladder
 from dashboard.scenario import bars, base_case, lines
 from ledger.economics.cost import TokenBasis
@@ -18,7 +18,7 @@ from ledger.reports.survey import survey
 
 @pytest.fixture(scope="module")
 def base(month):
-    engine = data.open_readonly(month.url)
+    engine = reads.open_readonly(month.url)
     with engine.connect() as connection:
         scope = Scope.last(30 * DAY_US, month.now_us)
         look = survey(connection, scope, bucket_us=DAY_US, basis=TokenBasis.INPUT_OUTPUT)

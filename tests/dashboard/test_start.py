@@ -20,7 +20,7 @@ def test_nothing_that_is_listed_is_left_for_the_first_viewer() -> None:
         return done.stdout.split()
 
     assert imported(WARM) == [*LATER]
-    assert "dashboard.pages" not in imported(BARE), "the control: importing this imports no page"
+    assert "dashboard.navigation" not in imported(BARE), "the control: this imports no page"
 
 
 def test_it_is_streamlits_own_command() -> None:

@@ -14,12 +14,12 @@ PLAIN = ("dataframe", "table", "altair_chart", "line_chart", "bar_chart")  # of 
 def used() -> dict[str, set[str]]:
     """The terms that what shows figures names, by file; an empty name where one has none."""
     found: dict[str, set[str]] = {}
-    for path in PACKAGE.glob("*.py"):
+    for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in SHOWS:
                 named = [one.value for one in node.keywords if one.arg == "about"]
                 names = {one.value for one in named if isinstance(one, ast.Constant)} or {""}
-                found.setdefault(path.name, set()).update(names)
+                found.setdefault(str(path.relative_to(PACKAGE)), set()).update(names)
     return found
 
 
@@ -27,7 +27,7 @@ def test_every_figure_of_the_books_names_a_term_that_there_is() -> None:
     found = used()
     assert len(found) > 5
     for name, terms in found.items():
-        if name != "page_claims.py":  # a claim's own formula stands in its card
+        if name != "page/claims.py":  # a claim's own formula stands in its card
             assert terms <= set(TERMS), name
     assert len({term.title for term in TERMS.values()}) == len(TERMS)
 
@@ -45,5 +45,5 @@ def plain(text: str) -> list[str]:
 
 def test_no_page_shows_figures_past_the_look() -> None:
     assert plain("import streamlit as st\nst.dataframe([])") == ["dataframe"], "the control"
-    shown = {path.name: plain(path.read_text()) for path in PACKAGE.glob("*.py")}
-    assert {name for name, found in shown.items() if found} == {"look.py"}
+    shown = {path for path in PACKAGE.rglob("*.py") if plain(path.read_text())}
+    assert shown == {PACKAGE / "look.py"}

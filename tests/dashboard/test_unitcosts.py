@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from dashboard import data
+from dashboard.data import reads
 from dashboard.unitcosts import unit_costs
 from ledger.economics.cost import TokenBasis
 from ledger.queries.reads import DAY_US, Scope
@@ -12,7 +12,7 @@ from ledger.reports.survey import survey
 
 
 def costs_of(url: str, now_us: int, team: str | None = None):
-    with data.open_readonly(url).connect() as connection:
+    with reads.open_readonly(url).connect() as connection:
         scope = Scope.last(30 * DAY_US, now_us, team)
         look = survey(connection, scope, bucket_us=DAY_US, basis=TokenBasis.INPUT_OUTPUT)
     return unit_costs(look), look

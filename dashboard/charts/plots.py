@@ -1,0 +1,307 @@
+"""Altair charts: each takes plain records and returns a chart in the dashboard's palette.
+
+Charts draw what they are given; the only arithmetic here is choosing an axis format.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from itertools import cycle
+from typing import Any
+
+import altair as alt
+
+from dashboard import words
+from dashboard.charts.axes import (
+    LEGEND_LINE,
+    TIME,
+    Chart,
+    Records,
+    amount,
+    axis_of,
+    clean,
+    coloured,
+    dollar_text,
+    in_money,
+    inline,
+    legend_height,
+    markers,
+    priced,
+    time_axis,
+)
+from dashboard.look import (
+    API,
+    DOWN,
+    OWN,
+    SAME_WEIGHTS,
+    SUBSTITUTE,
+    inks,
+)
+from ledger.reports.series import SpendSeries
+
+# Told apart by every kind of colour vision: tests/dashboard/test_look.py computes it.
+PALETTE = (OWN, API, SUBSTITUTE, SAME_WEIGHTS, "#745820", "#C8ACE4", "#20C890", "#902090")
+SHARE = ".0%"
+SHORT = ".3~s"  # 1.2M
+FEW = 0.04  # four ticks of whole percents need more
+HEIGHT = 300
+PLOT = 200  # of lines, without their legends
+DASHES = ([1, 0], [5, 4], [1.5, 3], [9, 3, 2, 3])
+GAP = 0.12  # of a bar, between it and the next
+
+
+def money_colours(own: str = words.GPU.many) -> dict[str, str]:
+    """By the names of the lines; `own` is what the own hardware is called."""
+    lines = {
+        SpendSeries.USED: OWN,
+        SpendSeries.IDLE: inks().idle,
+        SpendSeries.UNAVAILABLE: DOWN,
+        SpendSeries.API: API,
+    }
+    return {one.value.replace(words.GPU.many, own): colour for one, colour in lines.items()}
+
+
+def stacked(
+    records: Records,
+    *,
+    value: str,
+    colours: Mapping[str, str],
+    title: str,
+    money: bool = True,
+    marks: Records = (),
+) -> Chart:
+    """Bars over time: `at`, `kind` and a value; kinds stack in the order of `colours`.
+
+    `marks` are instants (`at`) with a `label` and what is told of them (`told`).
+    """
+    order = {kind: place for place, kind in enumerate(colours)}
+    ends = [record["at"] for record in records] + [record["until"] for record in records]
+    chart = (
+        alt.Chart(
+            inline(_piled(records, value, order, money=money)),
+            height=HEIGHT + legend_height(colours),
+        )
+        .mark_rect(cornerRadius=1)
+        .encode(
+            x=time_axis("left", ends),
+            x2=alt.X2("right:T"),
+            y=alt.Y("low:Q", title=_titled(title, money=money), axis=axis_of(money=money)),
+            y2=alt.Y2("high:Q"),
+            color=coloured(colours),
+            tooltip=[
+                alt.Tooltip(
+                    "utcyearmonthdatehoursminutes(at):T", title=words.zoned("from"), format=TIME
+                ),
+                alt.Tooltip("kind:N", title="what"),
+                alt.Tooltip("shown:N", title=_titled(title, money=money)),
+            ],
+        )
+    )
+    return clean(_marked(chart, marks, ends))
+
+
+def _marked(chart: Chart, marks: Records, instants: Sequence[datetime]) -> Chart:
+    """With a dashed line and its label where something changed."""
+    seen = [one for one in marks if min(instants) <= one["at"] <= max(instants)]
+    if not seen:
+        return chart
+    return alt.layer(chart, *markers(seen, time_axis("at", instants)))
+
+
+def _piled(
+    records: Records, value: str, order: Mapping[str, int], *, money: bool
+) -> list[dict[str, Any]]:
+    """Each as a box over its time, on top of those before it: as wide as the plot makes it.
+
+    Bars of so many pixels would overlap on a phone.
+    """
+    heights: dict[datetime, float] = {}
+    found = []
+    for record in sorted(records, key=lambda one: order[one["kind"]]):
+        gap = (record["until"] - record["at"]) * GAP / 2
+        low = heights.get(record["at"], 0.0)
+        heights[record["at"]] = high = low + (amount(record[value]) if money else record[value])
+        found.append(
+            {
+                **record,
+                "order": order[record["kind"]],
+                "shown": dollar_text(record[value]) if money else words.count(round(record[value])),
+                "left": record["at"] + gap,
+                "right": record["until"] - gap,
+                "low": low,
+                "high": high,
+            }
+        )
+    return found
+
+
+def _titled(title: str, *, money: bool) -> str:
+    return in_money(title) if money else title
+
+
+def lines(
+    records: Records,
+    *,
+    value: str,
+    title: str,
+    form: str = ",.0f",
+    kinds: Sequence[str] = (),
+    marks: Records = (),
+) -> Chart:
+    """Lines over time, one of each `kind`; `marks` as `stacked` has them.
+
+    Records may have a `style`: the first is drawn through, others of the same kind are dashed.
+    """
+    instants = [record["at"] for record in records]
+    scale: Any = alt.Undefined
+    step = 1.0 if form == ",.0f" else 0.001
+    if form == SHARE:  # as fine as its ticks, or several would read alike
+        top = max(record[value] for record in records)
+        form, step = (".1%", 0.001) if top < FEW else (SHARE, 0.01)
+        scale = alt.Scale(domain=[0, max(top, 4 * step)])
+    axis = alt.Axis(format=form, tickCount=4, tickMinStep=step)
+    names = list(kinds) or sorted({record["kind"] for record in records})
+    styles = list(dict.fromkeys(record["style"] for record in records if "style" in record))
+    chart = (
+        alt.Chart(inline(records), height=PLOT + legend_height(names) + _styles_height(styles))
+        .mark_line(strokeWidth=2, interpolate="monotone")
+        .encode(
+            strokeDash=dashed(styles),
+            x=time_axis("at", instants),
+            y=alt.Y(f"{value}:Q", title=title, axis=axis, scale=scale),
+            color=coloured(dict(zip(names, cycle(PALETTE), strict=False)), columns=2),
+            tooltip=[
+                alt.Tooltip(
+                    "utcyearmonthdatehoursminutesseconds(at):T",
+                    title=words.zoned("at"),
+                    format=TIME,
+                ),
+                alt.Tooltip("kind:N", title="which"),
+                *([alt.Tooltip("style:N", title="what")] if styles else []),
+                alt.Tooltip(f"{value}:Q", title=title, format=form),
+            ],
+        )
+    )
+    return clean(_marked(chart, marks, instants))
+
+
+def _styles_height(styles: Sequence[str]) -> int:
+    return LEGEND_LINE if styles else 0
+
+
+def dashed(styles: Sequence[str]) -> Any:
+    """How lines of one colour are told apart; nothing where there is one of each."""
+    if not styles:
+        return alt.Undefined
+    return alt.StrokeDash(
+        "style:N",
+        title=None,
+        scale=alt.Scale(domain=list(styles), range=[*DASHES[: len(styles)]]),
+        legend=alt.Legend(orient="top", symbolType="stroke", symbolSize=300, columns=2),
+    )
+
+
+def ranked(records: Records, *, value: str, title: str, form: str, colour: str) -> Chart:
+    """Horizontal bars, longest first, with their figures: `name` and a value."""
+    base = alt.Chart(inline(records), height=alt.Step(34)).encode(
+        y=alt.Y("name:N", sort="-x", title=None, axis=alt.Axis(labelLimit=320, ticks=False)),
+        x=alt.X(f"{value}:Q", title=title, axis=alt.Axis(format=form, tickCount=4)),
+        tooltip=[
+            alt.Tooltip("name:N", title="what"),
+            alt.Tooltip(f"{value}:Q", title=title, format=form),
+        ],
+    )
+    bars = base.mark_bar(color=colour, cornerRadiusEnd=3, height=18)
+    texts = base.mark_text(align="left", dx=5, color=inks().muted, fontSize=12).encode(
+        text=alt.Text(f"{value}:Q", format=form)
+    )
+    return clean(bars + texts)
+
+
+def predictions(records: Records) -> Chart:
+    """Predicted against observed seconds; on the diagonal a prediction was right."""
+    seconds = [record[name] for record in records for name in ("predicted", "observed")]
+    top, low = max(seconds), max(1e-3, min(seconds))
+    scale = alt.Scale(type="log", domain=[low / 1.2, top * 1.2], nice=False)
+    axis = alt.Axis(format="~g", tickCount=6)
+    dots = (
+        alt.Chart(inline(records))
+        .mark_circle(size=34, opacity=inks().dots)
+        .encode(
+            x=alt.X("predicted:Q", title="predicted, seconds", scale=scale, axis=axis),
+            y=alt.Y("observed:Q", title="observed, seconds", scale=scale, axis=axis),
+            color=coloured({"own engine": OWN, "API": API}),
+            tooltip=[alt.Tooltip("target:N"), alt.Tooltip("predicted:Q", format=".3f"),
+                     alt.Tooltip("observed:Q", format=".3f")],
+        )
+    )  # fmt: skip
+    diagonal = inline({"predicted": end, "observed": end} for end in (low, top))
+    line = (
+        alt.Chart(diagonal)
+        .mark_line(color=inks().muted, strokeDash=[4, 4], strokeWidth=1)
+        .encode(x=alt.X("predicted:Q", scale=scale), y=alt.Y("observed:Q", scale=scale))
+    )
+    return clean((line + dots).properties(height=330))
+
+
+def break_even(
+    costs: Records, *, colours: Mapping[str, str], marks: Records, limit: float | None, basis: str
+) -> Chart:
+    """Cost against volume. `costs`: volume (tokens), usd, kind; `marks`: points with a label."""
+    axis_x = alt.X(
+        "volume:Q",
+        title=f"tokens a month ({basis})",
+        axis=alt.Axis(labelExpr="replace(format(datum.value, '~s'), 'G', 'B')", tickCount=8),
+        scale=alt.Scale(nice=False),
+    )
+    axis_y = alt.Y("usd:Q", title=in_money("dollars a month"), axis=axis_of(money=True))
+    end = max(record["volume"] for record in costs)
+    layers: list[Any] = []
+    if limit is not None and limit < end:
+        layers.append(
+            alt.Chart(inline([{"from": limit, "to": end}]))
+            .mark_rect(color=DOWN, opacity=0.08)
+            .encode(x=alt.X("from:Q"), x2=alt.X2("to:Q"))
+        )
+    layers.append(
+        alt.Chart(inline(priced(costs)))
+        .mark_line(strokeWidth=2.5, clip=True)
+        .encode(
+            x=axis_x,
+            y=axis_y,
+            color=coloured(colours),
+            strokeDash=alt.StrokeDash(
+                "dash:N", legend=None, scale=alt.Scale(domain=["no", "yes"], range=[[1, 0], [6, 4]])
+            ),
+            tooltip=[
+                alt.Tooltip("kind:N", title="line"),
+                alt.Tooltip("volume:Q", title="tokens a month", format=",.0f"),
+                alt.Tooltip("shown:N", title="a month"),
+            ],
+        )
+    )
+    now = inks()
+    points = alt.Chart(inline(priced(marks))).encode(x=axis_x, y=axis_y)
+    dots = points.mark_point(size=150, filled=True, color=inks().ink, opacity=1).encode(
+        shape=alt.Shape(
+            "sort:N",
+            legend=None,
+            scale=alt.Scale(domain=["here", "even"], range=["circle", "diamond"]),
+        ),
+        tooltip=[
+            alt.Tooltip("label:N"),
+            alt.Tooltip("volume:Q", title="tokens a month", format=",.0f"),
+            alt.Tooltip("shown:N", title="a month"),
+        ],
+    )
+    texts = [  # twice: an outline under the words keeps them readable on lines
+        points.transform_filter(alt.datum.sort == sort)
+        .mark_text(align="left", dx=9, dy=dy, fontSize=13, fontWeight=600, **outline)
+        .encode(text=alt.Text("label:N"))
+        for sort, dy in (("here", 17), ("even", -15))
+        for outline in (
+            {"stroke": now.card, "strokeWidth": 5, "color": now.card},
+            {"color": now.ink},
+        )
+    ]
+    height = 400 + LEGEND_LINE * len(colours)  # the plot keeps its height below its legend
+    return clean(alt.layer(*layers, dots, *texts).properties(height=height))

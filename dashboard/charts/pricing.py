@@ -1,0 +1,56 @@
+"""Proposed prices: by how many percent each moves."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import altair as alt
+
+from dashboard.charts.axes import Chart, Records, clean, inline
+from dashboard.look import API, OWN, inks
+
+MOST = 16  # bars
+FURTHEST = 200.0  # percent; what moves more is cut there and says so by its figure
+
+
+def moved(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The prices that move most: `name` (with its kind), `percent` as drawn, `shown`."""
+    found = [
+        (f"{entry['name']}, {one['kind']}", float(one["percent"]))
+        for entry in entries
+        for one in entry["prices"]
+        if one["percent"] and one["tier"] == "standard" and not one["above_tokens"]
+    ]
+    found.sort(key=lambda one: (-abs(one[1]), one[0]))
+    return [
+        {"name": name, "percent": max(-100.0, min(FURTHEST, percent)), "shown": f"{percent:+.4g} %",
+         "dearer": percent > 0}
+        for name, percent in found[:MOST]
+    ]  # fmt: skip
+
+
+def changes(records: Records) -> Chart:
+    names = [record["name"] for record in records]
+    base = alt.Chart(inline(records), height=alt.Step(28)).encode(
+        y=alt.Y("name:N", sort=names, title=None, axis=alt.Axis(labelLimit=230, ticks=False)),
+        x=alt.X(
+            "percent:Q",
+            title="change in percent",
+            scale=alt.Scale(padding=46),
+            axis=alt.Axis(tickCount=5),
+        ),
+        tooltip=[
+            alt.Tooltip("name:N", title="price of"),
+            alt.Tooltip("shown:N", title="change"),
+        ],
+    )
+    bars = base.mark_bar(height=15, cornerRadius=2).encode(
+        color=alt.condition("datum.dearer", alt.value(API), alt.value(OWN))
+    )
+    texts = base.encode(text=alt.Text("shown:N"))
+    right = texts.transform_filter("datum.dearer").mark_text(
+        align="left", dx=5, color=inks().muted, fontSize=12
+    )
+    left = texts.transform_filter("!datum.dearer").mark_text(
+        align="right", dx=-5, color=inks().muted, fontSize=12
+    )
+    return clean(alt.layer(bars, left, right))

@@ -1,0 +1,45 @@
+"""What own hardware costs an hour, as steps over time."""
+
+from collections.abc import Mapping
+
+import altair as alt
+
+from dashboard import words
+from dashboard.charts.axes import (
+    Chart,
+    Records,
+    axis_of,
+    clean,
+    coloured,
+    in_money,
+    inline,
+    markers,
+    priced,
+    time_axis,
+)
+
+
+def steps(records: Records, *, colours: Mapping[str, str], now: object) -> Chart:
+    """One record at least: `at`, `kind` (the pool), `usd` of one GPU an hour; `now` is a line."""
+    records = priced(records)
+    instants = [record["at"] for record in records]
+    base = alt.Chart(inline(records), height=240).encode(
+        x=time_axis("at", instants),
+        y=alt.Y(
+            "usd:Q",
+            title=in_money("dollars an hour of one GPU"),
+            axis=axis_of(money=True),
+            scale=alt.Scale(domain=[0, 1.2 * max(record["usd"] for record in records)]),
+        ),
+        color=coloured(colours),
+        tooltip=[
+            alt.Tooltip("kind:N", title="pool"),
+            alt.Tooltip("shown:N", title=in_money("dollars an hour of one GPU")),
+            alt.Tooltip("utcyearmonthdatehoursminutes(at):T", title=words.zoned("from")),
+            alt.Tooltip("by:N", title="entered by"),
+        ],
+    )
+    line = base.mark_line(interpolate="step-after", strokeWidth=2.5)
+    points = base.transform_filter("datum.said").mark_point(filled=True, size=60)
+    mark = {"at": now, "label": "now", "told": "right of it: entered for a day to come"}
+    return clean(alt.layer(line, points, *markers([mark], time_axis("at", instants))))

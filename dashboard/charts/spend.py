@@ -1,0 +1,94 @@
+"""Charts of spending: what moved, and the hours of a week."""
+
+from collections.abc import Mapping, Sequence
+
+import altair as alt
+
+from dashboard import words
+from dashboard.charts.axes import (
+    Chart,
+    Records,
+    axis_of,
+    clean,
+    coloured,
+    in_money,
+    inline,
+    priced,
+    small_money,
+)
+from dashboard.look import API, LIGHT, OWN, inks
+
+DAYS: Sequence[str] = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+MORE, LESS = "more than before", "less than before"
+
+
+def changes(records: Records) -> Chart:
+    """`name`, `usd` (change): bars to both sides of nothing, the longest first."""
+    data = inline(
+        {**record, "kind": MORE if record["usd"] > 0 else LESS} for record in priced(records)
+    )
+    names = [record["name"] for record in records]
+    axis = alt.Axis(labelLimit=220, ticks=False)
+    chart = (
+        alt.Chart(data, height=alt.Step(30))
+        .mark_bar(cornerRadius=2, height=17)
+        .encode(
+            y=alt.Y("name:N", sort=names, title=None, axis=axis),
+            x=alt.X("usd:Q", title=in_money("change, dollars"), axis=axis_of(money=True)),
+            color=coloured({MORE: API, LESS: OWN}),
+            tooltip=[
+                alt.Tooltip("name:N", title="what"),
+                alt.Tooltip("shown:N", title="change"),
+            ],
+        )
+    )
+    return clean(chart)
+
+
+def groups(records: Records, colours: Mapping[str, str]) -> Chart:
+    """`name`, `kind`, `usd`: who spent how much on what, in the order that they come in."""
+    names = list(dict.fromkeys(record["name"] for record in records))
+    order = {kind: place for place, kind in enumerate(colours)}
+    data = inline({**record, "order": order[record["kind"]]} for record in priced(records))
+    chart = (
+        alt.Chart(data, height=alt.Step(28))
+        .mark_bar(cornerRadius=1, height=17)
+        .encode(
+            y=alt.Y("name:N", sort=names, title=None, axis=alt.Axis(labelLimit=230, ticks=False)),
+            x=alt.X("usd:Q", title=in_money("dollars"), axis=axis_of(money=True)),
+            color=coloured(colours),
+            order=alt.Order("order:Q"),
+            tooltip=[
+                alt.Tooltip("name:N", title="who"),
+                alt.Tooltip("kind:N", title="what"),
+                alt.Tooltip("shown:N", title="spent"),
+            ],
+        )
+    )
+    return clean(chart)
+
+
+def week(records: Records) -> Chart:
+    """`day` (0 is Monday), `hour`, `usd`: one square an hour."""
+    data = inline({**record, "name": DAYS[record["day"]]} for record in priced(records))
+    chart = (
+        alt.Chart(data, height=alt.Step(24))
+        .mark_rect(cornerRadius=2)
+        .encode(
+            x=alt.X("hour:O", title=words.zoned("hour of the day"), axis=alt.Axis(labelAngle=0,
+                    labelOverlap=True)),
+            y=alt.Y("name:O", sort=list(DAYS), title=None),
+            color=alt.Color(
+                "usd:Q",
+                title=in_money("dollars an hour"),
+                scale=alt.Scale(scheme="viridis", reverse=inks() is LIGHT),  # much stands out
+                legend=alt.Legend(orient="top", gradientLength=180, format=small_money()),
+            ),
+            tooltip=[
+                alt.Tooltip("name:N", title="day"),
+                alt.Tooltip("hour:O", title="hour"),
+                alt.Tooltip("shown:N", title=in_money("dollars an hour")),
+            ],
+        )
+    )  # fmt: skip
+    return clean(chart)

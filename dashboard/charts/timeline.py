@@ -1,0 +1,63 @@
+"""One request as a waterfall: what its time went to, try by try."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+import streamlit as st
+
+from dashboard import look
+from dashboard.charts import axes
+from ledger.reports.waterfall import AttemptWaterfall
+
+COLOURS = {
+    "gateway": "#98A2B3", "network": look.LOSS, "queue": "#B54708", "prefill": "#7A5AF8",
+    "first token": "#7A5AF8", "answer": look.OWN, "decode": look.OWN,
+}  # fmt: skip
+
+
+def show(tries: Sequence[AttemptWaterfall]) -> None:
+    records = spans(tries)
+    if not records:
+        return
+    st.caption("Where the time went, in milliseconds from the request's arrival:")
+    kinds = {record["kind"] for record in records}
+    used = {what: colour for what, colour in COLOURS.items() if what in kinds}
+    chart = (
+        alt.Chart(axes.inline(records), height=alt.Step(26))
+        .mark_bar(cornerRadius=1, height=14)
+        .encode(
+            x=alt.X("from:Q", title="ms", axis=alt.Axis(format=",.0f", tickCount=6)),
+            x2="to:Q",
+            y=alt.Y("row:N", sort=None, title=None, axis=alt.Axis(labelLimit=320, ticks=False)),
+            color=axes.coloured(used),
+            tooltip=[
+                alt.Tooltip("kind:N", title="what"),
+                alt.Tooltip("ms:Q", title="ms", format=",.1f"),
+                alt.Tooltip("how:N", title="known"),
+                alt.Tooltip("target:N", title="at"),
+            ],
+        )
+    )
+    look.chart(axes.clean(chart), about="attempt")
+    for one in tries:
+        if one.warning:
+            st.warning(f"{one.warning[0].upper()}{one.warning[1:]}.", icon=":material/route:")
+
+
+def spans(tries: Sequence[AttemptWaterfall]) -> list[dict[str, Any]]:
+    """A row a span; several tries are told apart by their targets."""
+    several = len(tries) > 1
+    return [
+        {
+            "row": f"{place}. {one.target}: {span.what}" if several else span.what,
+            "kind": span.what,
+            "from": span.start_us / 1e3,
+            "to": (span.start_us + span.length_us) / 1e3,
+            "ms": span.length_us / 1e3,
+            "how": span.how,
+            "target": one.target,
+        }
+        for place, one in enumerate(tries, start=1)
+        for span in one.spans
+    ]

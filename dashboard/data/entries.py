@@ -1,0 +1,52 @@
+"""Reads of what people entered, budgets and prices charged by, refused and remembered as `data`."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection
+
+from dashboard.data.reads import DashboardView, query
+from dashboard.viewer import ViewerScope
+from ledger.budgets.states import BudgetState, budget_states
+from ledger.entered import CURRENCY, PROJECT, RATE, SCENARIO, ManualEntry, entries
+from ledger.fleet.pool_records import ContractVersion
+from ledger.queries import reads as queries
+
+
+@query(ViewerScope.BOOKS, entries=4, teams=False)
+def rates(
+    connection: Connection, _view: DashboardView
+) -> tuple[list[ContractVersion], Sequence[ManualEntry]]:
+    """Every version of the pools' rates, the oldest first, and what was entered, the newest."""
+    return queries.contract_versions(connection), entries(connection, RATE)
+
+
+@query(ViewerScope.BOOKS, entries=4, teams=False)
+def projects(connection: Connection, _view: DashboardView) -> Sequence[ManualEntry]:
+    """Whose the projects on bills are, the newest first."""
+    return entries(connection, PROJECT)
+
+
+@query(ViewerScope.HOUSE, entries=4, teams=False)
+def budgets(connection: Connection, view: DashboardView) -> list[BudgetState]:
+    """Every budget in the window of this moment."""
+    return budget_states(connection, view.now_us)
+
+
+@query(ViewerScope.BOOKS, entries=4)
+def charged_by(
+    connection: Connection, view: DashboardView, targets: tuple[str, ...]
+) -> dict[str, int]:
+    """The price version of each target's latest priced answer in the period."""
+    return queries.charged_by(connection, view.scope, targets)
+
+
+@query(ViewerScope.HOUSE, entries=4, teams=False)
+def scenarios(connection: Connection, _view: DashboardView) -> Sequence[ManualEntry]:
+    """Every version of every scenario, the newest first."""
+    return entries(connection, SCENARIO)
+
+
+@query(ViewerScope.NAMES, entries=4, teams=False)
+def quotes(connection: Connection, _view: DashboardView) -> Sequence[ManualEntry]:
+    """Rates of currencies, the newest first."""
+    return entries(connection, CURRENCY)

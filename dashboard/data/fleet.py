@@ -1,0 +1,78 @@
+"""Reads of the own engines and of what routes to them, refused and remembered as in `data`."""
+
+from pathlib import Path
+
+from sqlalchemy import Connection
+
+from dashboard.data.reads import DashboardView, argument, engine, query, read
+from dashboard.viewer import ViewerScope
+from ledger.fleet.driftnotes import DriftNote, read_drift
+from ledger.fleet.upkeepnotes import UpkeepNote, read_notes
+from ledger.overrides import Override
+from ledger.overrides import overrides as read_overrides
+from ledger.policies import PolicySet
+from ledger.policies import policy_sets as read_policy_sets
+from ledger.queries import reads as queries
+
+MOST_POLICY_SETS = 100
+
+
+def upkeep() -> dict[str, UpkeepNote]:
+    """What this host's upkeep says of each engine, where `-- --run-dir DIR` tells of one."""
+    run_dir = argument("--run-dir")
+    return {} if run_dir is None else read_notes(Path(run_dir))
+
+
+def drift() -> dict[str, DriftNote]:
+    """What this host's sampling found of each pool, where `-- --run-dir DIR` tells of one."""
+    run_dir = argument("--run-dir")
+    return {} if run_dir is None else read_drift(Path(run_dir))
+
+
+@query(ViewerScope.HOUSE, teams=False)
+def engines(
+    connection: Connection, view: DashboardView
+) -> tuple[list[queries.EngineRow], list[queries.EngineRow], int]:
+    """The latest sample of every engine, a thinned history of the period, and by what it is."""
+    first = queries.first_sample_us(connection, view.scope)
+    length = view.span_us if first is None else view.now_us - first
+    bucket = queries.samples_bucket_us(length)
+    return (
+        queries.engines_now(connection),
+        queries.engine_samples(connection, view.scope, bucket_us=bucket),
+        bucket,
+    )
+
+
+@query(ViewerScope.HOUSE, teams=False)
+def round_trips(connection: Connection, _view: DashboardView) -> dict[str, int]:
+    """To each engine, in microseconds."""
+    return queries.round_trips(connection)
+
+
+@query(ViewerScope.HOUSE, teams=False)
+def streamed(
+    connection: Connection, view: DashboardView, limit: int
+) -> list[queries.StreamedAnswer]:
+    """The latest streams of each own engine, the oldest of all first."""
+    names = [row.engine for row in queries.engines_now(connection)]
+    return queries.streamed(connection, view.scope, names, limit=limit)
+
+
+@read(ViewerScope.HOUSE, teams=False)
+def policy_sets(view: DashboardView) -> list[PolicySet]:
+    """Those put in force in the period, the newest first; the latest hundred."""
+    found = read_policy_sets(engine(view.url), MOST_POLICY_SETS)
+    return [one for one in found if view.scope.start_us <= one.recorded_us < view.scope.end_us]
+
+
+@read(ViewerScope.HOUSE, ttl=None)
+def newest_policy_sets(view: DashboardView, most: int) -> list[PolicySet]:
+    """Of all times, the newest first; one that came just now among them."""
+    return list(read_policy_sets(engine(view.url), most))
+
+
+@read(ViewerScope.HOUSE, teams=False)
+def overrides(view: DashboardView) -> list[Override]:
+    """What operators hold over the policies at this moment."""
+    return [one for one in read_overrides(engine(view.url)) if one.stands(view.now_us)]

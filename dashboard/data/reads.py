@@ -1,0 +1,396 @@
+"""Cached reads of the ledger: no other file but those named `data_` opens a connection.
+
+The connection is read-only and the database enforces it. Reads end at a rounded instant, so that
+all viewers share one read for a few seconds; older answers are thrown away by age and number.
+A read is asked through a `DashboardView`, which knows for whom; `@read` asks who that is before
+each one, also where the answer is remembered.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import wraps
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import streamlit as st
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+
+from dashboard import words
+from dashboard.data.buckets import bucket_us
+from dashboard.viewer import NotAllowed, Viewer, ViewerScope, Who, nobody
+from ledger.database import DatabaseError, open_readonly, snapshot
+from ledger.economics.cost import TokenBasis
+from ledger.entered import project_teams
+from ledger.fleet.market import GpuOffer
+from ledger.fleet.market import market as read_market
+from ledger.invoices import books as invoices
+from ledger.invoices.adjusted import Adjustment, adjusted
+from ledger.invoices.files import InvoiceLine
+from ledger.invoices.reconcile import BookedCost, mapped
+from ledger.prices.book import PriceBook
+from ledger.prices.stored import load_price_book, newest_version
+from ledger.queries import reads as queries
+from ledger.queries.reads import DAY_US, HOUR_US, MINUTE_US, Scope
+from ledger.reports.facts import flagged as read_flagged
+from ledger.reports.survey import Survey
+from ledger.reports.survey import spending as read_spending
+from ledger.reports.survey import survey as read_survey
+from ledger.reports.survey import surveys as read_surveys
+from ledger.reports.waterfall import AttemptWaterfall, waterfall
+from ledger.seals.registers import AuditEntry
+from ledger.seals.registers import changes as read_changes
+from ledger.verify.checks import VerifyResult
+from ledger.verify.checks import verify as verify_books
+from ledger.verify.results import VerificationRun
+from ledger.verify.results import verifications as read_verifications
+from ledger.writing.lag import WriterLag, read_lag
+
+URL_VARIABLE = "BREAKEVEN_LEDGER_URL"
+# Not there, not reachable, not ours, or its driver is not installed.
+AWAY = (DBAPIError, DatabaseError, ArgumentError, NoSuchModuleError, ImportError)
+TTL_S, ENTRIES = 60, 24
+PERIOD_WORDS = {"1 h": "hour", "24 h": "24 hours", "7 d": "7 days", "30 d": "30 days"}
+PERIODS = {
+    "1 h": HOUR_US,
+    "24 h": DAY_US,
+    "7 d": 7 * DAY_US,
+    "30 d": 30 * DAY_US,
+}
+_US = 10**6
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class DashboardView:
+    """What the sidebar chose, and for whom; `now_us` is the rounded instant at which reads end."""
+
+    url: str
+    period: str
+    team: str | None
+    now_us: int
+    basis: TokenBasis = TokenBasis.INPUT_OUTPUT
+    who: Who = field(default=nobody, compare=False)
+
+    @property
+    def viewer(self) -> Viewer:
+        """Who looks, as of now; raises `NotAllowed` where that is nobody any more."""
+        return self.who()
+
+    @property
+    def span_us(self) -> int:
+        return PERIODS[self.period]
+
+    @property
+    def scope(self) -> Scope:
+        return Scope.last(self.span_us, self.now_us, self.team)
+
+
+def read(
+    reach: ViewerScope, *, ttl: float | None = TTL_S, entries: int = ENTRIES, teams: bool = True
+) -> Callable[
+    [Callable[Concatenate[DashboardView, P], T]], Callable[Concatenate[DashboardView, P], T]
+]:
+    """A read that reaches so far: refused to who may not see it, else remembered for a while.
+
+    `teams=False`: of everyone, whichever team is chosen, so that it is read once for all of them.
+    """
+
+    def guarded(
+        work: Callable[Concatenate[DashboardView, P], T],
+    ) -> Callable[Concatenate[DashboardView, P], T]:
+        kept: Any = work
+        if ttl is not None:
+            keep = st.cache_resource(  # as it was read: unpickling it took longer than a chart
+                ttl=ttl, max_entries=entries, show_spinner=False, hash_funcs={DashboardView: _asked}
+            )
+            kept = keep(work)
+
+        @wraps(work)
+        def answer(view: DashboardView, /, *args: P.args, **kwargs: P.kwargs) -> T:
+            _allow(view, reach)
+            found: T = kept(view if teams else replace(view, team=None), *args, **kwargs)
+            return found
+
+        answer.reach = reach  # type: ignore[attr-defined]  # told to the test that lists reads
+        return answer
+
+    return guarded
+
+
+def query(
+    reach: ViewerScope, *, ttl: float | None = TTL_S, entries: int = ENTRIES, teams: bool = True
+) -> Callable[
+    [Callable[Concatenate[Connection, DashboardView, P], T]],
+    Callable[Concatenate[DashboardView, P], T],
+]:
+    """A `read` with a connection that sees one state of the books."""
+
+    def opened(
+        work: Callable[Concatenate[Connection, DashboardView, P], T],
+    ) -> Callable[Concatenate[DashboardView, P], T]:
+        def asked(view: DashboardView, /, *args: P.args, **kwargs: P.kwargs) -> T:
+            with snapshot(engine(view.url)) as connection:
+                return work(connection, view, *args, **kwargs)
+
+        # What an answer is remembered by; `wraps` would have arguments taken for others.
+        asked.__module__, asked.__qualname__ = work.__module__, work.__qualname__
+        return read(reach, ttl=ttl, entries=entries, teams=teams)(asked)
+
+    return opened
+
+
+def _allow(view: DashboardView, reach: ViewerScope) -> None:
+    if not view.viewer.sees(reach, view.team):
+        raise NotAllowed(f"Not for you to see: {reach.value}.")
+
+
+def _asked(view: DashboardView) -> tuple[object, ...]:
+    """What an answer depends on: those who may see it share it, and none of them changes it."""
+    written = _written().count
+    return view.url, view.period, view.team, view.now_us, view.basis, written
+
+
+@dataclass(slots=True)
+class WriteCounter:
+    """How often somebody changed the books from here."""
+
+    count: int = 0
+
+
+@st.cache_resource
+def _written() -> WriteCounter:
+    return WriteCounter()
+
+
+def forget() -> None:
+    """What was read is read anew, by everybody."""
+    _written().count += 1
+
+
+def ledger_url() -> str | None:
+    """`-- --ledger URL` on the command line, else the environment."""
+    return argument("--ledger") or os.environ.get(URL_VARIABLE) or None
+
+
+def lag() -> WriterLag | None:
+    """What this host's ledger writer says, where `-- --run-dir DIR` tells of one."""
+    run_dir = argument("--run-dir")
+    return None if run_dir is None else read_lag(Path(run_dir))
+
+
+def argument(name: str) -> str | None:
+    """What follows a name on the command line, behind its `--`."""
+    arguments = sys.argv[1:]
+    return arguments[arguments.index(name) + 1] if name in arguments[:-1] else None
+
+
+def rounded_now_us(span_us: int) -> int:
+    """The clock, rounded down: to 5 s up to a day, to 20 s beyond."""
+    step = (5 if span_us <= DAY_US else 20) * _US
+    now = time.time_ns() // 1000
+    return now - now % step
+
+
+@st.cache_resource(max_entries=4)
+def engine(url: str) -> Engine:
+    return open_readonly(url)
+
+
+@contextmanager
+def exported(view: DashboardView) -> Iterator[Connection]:
+    """To read the rows of the view with, for a download."""
+    _allow(view, ViewerScope.TEAM)
+    with snapshot(engine(view.url)) as connection:
+        yield connection
+
+
+@query(ViewerScope.TEAM)
+def survey(connection: Connection, view: DashboardView) -> Survey:
+    width = _bars(connection, view)
+    return read_survey(connection, view.scope, bucket_us=width, basis=view.basis)
+
+
+@query(ViewerScope.TEAM)
+def spending(connection: Connection, view: DashboardView) -> Survey:
+    """Of what was spent and where it went; what a pool could carry is not in it."""
+    bars_us = _bars(connection, view)
+    return read_spending(connection, view.scope, bucket_us=bars_us, basis=view.basis)
+
+
+@query(ViewerScope.HOUSE)
+def surveys(connection: Connection, view: DashboardView) -> tuple[Survey, Survey]:
+    """Of everyone, and of what the view's team spent, of one instant."""
+    bars_us = _bars(connection, view)
+    return read_surveys(connection, view.scope, bucket_us=bars_us, basis=view.basis)
+
+
+@query(ViewerScope.TEAM)
+def freshness(connection: Connection, _view: DashboardView) -> queries.Freshness:
+    """How far the books are, of all teams."""
+    return queries.freshness(connection)
+
+
+@query(ViewerScope.TEAM)
+def recent(connection: Connection, view: DashboardView, minutes: int) -> list[queries.AttemptCell]:
+    """The last minutes, for what is happening at this moment."""
+    end = view.now_us
+    scope = Scope(end - minutes * MINUTE_US, end, view.team)
+    return queries.cells(connection, scope, bucket_us=minutes * MINUTE_US)
+
+
+@query(ViewerScope.TEAM)
+def spent(
+    connection: Connection, view: DashboardView, by: str, width_us: int
+) -> list[queries.SpendPoint]:
+    """Over time, in buckets of `width_us`, by team, model or backend; by key: `tags`."""
+    return queries.spent(connection, view.scope, by=by, bucket_us=width_us)
+
+
+@query(ViewerScope.TEAM)
+def flagged(connection: Connection, view: DashboardView) -> list[queries.FlaggedAttempts]:
+    return read_flagged(connection, view.scope)
+
+
+@query(ViewerScope.HOUSE, teams=False)
+def teams(connection: Connection, view: DashboardView) -> list[str]:
+    """Everyone's that asked for anything."""
+    return queries.teams(connection, Scope(view.now_us - view.span_us, view.now_us))
+
+
+@query(ViewerScope.NAMES, teams=False)
+def hardware(connection: Connection, _view: DashboardView) -> words.Hardware:
+    """What is called by its name all over the pages."""
+    return words.hardware(one.gpu_type for one in queries.contracts(connection))
+
+
+@query(ViewerScope.TEAM)
+def attempts(
+    connection: Connection, view: DashboardView, where: tuple[tuple[str, str], ...], limit: int
+) -> list[queries.AttemptDetail]:
+    return queries.attempts(connection, view.scope, where=dict(where), limit=limit)
+
+
+@read(ViewerScope.TEAM)
+def attempts_of(view: DashboardView, request_id: str) -> list[queries.AttemptDetail]:
+    """Every try of one request, the first one first."""
+    return attempts(view, (("request_id", request_id),), 50)[::-1]
+
+
+@read(ViewerScope.TEAM)
+def details(
+    view: DashboardView, attempt_id: str
+) -> tuple[list[queries.AttemptComparison], bytes | None]:
+    """Nothing of an attempt that is not among those that the view has."""
+    if not attempts(view, (("attempt_id", attempt_id),), 1):
+        return [], None
+    with engine(view.url).connect() as connection:
+        return (
+            queries.compared_costs(connection, attempt_id),
+            queries.decision(connection, attempt_id),
+        )
+
+
+@read(ViewerScope.TEAM)
+def tries(view: DashboardView, request_id: str) -> list[AttemptWaterfall]:
+    """Where the time of one request went; nothing of one that is not among the view's."""
+    if not attempts_of(view, request_id):
+        return []
+    with engine(view.url).connect() as connection:
+        return waterfall(connection, request_id)
+
+
+@query(ViewerScope.TEAM)
+def refusals(connection: Connection, view: DashboardView) -> list[queries.RefusalCount]:
+    return queries.refusals(connection, view.scope)
+
+
+@query(ViewerScope.TEAM)
+def kept(connection: Connection, view: DashboardView, limit: int) -> list[queries.SloAttainment]:
+    return queries.kept(connection, view.scope, limit=limit)
+
+
+@query(ViewerScope.TEAM)
+def ttft_pairs(
+    connection: Connection, view: DashboardView, limit: int
+) -> list[queries.TtftPrediction]:
+    return queries.ttft_pairs(connection, view.scope, limit=limit)
+
+
+@query(ViewerScope.NAMES, entries=4, teams=False)
+def market(connection: Connection, _view: DashboardView) -> tuple[GpuOffer, ...]:
+    """The catalogue of GPUs; empty before a gateway that keeps it has started."""
+    return read_market(connection)
+
+
+@dataclass(frozen=True, slots=True)
+class InvoiceDetail:
+    """An imported invoice with its lines and what the books have of its days."""
+
+    invoice: invoices.ImportedInvoice
+    lines: tuple[InvoiceLine, ...]
+    booked: tuple[BookedCost, ...]
+
+
+@query(ViewerScope.BOOKS, entries=4)
+def bills(connection: Connection, _view: DashboardView) -> list[invoices.ImportedInvoice]:
+    """Every imported invoice, the latest first."""
+    return invoices.stored(connection)
+
+
+@query(ViewerScope.BOOKS)
+def bill(connection: Connection, view: DashboardView, number: int) -> InvoiceDetail:
+    found = invoices.find(connection, number)
+    provider = found.party.removeprefix(invoices.PROVIDER)
+    teams = project_teams(connection, provider, view.now_us + TTL_S * _US)
+    lines = mapped(invoices.lines_of(connection, number), teams)
+    booked = invoices.booked(connection, found.party, found.first_day, found.last_day)
+    return InvoiceDetail(found, tuple(lines), tuple(booked))
+
+
+@query(ViewerScope.BOOKS)
+def adjustments(connection: Connection, view: DashboardView) -> list[Adjustment]:
+    """By day and party; of everyone."""
+    end_us = view.now_us - view.now_us % DAY_US + DAY_US  # today's stand at its last instant
+    scope = Scope(view.scope.start_us, end_us)
+    return list(adjusted(connection, scope, bucket_us=DAY_US))
+
+
+@query(ViewerScope.BOOKS, entries=4)
+def verifications(
+    connection: Connection, _view: DashboardView, limit: int
+) -> list[VerificationRun]:
+    return read_verifications(connection, limit)
+
+
+@query(ViewerScope.BOOKS, ttl=None)
+def verify_now(connection: Connection, _view: DashboardView) -> VerifyResult:
+    """Every check over all books, of one state of them: long where they are large."""
+    return verify_books(connection)
+
+
+@query(ViewerScope.BOOKS, entries=4)
+def changes(connection: Connection, _view: DashboardView, limit: int) -> list[AuditEntry]:
+    return read_changes(connection, limit)
+
+
+@read(ViewerScope.NAMES, ttl=None)
+def price_book(view: DashboardView) -> PriceBook:
+    """Read anew when versions were stored since."""
+    with engine(view.url).connect() as connection:
+        newest = newest_version(connection)
+    return _price_book(view.url, newest)
+
+
+@st.cache_resource(max_entries=2, show_spinner="Reading the price book ...")
+def _price_book(url: str, newest: int) -> PriceBook:  # noqa: ARG001 - the cache is keyed by it
+    return load_price_book(engine(url))
+
+
+def _bars(connection: Connection, view: DashboardView) -> int:
+    return bucket_us(view.scope, queries.first_us(connection))

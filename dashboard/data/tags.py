@@ -1,0 +1,73 @@
+"""Reads of what sums by team and tags or key answer, refused and remembered as in `data`."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from sqlalchemy import Connection
+
+from dashboard.data.reads import DashboardView, query
+from dashboard.viewer import ViewerScope
+from ledger.queries.reads import AttemptDetail, SpendPoint
+from ledger.queries.tags import KeySpend, TagSpend, key_names
+from ledger.queries.tags import attempts_of_key as read_attempts_of_key
+from ledger.queries.tags import keyed as read_keyed
+from ledger.queries.tags import spent_by_hour as read_spent_by_hour
+from ledger.queries.tags import spent_by_key as read_spent_by_key
+from ledger.queries.tags import tagged as read_tagged
+from ledger.queries.tags import whole_from_us as read_whole_from_us
+
+
+@query(ViewerScope.TEAM)
+def tagged(connection: Connection, view: DashboardView) -> list[TagSpend]:
+    return read_tagged(connection, view.scope)
+
+
+@query(ViewerScope.TEAM)
+def spent_by_hour(connection: Connection, view: DashboardView) -> dict[int, int]:
+    """pico-USD by the start of each hour in which anything was spent."""
+    return read_spent_by_hour(connection, view.scope)
+
+
+@query(ViewerScope.TEAM)
+def keyed(connection: Connection, view: DashboardView) -> list[KeySpend]:
+    """By team, key and backend."""
+    return read_keyed(connection, view.scope)
+
+
+@query(ViewerScope.NAMES, entries=4, teams=False)
+def whole_from_us(connection: Connection, _view: DashboardView) -> int:
+    """Since when sums by key have every attempt of the books."""
+    return read_whole_from_us(connection)
+
+
+@query(ViewerScope.TEAM)
+def labels(connection: Connection, view: DashboardView) -> Mapping[str, str]:
+    """What each key is shown as, by its id: those with a name."""
+    names = key_names(connection, view.team)
+    return {one: _label(one, names) for one in names}
+
+
+@query(ViewerScope.TEAM)
+def attempts_of_key(
+    connection: Connection,
+    view: DashboardView,
+    key_id: str,
+    where: tuple[tuple[str, str], ...],
+    limit: int,
+) -> list[AttemptDetail]:
+    return read_attempts_of_key(connection, view.scope, key_id, where=dict(where), limit=limit)
+
+
+@query(ViewerScope.TEAM)
+def spent_by_key(connection: Connection, view: DashboardView, width_us: int) -> list[SpendPoint]:
+    """Over time, in buckets of `width_us`, by the label of the key."""
+    names = key_names(connection, view.team)
+    return [
+        replace(one, name=_label(one.name, names))
+        for one in read_spent_by_key(connection, view.scope, width_us)
+    ]
+
+
+def _label(key_id: str, names: Mapping[str, str]) -> str:
+    """Its name and its id, for two keys may be called alike."""
+    return f"{names[key_id]} ({key_id})" if key_id in names else key_id

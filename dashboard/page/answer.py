@@ -1,0 +1,298 @@
+"""Are the GPUs worth it? The verdict first, then what it is made of.
+
+Top to bottom: a label when nothing here is real traffic, the answer in one sentence, each
+comparator with its gauge, what was spent, how well it was served, what spills at this moment.
+The verdict is the fleet's, whichever team is chosen; of a team there are its own figures.
+"""
+
+from collections import Counter
+from fractions import Fraction
+
+import streamlit as st
+
+from dashboard import asking, fields, look, reading, words
+from dashboard.charts import plots
+from dashboard.data import reads
+from dashboard.data.reads import DashboardView
+from dashboard.figures import (
+    labels,
+    money_over_time,
+    own_hardware,
+    own_rows,
+    refused_rows,
+    slo_share,
+)
+from dashboard.page import budgets
+from dashboard.sections import othermoney, promises, team
+from dashboard.sections.sentences import capacity, cures, headline, trend
+from ledger.economics.cost import UnitPrice
+from ledger.fleet.capability import CapabilitySource
+from ledger.queries.reads import CONVERSATION
+from ledger.reports.fleet_economics import ComparatorResult, FleetEconomics
+from ledger.reports.survey import Survey
+
+SPILL_MINUTES = 5
+MOST_USD = 1e6  # an hour
+
+
+def show(view: DashboardView) -> None:
+    house, survey = _read(view)
+    look.label(*labels(survey))
+    if not survey.cells and not survey.contracts:
+        _empty()
+        return
+    if view.team is not None:
+        _of_team(view, survey, house)
+        return
+    alone = _only_apis(view)
+    if alone:  # no own engine answers yet: that is what a newcomer sees happen
+        _spilling(view)
+    _headline(view, survey)
+    _rates(survey.standing)
+    if survey.standing.verdicts:
+        columns = st.columns(len(survey.standing.verdicts))
+        for column, verdict in zip(columns, survey.standing.verdicts, strict=True):
+            with column:
+                _verdict(survey, verdict)
+    first, second, third = st.columns([1.15, 1, 1])
+    with first:
+        _spend(view, survey)
+    with second:
+        _served(view, survey)
+    with third:
+        if not alone:
+            _spilling(view)
+        budgets.glance(view)
+    st.subheader("What was spent, over time", anchor=False)
+    records = money_over_time(survey)
+    if records:
+        chart = plots.stacked(
+            records,
+            value="usd",
+            colours=plots.money_colours(own_hardware(survey)),
+            title="dollars",
+        )
+        look.chart(chart, about="spend")
+    else:
+        st.caption("Nothing has a known cost: it takes a rate, a price and an answer.")
+
+
+def _read(view: DashboardView) -> tuple[Survey | None, Survey]:
+    """Of everyone where a verdict is drawn of it, and of the view: of a team what it spent."""
+    if view.team is None:
+        return None, reads.survey(view)
+    return reads.surveys(view) if view.viewer.sees_house else (None, reads.spending(view))
+
+
+def _of_team(view: DashboardView, survey: Survey, house: Survey | None) -> None:
+    """The fleet's verdict, said to be that, and what the team itself spent and got."""
+    if house is not None:
+        _headline(view, house)
+        st.caption(team.words_of(survey))
+    first, second = st.columns(2)
+    with first:
+        team.spent(survey)
+        _served(view, survey)
+    with second:
+        team.compared(survey)
+        _spilling(view)
+    st.subheader("What was spent, over time", anchor=False)
+    team.over_the_period(survey)
+
+
+def _headline(view: DashboardView, survey: Survey) -> None:
+    head = headline(survey.standing, reads.PERIOD_WORDS[view.period])
+    of = "" if view.team is None else "All teams. "
+    look.answer(f"{of}{head.question}", head.text, head.more, head.colour)
+
+
+def _verdict(survey: Survey, verdict: ComparatorResult) -> None:
+    standing = survey.standing
+    names = ", ".join(verdict.comparators)
+    title = f"Against the {verdict.against}: {names}"
+    if verdict.stands is None:
+        look.card(
+            title, look.small("Enter the GPU rate, and this card answers."), about="comparator"
+        )
+        return
+    result = Fraction(verdict.stands.result_pusd)
+    word, tone = ("made", "be-gain") if result >= 0 else ("lost", "be-loss")
+    month = standing.per_month(result)
+    parts = [
+        look.big(words.money(abs(result)) + f" {word}", tone=tone),
+        look.small(
+            f"**{words.money(verdict.avoided_pusd)}** avoided at API prices, less "
+            f"**{words.money(standing.fixed.total_pusd)}** for own {own_hardware(survey)} and "
+            "their ops",
+            f"At this pace **{words.money(month or Fraction(0), sign=True)}** a month (720 h)",
+        ),
+        _gauge(standing, verdict),
+        look.small(*_notes(survey, verdict)),
+    ]
+    look.card(title, *parts, about="comparator")
+
+
+def _gauge(standing: FleetEconomics, verdict: ComparatorResult) -> str:
+    assert verdict.stands is not None
+    volume, even = verdict.stands.volume.tokens, verdict.even
+    needed = even.volume.tokens if even and even.volume else None
+    if needed is None and verdict.average is not None and verdict.average.pusd_per_token:
+        needed = Fraction(standing.fixed.total_pusd) / Fraction(verdict.average.pusd_per_token)
+    able = standing.capability.volume.tokens if standing.capability else None
+    floor = standing.capability is None or standing.capability.known is CapabilitySource.FLOOR
+    known = "seen at best" if floor else "capacity"
+    texts = (
+        f"served **{words.tokens(volume)}**",
+        f"break-even **{words.tokens(needed)}**" if needed is not None else "",
+        f"{known} **{words.tokens(able)}**" if able is not None else "",
+    )
+    return look.gauge(
+        float(volume),
+        None if needed is None else float(needed),
+        None if able is None else float(able),
+        texts,
+        look.GAIN if verdict.stands.result_pusd >= 0 else look.LOSS,
+    )
+
+
+def _notes(survey: Survey, verdict: ComparatorResult) -> list[str]:
+    standing = survey.standing
+    assert verdict.stands is not None
+    basis = standing.served.basis
+    notes = [f"Tokens are {basis}, answered by own engines inside the SLO."]
+    if verdict.average is not None:
+        notes.append(
+            f"Avoided price **{_per_million(verdict.average)}** per 1M tokens ({basis}), "
+            + ("token counts scaled." if verdict.scaled else "token counts unscaled.")
+        )
+    if verdict.stands.ratio is not None:
+        notes.append(f"Volume is **{words.percent(verdict.stands.ratio)}** of break-even.")
+    notes += capacity(standing)
+    notes += cures(standing, verdict)
+    notes += trend(survey, verdict)
+    return notes
+
+
+def _per_million(price: UnitPrice) -> str:
+    return words.money(Fraction(price.pusd_per_token) * 10**6)
+
+
+def _rates(standing: FleetEconomics) -> None:
+    """A pool without a rate: never $0; ask for it, and let a person try one."""
+    for pool in standing.unrated:
+        with st.container(border=True):
+            left, right = st.columns([3, 1], vertical_alignment="center")
+            left.markdown(
+                f"**Enter your GPU rate for pool `{pool}`.** Without it nobody can say whether the "
+                "GPUs pay. Enter it on [Rates and teams](rates), or set "
+                f"`pools.{pool}.gpu.usd_per_hour` and its `source` in the configuration file."
+            )
+            label = "Try a rate, USD per GPU-hour"
+            rate = fields.number(right, label, (0.0, MOST_USD), None, step=0.1, key=f"r-{pool}")
+            bill = next(one for one in standing.bills if one.pool == pool)
+            if rate:
+                cost = Fraction(str(rate)) * bill.gpu_hours * 10**12
+                for verdict in standing.verdicts:
+                    gain = verdict.avoided_pusd - cost - bill.ops_pusd
+                    text = f"At ${rate:.2f} an hour: **{words.money(gain, sign=True)}**"
+                    left.html(look.small(f"{text} against the {verdict.against}"))
+
+
+def _spend(view: DashboardView, survey: Survey) -> None:
+    bills = survey.standing.bills
+    used, idle, down = (
+        sum(getattr(bill, name) for bill in bills)
+        for name in ("used_pusd", "idle_pusd", "unavailable_pusd")
+    )
+    api = survey.api_pusd
+    inks = look.OWN, look.inks().idle, look.DOWN
+    own = zip(("used", "idle", "unavailable"), (used, idle, down), inks, strict=True)
+    parts = [
+        look.big(words.money(used + idle + down + api), size="mid"),
+        look.shares((used, look.OWN), (idle, look.inks().idle), (down, look.DOWN), (api, look.API)),
+        look.rows(*own_rows(survey, *own), ("APIs", words.money(api), look.API)),
+    ]
+    if reading.now().money is None and (others := othermoney.lines(view, used + idle + down + api)):
+        parts.append(look.small(*others))
+    if survey.unpriced:
+        parts.append(
+            look.small(
+                f"**{words.plural(survey.unpriced, 'answer')}** without a price, not in here"
+            )
+        )
+    look.card("Spent", *parts, about="spend")
+
+
+def _served(view: DashboardView, survey: Survey) -> None:
+    """Of what was answered; what was refused stands beside it, or 100 % would say too much."""
+    refused = sum(row.requests for row in reads.refusals(view))
+    own, api = (slo_share(survey.cells, backend) for backend in ("own", "api"))
+    every = slo_share(survey.cells, None)
+    tokens = Counter[str]()
+    for cell in survey.cells:
+        if cell.answered and cell.kind in CONVERSATION:  # a ranked document is no prompt
+            tokens[cell.backend] += cell.tokens
+    share = tokens["own"] / (tokens.total() or 1)
+    look.card(
+        "Answers inside the SLO",
+        look.big(words.percent(every, digits=1), size="mid"),
+        look.rows(
+            ("Own engines", words.percent(own, digits=1), None),
+            ("APIs", words.percent(api, digits=1), None),
+            *refused_rows(survey.cells, refused),
+        ),
+        *promises.blocks(view),
+        look.shares((tokens["own"], look.OWN), (tokens["api"], look.API)),
+        look.rows(
+            ("Tokens of chats from own engines", words.percent(share), look.OWN),
+            ("Tokens of chats, input + output", words.tokens(tokens.total()), None),
+        ),
+        about="slo",
+    )
+
+
+def _only_apis(view: DashboardView) -> bool:
+    cells = reads.recent(view, SPILL_MINUTES)
+    return any(cell.spill_reason is not None for cell in cells) and not any(
+        cell.backend == "own" for cell in cells
+    )
+
+
+def _spilling(view: DashboardView) -> None:
+    cells = reads.recent(view, SPILL_MINUTES)
+    spills = Counter[str | None]()
+    own = 0
+    for cell in cells:
+        if cell.spill_reason is not None:
+            spills[cell.spill_reason] += cell.attempts
+        own += cell.attempts if cell.backend == "own" else 0
+    title = f"Spilling right now (last {SPILL_MINUTES} minutes)"
+    if not spills:
+        more = "No request for an own model in these minutes."
+        if own:
+            more = f"{words.plural(own, 'request')}, every one answered by own engines."
+        look.card(title, look.big("Nothing", size="mid"), look.small(more), about="overflow")
+        return
+    total = spills.total()
+    look.card(
+        title,
+        look.big(f"{words.plural(total, 'request')} to APIs", size="mid"),
+        look.shares((own, look.OWN), (total, look.API)),
+        look.rows(
+            *(
+                (words.sentence(words.reason(code)), words.count(n), None)
+                for code, n in spills.most_common(4)
+            ),
+            ("Stayed on own engines", words.count(own), look.OWN),
+        ),
+        about="overflow",
+    )
+
+
+def _empty() -> None:
+    st.info(
+        "Nothing has been asked yet. Send a request through the gateway, and the answer appears "
+        f"here within seconds: `curl {asking.address()}/v1/chat/completions ...` with a key from "
+        "`breakeven keys create`. `make demo` shows this page with simulated traffic.",
+        icon=":material/rocket_launch:",
+    )

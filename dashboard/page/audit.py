@@ -1,0 +1,342 @@
+"""Do the bills agree with the books, do the books hold, and who changed what.
+
+Bills stand beside the books by day, model and project, each difference with what may explain it;
+who may brings them in and posts them (`billing`), else `breakeven invoices` does. The result of
+the last `ledger verify` is shown as it was kept, and the checks can be run from here over what the
+books hold.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import streamlit as st
+from sqlalchemy.exc import DBAPIError
+
+from dashboard import look, words
+from dashboard.charts import bills
+from dashboard.data import reads
+from dashboard.data.reads import DashboardView, InvoiceDetail
+from dashboard.figures import dollars, money_columns, shown, time_column
+from dashboard.sections import billing
+from ledger.invoices.books import GPU, ImportedInvoice
+from ledger.invoices.files import InvoiceLine
+from ledger.invoices.reconcile import (
+    BookedCost,
+    DifferenceCause,
+    ReconciliationLine,
+    by_day_and_model,
+    by_key,
+    model_of,
+)
+from ledger.seals.registers import AuditEntry
+from ledger.verify.checks import Finding
+
+CHANGES = 200
+RUNS = 5
+EMPTY: tuple[object, ...] = (None, "", "[]", "{}")  # of a row that was made: nothing to tell
+YEARS_US = 10**15  # more is an instant and no length of time
+SHORT = 80  # characters of a value
+CAUSES = {
+    DifferenceCause.ROUNDING: "rounding: the bill has fewer places",
+    DifferenceCause.CANCELLED: "answers cut short, booked by estimate or bound",
+    DifferenceCause.LOST: "a worker died; its attempts stand at their bounds",
+    DifferenceCause.RETRIES: "failed tries, booked at nothing",
+    DifferenceCause.UNPRICED: "some of it has no price in the books",
+    DifferenceCause.DAY: "the neighbouring day differs as much the other way",
+    DifferenceCause.NOT_IN_BOOKS: "traffic that did not pass the gateway, or another name",
+    DifferenceCause.NOT_INVOICED: "not on this bill",
+    DifferenceCause.POSTED: "posted: the day's adjustments bring the books to the bill",
+    DifferenceCause.UNEXPLAINED: "unexplained",
+}
+CHECKS = {
+    "postings_balance": "every entry balances",
+    "entries_have_a_cause": "every entry has its cause",
+    "attempts_are_posted": "every attempt is posted once, at its cost",
+    "attempts_are_whole": "every attempt is settled completely",
+    "costs_rederive": "costs follow from tokens and prices",
+    "holds_end": "every hold ends",
+    "grants_are_within_limits": "no budget was overspent",
+    "grants_are_spent": "what was lent of budgets is what was spent of them",
+    "totals_equal_sums": "budgets' totals are the sums of their holds",
+    "holds_follow_attempts": "every hold is its attempt's",
+    "windows_are_as_declared": "budgets' windows and limits are those that were declared",
+    "hours_add_up": "GPU hours add up to their bills",
+    "hours_hold_every_settle": "GPU hours hold every answer",
+    "nothing_is_quarantined": "no record waits for a person",
+    "seals_hold": "nothing sealed was edited",
+    "registers_hold": "nothing of contracts, prices, policies, keys or engines was edited",
+    "retirements_hold": "what was retired is what was sealed",
+    "condensings_hold": "what was condensed adds up to what was sealed",
+    "sums_are_the_rows": "sums by hour and day are those of the rows",
+}
+
+
+def show(view: DashboardView) -> None:
+    st.subheader("Do the books hold?", anchor=False)
+    _verified(view)
+    st.subheader("Bills beside the books", anchor="bill")
+    _bills(view)
+    st.subheader("Adjustments", anchor=False)
+    _adjustments(view)
+    st.subheader("Who changed what", anchor=False)
+    _changes(view)
+
+
+def _verified(view: DashboardView) -> None:
+    runs = reads.verifications(view, RUNS)
+    if runs:
+        last = runs[0]
+        text = "All checks hold" if last.holds else words.plural(last.found, "finding")
+        when = f"{words.moment(last.at_us)} ({words.ago(last.at_us, view.now_us)}), {last.actor}"
+        look.card(
+            "The last ledger verify",
+            look.big(text, tone="be-gain" if last.holds else "be-loss", size="mid"),
+            look.small(
+                f"**{len(last.checks)}** checks, {when}",
+                *(
+                    f"Before: {words.moment(one.at_us)}, "
+                    + ("all held" if one.holds else words.plural(one.found, "finding"))
+                    for one in runs[1:]
+                ),
+            ),
+            about="verify",
+        )
+        _findings(last.findings)
+        with st.expander("What is checked"):
+            st.markdown("\n".join(f"* {CHECKS.get(one, one)} (`{one}`)" for one in last.checks))
+    else:
+        st.info(
+            "No result of `breakeven ledger verify` is kept. Run it (best every day, by cron), or "
+            "run the checks from here.",
+            icon=":material/rule:",
+        )
+    _checked_here(view)
+
+
+def _checked_here(view: DashboardView) -> None:
+    """What was found from here stays until it is run again: pages refresh by themselves."""
+    pressed = st.button(
+        "Run the checks now",
+        icon=":material/rule:",
+        key="verify",
+        help="Reads all books; long where they are large.",
+    )
+    if pressed:
+        with st.spinner("Checking all books ..."):
+            st.session_state["checked"] = view.url, view.now_us, reads.verify_now(view)
+    url, at_us, result = st.session_state.get("checked", (None, 0, None))
+    if result is None or url != view.url:
+        return
+    when = f"{words.ago(at_us, view.now_us)}, from here"
+    if result.holds:
+        st.success(f"{len(result.checks)} checks over all books {when}: all hold.")
+        return
+    st.error(f"{words.plural(len(result.findings), 'finding')} {when}.")
+    _findings(result.findings)
+
+
+def _findings(findings: Sequence[Finding]) -> None:
+    if findings:
+        table = [
+            {"check": CHECKS.get(one.check, one.check), "where": one.subject, "what": one.message}
+            for one in findings
+        ]
+        look.table(table, about="verify")
+
+
+def _bills(view: DashboardView) -> None:
+    known = reads.bills(view)
+    survey = reads.spending(view)
+    senders = {cell.target.partition("/")[0] for cell in survey.cells if cell.backend == "api"}
+    billing.bring(view, sorted(senders), [contract.pool for contract in survey.contracts])
+    if not known:
+        st.info(
+            "No bill is imported. `breakeven invoices import FILE --provider openai` reads "
+            "OpenAI's costs, a CSV of days and amounts, or a cloud's FOCUS file (`--pool NAME` "
+            "for GPUs); "
+            "then every difference stands here.",
+            icon=":material/receipt_long:",
+        )
+        return
+    numbers = {one.id: one for one in known}
+    number = st.selectbox(
+        "Bill", list(numbers), format_func=lambda one: named(numbers[one]), key="bill"
+    )
+    found = at_its_pool(reads.bill(view, number))
+    _bill(view, found)
+
+
+def named(one: ImportedInvoice) -> str:
+    state = "posted" if one.posted_us is not None else "not posted"
+    total = words.money(one.total_pusd)
+    return f"{one.id}: {one.party}, {one.first_day} to {one.last_day}, {total}, {state}"
+
+
+def at_its_pool(found: InvoiceDetail) -> InvoiceDetail:
+    """A resource of a cloud is no model: of GPUs days are compared."""
+    if not found.invoice.party.startswith(GPU):
+        return found
+    pool = found.invoice.party.removeprefix(GPU)
+    return replace(found, lines=tuple(replace(line, item=pool) for line in found.lines))
+
+
+def _bill(view: DashboardView, found: InvoiceDetail) -> None:
+    days = by_day_and_model(found.lines, found.booked, places=found.invoice.places)
+    booked = sum(one.booked_pusd for one in found.booked)
+    difference = found.invoice.total_pusd - booked
+    first, second, third = st.columns(3)
+    with first:
+        look.card(
+            "Invoiced", look.big(words.money(found.invoice.total_pusd), size="mid"), about="bill"
+        )
+    with second:
+        look.card("In the books", look.big(words.money(booked), size="mid"), about="bill")
+    with third:
+        look.card(
+            "Difference", look.big(words.money(difference, sign=True), size="mid"), about="bill"
+        )
+    if difference and found.invoice.posted_us is None and not billing.post(view, found.invoice):
+        st.caption(f"To bring the books to it: `breakeven invoices post {found.invoice.id}`.")
+    elif found.invoice.posted_us is not None:
+        posted = words.moment(found.invoice.posted_us)
+        st.caption(f"Posted {posted} by {found.invoice.posted_by}: adjustments are in the books.")
+    records = [
+        {"day": str(day), "kind": kind, "usd": dollars(sum(getattr(row, name) for row in rows))}
+        for day, rows in days.items()
+        for kind, name in (
+            (bills.INVOICED, "invoiced_pusd"),
+            (bills.BOOKED, "booked_pusd"),
+        )
+    ]
+    if records:
+        look.chart(bills.beside(records), about="bill")
+    tabs = st.tabs(["By day and model", "By model", "By project or team"])
+    with tabs[0]:
+        _rows([{"day": day, **_told(row, "model")} for day, rows in days.items() for row in rows])
+    for tab, name, keys in (
+        (tabs[1], "model", (_model_of_line, _model_of_booked)),
+        (tabs[2], "project", (_project_of_line, _project_of_booked)),
+    ):
+        with tab:
+            _rows(_keyed(found, name, keys))
+
+
+def _keyed(
+    found: InvoiceDetail,
+    name: str,
+    keys: tuple[Callable[[InvoiceLine], str], Callable[[BookedCost], str]],
+) -> list[dict[str, Any]]:
+    rows = [_told(row, name) for row in by_key(found.lines, found.booked, keys)]
+    return [
+        {key: cell for key, cell in row.items() if key != "may be explained by"} for row in rows
+    ]
+
+
+def _model_of_line(line: InvoiceLine) -> str:
+    return model_of(line.item)
+
+
+def _model_of_booked(one: BookedCost) -> str:
+    return model_of(one.model)
+
+
+def _project_of_line(line: InvoiceLine) -> str:
+    return line.project or "(none said)"
+
+
+def _project_of_booked(one: BookedCost) -> str:
+    return one.project
+
+
+def _told(row: ReconciliationLine, name: str) -> dict[str, Any]:
+    return {
+        name: row.key or "(none said)",
+        "invoiced": shown(row.invoiced_pusd),
+        "booked": shown(row.booked_pusd),
+        "difference": shown(row.difference_pusd),
+        "attempts": row.attempts,
+        "may be explained by": "; ".join(CAUSES[one] for one in row.causes),
+    }
+
+
+def _rows(rows: list[dict[str, Any]]) -> None:
+    form = money_columns(rows, ("invoiced", "booked", "difference"))
+    look.table(rows, about="bill", column_config=form)
+
+
+def _adjustments(view: DashboardView) -> None:
+    found = reads.adjustments(view)
+    if not found:
+        st.caption(
+            "None in this period: no bill that differed from the books was posted for its days."
+        )
+        return
+    rows = [
+        {
+            "day (UTC)": words.instant(one.start_us).date(),
+            "owed to": one.party,
+            "amount": shown(one.pusd),
+        }
+        for one in found
+    ]
+    total = words.money(sum(one.pusd for one in found), sign=True)
+    columns = money_columns(rows, ("amount",))
+    look.table(rows, about="bill", column_config=columns)
+    st.caption(f"{total} in all, on nobody's expense: no team is charged for them.")
+
+
+def _changes(view: DashboardView) -> None:
+    try:
+        found = reads.changes(view, CHANGES)
+    except DBAPIError:
+        found = []
+    if not found:
+        st.info(
+            "Nothing is entered yet. The ledger writer enters contracts, prices, policies, "
+            "overrides, budgets and keys some seconds after they change.",
+            icon=":material/history:",
+        )
+        return
+    registers = sorted({one.register for one in found})
+    only = st.pills("Of", registers, selection_mode="multi", key="registers",
+                    format_func=lambda name: name.replace("_", " "))  # fmt: skip
+    rows = [change_row(one) for one in found if not only or one.register in only]
+    look.table(rows, about="change", column_config={words.zoned("entered"): time_column()})
+    st.caption(
+        f"The newest {len(found)} entries of the log of changes; `breakeven ledger changes` has "
+        "all. Secrets are never in it; `verify` finds any edit."
+    )
+
+
+def change_row(one: AuditEntry) -> dict[str, Any]:
+    told = "; ".join(
+        f"{_named(name)}: {_short(name, new)}"
+        if old is None
+        else f"{_named(name)}: {_short(name, old)} to {_short(name, new)}"
+        for name, old, new in one.fields
+        if old is not None or new not in EMPTY
+    )
+    return {
+        words.zoned("entered"): words.instant(one.at_us),
+        "by": one.actor or "not said",
+        "what": f"{one.register.replace('_', ' ')} {one.row[:16]}",
+        "event": one.event,
+        "from and to": told,
+    }
+
+
+def _named(name: str) -> str:
+    """A column of the books without its unit, which its value is shown in."""
+    name = name.removesuffix("_us").removesuffix("_pusd").removeprefix("pusd_")
+    return name.replace("_pusd_", " ").replace("_", " ")
+
+
+def _short(name: str, value: object) -> str:
+    """A value in words: instants as times, amounts as money."""
+    text = "nothing" if value is None else str(value)
+    if isinstance(value, int) and name.endswith("_us") and value > YEARS_US:
+        text = words.moment(value, "%d %b %Y %H:%M:%S")
+    elif isinstance(value, int) and "pusd" in name:
+        text = words.money(value).exact
+    return text if len(text) <= SHORT else f"{text[:SHORT]}..."

@@ -1,0 +1,184 @@
+"""Who is near a limit? Every budget's window: spent, held, left, and where it will end."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import streamlit as st
+
+from dashboard import look, words
+from dashboard.charts import budgets
+from dashboard.data import entries
+from dashboard.data.reads import DashboardView
+from dashboard.figures import money_columns, shown, time_column
+from ledger.budgets.states import BudgetState
+
+DRAWN = 24  # bars that one can still read
+GLANCED = 4  # rows of the first page's card
+PPM = 10**6
+
+
+def show(view: DashboardView) -> None:
+    found = entries.budgets(view)
+    if not found:
+        st.info(
+            "No budget is configured. One limits what a team, user, key, model or everybody may "
+            "spend in a day or a month: `budgets: [{scope: team:search, usd: 500, period: month, "
+            'hard: true}]`; `scope: "user:*"` gives one to every user.',
+            icon=":material/account_balance_wallet:",
+        )
+        return
+    spent = ranked([one for one in found if not one.is_default], view.now_us)
+    _summary(spent, view.now_us)
+    if spent:
+        look.chart(budgets.bars(records(spent[:DRAWN], view.now_us)), about="budget")
+        more = ""
+        if len(spent) > DRAWN:
+            more = f" The {DRAWN} nearest to their limits of {len(spent)}; all are in the table."
+        st.caption(
+            "Each bar is a budget's present window; the line is its limit, the amber tick where "
+            f"the window ends if the rest goes as it went so far.{more}"
+        )
+        _table(spent, view.now_us)
+    _defaults([one for one in found if one.is_default], spent)
+
+
+def glance(view: DashboardView) -> None:
+    """For the first page: the budgets nearest to their limits, in one card."""
+    found = entries.budgets(view)
+    spent = ranked([one for one in found if not one.is_default], view.now_us)
+    if not spent:
+        more = "A budget limits what a team, user, key or model may spend."
+        look.card("Budgets", look.big("No budget", size="mid"), look.small(more), about="budget")
+        return
+    over, ahead, calm = _grouped(spent, view.now_us)
+    head = f"{len(calm)} of {words.plural(len(spent), 'budget')} within limits"
+    tone = "be-loss" if over or ahead else ""
+    rows = [
+        (
+            f"{one.scope}, this {one.line.period}",
+            f"{words.percent(_share(one.spent_pusd + one.held_pusd, one))} of "
+            + words.money(one.line.limit_pusd),
+            look.LOSS if one in over else look.API if one in ahead else look.OWN,
+        )
+        for one in spent[:GLANCED]
+    ]
+    told = [f"**{words.plural(len(over), 'budget')}** with nothing left."] if over else []
+    if ahead:
+        told.append(f"**{words.plural(len(ahead), 'budget')}** forecast over the limit.")
+    look.card(
+        "Budgets", look.big(head, tone=tone, size="mid"), look.rows(*rows), look.small(*told),
+        about="budget",
+    )  # fmt: skip
+
+
+def ranked(found: Sequence[BudgetState], at_us: int) -> list[BudgetState]:
+    """What is or will be the largest share of its limit first."""
+    return sorted(found, key=lambda one: (-_worst(one, at_us), one.account))
+
+
+def _worst(one: BudgetState, at_us: int) -> float:
+    used = one.spent_pusd + one.held_pusd
+    return _share(max(used, one.forecast_pusd(at_us) or 0), one)
+
+
+def _share(pusd: int, one: BudgetState) -> float:
+    limit = one.line.limit_pusd
+    return pusd / limit if limit else 2.0 * (pusd > 0)
+
+
+def records(found: Sequence[BudgetState], at_us: int) -> list[dict[str, Any]]:
+    """Bars of each budget, in shares of its limit."""
+    made = []
+    for one in found:
+        forecast = one.forecast_pusd(at_us)
+        told = "too early in the window" if forecast is None else words.money(forecast)
+        name = f"{one.scope}, {one.line.period}"
+        whole = {"name": name, "limit": words.money(one.line.limit_pusd), "told": told}
+        spent = _share(one.spent_pusd, one)
+        held = _share(one.spent_pusd + one.held_pusd, one)
+        ahead = None if forecast is None else _share(forecast, one)
+        for kind, low, high, pusd, tick in (
+            (budgets.SPENT, 0.0, min(spent, 1.0), one.spent_pusd, ahead),
+            (budgets.HELD, min(spent, 1.0), min(held, 1.0), one.held_pusd, None),
+            (budgets.OVER, 1.0, held, max(0, -one.left_pusd), None),
+        ):
+            if tick is not None or high > low or kind == budgets.SPENT:
+                made.append(
+                    {**whole, "kind": kind, "low": low, "high": max(low, high),
+                     "shown": words.money(pusd), "forecast": tick}
+                )  # fmt: skip
+    return made
+
+
+def _summary(spent: Sequence[BudgetState], at_us: int) -> None:
+    over, ahead, calm = _grouped(spent, at_us)
+    columns = st.columns(3)
+    for column, title, group, tone in (
+        (columns[0], "Nothing left", over, "be-loss" if over else ""),
+        (columns[1], "Forecast over their limit", ahead, "be-loss" if ahead else ""),
+    ):
+        with column:
+            names = [f"{one.scope} ({one.line.period})" for one in group[:3]]
+            names += [f"and {len(group) - 3} more"] if len(group) > 3 else []
+            look.card(
+                title, look.big(words.plural(len(group), "budget"), tone=tone, size="mid"),
+                look.small(*(names or ["none"])), about="budget",
+            )  # fmt: skip
+    with columns[2]:
+        told = sum(len(one.alerts) for one in spent)
+        look.card(
+            "Within their limits", look.big(words.plural(len(calm), "budget"), size="mid"),
+            look.small(f"{words.plural(told, 'alert')} in the present windows"), about="budget",
+        )  # fmt: skip
+
+
+def _grouped(
+    spent: Sequence[BudgetState], at_us: int
+) -> tuple[list[BudgetState], list[BudgetState], list[BudgetState]]:
+    """With nothing left, forecast over their limits, and the others."""
+    groups: tuple[list[BudgetState], ...] = ([], [], [])
+    for one in spent:
+        ahead = (one.forecast_pusd(at_us) or 0) > one.line.limit_pusd
+        groups[0 if one.left_pusd <= 0 else 1 if ahead else 2].append(one)
+    over, coming, calm = groups
+    return over, coming, calm
+
+
+def _table(spent: Sequence[BudgetState], at_us: int) -> None:
+    rows = [row(one, at_us) for one in spent]
+    columns = {words.zoned("window ends"): time_column()}
+    for name in ("limit", "spent", "held", "left", "forecast"):  # a limit has no need of pico
+        columns |= money_columns(rows, (name,))
+    st.subheader("Every budget", anchor="every")
+    look.table(rows, about="budget", column_config=columns)
+
+
+def row(one: BudgetState, at_us: int) -> dict[str, Any]:
+    forecast = one.forecast_pusd(at_us)
+    return {
+        "budget": one.scope,
+        "window": one.line.period,
+        "limit": shown(one.line.limit_pusd),
+        "spent": shown(one.spent_pusd),
+        "held": shown(one.held_pusd),
+        "left": shown(one.left_pusd),
+        "forecast": None if forecast is None else shown(forecast),
+        words.zoned("window ends"): words.instant(one.window.end_s * 10**6),
+        "at the limit": "refuses" if one.line.hard else "tells",
+        "alerts": ", ".join(words.percent(ppm / PPM) for ppm in one.alerts),
+        "limit from": "its own" if one.default is None else f"the default {one.default}",
+        "calendar": one.line.timezone,
+    }
+
+
+def _defaults(found: Sequence[BudgetState], spent: Sequence[BudgetState]) -> None:
+    if not found:
+        return
+    st.subheader("Defaults", anchor=False)
+    for one in found:
+        bound = sum(each.default == one.account for each in spent)
+        st.markdown(
+            f"* `{one.scope}`: **{words.money(one.line.limit_pusd)}** a {one.line.period} for each "
+            f"without a budget of their own; {bound:,} of them spent in this "
+            "window.".replace("$", r"\$")
+        )

@@ -1,0 +1,220 @@
+"""The own engines: what they do at this moment and over the period, and what others would cost.
+
+A sample that is old is shown as old, never as the present.
+"""
+
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import Any
+
+import streamlit as st
+
+from dashboard import look, reading, words
+from dashboard.charts import plots
+from dashboard.data import fleet, reads
+from dashboard.data.reads import DashboardView
+from dashboard.figures import labels, shown, time_column
+from dashboard.sections import rightsize, streams
+from dashboard.sections.enginelines import (
+    gauge,
+    rate,
+    restarts,
+    sequences,
+    steps,
+    tokens_per_dollar,
+)
+from ledger.economics.cost import SECONDS_PER_HOUR
+from ledger.fleet.driftnotes import DriftNote
+from ledger.fleet.upkeepnotes import UpkeepNote
+from ledger.queries.reads import EngineRow
+from ledger.reports.waterfall import far
+
+Drawn = tuple[Any, ...]  # what `_chart` takes
+STALE_US = 60 * 10**6
+SAMPLES = 200
+COLUMN = st.column_config.NumberColumn
+PROMISED_US = 100_000  # a first token that users take for at once
+HEALTH = {
+    "healthy": look.GAIN, "loading": "#B54708", "draining": "#B54708", "off": "#667085",
+}  # fmt: skip
+
+
+def show(view: DashboardView) -> None:
+    survey = reads.survey(view)
+    look.label(*labels(survey))
+    for one in fleet.overrides(view):
+        look.label(words.held(one))
+    now, history, bucket_us = fleet.engines(view)
+    if not now:
+        st.info(
+            "No engine has been seen. A pool with `replicas` is started by `breakeven serve`; one "
+            "with `endpoints` is scraped as soon as it answers. Samples appear every ten seconds.",
+            icon=":material/memory:",
+        )
+        return
+    _cards(view, now, history)
+    if len(history) < 2 * len(now):
+        st.info("No samples in this period; choose a longer one.", icon=":material/monitoring:")
+        return
+    finished = fleet.streamed(view, streams.EACH)
+    streams.lines(finished)
+    _lines(history, bucket_us)
+    if worth := tokens_per_dollar(survey):
+        st.subheader("Tokens for a dollar of own hardware", anchor=False)
+        title = "tokens per dollar"
+        look.chart(plots.lines(worth, value="value", title=title, form=plots.SHORT), about="unit")
+        st.caption(
+            "Input and output that own engines answered, by their whole bill: used, idle and "
+            "unavailable. Hours that are not closed yet are left out."
+        )
+    rightsize.show(survey, reads.market(view))
+    streams.rows(view, finished)
+    _samples(history)
+
+
+def _cards(view: DashboardView, now: Sequence[EngineRow], history: Sequence[EngineRow]) -> None:
+    notes, trips, drift = fleet.upkeep(), fleet.round_trips(view), fleet.drift()
+    begun = restarts(history)
+    for start in range(0, len(now), 3):
+        for column, row in zip(st.columns(3), now[start : start + 3], strict=False):
+            with column:
+                pool = row.engine.removeprefix("pool:").rpartition("/")[0]
+                seen = ("Restarts seen in this period", words.count(begun[row.engine]), None)
+                more = [seen, *kept(notes.get(row.engine)), *judged(drift.get(pool))]
+                _engine(row, view.now_us, more, trips.get(row.engine))
+
+
+def _lines(history: Sequence[EngineRow], bucket_us: int) -> None:
+    kv = f"KV cache in use, highest in each {words.length(bucket_us)}"
+    pace = gauge(history, "step_feedback_ppm", 1e-6)
+    pairs: tuple[tuple[Drawn, Drawn], ...] = (
+        ((kv, gauge(history, "kv_usage_ppm", 1e-6), "share", plots.SHARE),
+         ("Sequences", sequences(history), "sequences", ",.0f")),
+        (("Output tokens per second", rate(history, "output_tokens_total"), "tokens/s", ",~r"),
+         ("Preemptions", steps(history, "preemptions_total"), "preemptions", ",.0f")),
+        (("Prefix cache hits", gauge(history, "prefix_hit_ppm", 1e-6), "share", plots.SHARE),
+         ("Step time beside its model (1: as it was measured)", pace, "times", ".2~f")),
+    )  # fmt: skip
+    for pair in pairs:  # a row each, or a long legend moves all below it out of line
+        for column, drawn in zip(st.columns(2), pair, strict=True):
+            with column:
+                _chart(*drawn)
+    st.caption("A step time that rises at like load is an engine that decays.")
+
+
+def _samples(history: Sequence[EngineRow]) -> None:
+    """What lines and cards are made of."""
+    st.subheader("Samples", anchor="samples")
+    latest = sorted(history, key=attrgetter("at_us"), reverse=True)[:SAMPLES]
+    look.table(
+        [
+            {
+                words.zoned("at"): words.instant(row.at_us),
+                "engine": row.engine,
+                "state": row.health,
+                "running": row.running,
+                "waiting": row.waiting,
+                "KV cache": _share(row.kv_usage_ppm),
+                "prefix hits": _share(row.prefix_hit_ppm),
+                "output tokens": row.output_tokens_total,
+                "preemptions": row.preemptions_total,
+                "step time": None if row.step_feedback_ppm is None else row.step_feedback_ppm / 1e6,
+                f"bid price, {reading.now().named('dollars')}/h": _an_hour(row),
+            }
+            for row in latest
+        ],
+        about="engine",
+        height=240,
+        column_config={
+            words.zoned("at"): time_column("D MMM HH:mm:ss"),
+            **dict.fromkeys(("KV cache", "prefix hits"), COLUMN(format="percent")),
+            "output tokens": COLUMN(format="localized"),
+            "step time": COLUMN(format="%.3f"),
+        },
+    )
+    st.caption(
+        f"The latest {len(latest)} of the charts' samples, newest first; counters since the "
+        "engine's start."
+    )
+
+
+def _share(ppm: int | None) -> float | None:
+    return None if ppm is None else ppm / 1e6
+
+
+def _an_hour(row: EngineRow) -> float | None:
+    bid = row.bid_price_pusd_per_s
+    return None if bid is None else shown(bid * SECONDS_PER_HOUR)
+
+
+def _engine(
+    row: EngineRow, now_us: int, more: list[tuple[str, str, str | None]], rtt_us: int | None
+) -> None:
+    stale = now_us - row.at_us > STALE_US
+    health = f"last sampled {words.ago(row.at_us, now_us)}" if stale else row.health
+    kv, hits = _share(row.kv_usage_ppm), _share(row.prefix_hit_ppm)
+    colour = look.LOSS if stale else HEALTH.get(row.health, look.LOSS)
+    look.card(
+        f"{row.engine}{' (simulated)' if row.simulated else ''}",
+        look.big(health, size="mid"),
+        look.shares((kv or 0.0, colour), (1 - (kv or 0.0), "transparent")),
+        look.rows(
+            ("KV cache in use", words.percent(kv), None),
+            ("Running", _number(row.running), None),
+            ("Waiting", _number(row.waiting), None),
+            ("Preemptions since its start", _number(row.preemptions_total), None),
+            ("Prefix cache hits", words.percent(hits), None),
+            ("Sampled", words.ago(row.at_us, now_us), None),
+            ("Round trip", _way(rtt_us), look.LOSS if far(rtt_us, PROMISED_US) else None),
+            *more,
+        ),
+        about="engine",
+    )
+
+
+def _way(rtt_us: int | None) -> str:
+    if rtt_us is None:
+        return "unknown"
+    return f"{rtt_us / 1e3:.2f} ms{', much of a first token' if far(rtt_us, PROMISED_US) else ''}"
+
+
+def kept(note: UpkeepNote | None) -> list[tuple[str, str, str | None]]:
+    """What its pool's upkeep is about to do, found and did."""
+    if note is None:
+        return []
+    times = [
+        (f"{what} by the calendar", words.moment(at_us, "%a %d %b %H:%M"), None)
+        for what, at_us in (
+            ("Restarts", note.restart_us), ("Stops", note.stops_us), ("Starts", note.starts_us)
+        )
+        if at_us is not None
+    ]  # fmt: skip
+    if note.pace is not None:
+        times.append(("Pace of its first hours, at like load", words.percent(note.pace), None))
+    said = [("Upkeep", text, None) for text in (note.waits, note.done) if text]
+    return [*times, *said]
+
+
+def judged(note: DriftNote | None) -> list[tuple[str, str, str | None]]:
+    """What its pool's live questions, asked again of the baseline, say of it."""
+    if note is None:
+        return []
+    if note.differ is None or note.low is None or note.high is None:
+        return [("Against its baseline", f"{note.in_window} compared, too few to say", None)]
+    share = f"{note.differ:.2%} ({note.low:.2%} to {note.high:.2%}) of tokens differ"
+    words_ = f"{share}, at most {note.limit:.0%}{': it drifts' if note.drifts else ''}"
+    return [(f"Against {note.baseline}", words_, look.LOSS if note.drifts else None)]
+
+
+def _number(value: int | None) -> str:
+    return "unknown" if value is None else words.count(value)
+
+
+def _chart(
+    title: str, records: list[dict[str, Any]], unit: str, form: str,
+) -> None:  # fmt: skip
+    st.subheader(title, anchor=False)
+    if not records:
+        st.caption("The engine does not report this.")
+        return
+    look.chart(plots.lines(records, value="value", title=unit, form=form), about="engine")

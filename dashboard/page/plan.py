@@ -1,0 +1,263 @@
+"""Reserve, rent, buy or stay: what each way costs over a horizon, and when it pays back.
+
+Top to bottom: whose traffic, which GPU, the plan's figures, then the answer, its chart and every
+way. Who owns no GPU uploads a provider's usage export and picks one. All that is typed stands in
+the address, so a plan is shared by it; the report is one printable HTML file.
+"""
+
+from fractions import Fraction
+from typing import Any
+
+import streamlit as st
+
+from dashboard import look, reading, words
+from dashboard.charts import purchase
+from dashboard.data import reads
+from dashboard.data.reads import DashboardView
+from dashboard.figures import labels, money_columns
+from dashboard.planning import (
+    BASIS,
+    OptionResult,
+    PlanInputs,
+    PlanTraffic,
+    PurchasePlan,
+    cumulative_records,
+    even,
+    number_of,
+    of_file,
+    of_ledger,
+    plan,
+    verdict,
+)
+from dashboard.planreport import report
+from dashboard.sections.planform import figures_of, inputs_of, is_of_plan, pick_gpu
+from dashboard.sections.saved import scenarios
+from ledger.economics.breakeven import CostDriver
+from ledger.economics.cost import SECONDS_PER_HOUR
+from ledger.economics.purchase import HOURS_OF_A_MONTH, PurchaseKind
+from ledger.economics.usagefile import UsageFileError, parse_usage, priced
+from ledger.reports.survey import Survey
+
+UPLOAD = "a provider's usage export"
+LEDGER = "this ledger"
+MOST_MIB = 16
+
+
+def show(view: DashboardView) -> None:
+    survey = reads.survey(view)
+    look.label(*labels(survey))
+    traffic = _traffic(view, survey)
+    if traffic is None:
+        return
+    _asked(traffic)
+    st.subheader("The GPU", anchor=False)
+    chosen = pick_gpu(view, survey, traffic)
+    st.subheader("The plan", anchor=False)
+    figures = figures_of(survey, chosen, traffic)
+    scenarios(view, "plan", is_of_plan)
+    found = plan(traffic, figures)
+    text, more, leaves = verdict(found, chosen.gpu)
+    colour = look.GAIN if leaves else look.UNSURE if len(found.ways) == 1 else look.API_DEEP
+    look.answer(f"{figures.months} months, {traffic.name}", text, more, colour)
+    if len(found.ways) == 1:
+        st.info(
+            "Enter your GPU rate, or what a GPU costs to buy, and what one serves: without them "
+            "there is nothing to compare, and nothing is taken to be free.",
+            icon=":material/price_change:",
+        )
+        return
+    _drawn(found, chosen.gpu)
+    left, right = st.columns(2)
+    with left:
+        _ways(found, chosen.gpu)
+    with right:
+        _break_even(traffic, figures, chosen.gpu)
+    _months(found)
+    with reading.read_as(reading.BOOKS):  # it leaves the page, as exports do
+        made = f"Made {words.moment(view.now_us)} from the traffic of {traffic.name}."
+        printed = report(found, chosen.gpu, inputs_of(traffic, figures, chosen), made)
+    st.download_button(
+        "Report to print (HTML)",
+        printed,
+        file_name="breakeven-plan.html",
+        mime="text/html",
+        icon=":material/print:",
+        on_click="ignore",
+        key="plan-report",
+    )
+
+
+def _traffic(view: DashboardView, survey: Survey) -> PlanTraffic | None:
+    """Whose requests are planned for; `None` after saying what is missing."""
+    known = of_ledger(survey)
+    first = st.segmented_control(
+        "Whose traffic",
+        [LEDGER, UPLOAD],
+        default=LEDGER if known else UPLOAD,
+        required=True,
+        key="traffic",
+    )
+    if first == UPLOAD:
+        return _uploaded(view)
+    if not known:
+        st.info(
+            "No request in this period has a price that a GPU could save. Choose a longer period, "
+            f"or upload {UPLOAD}.",
+            icon=":material/upload_file:",
+        )
+        return None
+    names = {one.name: one for one in known}
+    return names[st.selectbox("Which of it", list(names), key="plan-traffic")]
+
+
+def _uploaded(view: DashboardView) -> PlanTraffic | None:
+    given = st.file_uploader(
+        "OpenAI's or Anthropic's usage (CSV or JSON), or `breakeven ledger export` (CSV)",
+        type=["csv", "json"],
+        max_upload_size=MOST_MIB,
+        key="usage-file",
+    )
+    if given is None:
+        st.info(
+            "Export usage grouped by model (OpenAI: Usage, Export; Anthropic: Usage, Export, or an "
+            "answer of its usage report; best in buckets of an hour or a minute) and drop the file "
+            "here. It is read in memory and kept nowhere. Then pick a "
+            "GPU, and break-even stands below.",
+            icon=":material/upload_file:",
+        )
+        return None
+    try:
+        with st.spinner("Reading the export ..."):
+            file = parse_usage(given.getvalue(), given.name)
+            cost = priced(file, reads.price_book(view))
+    except UsageFileError as error:
+        st.error(f"This file cannot be read as usage.\n\n{error}", icon=":material/error:")
+        return None
+    found = of_file(file, cost)
+    if found is None:
+        names = ", ".join(cost.unpriced)
+        st.warning(
+            f"The price book has no price for {names}: what these tokens cost is not known, and "
+            "not taken to be $0. Import prices with `breakeven prices import`.",
+            icon=":material/sell:",
+        )
+    return found
+
+
+def _asked(traffic: PlanTraffic) -> None:
+    each = words.money(Fraction(traffic.average.pusd_per_token) * 10**6)
+    month = words.money(traffic.per_month * Fraction(traffic.average.pusd_per_token))
+    columns = st.columns(3)
+    for column, (name, figure) in zip(
+        columns,
+        (
+            (f"Tokens a month, {BASIS}", words.tokens(traffic.per_month)),
+            (f"API price per 1M tokens, {BASIS}", each),
+            ("A month at the API", month),
+        ),
+        strict=True,
+    ):
+        with column:
+            look.card(name, look.big(figure, size="mid"), about="spend")
+    for note in traffic.notes:
+        st.caption(note)
+
+
+def _drawn(found: PurchasePlan, gpu: str) -> None:
+    records, colours = cumulative_records(found)
+    look.chart(purchase.cumulative(records, colours=colours), about="npv")
+    st.caption(
+        f"Paid until the end of each month, not discounted; what {gpu}s are worth at the end is "
+        "left out of the lines and is in the NPV. A month has 730 h."
+    )
+
+
+def _months(found: PurchasePlan) -> None:
+    """What the lines are drawn through."""
+    st.subheader("Month by month", anchor="months")
+    records, colours = cumulative_records(found)
+    rows: dict[float, dict[str, Any]] = {}
+    for one in records:
+        month = rows.setdefault(one["month"], {"month": one["month"]})
+        month[one["kind"]] = one["usd"] * float(reading.now().per_usd)
+    table = list(rows.values())
+    look.table(table, about="npv", height=240, column_config=money_columns(table, colours))
+    st.caption(
+        f"Paid until the end of each month, in {reading.now().named('dollars')}, not discounted."
+    )
+
+
+def _ways(found: PurchasePlan, gpu: str) -> None:
+    rows = []
+    for one in found.ways:
+        name = one.option.name
+        if one.option.way is not PurchaseKind.STAY:
+            name += f", {number_of(one.option.gpus)} x {gpu}"
+        tail = "" if one is found.ways[0] else f" ({words.money(one.saved_pusd, sign=True)})"
+        rows.append((name, f"{words.money(one.npv_pusd)}{tail}", None))
+    back = [f"{one.option.name}: {_paid_back(one)}" for one in found.ways[1:]]
+    look.card(
+        "NPV of all costs, and what is saved against staying",
+        look.rows(*rows),
+        look.small(*back),
+        about="npv",
+    )
+
+
+def _paid_back(one: OptionResult) -> str:
+    if not max(one.option.gpus):
+        return "in no month cheaper than the API."
+    if one.payback is None:
+        return "does not pay back within the horizon."
+    return f"pays back in month **{one.payback}**."
+
+
+def _break_even(traffic: PlanTraffic, figures: PlanInputs, gpu: str) -> None:
+    found = even(traffic, figures)
+    if found is None:
+        look.card(
+            "Break-even of one GPU", look.big("Enter your GPU rate", size="mid"), about="breakeven"
+        )
+        return
+    rate = figures.pusd_per_hour or 0
+    if found.volume is None:
+        look.card(
+            "Break-even of one GPU",
+            look.big("Nothing is saved per token", size="mid"),
+            about="breakeven",
+        )
+        return
+    can = words.tokens(found.capacity.tokens)
+    needs = words.tokens(found.volume.tokens)
+    notes = [
+        (
+            f"One {gpu} at {words.money(rate)} an hour and its ops, over the API's price per token "
+            f"({BASIS})."
+        ),
+        (
+            f"It can serve **{can}** a month inside the promise; asked are "
+            f"**{words.tokens(traffic.per_month)}**."
+        ),
+    ]
+    if not found.feasible:
+        notes.append("**One cannot break even against this API.** What alone could change that:")
+        notes += [
+            text for cure in found.cures if (text := _cure(cure.lever, cure.needed)) is not None
+        ]
+    look.card("Break-even of one GPU", look.big(f"{needs} tokens a month", size="mid"),
+              look.small(*notes), about="breakeven")  # fmt: skip
+
+
+def _cure(lever: CostDriver, needed: Any) -> str | None:
+    if needed is None:
+        return None
+    if lever is CostDriver.GPU_RATE:
+        return f"a rate of at most **{words.money(needed)}** an hour"
+    if lever is CostDriver.API_PRICE:
+        return f"an API price of at least **{words.money(Fraction(needed) * 10**6)}** per 1M tokens"
+    if lever is CostDriver.GPUS:
+        return f"**{needed}** GPUs, if the traffic is there"
+    if lever is CostDriver.CAPACITY:
+        per_s = Fraction(needed) / HOURS_OF_A_MONTH / SECONDS_PER_HOUR
+        return f"**{words.tokens(per_s)}** tokens a second of one GPU"
+    return f"ops of at most **{words.money(needed)}** a month"

@@ -1,0 +1,168 @@
+"""What would another policy have done: sets judged, played on recorded traffic, put in force.
+
+Everything is asked of the gateway's admin API as whoever looks (`dashboard.asking`): which sets are
+in force, whether one fits, what-ifs, changes. When sets came in force is read from the books, as a
+marker on the share of requests that spilled.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import streamlit as st
+
+from dashboard import asking, look, words
+from dashboard.asking import AdminClient, AdminRefused, AdminUnavailable
+from dashboard.charts import policies
+from dashboard.data import fleet, reads
+from dashboard.data.reads import DashboardView
+from dashboard.sections import policychange, policyeditor
+from ledger.policies import PolicySet
+from ledger.reports.survey import Survey
+
+LISTED = 20
+BUILT_IN = (("default", "every request, and promises nothing: the built-in one"),)
+
+
+def show(view: DashboardView) -> None:
+    desk = asking.desk(view.who)
+    if desk is None:
+        st.info(
+            f"No gateway is named, so nothing can be judged or played from here. {asking.HOW}",
+            icon=":material/link_off:",
+        )
+    else:
+        try:
+            _asked(desk)
+        except AdminUnavailable as error:
+            st.warning(f"The gateway does not answer. {error}", icon=":material/cloud_off:")
+        except AdminRefused as refused:
+            _refused(refused)
+    _past(view)
+
+
+def _asked(desk: AdminClient) -> None:
+    shown = desk.get("/policies")
+    past = desk.get("/policies/history", limit=LISTED)["data"]
+    _in_force(desk, shown)
+    st.subheader("What would another policy have done?", anchor=False)
+    left, right = st.columns([3, 2])
+    with left:
+        draft = policyeditor.edit(desk, shown)
+    with right:
+        policyeditor.play(desk, draft)
+        policychange.change(desk, draft, shown, past)
+    if not policyeditor.shown(desk):
+        st.info(
+            "Change the set, choose whose traffic, and play it: dollars, promises kept, spill and "
+            "load of both sets appear here. Nothing is sent and nothing changes.",
+            icon=":material/science:",
+        )
+
+
+def _in_force(desk: AdminClient, shown: Mapping[str, Any]) -> None:
+    if shown["fault"] is not None:
+        look.label(f"The stored set does not fit this configuration: {shown['fault']}")
+    left, right = st.columns([1, 2])
+    since = f"since {shown['since']}, by {shown['by']}" if shown["set"] else "from the start on"
+    note = [] if shown["note"] is None else [f"\u201c{shown['note']}\u201d"]
+    with left:
+        name = f"Set {shown['set']}" if shown["set"] else "The configuration file's"
+        look.card(
+            "In force",
+            look.big(name, size="mid"),
+            look.small(since, f"version **{shown['version']}**", *note),
+            about="policies",
+        )
+    with right:
+        said = _in_words(desk, shown)
+        look.card(
+            words.plural(len(said), "policy").replace("policys", "policies"),
+            look.small(*(f"**{name}**: {text}" for name, text in said or BUILT_IN)),
+            about="policies",
+        )
+
+
+def _in_words(desk: AdminClient, shown: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """(name, what it says), asked once for each version."""
+    known = st.session_state.get("policies-words")
+    if known is None or known[0] != shown["version"]:
+        lines = desk.post("/policies/check", policies=shown["policies"])["policies"]
+        known = st.session_state["policies-words"] = shown["version"], lines
+    return [(name, text) for name, _, text in (line.partition(": ") for line in known[1])]
+
+
+def _refused(refused: AdminRefused) -> None:
+    if refused.status == 401:
+        st.warning(
+            f"The gateway does not know this dashboard. {refused} {asking.HOW}",
+            icon=":material/key_off:",
+        )
+    elif refused.status == 403:
+        st.warning(f"The gateway does not allow it. {refused}", icon=":material/lock:")
+    else:
+        st.error(str(refused), icon=":material/error:")
+
+
+# ---------------------------------------------------------------- the past, from the books
+
+
+def _past(view: DashboardView) -> None:
+    sets = fleet.newest_policy_sets(view, LISTED)
+    st.subheader("Since when, and what it did to the share that spills", anchor=False)
+    survey = reads.spending(view)
+    records = spill_over_time(survey)
+    marks = markers(sets, view)
+    if records:
+        chart = policies.marked(records, marks, "of requests for own models")
+        look.chart(chart, about="routing")
+    else:
+        st.caption("No request in this period that own engines serve.")
+    if not sets:
+        st.caption("Only the configuration file ever said: no set was put in force so far.")
+        return
+    look.table(
+        [
+            {
+                "set": one.number,
+                "since": words.moment(one.recorded_us),
+                "by": one.actor,
+                "why": one.note or "",
+                "what": "the configuration file's" if one.document is None else "a set of its own",
+            }
+            for one in sets
+        ],
+        about="policies",
+    )
+
+
+def spill_over_time(survey: Survey) -> list[dict[str, Any]]:
+    """Of the attempts for own models in each bucket, the share that an API had to answer."""
+    all_, spilled = defaultdict[int, int](int), defaultdict[int, int](int)
+    for one in survey.moments:
+        if one.backend == "own" or one.spilled:
+            all_[one.start_us] += one.attempts
+            spilled[one.start_us] += one.attempts if one.spilled else 0
+    return [
+        {
+            "at": words.instant(start),
+            "until": words.instant(start + survey.bucket_us),
+            "kind": "spilled to APIs",
+            "value": spilled[start] / count,
+        }
+        for start, count in sorted(all_.items())
+    ]
+
+
+def markers(sets: Sequence[PolicySet], view: DashboardView) -> list[dict[str, Any]]:
+    """Those that came in force within the period, one of this moment among them."""
+    start_us = view.now_us - view.span_us
+    return [
+        {
+            "at": words.instant(one.recorded_us),
+            "label": f"v{one.number}",
+            "told": f"policies {one.number} by {one.actor}{f': {one.note}' if one.note else ''}",
+        }
+        for one in sets
+        if start_us <= one.recorded_us
+    ]

@@ -1,0 +1,237 @@
+"""Which prices wait for a yes? What a source states beside the price book, approved by name.
+
+Looking is asked of the gateway and stores nothing. What is approved is exactly what was shown: the
+gateway refuses where the book or the source says something else by then.
+"""
+
+import base64
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import streamlit as st
+
+from dashboard import changing, look, reading, words
+from dashboard.asking import AdminClient
+from dashboard.charts import pricing
+from dashboard.data import entries, reads
+from dashboard.data.reads import DashboardView
+from dashboard.figures import shown
+from ledger.prices.rates import Price
+
+PRICES = "prices"  # the change's name
+SEEN = "prices-seen"
+FILE = "a file: CSV, YAML or LiteLLM's JSON"
+SOURCES = {
+    "litellm": "the market's list that came with this version",
+    "genai-prices": "genai-prices",
+}
+SHOWN = 200  # names of a table
+
+
+def show(view: DashboardView) -> None:
+    changing.told(PRICES)
+    desk = changing.desk_for(view)
+    if desk is None:
+        _commands(named=view.viewer.name is not None)
+    else:
+        st.subheader("What a source states beside the price book", anchor=False)
+        _compared(desk)
+    st.subheader("Prices in force", anchor=False)
+    _in_force(view)
+
+
+def _commands(*, named: bool) -> None:
+    """For who cannot change prices from here: who can, and how else it is done."""
+    who = "" if named else " Nobody signs in here so far: `dashboard.access_file` names people."
+    st.info(
+        "New prices are looked at and approved by finance people and admins who have signed in."
+        f"{who} Where the gateway runs, the same is done by "
+        "`breakeven prices diff --from litellm`, then `breakeven prices import`.",
+        icon=":material/sell:",
+    )
+
+
+def _in_force(view: DashboardView) -> None:
+    """Of what was asked for or compared in this period; the whole book is thousands of names."""
+    survey, book = reads.spending(view), reads.price_book(view)
+    asked = {cell.target for cell in survey.cells if cell.backend == "api"}
+    names = asked | {name for one in survey.standing.verdicts for name in one.comparators}
+    if not names:
+        st.info(
+            "No API was asked and nothing compared in this period. Name targets and comparators "
+            "(`models.NAME.targets`, `models.NAME.compare_with`), or choose a longer period.",
+            icon=":material/sell:",
+        )
+        return
+    prices = {name: book.find(name, view.now_us) for name in sorted(names)}
+    charged = {
+        name: book.version(version)
+        for name, version in entries.charged_by(view, tuple(sorted(asked))).items()
+    }
+    by_another = {
+        name: book.find(price.name, view.now_us) or price
+        for name, price in charged.items()
+        if price is not None and price.name != getattr(prices[name], "name", name)
+    }
+    prices |= by_another
+    found = [in_force(name, price) for name, price in prices.items()]
+    form = st.column_config.NumberColumn(format=price_format(found))
+    look.table(found, about="price", column_config=dict.fromkeys(KINDS, form))
+    unknown = [words.plain(row["name"]) for row in found if row["version"] is None]
+    if unknown:
+        st.warning(
+            f"No price in the book for {', '.join(unknown)}: answers from there are flagged "
+            "unpriced. Name a file with a price for each (`prices`), or import one.",
+            icon=":material/money_off:",
+        )
+    others = ", ".join(
+        f"{words.code(name)} as {words.code(price.name)}" for name, price in by_another.items()
+    )
+    as_others = f" Priced as others are (`prices_as`): {others}."
+    st.caption(
+        "For 1M tokens each, of what was asked for or compared in this period."
+        + (as_others if by_another else "")
+    )
+
+
+KINDS = ("input", "cached", "output")
+
+
+def in_force(name: str, price: Price | None) -> dict[str, Any]:
+    """A row: what 1M tokens of each kind cost, and who says so; nothing where no price is known.
+
+    `since` is empty for a price that no earlier one was known before.
+    """
+    if price is None:
+        return {"name": name, **dict.fromkeys(KINDS), "since": None, "version": None, "source": ""}
+    rates = {kind: shown(getattr(price.terms.rates, kind) * 10**6) for kind in KINDS}
+    from_us = price.effective_from_us
+    since = words.instant(from_us).date() if from_us > 0 else None
+    source = price.source or price.book
+    return {"name": name, **rates, "since": since, "version": price.version, "source": source}
+
+
+def price_format(found: Sequence[Mapping[str, Any]]) -> str:
+    """As many places as the finest price needs: $0.075 in cents would be another price."""
+    texts = [f"{row[kind]:.6f}".rstrip("0") for row in found for kind in KINDS if row[kind]]
+    places = max([2, *(len(one.partition(".")[2]) for one in texts)])
+    code = reading.now().code
+    return f"{'$' if code == reading.USD else f'{code} '}%.{places}f"
+
+
+def _compared(desk: AdminClient) -> None:
+    given = _given()
+    if st.button("Look what would change", key="prices-look", disabled=given is None,
+                 icon=":material/difference:") and given is not None:  # fmt: skip
+        changing.forget(PRICES)
+        st.session_state.pop(SEEN, None)
+        with st.spinner("Comparing with the price book ..."):
+            found = changing.done(PRICES, desk, "/prices/diff", **given)
+        st.session_state[SEEN] = given, found
+    seen = st.session_state.get(SEEN)
+    if seen is None:
+        st.caption("Nothing is stored by looking. Prices in force stay until somebody says yes.")
+        return
+    _seen(desk, *seen)
+
+
+def _given() -> dict[str, Any] | None:
+    """What the gateway is asked; None while a file is missing."""
+    left, right = st.columns(2)
+    source = left.selectbox(
+        "Prices stated by", [*SOURCES, FILE], format_func=lambda one: SOURCES.get(one, one),
+        key="prices-source",
+    )  # fmt: skip
+    only = right.text_input(
+        "Only names like these, with commas between", placeholder="openai/*, anthropic/claude-*",
+        key="prices-only",
+    )  # fmt: skip
+    patterns = [one.strip() for one in only.split(",") if one.strip()] or None
+    if source != FILE:
+        return {"source": source, "only": patterns}
+    file = st.file_uploader("The file", type=["csv", "yaml", "yml", "json"], key="prices-file")
+    if file is None:
+        return None
+    content = base64.b64encode(file.getvalue()).decode()
+    return {"source": file.name, "content": content, "only": patterns}
+
+
+def _seen(desk: AdminClient, given: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+    entries = found["entries"]
+    if not found["new_versions"]:
+        st.success(
+            f"The book has {words.plural(found['unchanged'], 'price')} of `{found['book']}` as "
+            "stated: nothing to approve.",
+            icon=":material/done_all:",
+        )
+        return
+    _summary(found)
+    moved = pricing.moved(entries)
+    if moved:
+        look.chart(pricing.changes(moved), about="price")
+        st.caption("By how much the most changed prices move, in percent; amber: dearer.")
+    for one in found["implausible"]:
+        doubt = f"{words.plain(one['name'])}: {words.plain(one['detail'])}"
+        st.warning(doubt, icon=":material/report:")
+    look.table(rows(entries)[:SHOWN], about="price")
+    if len(rows(entries)) > SHOWN:
+        st.caption(f"The first {SHOWN} of {len(rows(entries))} prices; narrow it by names above.")
+    _approve(desk, given, found)
+
+
+def _summary(found: Mapping[str, Any]) -> None:
+    kinds: dict[str, int] = {}
+    for one in found["entries"]:
+        kinds[one["status"]] = kinds.get(one["status"], 0) + 1
+    look.card(
+        f"Stated by {found['book']}, beside the price book",
+        look.big(words.plural(found["new_versions"], "new version"), size="mid"),
+        look.rows(*((name, words.count(number), None) for name, number in sorted(kinds.items()))),
+        look.small(
+            f"{found['unchanged']:,} as they are; {found['refused']:,} rows of the source cannot "
+            "be used."
+        ),
+        about="price",
+    )
+
+
+def rows(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """A row for each price that differs; a name without one has a row of its own."""
+    made = []
+    for entry in entries:
+        named = {"name": entry["name"], "what": entry["status"]}
+        source = (entry["after"] or {}).get("source") or ""
+        for one in entry["prices"] or [{}]:
+            above = one.get("above_tokens")
+            tier = "" if not one else one["tier"] + (f", above {above:,} tokens" if above else "")
+            made.append(
+                {
+                    **named,
+                    "price of": f"{one.get('kind', '')} {tier}".strip(),
+                    "old": one.get("old") or "",
+                    "new": one.get("new") or "",
+                    "unit": str(one.get("unit", "")).replace("_", " "),
+                    "change, %": one.get("percent"),
+                    "source": source,
+                    "from": entry["from"][:10],
+                }
+            )
+    return made
+
+
+def _approve(desk: AdminClient, given: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+    if st.button("Approve these prices", key="prices-approve", icon=":material/verified:"):
+        changing.ask(PRICES)
+    if not changing.asked(PRICES):
+        return
+    count = words.plural(found["new_versions"], "version")
+    st.warning(
+        f"{count} of {found['book']} will be stored under your name. Requests that begin then are "
+        "priced by them, within 2 seconds; what was booked stays as it was.",
+        icon=":material/warning:",
+    )
+    if changing.confirmed(PRICES, "Yes, approve them"):
+        done = changing.done(PRICES, desk, "/prices/import", approves=found["approves"], **given)
+        st.session_state.pop(SEEN, None)
+        stored = words.plural(done["stored"], "version")
+        changing.tell(PRICES, f"Stored: {stored} of {done['book']}, approved by {done['by']}.")

@@ -1,0 +1,283 @@
+"""What do we pay? Rates of own hardware and people's hours, and whose the projects on bills are.
+
+Finance people and admins enter them here; the gateway decides once more who may, and the books name
+who did and why. A rate begins at once or on a day to come; nothing that was is changed.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from typing import Any
+
+import streamlit as st
+
+from dashboard import changing, look, words
+from dashboard.asking import AdminClient
+from dashboard.charts import plots, rates
+from dashboard.data import entries
+from dashboard.data.reads import DashboardView
+from dashboard.figures import dollars
+from dashboard.sections import othermoney, projects
+from ledger.entered import ManualEntry, in_force, seen_us, to_come
+from ledger.fleet.paidrates import rate_of
+from ledger.fleet.pool_records import ContractVersion
+
+RATES = "rates"  # the change's name
+SECONDS = 3_600
+WEEK_HOURS, MOST_USD = 168, 1_000_000  # as the gateway bounds them
+LAST_US = 253_402_214_400 * 10**6  # 31 December 9999: there is no later day to write
+NO_RATE = "Enter your GPU rate"
+
+
+def show(view: DashboardView) -> None:
+    changing.told(RATES)
+    versions, entered = entries.rates(view)
+    latest = {one.pool: one for one in versions}
+    if not latest:
+        st.info(
+            "No own hardware is configured: a pool of engines (`pools.NAME`) has a contract, and "
+            "a contract a rate.",
+            icon=":material/memory:",
+        )
+        projects.show(view)
+        othermoney.show(view)
+        return
+    now_us = seen_us(entered, view.now_us)
+    _picture(versions, entered, now_us)
+    standing, later = in_force(entered, now_us), to_come(entered, now_us)
+    columns = st.columns(min(3, len(latest)))
+    for place, (pool, one) in enumerate(latest.items()):
+        with columns[place % len(columns)]:
+            coming = [each for each in later if each.name == pool]
+            _card(one, standing.get(pool), coming)
+    desk = changing.desk_for(view)
+    if desk is None:
+        st.caption(
+            "Finance people and admins who have signed in enter rates here; where the gateway runs "
+            "it is `breakeven rates enter POOL --usd-per-hour 2.50 --source CONTRACT`."
+        )
+    else:
+        _form(desk, latest, standing, now_us)
+    projects.show(view)
+    othermoney.show(view)
+
+
+def _picture(
+    versions: Sequence[ContractVersion], entered: Sequence[ManualEntry], now_us: int
+) -> None:
+    records = records_of(versions, to_come(entered, now_us), now_us)
+    if not records:
+        unknown = ", ".join(f"`{one}`" for one in sorted({one.pool for one in versions}))
+        st.warning(
+            f"**{NO_RATE} for {unknown}.** Without it nobody can say whether own hardware pays: "
+            "its cost is unknown, not $0.",
+            icon=":material/price_change:",
+        )
+        return
+    pools = sorted({record["kind"] for record in records})
+    colours = {pool: plots.PALETTE[n % len(plots.PALETTE)] for n, pool in enumerate(pools)}
+    chart = rates.steps(records, colours=colours, now=words.instant(now_us))
+    look.chart(chart, about="rate")
+    st.caption(
+        "What one GPU costs an hour, from when it counts. Right of the line is what was entered "
+        "for a day to come. Hours that are closed stay as they were billed."
+    )
+
+
+def records_of(
+    versions: Sequence[ContractVersion], later: Sequence[ManualEntry], now_us: int
+) -> list[dict[str, Any]]:
+    """The steps of each pool up to a week from now, or to a month after the last one to come."""
+    day_us = 86_400 * 10**6
+    end_us = max([now_us + 7 * day_us, *(one.from_us + 30 * day_us for one in later)])
+    end_us = min(end_us, LAST_US)
+    points: dict[str, list[tuple[int, int, str]]] = {}
+    for one in versions:
+        if one.pusd_per_hour is not None:
+            said = one.source or "no source given"
+            points.setdefault(one.pool, []).append((one.recorded_us, one.pusd_per_hour, said))
+    for coming in later:
+        rate = rate_of(coming)
+        if rate is not None and rate.pusd_per_hour is not None:
+            place = (coming.from_us, rate.pusd_per_hour, coming.actor)
+            points.setdefault(coming.name, []).append(place)
+    records = []
+    for pool, found in sorted(points.items()):
+        steps = [*found, (end_us, found[-1][1], "")]
+        records += [
+            {"at": words.instant(at_us), "kind": pool, "usd": dollars(pusd), "by": said,
+             "said": bool(said)}
+            for at_us, pusd, said in steps
+        ]  # fmt: skip
+    return records
+
+
+def _card(one: ContractVersion, entry: ManualEntry | None, later: Sequence[ManualEntry]) -> None:
+    said = "By the configuration file."
+    if entry is not None and entry.says is not None:
+        why = f": {entry.note}" if entry.note else ""
+        said = f"Entered by **{entry.actor}**, {words.moment(entry.recorded_us)}{why}."
+    rate = one.pusd_per_hour
+    hours = Fraction(one.ops_seconds_per_week, SECONDS)
+    ops = "none entered"
+    if hours:
+        ops = f"{float(hours):g} h a week at {words.money(one.ops_pusd_per_hour)}"
+    shared = "" if one.machine is None else f", its part of {one.machine}"
+    look.card(
+        f"Pool {one.pool}: {words.hardware_count(one.gpu_type, one.gpus)} ({one.gpu_type})",
+        look.big(NO_RATE if rate is None else words.money(rate) + " an hour", size="mid"),
+        look.rows(
+            (f"Source of the rate{shared}", one.source or "no source given", None),
+            ("All GPUs, 720 h", "unknown" if rate is None else words.money(720 * rate * one.gpus),
+             look.OWN),
+            ("People who run it", ops, None),
+        ),
+        look.small(said, *(_coming(each) for each in later)),
+        about="rate",
+    )  # fmt: skip
+
+
+def _coming(one: ManualEntry) -> str:
+    rate = rate_of(one)
+    what = "as configured"
+    if rate is not None and rate.pusd_per_hour is not None:
+        what = f"{words.money(rate.pusd_per_hour)} an hour"
+    return f"From {words.instant(one.from_us):%d %b %Y} (UTC): **{what}**, by {one.actor}."
+
+
+def _form(
+    desk: AdminClient,
+    latest: dict[str, ContractVersion],
+    standing: dict[str, ManualEntry],
+    now_us: int,
+) -> None:
+    with st.container(border=True):
+        st.markdown("**Enter a rate**")
+        pool = st.selectbox("Pool", list(latest), key="rates-pool")
+        given = _given(latest[pool], now_us)
+        wrong = faults(given)
+        for text in wrong:
+            st.error(text, icon=":material/edit_note:")
+        ready = not wrong and bool(given["source"]) and given["usd_per_hour"] is not None
+        left, right = st.columns(2)
+        if left.button(
+            "Enter it", key="rates-enter", icon=":material/price_change:", disabled=not ready,
+            help=None if ready else "It needs a rate and where it comes from.",
+        ):  # fmt: skip
+            changing.ask(RATES, "enter")
+        entry = standing.get(pool)
+        if entry is not None and entry.says is not None and right.button(
+            "Back to the configuration's", key="rates-withdraw", icon=":material/undo:"
+        ):  # fmt: skip
+            changing.ask(RATES, "withdraw")
+        wanted = changing.asked(RATES)
+        if wanted == "enter" and ready:
+            _enter(desk, latest[pool], given)
+        elif wanted == "withdraw":
+            _withdraw(desk, pool, given["note"])
+
+
+def _given(one: ContractVersion, now_us: int) -> dict[str, Any]:
+    """What is in the form; it begins with what counts now."""
+    first, second, third = st.columns(3, vertical_alignment="bottom")
+    now = None if one.pusd_per_hour is None else dollars(one.pusd_per_hour)
+    pool = one.pool
+    rate = first.number_input(
+        "USD an hour of one GPU", value=now, step=0.05, format="%.4f",
+        key=f"rates-usd-{pool}", placeholder="as the contract says",
+    )  # fmt: skip
+    hours = second.number_input(
+        "People's hours a week", value=one.ops_seconds_per_week / SECONDS, step=0.5,
+        key=f"rates-hours-{pool}",
+    )  # fmt: skip
+    ops = third.number_input(
+        "USD an hour of theirs", value=dollars(one.ops_pusd_per_hour), step=5.0,
+        key=f"rates-ops-{pool}",
+    )  # fmt: skip
+    source = st.text_input(
+        "Where the rate comes from", value=one.source or "", max_chars=300,
+        placeholder="contract 2026-17, a provider's list of 3 November", key=f"rates-source-{pool}",
+    )  # fmt: skip
+    first, second = st.columns([1, 2], vertical_alignment="bottom")
+    tomorrow = datetime.fromtimestamp(now_us / 1e6, UTC).date() + timedelta(days=1)
+    since = first.date_input(
+        "First day (UTC); empty: at once", value=None, min_value=tomorrow, key="rates-since"
+    )
+    note = second.text_input("Why, for whoever reads it later", max_chars=500, key="rates-note")
+    return {
+        "pool": pool, "usd_per_hour": None if rate is None else f"{rate:.6f}",
+        "ops_hours_per_week": None if hours is None else f"{hours:g}",
+        "ops_usd_per_hour": None if ops is None else f"{ops:.6f}",
+        "source": source.strip(), "since": None if since is None else str(since),
+        "note": note.strip() or None,
+    }  # fmt: skip
+
+
+def faults(given: Mapping[str, Any]) -> list[str]:
+    """What of the form's numbers cannot be, in words: a field's own bounds refuse in silence."""
+    rate, hours, ops = (
+        None if given[name] is None else float(given[name])
+        for name in ("usd_per_hour", "ops_hours_per_week", "ops_usd_per_hour")
+    )
+    found = {
+        f"USD an hour of one GPU is more than 0 and at most {MOST_USD:,}; what is owned has its "
+        "amortisation and its power.": rate is not None and not 0 < rate <= MOST_USD,
+        f"People's hours a week are 0 to {WEEK_HOURS}.": hours is None
+        or not 0 <= hours <= WEEK_HOURS,
+        f"USD an hour of theirs is 0 to {MOST_USD:,}.": ops is None or not 0 <= ops <= MOST_USD,
+    }
+    return [text for text, wrong in found.items() if wrong]
+
+
+def lines_of(one: ContractVersion, given: Mapping[str, Any]) -> list[str]:
+    """What the form says otherwise than `one`, as a diff; nothing where it says the same."""
+    rate = None if one.pusd_per_hour is None else f"{dollars(one.pusd_per_hour):.6f}"
+    hours, ops = one.ops_seconds_per_week / SECONDS, f"{dollars(one.ops_pusd_per_hour):.6f}"
+    before = "unknown" if rate is None else f"${rate}"
+    pairs = (
+        ("GPU", f"{before} an hour, {one.source or 'no source'}",
+         f"${given['usd_per_hour']} an hour, {given['source'] or 'no source'}"),
+        ("people", _people(f"{hours:g}", ops),
+         _people(given["ops_hours_per_week"], given["ops_usd_per_hour"])),
+    )  # fmt: skip
+    return [
+        line
+        for name, old, new in pairs
+        if old != new
+        for line in (f"-{name}: {old}", f"+{name}: {new}")
+    ]
+
+
+def _people(hours: str, usd: str) -> str:
+    return f"{hours} h a week at ${float(usd):.2f}"
+
+
+def _enter(desk: AdminClient, one: ContractVersion, given: dict[str, Any]) -> None:
+    begins = "at once" if given["since"] is None else f"from {given['since']} on"
+    shared = "" if one.machine is None else f" All pools on {one.machine} bear their parts of it."
+    st.warning(
+        f"It counts {begins}; gateways charge by it within 2 seconds, and hours that are closed "
+        f"stay as they are.{shared} It changes:",
+        icon=":material/warning:",
+    )
+    changes = lines_of(one, given)
+    if changes:
+        st.code("\n".join(changes), language="diff")
+    else:
+        st.caption("Nothing but the day and the note: it says what counts already.")
+    if changing.confirmed(RATES, "Yes, enter it"):
+        done = changing.done(RATES, desk, "/rates", **given)
+        pools = ", ".join(each["pool"] for each in done["entered"])
+        changing.tell(RATES, f"The rate of {pools} is entered, {begins}, by {done['by']}.")
+
+
+def _withdraw(desk: AdminClient, pool: str, note: str | None) -> None:
+    st.warning(
+        f"What was entered for {pool} is taken back, also what was to come: the configuration's "
+        "rate counts again from now on.",
+        icon=":material/warning:",
+    )
+    if changing.confirmed(RATES, "Yes, take it back"):
+        done = changing.done(RATES, desk, "/rates/withdraw", pool=pool, note=note)
+        said = f"The configuration's rate of {pool} counts again, by {done['by']}."
+        changing.tell(RATES, said)

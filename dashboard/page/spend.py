@@ -1,0 +1,365 @@
+"""Who spent what, by which key, on which model, at which backend; down to the single request.
+
+Own GPUs are charged by the closed hours (provisionally since the last one), and what nobody used
+is a line of its own: idle is never smeared over teams.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+import streamlit as st
+
+from dashboard import downloads, facets, look, words
+from dashboard.charts import plots, spend, timeline
+from dashboard.data import reads, tags
+from dashboard.data.reads import DashboardView
+from dashboard.figures import (
+    dollars,
+    labels,
+    money_columns,
+    money_over_time,
+    own_cost_by_team,
+    own_hardware,
+    shown,
+    spent_over_time,
+    time_column,
+)
+from dashboard.sections import movement, team
+from ledger.queries.reads import AttemptCell, AttemptDetail
+from ledger.reports.survey import Survey
+from ledger.writing.rows import DISPUTED
+
+ROWS = 200
+FILTERS = 3  # beside each other
+ANY = "any"
+BARS = 12
+IDLE, DOWN = "(idle, nobody's)", "(unavailable, nobody's)"  # in the table alone
+BIND: Any = "query-params"
+Sums = dict[str, dict[str, int]]
+GROUPS: dict[str, Callable[[AttemptCell], str]] = {
+    "team": lambda cell: cell.team,
+    "model": lambda cell: cell.model,
+    "backend": lambda cell: cell.target,
+}
+BY = ("team", "key", "model", "backend")
+NUMBER = st.column_config.NumberColumn
+
+
+def show(view: DashboardView) -> None:
+    survey = reads.spending(view)
+    look.label(*labels(survey))
+    if not survey.cells:
+        st.info(
+            "No requests in this period. Choose a longer one, or send a request.",
+            icon=":material/payments:",
+        )
+        return
+    _totals(survey)
+    st.subheader("Over time", anchor=False)
+    by = st.segmented_control(
+        "By", ["kind of cost", *BY], default="kind of cost", required=True, key="spend-by"
+    )
+    _over_time(view, survey, by)
+    st.subheader("By team, key, model and backend", anchor=False)
+    for tab, name in zip(st.tabs([f"By {one}" for one in BY]), BY, strict=True):
+        with tab:
+            _table(survey, name, _by_key(view) if name == "key" else _by(survey, name))
+    st.subheader("What a token cost", anchor=False)
+    movement.unit_costs_of(survey)
+    _movement(view)
+    st.subheader("Single requests", anchor="requests")
+    _requests(view, survey)
+    st.subheader("As files", anchor=False)
+    downloads.offer(view, survey)
+
+
+def _movement(view: DashboardView) -> None:
+    st.subheader("What moved, what stands out", anchor=False)
+    by = st.segmented_control("Of", BY, default="team", required=True, key="moved-by")
+    left, right = st.columns(2)
+    with left:
+        movement.moved(view, by)
+    with right:
+        movement.unusual(view, by)
+    st.subheader("By hour and by tag", anchor=False)
+    movement.by_hour(view)
+    movement.by_tag(view)
+
+
+def _totals(survey: Survey) -> None:
+    bills = survey.standing.bills
+    used = sum(bill.used_pusd for bill in bills)
+    idle = sum(bill.idle_pusd + bill.unavailable_pusd for bill in bills)
+    own, one = own_hardware(survey), survey.scope.team
+    if one is not None:  # idle time is nobody's
+        used, idle = team.own_pusd(survey), 0
+    figures = [
+        ("Total", words.money(used + idle + survey.api_pusd)),
+        ("APIs", words.money(survey.api_pusd)),
+        (f"Own {own}, used by {one or 'teams'}", words.money(used)),
+        ("Answers without a price", words.count(survey.unpriced)),
+    ]
+    if one is None:
+        figures.insert(3, (f"Own {own}, idle or unavailable", words.money(idle)))
+    for column, (name, figure) in zip(st.columns(len(figures)), figures, strict=True):
+        with column:
+            look.card(name, look.big(figure, size="mid"), about="spend")
+    missing = [bill.pool for bill in bills if not bill.rated]
+    if missing:
+        st.warning(f"No GPU rate for {', '.join(missing)}: its cost is missing here, not zero.")
+
+
+def _over_time(view: DashboardView, survey: Survey, by: str) -> None:
+    if by == "kind of cost" and survey.scope.team is not None:
+        team.over_the_period(survey)
+        return
+    if by == "kind of cost":
+        records = money_over_time(survey)
+        if not records:
+            st.caption("Nothing has a known cost: it takes a rate, a price and an answer.")
+            return
+        chart = plots.stacked(
+            records,
+            value="usd",
+            colours=plots.money_colours(own_hardware(survey)),
+            title="dollars",
+        )
+    else:
+        records = spent_over_time(survey, movement.spent(view, by, survey.bucket_us))
+        names = sorted({record["kind"] for record in records})
+        colours = dict(zip(names, plots.PALETTE * (1 + len(names) // 8), strict=False))
+        chart = plots.stacked(records, value="value", colours=colours, title="dollars")
+    look.chart(chart, about="spend")
+    if by != "kind of cost":
+        st.caption("Own engines at their provisional charge (engine seconds); idle is not in here.")
+
+
+def _by_key(view: DashboardView) -> Sums:
+    sums: Sums = defaultdict(lambda: defaultdict(int))
+    labels = tags.labels(view)
+    for one in tags.keyed(view):
+        row = sums[labels.get(one.key_id, one.key_id)]
+        row["requests"] += one.attempts
+        row["input"] += one.input_tokens
+        row["output"] += one.output_tokens
+        row["own" if one.backend == "own" else "api"] += one.cost_pusd
+        row["unpriced"] += one.unpriced
+    return sums
+
+
+def _by(survey: Survey, name: str) -> Sums:
+    sums: Sums = defaultdict(lambda: defaultdict(int))
+    for cell in survey.cells:
+        row = sums[GROUPS[name](cell)]
+        row["requests"] += cell.attempts if cell.answered else 0
+        row["input"] += cell.input_tokens
+        row["output"] += cell.output_tokens
+        row["api"] += cell.cost_pusd if cell.backend == "api" else 0
+        row["own"] += cell.cost_pusd if cell.backend == "own" else 0
+        row["unpriced"] += cell.unpriced
+    if name == "team":
+        for team, pusd in own_cost_by_team(survey).items():
+            sums[team]["own"] = pusd
+        if survey.scope.team is None:
+            for bill in survey.standing.bills:
+                sums[IDLE]["own"] += bill.idle_pusd
+                sums[DOWN]["own"] += bill.unavailable_pusd
+    return sums
+
+
+def _table(survey: Survey, name: str, sums: Sums) -> None:
+    own = f"own {own_hardware(survey)}"
+    counted = "attempts" if name == "key" else "answers"
+    table: list[dict[str, Any]] = sorted(
+        (
+            {
+                name: group,
+                "spend": shown(row["api"] + row["own"]),
+                "APIs": shown(row["api"]),
+                own: shown(row["own"]),
+                counted: row["requests"],
+                "input tokens": row["input"],
+                "output tokens": row["output"],
+                "unpriced": row["unpriced"],
+            }
+            for group, row in sums.items()
+        ),
+        key=lambda row: -row["spend"],
+    )
+    _drawn(sums, own)
+    money = money_columns(table, ("spend", "APIs", own))
+    counts = {one: NUMBER(format="localized") for one in (counted, "input tokens", "output tokens")}
+    look.table(table, about="spend", column_config={**money, **counts})
+    st.caption(f"O{own[1:]}: {_charged(survey, name)}. Input tokens include cached ones.")
+
+
+def _drawn(sums: Mapping[str, Mapping[str, int]], own: str) -> None:
+    """The largest of them as bars; beside idle time nobody could be told apart."""
+    largest = sorted(
+        sums.keys() - {IDLE, DOWN}, key=lambda one: -(sums[one]["own"] + sums[one]["api"])
+    )[:BARS]
+    records = [
+        {"name": one, "kind": kind, "usd": dollars(sums[one][field])}
+        for one in largest
+        for kind, field in ((own, "own"), ("APIs", "api"))
+        if sums[one][field]
+    ]
+    if records:
+        colours = {own: look.OWN, "APIs": look.API}
+        look.chart(spend.groups(records, colours), about="spend")
+
+
+def _charged(survey: Survey, name: str) -> str:
+    """What the column of own hardware rests on."""
+    if name != "team":
+        return "the provisional charge, engine seconds"
+    if not survey.hours:
+        return "their share of the running hour, provisional until it is closed"
+    return "their share of closed hours, and provisionally of the running one"
+
+
+def _requests(view: DashboardView, survey: Survey) -> None:
+    asked = st.text_input(
+        "Request id",
+        key="request",
+        bind=BIND,
+        placeholder="x-request-id of an answer, or choose below",
+    )
+    if asked:
+        _one(view, asked.strip())
+        return
+    marks = reads.flagged(view)
+    chosen = {
+        name: value
+        for name in facets.FACETS
+        if (value := st.session_state.get(f"only-{name}", ANY)) != ANY
+    }
+    choices = facets.offered(survey.cells, chosen)
+    choices["flag"] = sorted({one.flag for one in marks})
+    choices["key"] = _keys(view, chosen.get("team"))
+    labels = tags.labels(view)
+    where = {}
+    for place, (field, values) in enumerate(choices.items()):
+        if place % FILTERS == 0:
+            columns = st.columns(FILTERS)
+        value = columns[place % FILTERS].selectbox(
+            field, [ANY, *values], key=f"only-{field}",
+            format_func=lambda one: labels.get(one, one),
+        )  # fmt: skip
+        if value != ANY:
+            where[field.replace(" ", "_")] = value
+    if disputed := sum(one.attempts for one in marks if one.flag == DISPUTED):
+        answers = words.plural(disputed, "answer")
+        st.warning(f"Of {answers} the target reported usage that cannot be: flag `{DISPUTED}`.")
+    key = where.pop("key", None)
+    found: list[AttemptDetail] = []
+    if facets.occurs(survey.cells, chosen):
+        which = tuple(where.items())
+        found = (
+            reads.attempts(view, which, ROWS)
+            if key is None
+            else tags.attempts_of_key(view, key, which, ROWS)
+        )
+    if not found:
+        st.caption("No request matches.")
+        return
+    frame = _frame(found)
+    event = look.table(
+        frame,
+        about="attempt",
+        height=320,
+        on_select="rerun",
+        selection_mode="single-row",
+        key="requests",
+        column_config={
+            words.zoned("at"): time_column("D MMM HH:mm:ss"),
+            **money_columns(frame, ("cost", "at the comparator")),
+            **dict.fromkeys(("input", "output"), NUMBER(format="localized")),
+        },
+    )
+    st.caption(
+        f"The latest {len(found)}, newest first. Select a row to see why it went there; "
+        "`spend?request=ID` links to one request and its decision."
+    )
+    chosen_rows = event["selection"]["rows"]
+    if chosen_rows and chosen_rows[0] < len(found):
+        _detail(view, found[chosen_rows[0]])
+
+
+def _keys(view: DashboardView, team: str | None) -> list[str]:
+    """Those that asked for anything in the period, of one team or of all; what is chosen stays."""
+    kept = st.session_state.get("only-key", ANY)
+    asked = {one.key_id for one in tags.keyed(view) if team in (None, one.team)}
+    return sorted((asked | {kept}) - {ANY})
+
+
+def _one(view: DashboardView, request_id: str) -> None:
+    """A single request with all its tries; the address links to it and so to its decisions."""
+    found = reads.attempts_of(view, request_id)
+    if not found:
+        st.info(
+            f"No attempt of {words.plain(request_id)} is in this period and team. Choose a longer "
+            "period; single attempts that were retired are gone.",
+            icon=":material/search_off:",
+        )
+        return
+    st.caption("Every try of this request. The address of this page links to it.")
+    for row in found:
+        _detail(view, row)
+
+
+def _frame(found: list[AttemptDetail]) -> list[dict[str, Any]]:
+    return [
+        {
+            words.zoned("at"): words.instant(row.opened_us),
+            "team": row.team,
+            "model": row.model,
+            "went to": row.target,
+            "input": row.input_tokens,
+            "output": row.output_tokens,
+            "cost": None if row.cost_pusd is None else shown(row.cost_pusd),
+            "at the comparator": None if row.compared_pusd is None else shown(row.compared_pusd),
+            "why": words.reason(row.spill_reason or row.reason),
+            "first token, s": None if row.ttft_us is None else row.ttft_us / 1e6,
+            "status": row.status or "open",
+            "flag": row.flag or "",
+            "request": row.request_id,
+        }
+        for row in found
+    ]
+
+
+def _detail(view: DashboardView, row: AttemptDetail) -> None:
+    compared, blob = reads.details(view, row.attempt_id)
+    cost = "unpriced" if row.cost_pusd is None else words.money(row.cost_pusd)
+    with st.container(border=True):
+        left, right = st.columns(2)
+        with left:
+            look.card(
+                f"Attempt {row.attempt_id}",
+                look.big(f"{cost} at {row.target}", size="mid"),
+                look.rows(
+                    ("Chosen because", words.reason(row.reason), None),
+                    ("Not on an own engine because", words.reason(row.spill_reason), None),
+                    (
+                        "Asked for with key",
+                        tags.labels(view).get(row.key_id, row.key_id),
+                        None,
+                    ),
+                    ("Tokens counted", row.basis or "not settled", None),
+                    ("Cached input tokens", words.count(row.cached_tokens), None),
+                    *(
+                        (f"Would cost at {one.comparator}", words.money(one.cost_pusd), None)
+                        for one in compared
+                    ),
+                ),
+                about="attempt",
+            )
+        with right:
+            if blob:
+                st.json(msgspec.msgpack.decode(blob), expanded=2)
+            else:
+                st.caption("The frozen decision of this request is not kept any more.")
+        timeline.show(reads.tries(view, row.request_id))

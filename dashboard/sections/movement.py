@@ -1,0 +1,179 @@
+"""Below the spending: unit costs, what moved, what stands out, the hours of the week, tags."""
+
+from collections import Counter
+from dataclasses import replace
+from fractions import Fraction
+
+import streamlit as st
+
+from dashboard import look, reading, words
+from dashboard.charts import spend
+from dashboard.data import reads, tags
+from dashboard.data.reads import DashboardView
+from dashboard.figures import dollars, money_columns, shown
+from dashboard.unitcosts import unit_costs
+from ledger.economics.cost import TokenBasis
+from ledger.queries.reads import DAY_US, HOUR_US, SpendPoint
+from ledger.reports.movements import LEAST_BUCKETS, anomalies, movers
+from ledger.reports.survey import Survey
+
+SHOWN = 8
+MILLION = 10**6
+SHORT_DAYS = 3
+
+
+def unit_costs_of(survey: Survey) -> None:
+    """Both token bases side by side, each named; what is not known asks for its rate."""
+    found = unit_costs(survey)
+    if not found:
+        st.caption("No chat was answered in this period: no token has a cost.")
+        return
+    for column, basis in zip(st.columns(2), TokenBasis, strict=True):
+        with column:
+            look.card(
+                f"Cost per 1M tokens, {basis}",
+                look.rows(*((one.name, _price(one.per_token[basis]), None) for one in found)),
+                about="unit",
+            )
+    st.caption("A figure per output token is never compared with one per token of any kind.")
+
+
+def _price(pusd: Fraction | None) -> str:
+    return "enter the rate" if pusd is None else words.money(pusd * MILLION)
+
+
+def spent(view: DashboardView, by: str, width_us: int) -> list[SpendPoint]:
+    """Over time, in buckets of `width_us`, by team, key, model or backend."""
+    if by == "key":
+        return tags.spent_by_key(view, width_us)
+    return reads.spent(view, by, width_us)
+
+
+def moved(view: DashboardView, by: str) -> None:
+    """The period beside the one of the same length before it."""
+    span = reads.PERIOD_WORDS[view.period]
+    if by == "key" and _earlier(view).scope.start_us < tags.whole_from_us(view):
+        st.caption(
+            f"Attempts of the {span} before were retired before they were added up by key: nothing "
+            "to compare with. By team, model and backend all of them are."
+        )
+        return
+    now, before = _sums(view, by), _sums(_earlier(view), by)
+    found = movers(before, now)[:SHOWN]
+    if not before:
+        st.caption(f"Nothing is in the books of the {span} before: nothing to compare with.")
+        return
+    if not found:
+        st.caption("Nothing moved.")
+        return
+    records = [{"name": one.name, "usd": dollars(one.change_pusd)} for one in found]
+    look.chart(spend.changes(records), about="spend")
+    top = found[0]
+    st.caption(
+        f"Change of spending against the {span} before, by {by}; own engines at their provisional "
+        f"charge. The most: {words.plain(top.name)}, from "
+        f"{words.plain(words.money(top.before_pusd))} to {words.plain(words.money(top.now_pusd))}."
+    )
+
+
+def _earlier(view: DashboardView) -> DashboardView:
+    return replace(view, now_us=view.scope.start_us)
+
+
+def _sums(view: DashboardView, by: str) -> dict[str, int]:
+    sums = Counter[str]()
+    for one in spent(view, by, DAY_US):
+        sums[one.name] += one.cost_pusd
+    return sums
+
+
+def unusual(view: DashboardView, by: str) -> None:
+    """Days, or hours of a short period, far above what is usual for each."""
+    width = DAY_US if view.span_us > SHORT_DAYS * DAY_US else HOUR_US
+    scope, name = view.scope, "day" if width == DAY_US else "hour"
+    if scope.end_us - scope.start_us < LEAST_BUCKETS * width:
+        st.caption(f"Fewer than {LEAST_BUCKETS} whole {name}s: too few to call any unusual.")
+        return
+    rows = [(one.start_us, one.name, one.cost_pusd) for one in spent(view, by, width)]
+    found = anomalies(rows, start_us=scope.start_us, end_us=scope.end_us, bucket_us=width)
+    if not found:
+        st.caption(f"No {name} of any {by} is far above its usual one.")
+    else:
+        look.card(
+            f"Far above their usual {name}",
+            look.rows(
+                *(
+                    (
+                        f"{one.name}, {_when(one.start_us, width)}",
+                        f"{words.money(one.pusd)} (usual {words.money(one.usual_pusd)})",
+                        None,
+                    )
+                    for one in found[:SHOWN]
+                )
+            ),
+            about="anomaly",
+        )
+    st.caption(
+        f"Above the median {name} by five scaled median absolute deviations, and twice it at least."
+    )
+
+
+def _when(start_us: int, width_us: int) -> str:
+    """A day is one of the books, an hour is the reader's."""
+    return f"{words.instant(start_us):%d %b}" if width_us == DAY_US else words.moment(start_us)
+
+
+def by_hour(view: DashboardView) -> None:
+    """Spending by the reader's weekday and hour, the mean of each."""
+    sums = Counter[tuple[int, int]]()
+    counts = Counter[tuple[int, int]]()
+    for at_us in range(view.scope.start_us, view.scope.end_us, HOUR_US):
+        at = words.local(at_us)
+        counts[at.weekday(), at.hour] += 1
+    for at_us, pusd in tags.spent_by_hour(view).items():
+        at = words.local(at_us)
+        sums[at.weekday(), at.hour] += pusd
+    records = [
+        {"day": day, "hour": hour, "usd": dollars(sums[day, hour] / count)}
+        for (day, hour), count in sorted(counts.items())
+    ]
+    if not records or not sums:
+        st.caption("Nothing was spent.")
+        return
+    look.chart(spend.week(records), about="spend")
+    st.caption(
+        f"Mean spending of each hour of the week, {reading.now().zone}; own engines at their "
+        "provisional charge."
+    )
+
+
+def by_tag(view: DashboardView) -> None:
+    """On demand: before sums by tag were kept, every attempt of the period is read."""
+    if not st.toggle("Add up by tag", key="tags"):
+        return
+    with st.spinner("Reading tags ..."):
+        found = tags.tagged(view)
+    if not found:
+        st.info(
+            "No request of this period carries a tag. `breakeven keys create --tag app=web` marks "
+            "what a key asks for.",
+            icon=":material/sell:",
+        )
+        return
+    table = [
+        {
+            "tag": one.tag,
+            "spend": shown(one.cost_pusd),
+            "attempts": one.attempts,
+            "input tokens": one.input_tokens,
+            "output tokens": one.output_tokens,
+        }
+        for one in found
+    ]
+    counts = st.column_config.NumberColumn(format="localized")
+    columns = dict.fromkeys(("attempts", "input tokens", "output tokens"), counts)
+    columns |= money_columns(table, ("spend",))
+    look.table(table, about="tag", column_config=columns)
+    st.caption(
+        "A request with two tags counts under each; own engines at their provisional charge."
+    )

@@ -1,0 +1,91 @@
+"""Dollars in other money: at rates that somebody entered, each with its day and source.
+
+The books stay in dollars. A rate that is old says so beside every figure that it makes.
+"""
+
+from collections.abc import Container, Sequence
+from datetime import date
+from fractions import Fraction
+
+import streamlit as st
+
+from dashboard import changing, choosing, look, words
+from dashboard.data.reads import DashboardView
+from ledger.currencies import FRESH_DAYS, Currency, unknown
+from ledger.economics.cost import Exact
+
+CURRENCIES = "currencies"  # the change's name
+
+
+def lines(view: DashboardView, pusd: Exact) -> list[str]:
+    """The amount in each currency that has a rate."""
+    today = words.instant(view.now_us).date()
+    return [line(one, pusd, today) for one in choosing.quoted(view)]
+
+
+def line(one: Currency, pusd: Exact, today: date) -> str:
+    amount = Fraction(pusd) * one.per_usd / 10**12
+    return f"**{one.code} {float(amount):,.2f}** ({choosing.of_rate(one, today)})"
+
+
+def show(view: DashboardView) -> None:
+    """The rates, and how to enter one."""
+    st.subheader("Other currencies", anchor=False)
+    changing.told(CURRENCIES)
+    known, today = choosing.quoted(view), words.instant(view.now_us).date()
+    if known:
+        look.table(rows(known, today), about="currency")
+    else:
+        st.caption(
+            "Amounts are in dollars. With a rate here, `Money in` in the sidebar offers its "
+            "currency."
+        )
+    desk = changing.desk_for(view)
+    if desk is None:
+        return
+    with st.form("currencies-form", border=True):
+        first, second, third = st.columns(3, vertical_alignment="bottom")
+        code = first.text_input("Currency (ISO 4217)", max_chars=3, placeholder="EUR")
+        rate = second.number_input("One dollar is", value=None, format="%.6f")
+        day = third.date_input("Rate of the day", value=today, max_value=today)
+        source = st.text_input("Who says so", max_chars=200, placeholder="European Central Bank")
+        pressed = st.form_submit_button("Enter the rate", icon=":material/currency_exchange:")
+        if not pressed:
+            return
+        quoted = {one.code for one in known}
+        if missing := lacking(code, rate, source, quoted):
+            changing.fail(CURRENCIES, f"Nothing is entered: {missing}.")
+        given = {"currency": code.strip().upper(), "per_usd": f"{rate:.6f}", "day": str(day)}
+        done = changing.done(CURRENCIES, desk, "/currencies", **given, source=source.strip())
+        said = f"One dollar is {done['says']['per_usd']} {done['name']}, by {done['by']}."
+        if (stands := done["in_force"])["day"] > str(day):
+            said += f" The newer rate of {stands['day']} stays in force: {stands['per_usd']}."
+        changing.tell(CURRENCIES, said)
+
+
+def lacking(code: str, rate: float | None, source: str, quoted: Container[str] = ()) -> str:
+    """What the form still needs, in words; nothing where it is whole. `quoted` have a rate."""
+    named = code.strip().upper()
+    fault = None if named in quoted else unknown(named)
+    needs = [
+        (not named, "the currency is empty (EUR, GBP, ...)"),
+        (bool(named and fault), f"Currency: {fault}"),
+        (rate is None, "what one dollar is, is empty"),
+        (rate is not None and rate <= 0, "one dollar is more than 0 of anything"),
+        (not source.strip(), "nobody says so: name the source"),
+    ]
+    return "; ".join(words_ for lacks, words_ in needs if lacks)
+
+
+def rows(known: Sequence[Currency], today: date) -> list[dict[str, object]]:
+    return [
+        {
+            "currency": one.code,
+            "one dollar is": float(one.per_usd),
+            "of": one.day,
+            "source": one.source,
+            "entered by": one.by,
+            "stands": f"stale: older than {FRESH_DAYS} days" if one.stale(today) else "fresh",
+        }
+        for one in known
+    ]

@@ -1,0 +1,286 @@
+"""What a person says of a plan: a GPU, its rate and speed, the horizon, terms, a purchase, ops.
+
+Every field stands in the address (`bind`); those that follow from a GPU or a model by its name.
+"""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import streamlit as st
+
+from dashboard import fields, words
+from dashboard.data import reads
+from dashboard.data.reads import DashboardView
+from dashboard.planning import BASIS, HIDDEN_PEAKS_DUTY, PlanInputs, PlanTraffic
+from ledger.economics.cost import SECONDS_PER_HOUR
+from ledger.economics.purchase import Commitment, Purchase
+from ledger.fleet.market import GpuOffer, estimate, models
+from ledger.fleet.pool_records import ContractVersion
+from ledger.money import usd_to_pusd_rounded
+from ledger.reports.survey import Survey
+
+FIELDS = frozenset((
+    "gpu", "gpu-model", "horizon", "growth", "interest", "off1", "off3", "price", "life",
+    "residual", "power", "ops", "ops-rate", "plan-spares", "gpus",
+))  # fmt: skip
+YEAR, THREE_YEARS = 12, 36
+SECONDS_PER_MINUTE = 60
+BIND: Any = "query-params"
+MOST = 1e6  # dollars an hour, tokens a second
+
+
+@dataclass(frozen=True, slots=True)
+class PlanForm:
+    """A GPU of the catalogue, what one serves, and where both are from."""
+
+    gpu: str
+    model: str
+    usd_per_hour: float | None
+    rate_source: str
+    tokens_per_s: float | None
+    speed_source: str
+
+
+def pick_gpu(view: DashboardView, survey: Survey, traffic: PlanTraffic) -> PlanForm:
+    """Which GPU and model; what it is said to cost and serve stands in the fields below."""
+    known = reads.market(view)
+    own = {one.gpu_type: one for one in survey.contracts}
+    names = [*dict.fromkeys([*own, *(gpu.name for gpu in known)])] or ["GPU"]
+    left, right = st.columns(2)
+    name = left.selectbox("GPU", names, key="gpu", index=_first(names, known, own), bind=BIND)
+    listed = next((gpu for gpu in known if gpu.name == name), None)
+    contract = own.get(name)
+    served = _served(view, survey, contract, traffic)
+    # What is known of this GPU first: an empty field is nobody's first view.
+    measured = sorted(models(known), key=lambda one: _speed(known, listed, one)[0] is None)
+    offers = [*([] if served is None else [served[1]]), *measured] or ["none"]
+    model = right.selectbox("Model, as measured", offers, key="gpu-model", bind=BIND)
+    speed, why = _speed(known, listed, model)
+    if served is not None and model == served[1]:
+        speed, why = served
+    rate, source = None, "no public price is in the catalogue"
+    if contract is not None and contract.pusd_per_hour:
+        rate = contract.pusd_per_hour / 1e12
+        source = f"contract of pool {contract.pool}: {contract.source or 'no source given'}"
+    elif listed is not None and listed.low_pusd_per_hour:
+        rate = listed.low_pusd_per_hour / 1e12
+        source = f"{listed.price_source}, seen {listed.price_seen}"
+    return PlanForm(name, model, rate, source, speed, why)
+
+
+def _served(
+    view: DashboardView, survey: Survey, contract: ContractVersion | None, traffic: PlanTraffic
+) -> tuple[float, str] | None:
+    """Tokens a second of one GPU of the pool whose traffic this is, on its own hardware."""
+    if contract is None or not traffic.name.startswith(f"pool {contract.pool}, "):
+        return None
+    able = survey.pools[contract.pool].capability
+    if able is None:
+        return None
+    speed = float(able.per_minute / SECONDS_PER_MINUTE / contract.gpus)
+    period = reads.PERIOD_WORDS[view.period]  # named: with another one the field begins anew
+    return speed, f"as pool {contract.pool} served in the last {period}"
+
+
+def _first(names: list[str], known: tuple[GpuOffer, ...], own: dict[str, Any]) -> int:
+    """One's own first; else the first that has both a measurement and a public price."""
+    good = (gpu.name for gpu in known if gpu.serving and gpu.low_pusd_per_hour)
+    return 0 if own else names.index(next(good, names[0]))
+
+
+def _speed(
+    known: tuple[GpuOffer, ...], gpu: GpuOffer | None, model: str
+) -> tuple[float | None, str]:
+    found = None if gpu is None else estimate(known, gpu, model)
+    if found is None or gpu is None:
+        return None, f"nothing is known of {model} on it: measure with `breakeven engine bench`"
+    speed = float(found.tokens_per_s(BASIS))
+    one = found.measured
+    promise = (
+        f"{one.source}; first token within {one.ttft_ms_p99:.0f} ms (p99), "
+        f"{one.tpot_ms_p90:.0f} ms a token (p90), {one.input_per_output:g} input tokens an output "
+        "token"
+    )
+    if found.scaled == 1:
+        return speed, f"measured: {promise}"
+    return (
+        speed,
+        f"estimated by memory bandwidth, {float(found.scaled):.2f} x {found.on}: {promise}",
+    )
+
+
+def figures_of(survey: Survey, chosen: PlanForm, traffic: PlanTraffic) -> PlanInputs:
+    first, second, third, fourth = st.columns(4, vertical_alignment="bottom")
+    suffix = f"{chosen.gpu}"
+    rate = fields.number(
+        first, "Rate, USD per GPU-hour", (0.0, MOST), chosen.usd_per_hour, step=0.1,
+        placeholder="enter your GPU rate", key=f"rate-{suffix}", bind=BIND,
+    )  # fmt: skip
+    speed = fields.number(
+        second, f"Tokens a second of one GPU, {BASIS}", (0.0, MOST), chosen.tokens_per_s,
+        step=100.0, placeholder="measure, or enter",
+        key=f"speed-{suffix}-{chosen.model}", format="%.0f", bind=BIND,
+    )  # fmt: skip
+    share = float(100 * HIDDEN_PEAKS_DUTY) if traffic.hidden_peaks else 100.0
+    duty = fields.number(
+        third, "Duty, % of that speed", (1.0, 100.0), share, step=5.0,
+        key=f"duty-{share:.0f}", bind=BIND,
+        help="The share of a GPU's speed that traffic can use. Minutes of real load have their "
+        "peaks in them; an export by the day hides peaks of 1.9 to 3.3 times the mean.",
+    )  # fmt: skip
+    months = fields.number(
+        fourth, "Horizon, months", (1, 120), THREE_YEARS, key="horizon", bind=BIND
+    )
+    st.caption(f"Rate: {chosen.rate_source}. Speed: {chosen.speed_source}.")
+    with st.expander("Growth, interest, commitments, purchase, operations"):
+        growth, discount, one, three = _terms()
+        purchase = _purchase()
+        operations = _operations(survey)
+    return PlanInputs(
+        months=int(months),
+        growth=_share(growth),
+        discount_per_year=_share(discount),
+        pusd_per_hour=_pusd(rate),
+        tokens_per_s=None if not speed else Fraction(str(speed)),
+        duty=_share(duty),
+        terms=tuple(
+            Commitment(length, _share(off)) for length, off in ((YEAR, one), (THREE_YEARS, three))
+        ),
+        purchase=purchase,
+        **operations,
+    )
+
+
+def _terms() -> tuple[float, float, float, float]:
+    columns = st.columns(4, vertical_alignment="bottom")
+    return (
+        fields.number(
+            columns[0], "Growth, % a month", (-50.0, 100.0), 0.0, step=1.0, key="growth", bind=BIND
+        ),
+        fields.number(
+            columns[1], "Interest, % a year", (0.0, 100.0), 8.0, step=1.0, key="interest", bind=BIND
+        ),
+        fields.number(
+            columns[2],
+            "Discount, 1 year reserved, %",
+            (0.0, 99.0),
+            20.0,
+            step=5.0,
+            key="off1",
+            bind=BIND,
+        ),
+        fields.number(
+            columns[3],
+            "Discount, 3 years reserved, %",
+            (0.0, 99.0),
+            40.0,
+            step=5.0,
+            key="off3",
+            bind=BIND,
+        ),
+    )
+
+
+def _purchase() -> Purchase | None:
+    columns = st.columns(4, vertical_alignment="bottom")
+    price = fields.number(
+        columns[0], "Price of one GPU with its share of the machine, USD", (0.0, 1e8), None,
+        step=1000.0, placeholder="enter to compare buying", key="price", bind=BIND,
+    )  # fmt: skip
+    life = fields.number(columns[1], "Amortised over, months", (1, 120), 48, key="life", bind=BIND)
+    left = fields.number(
+        columns[2],
+        "Residual value, % of price",
+        (0.0, 100.0),
+        20.0,
+        step=5.0,
+        key="residual",
+        bind=BIND,
+    )
+    power = fields.number(
+        columns[3], "Power, space, support, USD per GPU-hour", (0.0, MOST), 0.25, step=0.05,
+        key="power", bind=BIND,
+    )  # fmt: skip
+    if not price:
+        return None
+    return Purchase(_pusd(price) or 0, int(life), _share(left), _pusd(power) or 0)
+
+
+def _operations(survey: Survey) -> dict[str, Any]:
+    """As the contracts say; where there are none, a morning a week."""
+    columns = st.columns(4, vertical_alignment="bottom")
+    paid = [one for one in survey.contracts if one.ops_seconds_per_week]
+    week = sum(one.ops_seconds_per_week for one in paid) / SECONDS_PER_HOUR
+    each = max((one.ops_pusd_per_hour for one in paid), default=95 * 10**12) / 10**12
+    hours = fields.number(
+        columns[0], "Ops, hours a week", (0.0, 500.0), week or 5.0, step=1.0, key="ops", bind=BIND
+    )
+    rate = fields.number(
+        columns[1], "Ops, USD an hour", (0.0, 1000.0), each, step=5.0, key="ops-rate", bind=BIND
+    )
+    spares = fields.number(columns[2], "Spares (N+1)", (0, 8), 0, key="plan-spares", bind=BIND)
+    gpus = fields.number(
+        columns[3],
+        "GPUs reserved or bought (0: the cheapest number)",
+        (0, 512),
+        0,
+        key="gpus",
+        bind=BIND,
+    )
+    return {
+        "ops_hours_per_week": Fraction(str(hours)),
+        "ops_pusd_per_hour": _pusd(rate) or 0,
+        "spares": int(spares),
+        "gpus": int(gpus) or None,
+    }
+
+
+def _share(percent: float) -> Fraction:
+    return Fraction(str(percent)) / 100
+
+
+def _pusd(usd: float | None) -> int | None:
+    return usd_to_pusd_rounded(Decimal(str(usd))) if usd else None
+
+
+def inputs_of(traffic: PlanTraffic, figures: PlanInputs, chosen: PlanForm) -> list[tuple[str, str]]:
+    each = words.money(Fraction(traffic.average.pusd_per_token) * 10**6)
+    rows = [
+        ("Traffic", f"{traffic.name}: {words.tokens(traffic.per_month)} tokens a month ({BASIS})"),
+        ("API price", f"{each} per 1M tokens ({BASIS}), the average of this traffic"),
+        ("GPU rate", "not given" if figures.pusd_per_hour is None else
+         f"{words.money(figures.pusd_per_hour)} an hour ({chosen.rate_source})"),
+        ("One GPU serves", "not given" if figures.tokens_per_s is None else
+         f"{float(figures.tokens_per_s):,.0f} tokens a second ({BASIS}) x "
+         f"{words.percent(figures.duty)} duty ({chosen.speed_source})"),
+        ("Horizon", f"{figures.months} months"),
+        ("Growth", f"{words.percent(figures.growth, digits=1)} a month"),
+        ("Interest", f"{words.percent(figures.discount_per_year, digits=1)} a year"),
+        ("Operations", (f"{float(figures.ops_hours_per_week):g} h a week at "
+         f"{words.money(figures.ops_pusd_per_hour)} an hour")),
+        ("Spares", str(figures.spares)),
+        *((f"Reserved {term.months} months", f"{words.percent(term.discount)} off the rate")
+          for term in figures.terms),
+    ]  # fmt: skip
+    bought = figures.purchase
+    if bought is not None:
+        rows.append(
+            (
+                "Bought",
+                (
+                    f"{words.money(bought.price_pusd)} a GPU, amortised over "
+                    f"{bought.life_months} months "
+                    f"to {words.percent(bought.residual)} "
+                    f"({words.money(bought.amortised_pusd_per_month)} a month), "
+                    f"{words.money(bought.power_pusd_per_hour)} an hour to run"
+                ),
+            )
+        )
+    return rows
+
+
+def is_of_plan(name: str) -> bool:
+    """Whether a name in the address is one of this form's fields."""
+    return name in FIELDS or name.startswith(("rate-", "speed-", "duty-"))

@@ -1,0 +1,104 @@
+"""Sets of policies put in force and taken back from the browser: shown, asked, done, told.
+
+Admins with a name see it; whether they are admins the gateway decides once more. The set that was
+seen in force goes with the change: if another one came meanwhile, nothing is changed.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import streamlit as st
+
+from dashboard import changing
+from dashboard.asking import AdminClient
+from dashboard.sections.policyeditor import PolicyDraft
+from ledger.identity.people import DashboardRole
+
+FILE = "those of the configuration file"
+POLICIES = "policies"  # the change's name
+
+
+def change(
+    desk: AdminClient,
+    draft: PolicyDraft,
+    shown: Mapping[str, Any],
+    past: Sequence[Mapping[str, Any]],
+) -> None:
+    """`shown`: the set in force; `past`: the history, the newest first."""
+    changing.told(POLICIES)
+    viewer = desk.viewer
+    if viewer.name is None:
+        st.caption(
+            "Nobody has signed in here, so nothing can be put in force from here: a change needs "
+            "somebody who made it. Name people in an access file (deploy/DASHBOARD.md), or run "
+            "`breakeven policy apply FILE` where the gateway runs."
+        )
+        return
+    if viewer.role is not DashboardRole.ADMIN:
+        st.caption(f"As {viewer.role} you can play sets; admins put them in force.")
+        return
+    with st.container(border=True):
+        _apply(desk, draft, shown)
+        _go_back(desk, shown, past)
+
+
+def _apply(desk: AdminClient, draft: PolicyDraft, shown: Mapping[str, Any]) -> None:
+    ready = draft.valid and bool(draft.changes)
+    if st.button(
+        "Put this set in force", key="policies-apply", icon=":material/publish:",
+        disabled=not ready, help=None if ready else "It is in force, or it has faults.",
+    ):  # fmt: skip
+        changing.ask(POLICIES, "apply")
+    if changing.asked(POLICIES) == "apply" and ready:
+        note = _sure(
+            "Every gateway of this ledger follows within 2 seconds. It changes:", draft.changes
+        )
+        if note is not None:
+            given = {"policies": draft.text, "note": note or None, "follows": shown["set"]}
+            _do(desk, "/policies/apply", given)
+
+
+def _go_back(
+    desk: AdminClient, shown: Mapping[str, Any], past: Sequence[Mapping[str, Any]]
+) -> None:
+    earlier = [one["set"] for one in past if one["set"] != shown["set"]]
+    if not past:
+        return
+    choice = st.selectbox(
+        "An earlier set", [0, *earlier], key="policies-earlier",
+        format_func=lambda number: _called(number, past),
+    )  # fmt: skip
+    if st.button("Go back to it", key="policies-back", icon=":material/undo:"):
+        changing.ask(POLICIES, "back")
+    if changing.asked(POLICIES) != "back":
+        return
+    wanted: dict[str, Any] = {"set": choice} if choice else {"to_file": True}
+    changes = desk.post("/policies/rollback", look=True, **wanted)["changes"]
+    if not changes:
+        st.info("It says the same as the set in force.", icon=":material/check_circle:")
+        return
+    note = _sure("Every gateway of this ledger follows within 2 seconds. It changes:", changes)
+    if note is not None:
+        _do(desk, "/policies/rollback", {**wanted, "note": note or None, "follows": shown["set"]})
+
+
+def _sure(words: str, changes: Sequence[str]) -> str | None:
+    """The note of who says yes; None as long as nobody does."""
+    st.warning(words, icon=":material/warning:")
+    st.code("\n".join(changes), language="diff")
+    note = st.text_input("Why, for whoever reads it later", key="policies-note", max_chars=500)
+    return note if changing.confirmed(POLICIES, "Yes, put it in force") else None
+
+
+def _do(desk: AdminClient, path: str, given: Mapping[str, Any]) -> None:
+    changing.forget(POLICIES)
+    done = changing.done(POLICIES, desk, path, **given)
+    st.session_state.pop("policies-draft", None)
+    changing.tell(POLICIES, f"Set {done['set']} is in force, by {done['by']}.")
+
+
+def _called(number: int, past: Sequence[Mapping[str, Any]]) -> str:
+    found = next((one for one in past if one["set"] == number), None)
+    if found is None:
+        return FILE
+    return f"set {number} of {found['since']}, by {found['by']}"

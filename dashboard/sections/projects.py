@@ -1,0 +1,63 @@
+"""Whose the projects on providers' bills are: shown, and entered by finance people and admins."""
+
+import streamlit as st
+
+from dashboard import changing, look, words
+from dashboard.data import entries, reads
+from dashboard.data.reads import DashboardView
+from dashboard.figures import time_column
+from ledger.entered import in_force, seen_us
+from ledger.invoices.books import PROVIDER
+
+PROJECTS = "projects"  # the change's name
+
+
+def show(view: DashboardView) -> None:
+    st.subheader("Whose projects on bills are", anchor=False)
+    changing.told(PROJECTS)
+    entered = entries.projects(view)
+    found = in_force(entered, seen_us(entered, view.now_us))
+    standing = [one for _, one in sorted(found.items()) if one.says is not None]
+    if standing:
+        look.table(
+            [
+                {
+                    "provider": one.name.partition("/")[0],
+                    "project": one.name.partition("/")[2],
+                    "team": (one.says or {})["team"],
+                    "entered by": one.actor,
+                    words.zoned("on"): words.instant(one.recorded_us),
+                    "why": one.note or "",
+                }
+                for one in standing
+            ],
+            about="project",
+            column_config={words.zoned("on"): time_column("D MMM YYYY HH:mm")},
+        )
+    else:
+        st.caption(
+            "No project is anybody's yet: bills compare their projects by the names that they have."
+            " "
+            "Say whose one is, and `Reconciliation and audit` compares by teams."
+        )
+    desk = changing.desk_for(view)
+    senders = sorted({one.party for one in reads.bills(view) if one.party.startswith(PROVIDER)})
+    if desk is None:
+        return
+    if not senders:
+        st.caption("Projects stand on providers' bills; none is imported.")
+        return
+    with st.form("projects-form", border=True):
+        first, second, third = st.columns(3, vertical_alignment="bottom")
+        provider = first.selectbox("Provider", [one.removeprefix(PROVIDER) for one in senders])
+        project = second.text_input("Project, as on its bills", max_chars=200)
+        team = third.text_input("Team; empty: nobody's", max_chars=200)
+        note = st.text_input("Why, for whoever reads it later", max_chars=500)
+        if st.form_submit_button("Say whose it is", icon=":material/groups:"):
+            if not project.strip():
+                changing.fail(PROJECTS, "Nothing is entered: name the project, as its bills do.")
+            given = {"provider": provider, "project": project.strip()}
+            said = {"team": team.strip() or None, "note": note.strip() or None}
+            done = changing.done(PROJECTS, desk, "/projects", **given, **said)
+            whose = "nobody's" if done["says"] is None else f"{done['says']['team']}'s"
+            changing.tell(PROJECTS, f"{done['name']} is {whose}, says {done['by']}.")

@@ -1,0 +1,79 @@
+"""SLOs in words: what each policy promises, and by how much its latest answers kept it.
+
+What is promised the gateway says, asked briefly and once a minute: a page never waits for one that
+is away. What was kept the books say, of the latest answers, each judged by what was promised then.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import streamlit as st
+
+from dashboard import asking, look, words
+from dashboard.asking import AdminRefused, AdminUnavailable
+from dashboard.data import reads
+from dashboard.data.reads import DashboardView
+from ledger.queries.reads import SloAttainment
+
+LATEST = 5_000
+ASKED_EVERY_US = 60 * 10**6
+GLANCE_S = 1.0
+_KNOWN = "promises-known"
+JUST = 0.05  # points: what a percent with one place does not show
+Promise = Mapping[str, Any]  # as the gateway tells it
+Row = tuple[str, str, str | None]
+
+
+def blocks(view: DashboardView) -> list[str]:
+    """What was kept of each policy's promise, as HTML of a card."""
+    kept = reads.kept(view, LATEST)
+    if not kept:
+        return [look.small("Nothing was promised to these answers: a policy promises by its slo.")]
+    promised = _promised(view)
+    total = sum(one.answers for one in kept)
+    of = f"Kept of the latest {words.plural(total, 'answer')} to which something was promised"
+    told = f"{of}; by how much that is above what is promised, or short of it."
+    return [look.rows(*(row(one, promised.get(one.policy)) for one in kept)), look.small(told)]
+
+
+def row(one: SloAttainment, promise: Promise | None) -> Row:
+    share = one.met / one.answers
+    kept = words.percent(share, digits=1)
+    if promise is None:
+        return one.policy, kept, None
+    over = 100 * (share - promise["attainment"])
+    points = "just so" if abs(over) < JUST else f"{over:+.1f} points".replace("-", "\N{MINUS SIGN}")
+    colour = look.LOSS if over <= -JUST else look.GAIN
+    return f"{one.policy}: {in_words(promise)}", f"{kept}, {points}", colour
+
+
+def in_words(promise: Promise) -> str:
+    """`95 % within 0.5 s, then 40 ms a token`: a first token, then each further one."""
+    first, each = promise["ttft_ms"], promise["tpot_ms"]
+    parts = [] if first is None else [f"within {first / 1000:g} s"]
+    if each is not None:
+        parts.append(f"{'then ' if parts else ''}{each:g} ms a token")
+    return f"{100 * promise['attainment']:g} % {', '.join(parts)}"
+
+
+def _promised(view: DashboardView) -> Mapping[str, Promise]:
+    """By policy; nothing where the gateway says nothing."""
+    now = view.now_us // ASKED_EVERY_US
+    known = st.session_state.get(_KNOWN)
+    if known is None or known[0] != now:
+        known = st.session_state[_KNOWN] = now, {one["policy"]: one for one in asked(view)}
+    found: Mapping[str, Promise] = known[1]
+    return found
+
+
+def asked(view: DashboardView) -> Sequence[Promise]:
+    """What the gateway says is promised at this moment; nothing where it does not answer."""
+    desk = asking.desk(view.who)
+    if desk is None:
+        return []
+    try:
+        shown = desk.get("/policies", within_s=GLANCE_S)
+    except (AdminRefused, AdminUnavailable):
+        return []
+    found: Sequence[Promise] = shown.get("promises", [])  # an older gateway does not say
+    return found

@@ -1,0 +1,97 @@
+"""Would other GPUs carry this load for less: each kind of the catalogue beside today's.
+
+What today's engines carry inside the SLO is known from their own traffic; other kinds are scaled
+by memory bandwidth and said to be.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import streamlit as st
+
+from dashboard import look, words
+from dashboard.charts import axes, plots
+from dashboard.figures import shown
+from ledger.economics.cost import HOURS_OF_A_MONTH
+from ledger.economics.staircase import load_curve, windowed
+from ledger.fleet.bills import PoolBill
+from ledger.fleet.market import GpuOffer
+from ledger.fleet.rightsizing import GpuOption, GpuOptionCost, sizes
+from ledger.reports.survey import PoolSurvey, Survey
+
+MOST = 8  # bars
+
+
+def show(survey: Survey, known: Sequence[GpuOffer]) -> None:
+    """A chart and a sentence for each pool whose load, rate and capacity are known."""
+    for pool, one in survey.pools.items():
+        (bill,) = one.standing.bills
+        name = f": {pool}" if len(survey.pools) > 1 else ""
+        found = others(one, bill, known)
+        if found is None:
+            continue
+        st.subheader(f"Would other GPUs carry this load for less?{name}", anchor=False)
+        look.chart(
+            plots.ranked(
+                _bars(bill, found), value="value", title=axes.in_money("dollars a month"),
+                form=axes.whole_money(),
+                colour=look.OWN,
+            ),
+            about="staircase",
+        )  # fmt: skip
+        st.caption(sentence(bill, found))
+
+
+def others(
+    one: PoolSurvey, bill: PoolBill, known: Sequence[GpuOffer]
+) -> list[GpuOptionCost] | None:
+    """Other kinds with a rate, the cheapest first; `None` where too little is known to say."""
+    gpu = next((gpu for gpu in known if gpu.name == bill.gpu_type), None)
+    able = one.capability
+    if gpu is None or able is None or not bill.rated or not bill.hours or not any(one.load):
+        return None
+    if bill.share < 1:  # of a machine that it shares, nobody knows what it could do alone
+        return None
+    window = able.window_minutes
+    today = GpuOption(
+        gpu,
+        Fraction(bill.gpus, bill.replicas),
+        bill.replicas,
+        able.per_minute / bill.replicas * window,
+    )
+    found = sizes(today, load_curve(windowed(one.load, window)), known)
+    return [size for size in found if size.pusd_per_month is not None][:MOST]
+
+
+def monthly_pusd(bill: PoolBill) -> int:
+    """Of the GPUs alone, as the period's bill has them."""
+    return round(bill.bill_pusd * HOURS_OF_A_MONTH / bill.hours)
+
+
+def _bars(bill: PoolBill, found: Sequence[GpuOptionCost]) -> list[dict[str, Any]]:
+    now = f"{bill.gpus} x {bill.gpu_type} (now)"
+    bars = [{"name": now, "value": shown(monthly_pusd(bill))}]
+    return bars + [
+        {"name": f"{one.gpus} x {one.gpu.name}", "value": shown(month)}
+        for one in found
+        if (month := one.pusd_per_month) is not None
+    ]
+
+
+def sentence(bill: PoolBill, found: Sequence[GpuOptionCost]) -> str:
+    """What the cheapest would save, by which prices, and how little was measured."""
+    basis = (
+        "Scaled from what these engines carry inside the SLO, by memory bandwidth; as many as "
+        "leave no more overflow than today, with at least today's memory each. Not measured: "
+        "`breakeven engine bench` on one of them says what it does."
+    )
+    if not found:
+        return f"No other kind of the catalogue has a price and could carry it. {basis}"
+    best = found[0]
+    saved = monthly_pusd(bill) - (best.pusd_per_month or 0)
+    verb = "would save" if saved > 0 else "would cost more by"
+    seen = f", {best.gpu.price_source} of {best.gpu.price_seen}" if best.gpu.price_source else ""
+    amount = words.money(abs(saved)).replace("$", "\\$")
+    what = f"{best.gpus} x {best.gpu.name}"
+    return f"{what} {verb} {amount} a month (the lowest public rate{seen}). {basis}"

@@ -1,0 +1,90 @@
+"""Scenarios by name: saved through the gateway, listed for everyone, shared by their addresses.
+
+A scenario is what was turned on a page, as it stands in the address; what nobody turned follows
+the books.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import streamlit as st
+
+from dashboard import changing, words
+from dashboard.asking import AdminClient
+from dashboard.data import entries
+from dashboard.data.reads import DashboardView
+from ledger.entered import ManualEntry, in_force, seen_us
+
+MOST_CHARACTERS = 60
+
+
+def scenarios(view: DashboardView, page: str, of_page: Callable[[str], bool]) -> None:
+    """`of_page`: whether a name in the address is one of the page's fields."""
+    changing.told(_named(page))
+    found = entries.scenarios(view)
+    standing = in_force(found, seen_us(found, view.now_us))
+    mine = [one for _, one in sorted(standing.items()) if (one.says or {}).get("page") == page]
+    with st.expander(f"Saved scenarios ({len(mine)})", expanded=bool(changing.asked(_named(page)))):
+        for one in mine:
+            why = f": {words.plain(one.note)}" if one.note else ""
+            st.markdown(
+                f"* [{words.plain(one.name)}]({link(page, one)}), "
+                f"{len((one.says or {})['turned'])} turned, by {words.plain(one.actor)}, "
+                f"{words.moment(one.recorded_us)}{why}"
+            )
+        if not mine:
+            st.caption("None is saved yet. What is turned stands in the address of this page.")
+        desk = changing.desk_for(view)
+        if desk is not None:
+            turned = {name: st.query_params[name] for name in st.query_params if of_page(name)}
+            _save(desk, page, turned, mine)
+
+
+def link(page: str, one: ManualEntry) -> str:
+    """The address of the page with all that the scenario turned."""
+    turned = (one.says or {})["turned"]
+    return f"{page}?{urlencode(turned, quote_via=quote)}"
+
+
+def _save(
+    desk: AdminClient, page: str, turned: dict[str, str], mine: Sequence[ManualEntry]
+) -> None:
+    change = _named(page)
+    first, second = st.columns(2, vertical_alignment="bottom")
+    name = first.text_input(
+        "Save what is turned under a name", max_chars=MOST_CHARACTERS, key=f"{change}-name"
+    ).strip()
+    note = second.text_input("Why, for whoever reads it later", max_chars=500, key=f"{change}-note")
+    if st.button(
+        "Save it", key=f"{change}-save", icon=":material/bookmark_add:",
+        disabled=not (name and turned),
+        help=None if turned else "Nothing is turned: it is as the books have it.",
+    ):  # fmt: skip
+        changing.ask(change, "save")
+    gone = None
+    if mine:
+        gone = st.selectbox(
+            "Take one off the list", [one.name for one in mine], index=None, key=f"{change}-gone"
+        )
+        if gone and st.button("Take it off", key=f"{change}-drop", icon=":material/delete:"):
+            changing.ask(change, "drop")
+    wanted = changing.asked(change)
+    if wanted == "save" and name and turned:
+        before = next((one for one in mine if one.name == name), None)
+        if before is None or changing.confirmed(change, f"Yes, in the place of {before.actor}'s"):
+            given = {"name": name, "page": page, "turned": turned, "note": note.strip() or None}
+            _do(desk, change, "/scenarios", given, f"{name} is saved")
+    elif wanted == "drop" and gone and changing.confirmed(change, "Yes, take it off"):
+        given = {"name": gone, "note": note.strip() or None}
+        _do(desk, change, "/scenarios/drop", given, f"{gone} is off the list")
+
+
+def _do(desk: AdminClient, change: str, path: str, given: dict[str, Any], said: str) -> None:
+    changing.forget(change)
+    done = changing.done(change, desk, path, **given)
+    changing.tell(change, f"{said}, by {done['by']}.")
+
+
+def _named(page: str) -> str:
+    return f"scenario-{page}"

@@ -1,0 +1,205 @@
+"""What if: sliders over a pool's month, what moves the result most, what would have to be true.
+
+Every slider, the scenario's name and whose it is stand in the address: a bookmark saves a scenario,
+the address shares it.
+"""
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from dashboard import fields, look, words
+from dashboard.charts import plots, purchase
+from dashboard.data import reads
+from dashboard.data.reads import DashboardView
+from dashboard.ladder import VolumeSteps
+from dashboard.scenario import SWING, ScenarioBase, bars, base_case, lines
+from dashboard.sections.saved import scenarios
+from ledger.economics.cost import TokenBasis
+from ledger.economics.sensitivity import BreakEvenCase, outcome, tornado
+from ledger.economics.thresholds import Threshold, ThresholdInput, thresholds
+from ledger.reports.survey import Survey
+
+BIND: Any = "query-params"
+BASIS = TokenBasis.INPUT_OUTPUT
+WHOSE = ("pool", "whatif-against")  # in the address beside what is turned
+
+
+def show_scenario(view: DashboardView, survey: Survey, pool: str, steps: VolumeSteps) -> None:
+    """The section below the chart; volumes are always input + output here, and say so."""
+    st.subheader("What if", anchor=False)
+    if view.basis is not BASIS:
+        st.caption(f"Scenarios count {BASIS} tokens: choose that basis above to turn them.")
+        return
+    verdicts = [one for one in steps.standing.verdicts if one.average is not None]
+    names = {str(one.against): one for one in verdicts}
+    left, right = st.columns(2)
+    name = left.text_input(
+        "Name of this scenario", key="scenario", bind=BIND, max_chars=60,
+        placeholder="as it is today",
+    )  # fmt: skip
+    against = right.selectbox("Against the", list(names), key="whatif-against", bind=BIND)
+    verdict = names[against]
+    book = reads.price_book(view)
+    price = next((one for it in verdict.comparators if (one := book.find(it, view.now_us))), None)
+    base = base_case(survey, pool, steps, verdict, price)
+    case = _turned(base.case)
+    scenarios(view, "breakeven", lambda one: one.startswith("x-") or one in WHOSE)
+    _answers(base, case, name)
+    records, marks, capacity = lines(case)
+    colours = {"own GPUs, overflow bought": look.OWN, "API": look.API}
+    chart = plots.break_even(records, colours=colours, marks=marks, limit=capacity, basis=BASIS)
+    look.chart(chart, about="breakeven")
+    st.caption(
+        f"Against {', '.join(verdict.comparators)}, at "
+        f"{words.money(Fraction(case.avoided.pusd_per_token) * 10**6)} per 1M tokens ({BASIS}): "
+        + ("its listed prices at this mix. " if base.listed else
+           "the price book has no prices by kind for it, so mix and cache hits move nothing. ")
+        + "Shaded: beyond capacity, bought. The address of this page is the scenario: bookmark it, "
+        "send it to share it, or save it by name."
+    )  # fmt: skip
+    first, second = st.columns(2)
+    with first:
+        st.markdown("**What moves the result most**")
+        found = tornado(case, share=SWING)
+        result = outcome(case).result_pusd
+        swing = int(100 * SWING)
+        chart = purchase.tornado(bars(found, result), share=swing)
+        look.chart(chart, about="breakeven")
+        st.caption(f"Each input alone, {swing} % less and {swing} % more; shares end at 100 %.")
+    with second:
+        _would_have_to_be(case)
+
+
+def _turned(case: BreakEvenCase) -> BreakEvenCase:
+    """The case as the sliders have it; each begins where the books are."""
+    one = st.columns(4, vertical_alignment="bottom")
+    rate = fields.number(
+        one[0], "GPU rate, USD an hour", (0.0, 1e6),
+        fields.following("x-rate", _usd(case.gpu_pusd_per_hour)), step=0.05, format="%.3f",
+        key="x-rate", bind=BIND,
+    )  # fmt: skip
+    now = fields.following("x-gpus", case.gpus)
+    gpus = fields.number(one[1], "GPUs", (1, 512), now, key="x-gpus", bind=BIND)
+    spares = fields.number(one[2], "Redundancy (spares)", (0, 64), 0, key="x-spares", bind=BIND)
+    ops = fields.number(
+        one[3], "Ops, hours a week", (0.0, 500.0),
+        fields.following("x-ops", float(case.ops_hours_per_week)), step=0.5,
+        key="x-ops", bind=BIND,
+    )  # fmt: skip
+    two = st.columns(4, vertical_alignment="bottom")
+    duty = _slider(two[0], "Duty, %", 1, case.duty, "x-duty")
+    mix = _slider(two[1], "Input, % of tokens", 0, case.input_share, "x-mix")
+    hits = _slider(two[2], "Cache hits, % of input", 0, case.cached_share, "x-hits")
+    volume = two[3].slider("Volume, % of today", 0, 1000, 100, step=5, key="x-volume", bind=BIND)
+    level = st.slider("API price, % of today", 5, 300, 100, step=5, key="x-price", bind=BIND)
+    factor = Fraction(level, 100)
+    return replace(
+        case,
+        gpu_pusd_per_hour=_kept(case.gpu_pusd_per_hour, rate),
+        gpus=int(gpus),
+        spares=int(spares),
+        ops_hours_per_week=Fraction(str(ops)),
+        duty=_share(case.duty, duty),
+        input_share=_share(case.input_share, mix),
+        cached_share=_share(case.cached_share, hits),
+        served_tokens=case.served_tokens * Fraction(volume, 100),
+        input_price=case.input_price * factor,
+        cached_price=case.cached_price * factor,
+        output_price=case.output_price * factor,
+    )
+
+
+def _slider(place: DeltaGenerator, label: str, least: int, share: Any, key: str) -> int:
+    now = fields.following(key, _percent(share))
+    return int(place.slider(label, least, 100, now, key=key, bind=BIND))
+
+
+def _usd(pusd: Any) -> float:
+    return round(float(pusd) / 1e12, 3)
+
+
+def _percent(share: Fraction | Any) -> int:
+    return round(100 * float(share))
+
+
+def _kept(now: Any, usd: float) -> Any:
+    """The books' own figure while nobody turned it: what is shown is rounded."""
+    return now if usd == _usd(now) else Fraction(str(usd)) * 10**12
+
+
+def _share(now: Any, percent: int) -> Fraction:
+    return Fraction(now) if percent == _percent(now) else Fraction(percent, 100)
+
+
+def _answers(base: ScenarioBase, case: BreakEvenCase, name: str | None) -> None:
+    before, after = outcome(base.case), outcome(case)
+    title = name or "this scenario"
+    can = case.configuration.capacity.tokens
+    columns = st.columns(3)
+    with columns[0]:
+        even = "no volume" if after.volume_tokens is None else words.tokens(after.volume_tokens)
+        was = "none" if before.volume_tokens is None else words.tokens(before.volume_tokens)
+        look.card(
+            f"Break-even in {title}, tokens a month ({BASIS})",
+            look.big(even, size="mid"),
+            look.small(f"As it is today: **{was}**"),
+            about="breakeven",
+        )
+    with columns[1]:
+        reach = "within reach" if after.feasible else "beyond capacity: cannot break even"
+        look.card(
+            f"Capacity inside the SLO, tokens a month ({BASIS})",
+            look.big(words.tokens(can), size="mid"),
+            look.small(f"Break-even is {reach}; asked are **{words.tokens(case.served_tokens)}**"),
+            about="capacity",
+        )
+    with columns[2]:
+        good = after.result_pusd >= 0
+        word = "made" if good else "lost"
+        was_word = "made" if before.result_pusd >= 0 else "lost"
+        look.card(
+            "A month of 720 h against the API",
+            look.big(words.money(abs(Fraction(after.result_pusd))) + f" {word}", size="mid",
+                     tone="be-gain" if good else "be-loss"),
+            look.small(
+                f"As it is today: **{words.money(abs(Fraction(before.result_pusd)))}** {was_word}"
+            ),
+        about="verdict")  # fmt: skip
+
+
+def _would_have_to_be(case: BreakEvenCase) -> None:
+    pays = outcome(case).result_pusd >= 0
+    title = (
+        "How far each may move until it no longer pays" if pays else "What would have to be true"
+    )
+    rows = [(_said(one), _needed(one, case, pays=pays), None) for one in thresholds(case)]
+    look.card(f"{title}, each alone", look.rows(*rows), about="breakeven")
+
+
+def _said(one: Threshold) -> str:
+    return {
+        ThresholdInput.GPU_RATE: "GPU rate an hour",
+        ThresholdInput.API_PRICE: "API price per 1M tokens",
+        ThresholdInput.VOLUME: "Volume, tokens a month",
+        ThresholdInput.INPUT_SHARE: "Input, share of tokens",
+        ThresholdInput.CACHED_SHARE: "Cache hits, share of input",
+        ThresholdInput.OPS_HOURS: "Ops, hours a week",
+    }[one.name]
+
+
+def _needed(one: Threshold, case: BreakEvenCase, *, pays: bool) -> str:
+    if one.needed is None:
+        return "moves, but never so far" if pays else "no value is enough"
+    bound = "at most" if one.at_most else "at least"
+    price = Fraction(case.avoided.pusd_per_token) * 10**6
+    needed, now = {
+        ThresholdInput.GPU_RATE: (words.money(one.needed), words.money(one.now)),
+        ThresholdInput.API_PRICE: (words.money(one.needed * price), words.money(price)),
+        ThresholdInput.VOLUME: (words.tokens(one.needed), words.tokens(one.now)),
+        ThresholdInput.OPS_HOURS: (f"{float(one.needed):.1f} h", f"{float(one.now):.1f} h"),
+    }.get(one.name, (words.percent(one.needed), words.percent(one.now)))
+    return f"{bound} {needed} (is {now})"

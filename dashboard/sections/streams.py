@@ -1,0 +1,78 @@
+"""The streams of the engines: how long their tokens took, and each with the request behind it."""
+
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import Any
+
+import streamlit as st
+
+from dashboard import look, words
+from dashboard.charts import plots
+from dashboard.data.reads import DashboardView
+from dashboard.figures import time_column
+from dashboard.sections.enginelines import typical
+from ledger.queries.reads import StreamedAnswer
+
+EACH = 600  # of each engine
+SHOWN = 200
+ID = r"[?&]request=([^&]+)"  # of a link to a request: what is shown of it
+NUMBER, LINK = st.column_config.NumberColumn, st.column_config.LinkColumn
+
+
+def lines(found: Sequence[StreamedAnswer]) -> None:
+    """Two charts beside each other."""
+    for column, title, name in zip(
+        st.columns(2),
+        ("Time to first token", "Time per further token"),
+        ("ttft_us", "tpot_us"),
+        strict=True,
+    ):
+        with column:
+            st.subheader(title, anchor=False)
+            records = typical(found, attrgetter(name))
+            if not records:
+                st.caption("No stream finished in this period.")
+                continue
+            chart = plots.lines(records, value="value", title="seconds", form=".2~r")
+            look.chart(chart, about="stream")
+    st.caption(
+        f"The latest {EACH} finished streams of each engine in the period, the middle and the "
+        "slowest 5 of 100."
+    )
+
+
+def rows(view: DashboardView, found: Sequence[StreamedAnswer]) -> None:
+    """The newest first; each leads to its request, whose ever it is."""
+    if not found:
+        return
+    st.subheader("Streams", anchor="streams")
+    latest = found[: -SHOWN - 1 : -1]
+    look.table(
+        table(view, latest),
+        about="stream",
+        height=240,
+        column_config={
+            words.zoned("at"): time_column("D MMM HH:mm:ss"),
+            "output tokens": NUMBER(format="localized"),
+            "request": LINK(display_text=ID),
+        },
+    )
+    st.caption(
+        f"The latest {len(latest)} of the charts' streams, newest first. A request leads to what "
+        "it cost, why it went there and where its time went."
+    )
+
+
+def table(view: DashboardView, found: Sequence[StreamedAnswer]) -> list[dict[str, Any]]:
+    chosen = {"period": view.period, "team": None}  # a stream is of one team, engines of all
+    return [
+        {
+            words.zoned("at"): words.instant(one.opened_us),
+            "request": look.to_page("spend", request=one.request_id, **chosen),
+            "engine": one.engine,
+            "first token, s": one.ttft_us / 1e6,
+            "each further, ms": None if one.tpot_us is None else one.tpot_us / 1e3,
+            "output tokens": one.output_tokens,
+        }
+        for one in found
+    ]

@@ -1,0 +1,84 @@
+"""What one team spent, and what the same answers would have cost it.
+
+Whether own hardware pays is a question of the fleet: its bill is nobody's share of it. A team has
+its share of the bill, by the engine time that it used, and what APIs charged for its requests;
+it has no break-even, no idle time and no verdict of its own.
+"""
+
+import streamlit as st
+
+from dashboard import look, words
+from dashboard.charts import plots
+from dashboard.figures import dollars, over_time, own_cost_by_team, own_hardware, own_rows
+from ledger.reports.survey import Survey
+
+
+def words_of(survey: Survey) -> str:
+    """Plain words under a verdict that is not the team's."""
+    return (
+        f"The verdict, break-even and idle time are of all teams. Below: team "
+        f"{words.plain(survey.scope.team or '')} alone, its share of own {own_hardware(survey)} "
+        "and its API spend."
+    )
+
+
+def own_pusd(survey: Survey) -> int:
+    """The team's share of the bill: of closed hours, and provisionally of the running one."""
+    return sum(own_cost_by_team(survey).values())
+
+
+def _own_rows(survey: Survey) -> list[tuple[str, str, str]]:
+    return own_rows(survey, ("its used share", own_pusd(survey), look.OWN))
+
+
+def spent(survey: Survey) -> None:
+    """Its share of own hardware and its API spend, and what its own answers cost elsewhere."""
+    own, api = own_pusd(survey), survey.api_pusd
+    parts = [
+        look.big(words.money(own + api), size="mid"),
+        look.shares((own, look.OWN), (api, look.API)),
+        look.rows(*_own_rows(survey), ("APIs", words.money(api), look.API)),
+    ]
+    if survey.unpriced:
+        unpriced = words.plural(survey.unpriced, "answer")
+        parts.append(look.small(f"**{unpriced}** without a price, not in here"))
+    look.card(f"Spent by {survey.scope.team}", *parts, about="used")
+
+
+def compared(survey: Survey) -> None:
+    """What the comparators would have charged for what own engines answered."""
+    rows = [
+        (f"{', '.join(verdict.comparators)}", words.money(verdict.avoided_pusd), None)
+        for verdict in survey.standing.verdicts
+    ]
+    if not rows:
+        more = "No request of this team was answered by own engines and has a comparator."
+        look.card(
+            "The same answers at an API",
+            look.big("Nothing", size="mid"),
+            look.small(more),
+            about="comparator",
+        )
+        return
+    look.card(
+        "The same answers at an API",
+        look.rows(*_own_rows(survey), *rows),
+        look.small("Answered by own engines inside the SLO, at the comparators' prices."),
+        about="comparator",
+    )
+
+
+def over_the_period(survey: Survey) -> None:
+    """By who answered; own engines at the provisional charge, for bills have no team."""
+    own = f"own {own_hardware(survey)}, used"
+    records = over_time(
+        survey,
+        lambda one: own if one.backend == "own" else "APIs",
+        lambda one: dollars(one.cost_pusd),
+    )
+    if not records:
+        return
+    colours = {own: look.OWN, "APIs": look.API}
+    chart = plots.stacked(records, value="value", colours=colours, title="dollars")
+    look.chart(chart, about="used")
+    st.caption("Own engines at their provisional charge (engine seconds).")

@@ -1,0 +1,277 @@
+"""What a what-if found, drawn: dollars, promises, spill, load over time, and what goes elsewhere.
+
+The document is the gateway's (`POST /v1/organization/policies/simulate`); nothing is computed from
+it here but sums over its classes and differences of two figures beside each other.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import streamlit as st
+
+from dashboard import look, words
+from dashboard.charts import policies
+from ledger.money import PUSD_PER_USD
+
+Document = Mapping[str, Any]
+MOST_FLOWS = 8
+LONG_S = 3 * 3_600.0
+AXES = (
+    ("KV cache in use, highest of each stretch", "kv_ratio", "KV cache in use", ".0%"),
+    ("Requests waiting in the engines' queues", "waiting", "requests", "d"),
+    ("Sequences running in the engines", "running", "sequences", "d"),
+)
+
+
+def draw(document: Document) -> None:
+    results = document["results"]
+    names = [one["policy"] for one in results]
+    _cards(document)
+    left, right = st.columns(2)
+    with left:
+        st.subheader("Cost", anchor=False)
+        look.chart(policies.dollars(dollars(results), names), about="whatif")
+        _lacking(results)
+    with right:
+        st.subheader("Spilled to APIs, of what own engines could serve", anchor=False)
+        chart = policies.shares(spilled(results), names, "share spilled", whole=False)
+        look.chart(chart, about="whatif")
+    st.subheader("Promises kept, by class", anchor=False)
+    chart = policies.shares(kept(results), names, "share of requests", whole=True)
+    look.chart(chart, about="whatif")
+    if any(one["promise"] is not None for one in kept(results)):
+        st.caption("The upright mark is what the policy promises.")
+    _load(document, names)
+    _differences(document)
+    with st.expander("What it rests on"):
+        st.markdown("\n".join(f"* {line}" for line in notes(document)))
+
+
+def dollars(results: Sequence[Document]) -> list[dict[str, Any]]:
+    kinds = ((policies.FIXED, "fixed_usd"), (policies.CHARGED, "api_usd"))
+    return [
+        {"set": one["policy"], "kind": kind, "usd": one["dollars"][name]}
+        for one in results
+        for kind, name in kinds
+    ]
+
+
+def kept(results: Sequence[Document]) -> list[dict[str, Any]]:
+    """A class without a request has no share."""
+    return [
+        {
+            "row": each["class"],
+            "kind": one["policy"],
+            "share": each["attainment"],
+            "promise": each["slo"]["attainment"] if _promises(each) else None,
+            "more": f"{words.count(each['requests'])} requests",
+        }
+        for one in results
+        for each in one["classes"]
+        if each["attainment"] is not None
+    ]
+
+
+def spilled(results: Sequence[Document]) -> list[dict[str, Any]]:
+    found = []
+    for one in results:
+        spill = one["spill"]
+        usd = f"{_money(spill['spilled_value_usd'])} at API prices"
+        count = f"{words.count(spill['spilled'])} of {words.count(spill['requests'])} requests"
+        for row, name, more in (
+            ("by requests", "share_by_count", count), ("by value", "share_by_value", usd),
+        ):  # fmt: skip
+            if spill[name] is not None:
+                found.append(
+                    {"row": row, "kind": one["policy"], "share": spill[name], "more": more}
+                )
+    return found
+
+
+def attained(result: Document) -> float | None:
+    """Of all requests of all classes; a refused one keeps no promise."""
+    asked = sum(one["requests"] for one in result["classes"])
+    good = sum((one["attainment"] or 0.0) * one["requests"] for one in result["classes"])
+    return good / asked if asked else None
+
+
+def loads(document: Document, pool: str) -> list[dict[str, Any]]:
+    """Samples of a pool in every set; `at` in the unit of `time_title`."""
+    unit_s = 3_600.0 if document["traffic"]["seconds"] > LONG_S else 60.0
+    return [
+        {**one, "kind": result["policy"], "at": one["at_s"] / unit_s}
+        for result in document["results"]
+        for one in result["load"]
+        if one["pool"] == pool
+    ]
+
+
+def time_title(document: Document) -> str:
+    unit = "hours" if document["traffic"]["seconds"] > LONG_S else "minutes"
+    return f"{unit} from the first request"
+
+
+def flows(document: Document) -> list[dict[str, Any]]:
+    return [
+        {
+            **one,
+            "name": f"{one['from']}|to {one['to']}",
+            "shown": _change(one["api_usd_change"]),
+            "beside": f"{words.count(one['requests'])}, {_change(one['api_usd_change'])}",
+        }
+        for one in document["disagreement"]["flows"][:MOST_FLOWS]
+    ]
+
+
+def notes(document: Document) -> list[str]:
+    """What the figures rest on."""
+    traffic = document["traffic"]
+    came = f"{words.count(traffic['requests'])} requests of {traffic['source']}"
+    length = words.length(round(traffic["seconds"] * 1e6))
+    left_out = words.count(traffic["left_out"])
+    lines = [
+        f"{came}, over {length}, at {traffic['times']:g} times their pace.",
+        f"{left_out} requests of that time got no answer and are left out.",
+    ]
+    lines += [f"Engines of {name}: {source}." for name, source in document["engines"].items()]
+    lines += [
+        f"{name}: first token {one['ttft_ms_p50']:.0f} ms, each further {one['tpot_ms_p50']:.1f} "
+        f"ms at the median ({one['source']})."
+        for name, one in document["apis"].items()
+    ]
+    unpriced = max(one["dollars"]["api_unpriced_requests"] for one in document["results"])
+    if unpriced:
+        lines.append(f"API dollars lack {words.count(unpriced)} requests without a price.")
+    lines.append("Not played: budgets but teams' hard ones, rate limits, failures, sessions.")
+    return lines
+
+
+def _cards(document: Document) -> None:
+    new, *rest = document["results"]
+    old = rest[0] if rest else None
+    for column, draw_one in zip(st.columns(4), (_total, _promise, _spill, _moved), strict=True):
+        with column:
+            draw_one(document, new, old)
+
+
+def _total(_: Document, new: Document, old: Document | None) -> None:
+    usd = new["dollars"]["total_usd"]
+    lines, tone = [], ""
+    if old is not None:
+        before = old["dollars"]["total_usd"]
+        tone = "be-gain" if usd < before else "be-loss" if usd > before else ""
+        lines = [f"**{_change(usd - before)}** against {_money(before)} in force"]
+    if new["dollars"]["fixed_unknown_pools"]:
+        lines.append("without own hardware whose rate nobody entered")
+    look.card("Cost in that time", look.big(_money(usd), tone=tone, size="mid"),
+              look.small(*lines), about="whatif")  # fmt: skip
+
+
+def _promise(_: Document, new: Document, old: Document | None) -> None:
+    _compared("Promises kept", attained, new, old, better_is_more=True)
+
+
+def _spill(_: Document, new: Document, old: Document | None) -> None:
+    _compared("Spilled to APIs", lambda one: one["spill"]["share_by_count"], new, old)
+
+
+def _compared(
+    title: str,
+    share: Callable[[Document], float | None],
+    new: Document,
+    old: Document | None,
+    *,
+    better_is_more: bool | None = None,
+) -> None:
+    now, before = share(new), None if old is None else share(old)
+    tone, lines = "", []
+    if now is not None and before is not None:
+        lines = [f"in force: **{words.percent(before, digits=1)}**"]
+        if better_is_more and round(now, 4) != round(before, 4):
+            tone = "be-gain" if now > before else "be-loss"
+    text = "no request" if now is None else words.percent(now, digits=1)
+    look.card(title, look.big(text, tone=tone, size="mid"), look.small(*lines), about="whatif")
+
+
+def _moved(document: Document, _new: Document, old: Document | None) -> None:
+    found = document.get("disagreement")
+    if old is None or found is None:
+        played = words.count(document["traffic"]["requests"])
+        look.card("Played", look.big(played, size="mid"), look.small("requests"), about="whatif")
+        return
+    text = words.percent(found["share"], digits=1)
+    more = f"{words.count(found['moved'])} of {words.count(found['requests'])} requests"
+    look.card("Decided otherwise", look.big(text, size="mid"), look.small(more), about="whatif")
+
+
+def _lacking(results: Sequence[Document]) -> None:
+    lacks = sorted({pool for one in results for pool in one["dollars"]["fixed_unknown_pools"]})
+    if lacks:
+        st.caption(
+            f"Without own hardware of {', '.join(lacks)}: enter your GPU rate on "
+            "[Rates and teams](rates)."
+        )
+
+
+def _load(document: Document, names: Sequence[str]) -> None:
+    pools = sorted({one["pool"] for result in document["results"] for one in result["load"]})
+    if not pools:
+        st.caption("No own engine is among the targets of this traffic: there is no load to show.")
+        return
+    pool = pools[0]
+    if len(pools) > 1:
+        pool = st.selectbox("Own pool", pools, key="whatif-pool")
+    records = loads(document, pool)
+    for title, field, unit, form in AXES:
+        st.subheader(f"{title}, {pool}" if len(pools) > 1 else title, anchor=False)
+        titles = time_title(document), unit
+        chart = policies.over_time(records, names, field, titles, form)
+        look.chart(chart, about="whatif")
+
+
+def _differences(document: Document) -> None:
+    found = document.get("disagreement")
+    if found is None:
+        return
+    st.subheader("Where they disagree", anchor=False)
+    if not found["moved"]:
+        st.info("Both sent every request to the same place.", icon=":material/check_circle:")
+        return
+    st.caption("Requests that would have gone elsewhere, and by how much APIs would charge more.")
+    look.chart(policies.flows(flows(document)), about="whatif")
+    with st.expander("Single requests"):
+        look.table(examples(document), about="whatif")
+
+
+def examples(document: Document) -> list[dict[str, Any]]:
+    return [
+        {
+            "from": flow["from"],
+            "to": flow["to"],
+            "after, s": one["at_s"],
+            "model": one["model"],
+            "team": one["team"],
+            "prompt tokens": one["prompt_tokens"],
+            "answer tokens": one["output_tokens"],
+            "why before": words.reason(one["reason"][0]),
+            "why now": words.reason(one["reason"][1]),
+            "first token before, ms": one["ttft_ms"][0],
+            "first token now, ms": one["ttft_ms"][1],
+        }
+        for flow in document["disagreement"]["flows"]
+        for one in flow["examples"]
+    ]
+
+
+def _promises(each: Document) -> bool:
+    return each["slo"]["ttft_ms"] is not None or each["slo"]["tpot_ms"] is not None
+
+
+def _money(usd: float) -> words.Money:
+    return words.money(round(usd * PUSD_PER_USD))
+
+
+def _change(usd: float) -> str:
+    """With its sign: more, or less."""
+    text = _money(abs(usd))
+    return f"-{text}" if usd < 0 else f"+{text}" if usd > 0 else text

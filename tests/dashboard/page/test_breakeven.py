@@ -1,0 +1,166 @@
+"""The chart's page: both comparators, both token bases, spares, and what is missing."""
+
+import re
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from dashboard.data import reads
+from dashboard.ladder import LineCrossing, ladder
+from dashboard.page.breakeven import known, met
+from ledger.database import migrate
+from ledger.economics.cost import TokenBasis, Volume
+from ledger.fleet.capability import CapabilitySource, FleetCapability
+from ledger.queries.reads import DAY_US, Scope
+from ledger.reports.fleet_economics import ComparatorKind
+from ledger.reports.survey import survey
+
+BOTH = TokenBasis.INPUT_OUTPUT
+
+
+def test_both_comparators_and_the_basis_are_named(page, month, text_of) -> None:
+    test = page("breakeven", month.url)
+    shown = text_of(test)
+    assert "Cost per 1M tokens, input + output" in shown
+    for name in ("anthropic/claude-haiku-4-5", "deepinfra/llama-3.3-70b"):
+        assert name in shown
+    assert "Break-even against the substitute model:" in shown
+    assert len(test.get("vega_lite_chart")) == 3, "the chart, the scenario's, the tornado"
+
+
+def test_the_other_basis_changes_figures_and_names(page, month, text_of) -> None:
+    test = page("breakeven", month.url)
+    before = re.search(r"substitute model:\s+(\S+)", text_of(test)).group(1)
+    test.segmented_control(key="basis").set_value("output only").run()
+    assert not test.exception
+    shown = text_of(test)
+    assert "Cost per 1M tokens, output only" in shown
+    assert re.search(r"substitute model:\s+(\S+)", shown).group(1) != before
+
+
+def test_break_even_volume_equals_fixed_cost_over_the_average_avoided_price(
+    page, month, text_of
+) -> None:
+    good = [
+        last for first, last in month.pairs if first.backend == "own" and last.slo_met
+    ]  # fmt: skip
+    tokens = sum(one.tokens.input + one.tokens.cached + one.tokens.output for one in good)
+    avoided = sum(one.compared[0].cost_pusd for one in good)
+    fixed_month = 720 * 0.4 + 720 / 168 * 10
+    volume = fixed_month / (avoided / 1e12 / tokens)
+    shown = re.search(r"substitute model:\s+([0-9.]+)M", text_of(page("breakeven", month.url)))
+    assert float(shown.group(1)) == pytest.approx(volume / 1e6, rel=0.005)
+
+
+def test_a_spare_gpu_costs_and_the_best_number_follows(page, books, text_of) -> None:
+    filled = books(peak=60.0, days=8)
+    test = page("breakeven", filled.url, period="7 d")
+    assert not test.exception
+    before = text_of(test)
+    test.number_input(key="spares").set_value(1).run()
+    assert not test.exception
+    after = text_of(test)
+    assert "what runs + 1 spare (1 GPU + 1 spare) costs" in after
+    assert "spare" not in before.replace("Spares (N+1)", "")
+    even = [
+        float(re.search(r"substitute model:\s+([0-9.]+)M\s+tokens a month", shown).group(1))
+        for shown in (before, after)
+    ]
+    ops = 720 / 168 * 10
+    assert even[1] / even[0] == pytest.approx((2 * 288 + ops) / (288 + ops), rel=0.01)
+
+
+def test_what_overflows_is_priced_as_bought_unless_asked_otherwise(page, books, text_of) -> None:
+    test = page("breakeven", books(peak=60.0, days=8).url, period="7 d")
+    box = test.selectbox(key="against")
+    assert box.value == "as bought"
+    assert [one.partition(":")[0] for one in box.options] == [
+        "as bought",
+        "anthropic/claude-haiku-4-5 (substitute model)",
+        "deepinfra/llama-3.3-70b (same weights elsewhere)",
+    ]
+    assert "1M tokens, input + output" in box.options[0]
+    before = text_of(test)
+    box.set_value("same weights elsewhere").run()
+    assert not test.exception
+    assert text_of(test) != before
+
+
+def test_what_is_missing_is_asked_for(page, books, text_of) -> None:
+    unrated = books(rate_pusd=None, peak=3.0, days=2)
+    assert "Enter your GPU rate for `llama-70b`" in text_of(page("breakeven", unrated.url))
+
+
+def test_the_caption_says_what_the_capacity_rests_on(page, month, text_of) -> None:
+    shown = text_of(page("breakeven", month.url))
+    assert "from measured step times at these requests' lengths" in shown
+    assert re.search(r"windows of [0-9]+ min: [0-9.]+ % of what is asked today", shown)
+
+
+@pytest.fixture(scope="module")
+def steps(month):
+    with reads.open_readonly(month.url).connect() as connection:
+        scope = Scope(month.now_us - 30 * DAY_US, month.now_us)
+        look = survey(connection, scope, bucket_us=DAY_US, basis=TokenBasis.INPUT_OUTPUT)
+    return ladder(look, "llama-70b", ComparatorKind.SUBSTITUTE, spares=0)
+
+
+@pytest.mark.parametrize(
+    ("basis", "measured", "said"),
+    [
+        (
+            CapabilitySource.SPILLS,
+            9_000,
+            "lack of room show; step times alone, at these requests' lengths",
+        ),
+        (
+            CapabilitySource.SPILLS,
+            None,
+            "as 812 requests that spilled for lack of room show. Overflow",
+        ),
+        (CapabilitySource.SERVED, 9_000, "as was served for whole hours; step times alone"),
+        (
+            CapabilitySource.FLOOR,
+            None,
+            "nothing is measured (812 requests that spilled for lack of room: too",
+        ),
+        (
+            CapabilitySource.FLOOR,
+            None,
+            "at least **20.0k tokens a minute**, the busiest minutes served",
+        ),
+        (CapabilitySource.MEASURED, 20_000, "**20.0k tokens a minute**, from measured step times"),
+    ],
+)
+def test_each_basis_of_a_capacity_is_said(steps, basis, measured, said) -> None:
+    able = replace(
+        steps.capability,
+        capability=FleetCapability(steps.capability.capability.volume, basis, 812),
+        spills_tell=False,
+        per_minute=Fraction(20_000),
+        measured_per_minute=None if measured is None else Fraction(measured),
+    )
+    assert said in known(replace(steps, capability=able))
+
+
+def test_break_even_that_is_not_reached_says_why(steps) -> None:
+    """No line is said to be crossed that is not; what is out of reach has its cures."""
+    first, second = steps.meetings
+    unmet = " ".join(met(steps, LineCrossing(first.verdict, None)))
+    assert "but this load, grown in its shape, overflows before" in unmet
+    assert "are asked" not in unmet
+    (text,) = met(steps, LineCrossing(first.verdict, Fraction(10**6) / steps.scale))
+    assert "the lines meet where **1.00M** are asked" in text
+    far = replace(second.verdict, even=replace(second.verdict.even, capacity=Volume(1, BOTH)))
+    lines = met(steps, LineCrossing(far, None))
+    assert lines[0] == "No break-even against the same weights elsewhere."
+    assert "Cannot break even" in lines[1]
+
+
+def test_without_own_hardware_nobody_reads_of_zero_dollars(page, text_of, tmp_path) -> None:
+    url = f"sqlite:///{tmp_path / 'empty.db'}"
+    migrate(url)
+    said = text_of(page("breakeven", url))
+    assert "No own hardware is configured" in said
+    assert "$0" not in said

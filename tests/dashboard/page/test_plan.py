@@ -1,0 +1,60 @@
+"""The purchase page: its figures are `ledger.economics.purchase`'s; what is missing is asked
+for."""
+
+import re
+from fractions import Fraction
+
+from dashboard import words
+from dashboard.data import reads
+from dashboard.planning import of_ledger
+from ledger.database import migrate
+from ledger.economics.cost import TokenBasis
+from ledger.economics.purchase import DemandProfile, stay
+from ledger.economics.staircase import load_curve
+from ledger.queries.reads import DAY_US, Scope
+from ledger.reports.survey import survey
+
+
+def traffic_of(url: str, now_us: int):
+    with reads.open_readonly(url).connect() as connection:
+        scope = Scope.last(30 * DAY_US, now_us)
+        look = survey(connection, scope, bucket_us=DAY_US, basis=TokenBasis.INPUT_OUTPUT)
+    return of_ledger(look)
+
+
+def test_staying_costs_what_the_formula_says(page, month, text_of) -> None:
+    shown = text_of(page("plan", month.url))
+    first = traffic_of(month.url, reads.rounded_now_us(30 * DAY_US))[0]
+    assert "anthropic/claude-haiku-4-5 (substitute model)" in first.name
+    alone = stay(DemandProfile(load_curve(first.minutes), first.hours, first.average), months=36)
+    npv = words.money(alone.npv_pusd(Fraction(8, 100)))
+    assert re.search(rf"stay with the API\s+{re.escape(npv)}", shown)
+
+
+def test_the_rate_moves_the_answer_and_its_lack_is_asked_for(page, month, text_of) -> None:
+    test = page("plan", month.url)
+    test.number_input(key="rate-L4").set_value(400.0).run()
+    assert not test.exception
+    assert "Stay with the API for these 36 months" in text_of(test)
+    test.number_input(key="rate-L4").set_value(0.0).run()
+    assert not test.exception
+    shown = text_of(test)
+    assert "Enter your GPU rate to see the ways out" in shown
+    assert len(test.get("vega_lite_chart")) == 0
+
+
+def test_a_purchase_is_a_way_once_it_has_a_price(page, month, text_of) -> None:
+    test = page("plan", month.url)
+    assert "buy, " not in text_of(test)
+    test.number_input(key="price").set_value(2_500.0).run()
+    assert not test.exception
+    assert re.search(r"buy, 1 x L4\s+\$", text_of(test))
+    assert len(test.get("download_button")) == 1
+
+
+def test_books_without_traffic_ask_for_an_export(page, tmp_path, text_of) -> None:
+    url = f"sqlite:///{tmp_path / 'empty.db'}"
+    migrate(url)
+    shown = text_of(page("plan", url))
+    assert "Export usage grouped by model" in shown
+    assert "$0" not in shown
