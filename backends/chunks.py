@@ -265,7 +265,7 @@ def plain_word(text: str | None) -> str | None:
     """A target's word as records keep it: no database and no log takes every text."""
     if text is None or (len(text) <= WORD_LIMIT and text.isprintable()):
         return text
-    return "".join(one if one.isprintable() else "?" for one in text[:WORD_LIMIT])
+    return "".join(name if name.isprintable() else "?" for name in text[:WORD_LIMIT])
 
 
 def _word(value: Any) -> str | None:

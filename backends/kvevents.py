@@ -101,11 +101,11 @@ class PrefixMemory:
             return
         group, known = event.group_idx or 0, self._stored_s
         if isinstance(event, BlockRemoved):
-            for one in event.block_hashes:
-                self.forgotten_s = max(self.forgotten_s, known.pop((group, one), 0.0))
+            for block_hash_ in event.block_hashes:
+                self.forgotten_s = max(self.forgotten_s, known.pop((group, block_hash_), 0.0))
         elif event.kv_cache_spec_sliding_window is None:  # a window drops blocks that are in use
-            for one in event.block_hashes:
-                known.pop((group, one), None)  # stored again, it is the newest
-                known[group, one] = now_s
+            for block_hash_ in event.block_hashes:
+                known.pop((group, block_hash_), None)  # stored again, it is the newest
+                known[group, block_hash_] = now_s
             while len(known) > LIMIT_BLOCKS:
                 del known[next(iter(known))]

@@ -70,15 +70,15 @@ class MetricsLines:
 def _sglang(page: str) -> EngineSample:
     rows = _rows(page, "sglang:")
     # Each pipeline stage counts the same requests; priorities have lines of their own, too.
-    one = {"pp_rank": "0", "priority": ""}
+    entry = {"pp_rank": "0", "priority": ""}
     prompts = rows.total("sglang:prompt_tokens_total")
     return EngineSample(
-        running=rows.total("sglang:num_running_reqs", **one),
-        waiting=rows.total("sglang:num_queue_reqs", **one),
-        kv_usage_ratio=_ratio(rows.highest("sglang:token_usage", **one)),
-        kv_capacity_tokens=rows.total("sglang:max_total_num_tokens", **one),
-        kv_block_tokens=_size(rows.highest("sglang:page_size", **one)),
-        preemptions_total=rows.total("sglang:num_retracted_requests_total", **one),
+        running=rows.total("sglang:num_running_reqs", **entry),
+        waiting=rows.total("sglang:num_queue_reqs", **entry),
+        kv_usage_ratio=_ratio(rows.highest("sglang:token_usage", **entry)),
+        kv_capacity_tokens=rows.total("sglang:max_total_num_tokens", **entry),
+        kv_block_tokens=_size(rows.highest("sglang:page_size", **entry)),
+        preemptions_total=rows.total("sglang:num_retracted_requests_total", **entry),
         prompt_tokens_total=prompts,
         generation_tokens_total=rows.total("sglang:generation_tokens_total"),
         prefix_query_tokens_total=prompts,

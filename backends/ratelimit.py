@@ -37,7 +37,7 @@ class Allowance:
         if spent <= 0:
             return 0.0
         period_s = self.reset_s * self.limit / spent
-        if any(abs(period_s - one) <= _PERIOD_ERROR * one for one in _PERIODS_S):
+        if any(abs(period_s - value) <= _PERIOD_ERROR * value for value in _PERIODS_S):
             return spent / self.reset_s
         return 0.0
 

@@ -21,7 +21,8 @@ COMPATIBLE = IPv6Network("::/96")
 LOCALHOST = "localhost"
 # Metadata services outside of link-local: AWS over IPv6, Alibaba, Oracle, Azure's wire server.
 METADATA = frozenset(
-    ip_address(one) for one in ("fd00:ec2::254", "100.100.100.200", "192.0.0.192", "168.63.129.16")
+    ip_address(name)
+    for name in ("fd00:ec2::254", "100.100.100.200", "192.0.0.192", "168.63.129.16")
 )
 
 
@@ -75,7 +76,7 @@ async def resolved(host: str, port: int, reach: AddressPolicy) -> list[str]:
         return [str(literal)]
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    addresses = list(dict.fromkeys(str(one[4][0]) for one in found))
+    addresses = list(dict.fromkeys(str(finding[4][0]) for finding in found))
     for text in addresses:
         address = ip_address(text)
         _judge(host, address, reach, literal=host == LOCALHOST and address.is_loopback)

@@ -49,7 +49,7 @@ def openai_refusal(body: bytes, status: int, secrets: Collection[Secret] = ()) -
     text = found.get("message")
     if not isinstance(text, str) or not text.strip():
         text = _details(found.get("detail")) or f"The target refused the request with {status}."
-    text, known = struck_out(text, secrets), [one.reveal() for one in secrets]
+    text, known = struck_out(text, secrets), [secret.reveal() for secret in secrets]
     found = {name: value for name, value in found.items() if value not in known}
     code = _word(found.get("code"), _CODE)
     if code is None and TOO_LONG in text:
@@ -95,11 +95,11 @@ def _details(detail: Any) -> str:
     if not isinstance(detail, list):
         return ""
     told = []
-    for one in detail[:DETAILS_LIMIT]:
-        if isinstance(one, dict) and isinstance(one.get("msg"), str):
-            place = one.get("loc")
+    for item in detail[:DETAILS_LIMIT]:
+        if isinstance(item, dict) and isinstance(item.get("msg"), str):
+            place = item.get("loc")
             parts = [str(part) for part in place] if isinstance(place, list) else []
-            told.append(f"{'.'.join(parts)}: {one['msg']}" if parts else one["msg"])
+            told.append(f"{'.'.join(parts)}: {item['msg']}" if parts else item["msg"])
     return "; ".join(told)
 
 

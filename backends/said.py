@@ -23,13 +23,13 @@ def said_bytes(value: Any) -> int:
     """UTF-8 bytes of all that is said in a decoded value."""
     total, left = 0, [value]
     while left:
-        one = left.pop()
-        if isinstance(one, str):
-            total += text_bytes(one)
-        elif isinstance(one, dict):
-            left += [inner for name, inner in one.items() if name not in _NOT_SAID]
-        elif isinstance(one, list):
-            left += one
+        item = left.pop()
+        if isinstance(item, str):
+            total += text_bytes(item)
+        elif isinstance(item, dict):
+            left += [inner for name, inner in item.items() if name not in _NOT_SAID]
+        elif isinstance(item, list):
+            left += item
     return total
 
 

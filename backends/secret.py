@@ -55,8 +55,8 @@ class Secret:
 
 def struck_out(text: str, secrets: Iterable[Secret]) -> str:
     """The text without any of them; the longest first, for one may be a part of another."""
-    found = {one.reveal() for one in secrets}
-    for one in sorted(found, key=len, reverse=True):
-        if len(one) >= LEAST_CHARACTERS:
-            text = text.replace(one, HIDDEN)
+    found = {secret.reveal() for secret in secrets}
+    for finding in sorted(found, key=len, reverse=True):
+        if len(finding) >= LEAST_CHARACTERS:
+            text = text.replace(finding, HIDDEN)
     return text

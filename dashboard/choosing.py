@@ -30,7 +30,7 @@ def reading_of(view: DashboardView) -> DisplaySettings:
             help="The browser's zone, unless chosen. Days and months are cut in UTC, as the books'"
             " are.",
         )  # fmt: skip
-    known = {one.code: one for one in quoted(view)}
+    known = {currency.code: currency for currency in quoted(view)}
     with right:
         code = st.selectbox(
             "Money in", [USD, *known], key="money", bind="query-params",
@@ -61,22 +61,28 @@ def said(view: DashboardView) -> list[str]:
 _DOLLARS = "The books, exports, reports and whatever is entered stay in dollars."
 
 
-def of_rate(one: Currency, today: date) -> str:
+def of_rate(currency: Currency, today: date) -> str:
     """The rate with its day and source; an old one says so."""
-    told = f"{float(one.per_usd):g} a dollar on {one.day:%d %b %Y}, says {one.source}"
-    if one.stale(today):
-        told += f"; **{one.age_days(today)} days old**: enter a newer rate"
+    told = (
+        f"{float(currency.per_usd):g} a dollar on {currency.day:%d %b %Y}, says {currency.source}"
+    )
+    if currency.stale(today):
+        told += f"; **{currency.age_days(today)} days old**: enter a newer rate"
     return told
 
 
 def _zones(browser: str | None) -> Sequence[str]:
     """The browser's first, then the books', then all that this host knows."""
     first = list(dict.fromkeys([reading.known_zone(browser), UTC_NAME]))
-    return [*first, *(one for one in _places() if one not in first)]
+    return [*first, *(place for place in _places() if place not in first)]
 
 
 @cache
 def _places() -> tuple[str, ...]:
     """Hundreds of files are looked at for them: once is enough."""
-    named = sorted(one for one in available_timezones() if "/" in one)
-    return tuple(one for one in named if not one.startswith(("Etc/", "SystemV/")))
+    named = sorted(
+        available_timezone
+        for available_timezone in available_timezones()
+        if "/" in available_timezone
+    )
+    return tuple(name for name in named if not name.startswith(("Etc/", "SystemV/")))

@@ -86,14 +86,16 @@ def over_time(
 ) -> list[dict[str, Any]]:
     """One record per bucket and key."""
     sums: dict[tuple[int, str], float] = defaultdict(float)
-    for one in survey.moments:
-        sums[one.start_us, key(one)] += value(one)
+    for moment in survey.moments:
+        sums[moment.start_us, key(moment)] += value(moment)
     return _records(survey, sums)
 
 
 def spent_over_time(survey: Survey, spent: Iterable[SpendPoint]) -> list[dict[str, Any]]:
     """One record per bucket and group, in dollars."""
-    return _records(survey, {(one.start_us, one.name): dollars(one.cost_pusd) for one in spent})
+    return _records(
+        survey, {(amount.start_us, amount.name): dollars(amount.cost_pusd) for amount in spent}
+    )
 
 
 def _records(survey: Survey, sums: Mapping[tuple[int, str], float]) -> list[dict[str, Any]]:
@@ -140,7 +142,7 @@ def money_format(amounts: Iterable[float | None]) -> str:
     Other money than dollars, euros and yen is named by its code before each amount.
     """
     code = reading.now().code
-    least = min((abs(one) for one in amounts if one), default=1.0)
+    least = min((abs(amount) for amount in amounts if amount), default=1.0)
     if least >= A_CENT:
         return PRESETS.get(code, f"{code} %.2f")
     sign = "$" if code == reading.USD else f"{code} "

@@ -105,8 +105,8 @@ def _framed(place: PageSpec, base: DashboardView) -> None:
     def drawn() -> None:
         at_us = reads.rounded_now_us(reads.PERIODS[period])
         whole = team == EVERYONE or (fleet is not None and base.viewer.sees_house)
-        one = None if whole else team
-        view = replace(base, period=period, team=one, now_us=at_us)
+        item = None if whole else team
+        view = replace(base, period=period, team=item, now_us=at_us)
         shown = (module.__name__, period, team)
         first = st.session_state.get("shown") != shown
         if first:
@@ -143,7 +143,7 @@ def _as_of(view: DashboardView) -> None:
     held = f"; {fresh.quarantined} records quarantined" if fresh.quarantined else ""
     st.caption(
         f"As of {words.moment(view.now_us)}; {applied}{held}. The ledger is only read here."
-        + "".join(f" {one}" for one in choosing.said(view))
+        + "".join(f" {line}" for line in choosing.said(view))
     )
 
 

@@ -89,12 +89,12 @@ class VolumeSteps:
 
     def unit(self, steps: int) -> str:
         if self.shared:
-            return f"{steps} {ENGINE.one if steps == 1 else ENGINE.many}"
+            return f"{steps} {ENGINE.single if steps == 1 else ENGINE.many}"
         return words.hardware_count(self.gpu_type, steps * self.gpus_per_step)
 
     def paid(self, steps: int) -> str:
         """The steps and the spares that are paid for beside them."""
-        return f"{self.unit(steps)}{self.and_spares}" if steps else f"no own {self.hardware.one}"
+        return f"{self.unit(steps)}{self.and_spares}" if steps else f"no own {self.hardware.single}"
 
     @property
     def and_spares(self) -> str:
@@ -115,7 +115,7 @@ def ladder(survey: Survey, pool: str, bought_at: str, *, spares: int) -> VolumeS
     """
     look = survey.pools[pool]
     (bill,) = look.standing.bills
-    price = next((one for one in look.overflow if one.name == bought_at), None)
+    price = next((named for named in look.overflow if named.name == bought_at), None)
     able = look.capability
     if price is None or not bill.rated or not bill.hours or able is None or not any(look.load):
         return None
@@ -133,9 +133,9 @@ def ladder(survey: Survey, pool: str, bought_at: str, *, spares: int) -> VolumeS
         scale=HOURS_OF_A_MONTH / bill.hours,
         volume=steps.load.total,
         meetings=tuple(
-            LineCrossing(one, _where(steps, bill.replicas, one, able))
-            for one in with_spares(look.standing, spares)
-            if one.average is not None
+            LineCrossing(with_spare, _where(steps, bill.replicas, with_spare, able))
+            for with_spare in with_spares(look.standing, spares)
+            if with_spare.average is not None
         ),
         bands=bands(steps, most_gpus=most),
         best=best(steps, volume, most_gpus=most),

@@ -73,8 +73,8 @@ def run() -> None:
         return
     team = viewer.teams[0] if viewer.teams else None
     pages = [
-        page(one, url, who) if viewer.sees(one.reach, team) else refused(one, viewer)
-        for one in PLACES
+        page(spec, url, who) if viewer.sees(spec.reach, team) else refused(spec, viewer)
+        for spec in PLACES
     ]
     chosen = st.navigation(pages, expanded=True)
     with st.sidebar:

@@ -123,7 +123,7 @@ class PurchasePlan:
 
     @property
     def best(self) -> OptionResult:
-        return min(self.ways, key=lambda one: one.npv_pusd)
+        return min(self.ways, key=lambda way: way.npv_pusd)
 
 
 def plan(traffic: PlanTraffic, figures: PlanInputs) -> PurchasePlan:
@@ -151,8 +151,10 @@ def plan(traffic: PlanTraffic, figures: PlanInputs) -> PurchasePlan:
         )  # fmt: skip
     value = alone.npv_pusd(rate)
     judged = [
-        OptionResult(one, worth := one.npv_pusd(rate), value - worth, payback_month(one, alone))
-        for one in options
+        OptionResult(
+            option, worth := option.npv_pusd(rate), value - worth, payback_month(option, alone)
+        )
+        for option in options
     ]
     return PurchasePlan(traffic, figures, tuple(judged))
 
@@ -163,11 +165,11 @@ def even(traffic: PlanTraffic, figures: PlanInputs) -> BreakEven | None:
         return None
     engine = _engine(figures, figures.pusd_per_hour)
     each = Fraction(engine.tokens_per_minute) * MINUTES_PER_HOUR * HOURS_OF_A_MONTH
-    one = FleetConfiguration(
+    configuration = FleetConfiguration(
         1, figures.pusd_per_hour, HOURS_OF_A_MONTH, Volume(each, BASIS), figures.ops_pusd,
         spares=figures.spares,
     )  # fmt: skip
-    return assess(one, traffic.average)
+    return assess(configuration, traffic.average)
 
 
 def _engine(figures: PlanInputs, pusd_per_hour: int) -> EngineOffer:
@@ -193,20 +195,20 @@ def of_ledger(survey: Survey) -> list[PlanTraffic]:
 def _of_apis(survey: Survey) -> list[PlanTraffic]:
     """What APIs answered, at what they charged; buckets of the chart are as fine as is read."""
     start = survey.scope.start_us
-    first = min((one.start_us for one in survey.moments), default=start)
+    first = min((moment.start_us for moment in survey.moments), default=start)
     start = max(start - start % MINUTE_US, first - first % MINUTE_US)
     count = max(1, (survey.scope.end_us - start) // MINUTE_US)
     minutes = [0] * count
     pairs = []
-    for one in survey.moments:
-        if one.backend != "api" or not one.tokens:
+    for moment in survey.moments:
+        if moment.backend != "api" or not moment.tokens:
             continue
-        place = max(0, (one.start_us - start) // MINUTE_US)
+        place = max(0, (moment.start_us - start) // MINUTE_US)
         width = max(1, min(survey.bucket_us // MINUTE_US, count - place))
-        each, rest = divmod(one.tokens, width)
+        each, rest = divmod(moment.tokens, width)
         for n in range(width):
             minutes[place + n] += each + (n < rest)
-        pairs.append((one.cost_pusd, one.tokens))
+        pairs.append((moment.cost_pusd, moment.tokens))
     average = average_price(pairs, basis=BASIS)
     if average is None or not average.pusd_per_token:
         return []
@@ -247,8 +249,8 @@ def cumulative_records(found: PurchasePlan) -> tuple[list[dict[str, Any]], dict[
     """Points of the chart and the colour of each way."""
     records: list[dict[str, Any]] = []
     colours: dict[str, str] = {}
-    for one in found.ways:
-        option = one.option
+    for way in found.ways:
+        option = way.option
         colour = COLOURS[option.way]
         if option.way is PurchaseKind.RESERVE and colour in colours.values():
             colour = MORE_RESERVED
@@ -274,10 +276,10 @@ def verdict(found: PurchasePlan, gpu: str) -> tuple[str, str, bool]:
         return "Enter your GPU rate to see the ways out.", "Only staying has a price so far.", False
     if best.option.way is PurchaseKind.STAY:
         text = f"Stay with the API for these {months}."
-        real = [one for one in found.ways if max(one.option.gpus)]
+        real = [way for way in found.ways if max(way.option.gpus)]
         if not real:
             return text, f"In no month is one {gpu} cheaper than the API.", False
-        others = max(real, key=lambda one: one.saved_pusd)
+        others = max(real, key=lambda result: result.saved_pusd)
         more = (
             f"The next best way, {others.option.name} ({number_of(others.option.gpus)} x {gpu}), "
             f"costs {words.money(-others.saved_pusd)} more in today's money."

@@ -37,7 +37,7 @@ FORMULAS: tuple[Row, ...] = (
 def report(found: PurchasePlan, gpu: str, inputs: Sequence[Row], made: str) -> str:
     """The whole page. `inputs` are (name, value with its source), `made` when it was."""
     text, more, _ = verdict(found, gpu)
-    notes = "".join(f"<li>{escape(one)}</li>" for one in found.traffic.notes)
+    notes = "".join(f"<li>{escape(note)}</li>" for note in found.traffic.notes)
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
@@ -57,16 +57,16 @@ def _ways(found: PurchasePlan, gpu: str) -> str:
         '<th class="n">Saved against staying (NPV)</th><th class="n">Payback, month</th></tr>'
     )
     rows = []
-    for one in found.ways:
-        best = ' class="b"' if one is found.best else ""
+    for way in found.ways:
+        best = ' class="b"' if way is found.best else ""
         cells = (
-            number_of(one.option.gpus),
-            words.money(one.npv_pusd),
-            words.money(one.saved_pusd, sign=True),
-            "-" if one.payback is None or one is found.ways[0] else str(one.payback),
+            number_of(way.option.gpus),
+            words.money(way.npv_pusd),
+            words.money(way.saved_pusd, sign=True),
+            "-" if way.payback is None or way is found.ways[0] else str(way.payback),
         )
         numbers = "".join(f'<td class="n">{escape(cell)}</td>' for cell in cells)
-        rows.append(f"<tr{best}><td>{escape(one.option.name)}</td>{numbers}</tr>")
+        rows.append(f"<tr{best}><td>{escape(way.option.name)}</td>{numbers}</tr>")
     return f"<table>{head}{''.join(rows)}</table>"
 
 
@@ -87,7 +87,7 @@ def round_top(usd: float) -> float:
     if usd <= 0:
         return 1.0
     power: float = 10.0 ** math.floor(math.log10(usd))
-    return next(one * power for one in (1, 2, 4, 6, 8, 10) if one * power >= usd)
+    return next(number * power for number in (1, 2, 4, 6, 8, 10) if number * power >= usd)
 
 
 def _chart(found: PurchasePlan) -> str:
@@ -117,7 +117,9 @@ def _chart(found: PurchasePlan) -> str:
         )
     for kind, colour in colours.items():
         points = " ".join(
-            f"{x(one['month']):.1f},{y(one['usd']):.1f}" for one in records if one["kind"] == kind
+            f"{x(entry['month']):.1f},{y(entry['usd']):.1f}"
+            for entry in records
+            if entry["kind"] == kind
         )
         parts.append(
             f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2.5"/>'

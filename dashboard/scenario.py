@@ -35,11 +35,14 @@ def base_case(
 ) -> ScenarioBase:
     """`verdict` has an average price; `price` is its comparator's in the book."""
     (bill,) = survey.pools[pool].standing.bills
-    contract = next(one for one in survey.contracts if one.pool == pool)
+    contract = next(version for version in survey.contracts if version.pool == pool)
     assert verdict.average is not None
-    cells = [one for one in survey.cells if one.avoids and one.pool == pool]
-    prompt, cached = sum(one.input_tokens for one in cells), sum(one.cached_tokens for one in cells)
-    every = sum(one.tokens for one in cells)
+    cells = [cell for cell in survey.cells if cell.avoids and cell.pool == pool]
+    prompt, cached = (
+        sum(cell.input_tokens for cell in cells),
+        sum(cell.cached_tokens for cell in cells),
+    )
+    every = sum(cell.tokens for cell in cells)
     gpus = max(1, round(bill.gpus * bill.share))
     flat = Fraction(verdict.average.pusd_per_token)
     rates: tuple[Exact, Exact, Exact] = (flat, flat, flat)

@@ -48,6 +48,6 @@ def _both(cells: list[AttemptCell], pusd: Fraction | None) -> dict[TokenBasis, F
 
 def _each(cells: list[AttemptCell], pusd: Fraction | None, basis: TokenBasis) -> Fraction | None:
     output = basis is TokenBasis.OUTPUT
-    served = Volume(sum(one.output_tokens if output else one.tokens for one in cells), basis)
+    served = Volume(sum(cell.output_tokens if output else cell.tokens for cell in cells), basis)
     cost = None if pusd is None else allocation_unit_cost(fixed_pusd=pusd, served=served)
     return None if cost is None else Fraction(cost.pusd_per_token)

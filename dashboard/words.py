@@ -27,7 +27,7 @@ _THOUSANDS: tuple[tuple[int, str], ...] = ((10**12, "T"), (10**9, "B"), (10**6, 
 
 
 class Hardware(NamedTuple):
-    one: str
+    single: str
     many: str
 
 
@@ -49,8 +49,8 @@ def hardware_count(kind: str, number: Exact) -> str:
     """`1 GPU`, `4 GPUs`, `50 % of a machine`: `kind` is a contract's type of hardware."""
     word = hardware([kind])
     if 0 < number < 1:
-        return f"{percent(number)} of a {word.one}"
-    return f"{float(number):g} {word.one if number == 1 else word.many}"
+        return f"{percent(number)} of a {word.single}"
+    return f"{float(number):g} {word.single if number == 1 else word.many}"
 
 
 def reason(code: str | None) -> str:
@@ -151,18 +151,18 @@ def zoned(what: str) -> str:
     return f"{what} ({reading.now().zone})"
 
 
-def held(one: Override) -> str:
+def held(override: Override) -> str:
     """What an operator holds over the policies, in a sentence with who, until when and why."""
-    kind, _, name = one.subject.partition(":")
+    kind, _, name = override.subject.partition(":")
     whose = "All models go" if name == EVERY else f"{name} goes"
     what = {
         DISABLED: f"{name} gets no new requests",
         OWN: f"{whose} to own engines alone",
         API: f"{whose} to APIs alone",
-    }.get(one.says, f"{kind} {name}: {one.says}")
-    end = "" if one.until_us is None else f" until {moment(one.until_us)}"
-    why = f" ({one.note})" if one.note else ""
-    return f"{what}{end}, says {one.actor}{why}."
+    }.get(override.says, f"{kind} {name}: {override.says}")
+    end = "" if override.until_us is None else f" until {moment(override.until_us)}"
+    why = f" ({override.note})" if override.note else ""
+    return f"{what}{end}, says {override.actor}{why}."
 
 
 def ago(then_us: int, now_us: int) -> str:

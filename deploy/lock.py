@@ -137,16 +137,16 @@ def main(arguments: list[str]) -> int:
     return 1 if missing else 0
 
 
-def without_wheels(one: Set) -> list[str]:
+def without_wheels(set_: Set) -> list[str]:
     """Where a set cannot be installed from wheels alone: users' machines compile nothing."""
-    lock, found = ROOT / one.path, []
-    for platform, python in itertools.product(PLATFORMS, one.pythons):
+    lock, found = ROOT / set_.path, []
+    for platform, python in itertools.product(PLATFORMS, set_.pythons):
         with tempfile.TemporaryDirectory() as folder:
             answer = subprocess.run(
                 [
                     "uv", "pip", "install", "--dry-run", "--target", folder, "--require-hashes",
                     "--python-platform", platform, "--python-version", python,
-                    "--only-binary", ":all:", *one.options, "--requirements", str(lock),
+                    "--only-binary", ":all:", *set_.options, "--requirements", str(lock),
                 ],
                 check=False, capture_output=True, text=True,
             )  # fmt: skip
@@ -156,19 +156,19 @@ def without_wheels(one: Set) -> list[str]:
     return found
 
 
-def write(one: Set, *, check: bool) -> bool:
+def write(set_: Set, *, check: bool) -> bool:
     """Resolve one set; keep what is locked wherever it still fits. True if the file changes."""
-    path = ROOT / one.path
+    path = ROOT / set_.path
     before = path.read_text(encoding="utf-8") if path.exists() else ""
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "requirements.lock"
         output.write_text(before, encoding="utf-8")
-        sources = list(one.arguments)
-        if one.requirements:
+        sources = list(set_.arguments)
+        if set_.requirements:
             wanted = Path(folder) / "requirements.in"
-            wanted.write_text("\n".join(one.requirements) + "\n", encoding="utf-8")
+            wanted.write_text("\n".join(set_.requirements) + "\n", encoding="utf-8")
             sources.append(str(wanted))
-        oldest = one.pythons[0] if one.pythons else "3.12"
+        oldest = set_.pythons[0] if set_.pythons else "3.12"
         subprocess.run(
             [
                 "uv", "pip", "compile", *sources, "--universal", "--python-version", oldest,

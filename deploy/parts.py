@@ -98,7 +98,11 @@ def find_node(name: str, *packages: str) -> Callable[[], Path | None]:
     def find() -> Path | None:
         folder = SDK / name
         wanted = (folder / "node_modules" / package / "package.json" for package in packages)
-        return folder if all(one.exists() for one in wanted) and shutil.which("node") else None
+        return (
+            folder
+            if all(wanted_value.exists() for wanted_value in wanted) and shutil.which("node")
+            else None
+        )
 
     return find
 

@@ -54,7 +54,7 @@ class Locked(NamedTuple):
 
 def environments() -> dict[str, tuple[Path, ...]]:
     """Name -> its lock files."""
-    found: dict[str, tuple[Path, ...]] = {_name(one.path): (ROOT / one.path,) for one in SETS}
+    found: dict[str, tuple[Path, ...]] = {_name(set_.path): (ROOT / set_.path,) for set_ in SETS}
     cpu = ROOT / "deploy" / "engine-cpu"
     found["engine-cpu"] = (cpu / "requirements.lock", cpu / "torch.lock")
     for folder in NODE:
@@ -85,21 +85,25 @@ def _of_pip(text: str) -> Iterator[Locked]:
 
 
 def _of_npm(text: str) -> Iterator[Locked]:
-    for path, one in json.loads(text)["packages"].items():
+    for path, package in json.loads(text)["packages"].items():
         if path:
-            algorithm, _, digest = one["integrity"].partition("-")
+            algorithm, _, digest = package["integrity"].partition("-")
             hashes = (f"{algorithm}:{base64.b64decode(digest).hex()}",)
             name = path.rpartition("node_modules/")[2]
-            yield Locked("npm", name, one["version"], hashes, licence=one.get("license", ""))
+            yield Locked(
+                "npm", name, package["version"], hashes, licence=package.get("license", "")
+            )
 
 
 def installed(sites: Iterable[Path]) -> dict[tuple[str, str], str]:
     """What packages in these folders say of their licence; the first one that says so counts."""
     found: dict[tuple[str, str], str] = {}
     for site in sites:
-        for one in packages(site):
-            if one.licence != UNKNOWN:
-                found.setdefault((canonicalize_name(one.name), one.version), one.licence)
+        for package in packages(site):
+            if package.licence != UNKNOWN:
+                found.setdefault(
+                    (canonicalize_name(package.name), package.version), package.licence
+                )
     return found
 
 
@@ -112,7 +116,7 @@ def document(name: str, found: Iterable[Locked], licences: Licences, at: datetim
         version=project["version"], type=ComponentType.APPLICATION, bom_ref="root",
         licenses=[licence(project["license"])],
     )  # fmt: skip
-    components = {one.purl: one for one in (_component(each, licences) for each in found)}
+    components = {item.purl: item for item in (_component(each, licences) for each in found)}
     bom = Bom(components=components.values())
     bom.metadata.component = root
     bom.register_dependency(root, components.values())
@@ -124,20 +128,28 @@ def document(name: str, found: Iterable[Locked], licences: Licences, at: datetim
     return json.dumps(made | {"serialNumber": serial.urn}, indent=1, sort_keys=True) + "\n"
 
 
-def _component(one: Locked, licences: Licences) -> Component:
-    group, _, name = one.name.rpartition("/")  # npm's scopes
-    url = PackageURL(one.kind, group or None, name, one.version)
-    stated = licences.get((one.name, one.version), "") if one.kind == "pypi" else one.licence
+def _component(locked: Locked, licences: Licences) -> Component:
+    group, _, name = locked.name.rpartition("/")  # npm's scopes
+    url = PackageURL(locked.kind, group or None, name, locked.version)
+    stated = (
+        licences.get((locked.name, locked.version), "") if locked.kind == "pypi" else locked.licence
+    )
     files = ExternalReference(
         type=ExternalReferenceType.DISTRIBUTION, url=XsUri(url.to_string()),
-        hashes=[HashTypeFactory().from_composite_str(text) for text in one.hashes],
+        hashes=[HashTypeFactory().from_composite_str(text) for text in locked.hashes],
     )  # fmt: skip
     return Component(
-        name=name, group=group or None, version=one.version, purl=url, bom_ref=url.to_string(),
+        name=name,
+        group=group or None,
+        version=locked.version,
+        purl=url,
+        bom_ref=url.to_string(),
         external_references=[files],
         licenses=[LicenseFactory().make_from_string(stated)] if stated else [],
-        properties=[Property(name="breakeven:marker", value=one.marker)] if one.marker else [],
-    )  # fmt: skip
+        properties=[Property(name="breakeven:marker", value=locked.marker)]
+        if locked.marker
+        else [],
+    )
 
 
 def sites() -> list[Path]:
@@ -152,9 +164,11 @@ def main() -> int:
     licences = installed(sites())
     OUT.mkdir(parents=True, exist_ok=True)
     for name, files in environments().items():
-        every = [one for file in files for one in locked(file)]
+        every = [named for file in files for named in locked(file)]
         (OUT / f"{name}.cdx.json").write_text(document(name, every, licences, at), encoding="utf-8")
-        said = sum(bool(one.licence or licences.get((one.name, one.version))) for one in every)
+        said = sum(
+            bool(named.licence or licences.get((named.name, named.version))) for named in every
+        )
         print(f"{name:28} {len(every):4} packages, {said:4} with a licence")
     return 0
 

@@ -27,7 +27,7 @@ def packages(site: Path) -> list[Package]:
         Package(each.name, each.version, _licence(each.metadata))
         for each in distributions(path=[str(site)])
     )
-    return sorted(found, key=lambda one: one.name.lower())
+    return sorted(found, key=lambda package: package.name.lower())
 
 
 def unexpected(site: Path, own: Path) -> Iterator[str]:
@@ -56,7 +56,7 @@ def _licence(stated: PackageMetadata) -> str:
 def main() -> int:
     root = Path(__file__).resolve().parent.parent
     site = next(Path(sys.prefix).glob("lib/python*/site-packages"))
-    print(json.dumps([one._asdict() for one in packages(site)], indent=1))
+    print(json.dumps([package._asdict() for package in packages(site)], indent=1))
     faults = list(unexpected(site, root))
     for fault in faults:
         print(fault, file=sys.stderr)

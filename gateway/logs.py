@@ -95,7 +95,7 @@ class LogSink(logging.StreamHandler[Any]):
 
 def _line(said: dict[str, str]) -> str:
     whose = f" [{said['request_id']}]" if "request_id" in said else ""
-    message = _CONTROLS.sub(lambda found: repr(found[0])[1:-1], said["message"])
+    message = _CONTROLS.sub(lambda match_: repr(match_[0])[1:-1], said["message"])
     first = f"{said['time']} {said['level']} {said['logger']}{whose} {message}"
     # A traceback's lines are set in, so that no text within begins a line of its own.
     return "\n  ".join([first, *said.get("error", "").splitlines()])
@@ -159,8 +159,8 @@ def start(
     """
     sink = LogSink(process, wanted, secrets)
     root = logging.getLogger()
-    for one in root.handlers[:]:
-        root.removeHandler(one)
+    for handler in root.handlers[:]:
+        root.removeHandler(handler)
     root.addHandler(sink)
     root.setLevel(max(logging.WARNING, logging.getLevelNamesMapping()[wanted.level.upper()]))
     for name in _OURS:

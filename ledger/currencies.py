@@ -68,23 +68,25 @@ def standing(found: Sequence[ManualEntry], at_us: int) -> dict[str, ManualEntry]
     """
     newest: dict[str, tuple[str, ManualEntry]] = {}
     taken_back: set[str] = set()
-    for one in found:
-        if one.from_us > at_us or one.name in taken_back:
+    for finding in found:
+        if finding.from_us > at_us or finding.name in taken_back:
             continue
-        if one.says is None:
-            taken_back.add(one.name)
+        if finding.says is None:
+            taken_back.add(finding.name)
             continue
-        day = msgspec.convert(one.says, ExchangeRate).day  # ISO: as text they are in their order
-        if one.name not in newest or day > newest[one.name][0]:
-            newest[one.name] = day, one
-    return {code: one for code, (_, one) in sorted(newest.items())}
+        day = msgspec.convert(
+            finding.says, ExchangeRate
+        ).day  # ISO: as text they are in their order
+        if finding.name not in newest or day > newest[finding.name][0]:
+            newest[finding.name] = day, finding
+    return {code: entry for code, (_, entry) in sorted(newest.items())}
 
 
 def currencies(found: Sequence[ManualEntry], at_us: int) -> list[Currency]:
     """Those that stand, by their codes. `found`: entries of currencies, the newest first."""
     made = []
-    for code, one in standing(found, at_us).items():
-        said = msgspec.convert(one.says, ExchangeRate)
+    for code, entry in standing(found, at_us).items():
+        said = msgspec.convert(entry.says, ExchangeRate)
         day = date.fromisoformat(said.day)
-        made.append(Currency(code, Fraction(said.per_usd), day, said.source, one.actor))
+        made.append(Currency(code, Fraction(said.per_usd), day, said.source, entry.actor))
     return made

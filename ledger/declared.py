@@ -145,7 +145,7 @@ def _budgets(connection: Connection, budgets: Sequence[BudgetSpec], at_us: int) 
             )
         # Another limit alone moves no money: only desks know what of their grants is held.
         if not is_default(spec.scope) and (known is None or not known.counts_as(spec)):
-            zones = {one.timezone for one in (known, _bound_by(stored, budget_id)) if one}
+            zones = {item.timezone for item in (known, _bound_by(stored, budget_id)) if item}
             book(
                 connection,
                 spec.scope,
@@ -180,16 +180,16 @@ def _default(
         line = BudgetLine(
             default_id, spec.scope, spec.period, spec.timezone, spec.hard, spec.limit_pusd
         )
-        own = {one for one in wanted if default_of(one) == default_id}
+        own = {wanted_value for wanted_value in wanted if default_of(wanted_value) == default_id}
         moved = any(
-            one.timezone != spec.timezone
-            for name, one in stored.items()
+            row.timezone != spec.timezone
+            for name, row in stored.items()
             if default_id in (name, default_of(name))
         )
         book_each(connection, line, window, own=own, moved=moved)
         return
-    for budget_id, one in stored.items():
-        left = one.retired_us is None and budget_id not in wanted
+    for budget_id, row in stored.items():
+        left = row.retired_us is None and budget_id not in wanted
         if left and default_of(budget_id) == default_id:
             book(
                 connection,
@@ -197,7 +197,7 @@ def _default(
                 budget_id,
                 window,
                 limit_pusd=spec.limit_pusd if spec.hard else None,
-                moved=one.timezone != spec.timezone,
+                moved=row.timezone != spec.timezone,
             )
 
 

@@ -59,33 +59,33 @@ def in_force(found: Sequence[ManualEntry], at_us: int) -> dict[str, ManualEntry]
     """By name, what counts at an instant, also what takes back. `found`: the newest first."""
     counting: dict[str, ManualEntry] = {}
     taken_back: set[str] = set()
-    for one in found:
-        if one.from_us > at_us or one.name in taken_back:
+    for entry in found:
+        if entry.from_us > at_us or entry.name in taken_back:
             continue
-        after = counting.get(one.name)
+        after = counting.get(entry.name)
         # What counted at once gives way to what was entered after it, whatever clocks said.
-        if after is None or after.from_us < one.from_us != one.recorded_us:
-            counting[one.name] = one
-        if one.says is None:
-            taken_back.add(one.name)
+        if after is None or after.from_us < entry.from_us != entry.recorded_us:
+            counting[entry.name] = entry
+        if entry.says is None:
+            taken_back.add(entry.name)
     return counting
 
 
 def seen_us(found: Sequence[ManualEntry], at_us: int) -> int:
     """`at_us`, or when the newest was entered: a reader's rounded clock may be behind it."""
-    return max([at_us, *(one.recorded_us for one in found)])
+    return max([at_us, *(entry.recorded_us for entry in found)])
 
 
 def to_come(found: Sequence[ManualEntry], at_us: int) -> list[ManualEntry]:
     """Those that begin later and that no later entry makes void, the first to begin first."""
     waiting: dict[tuple[str, int], ManualEntry] = {}
     taken_back: set[str] = set()
-    for one in found:
-        if one.from_us > at_us and one.name not in taken_back:
-            waiting.setdefault((one.name, one.from_us), one)
-        if one.says is None:
-            taken_back.add(one.name)
-    return sorted(waiting.values(), key=lambda one: (one.from_us, one.number))
+    for finding in found:
+        if finding.from_us > at_us and finding.name not in taken_back:
+            waiting.setdefault((finding.name, finding.from_us), finding)
+        if finding.says is None:
+            taken_back.add(finding.name)
+    return sorted(waiting.values(), key=lambda entry: (entry.from_us, entry.number))
 
 
 def project_teams(connection: Connection, provider: str, at_us: int) -> dict[str, str]:
@@ -93,9 +93,9 @@ def project_teams(connection: Connection, provider: str, at_us: int) -> dict[str
     found = in_force(entries(connection, f"{PROJECT}{provider}/"), at_us)
     mine = f"{provider}/"
     return {
-        name.removeprefix(mine): one.says["team"]
-        for name, one in found.items()
-        if one.says is not None
+        name.removeprefix(mine): entry.says["team"]
+        for name, entry in found.items()
+        if entry.says is not None
     }
 
 
@@ -111,5 +111,5 @@ def _of(
 def _again(last: ManualEntry, given: ManualEntry) -> bool:
     """Whether it says the same, by the same person and from the same instant: a day, or at once."""
     at_once = last.from_us == last.recorded_us and given.from_us == given.recorded_us
-    told = [(one.says, one.actor, one.note) for one in (last, given)]
+    told = [(entry.says, entry.actor, entry.note) for entry in (last, given)]
     return told[0] == told[1] and (at_once or last.from_us == given.from_us)

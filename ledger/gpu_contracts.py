@@ -86,7 +86,7 @@ def _cumulative(rate_pusd: int, elapsed_us: int) -> int:
     return divide_half_even(rate_pusd * elapsed_us, US_PER_HOUR)
 
 
-def _earlier(one: int | None, other: int | None) -> int | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return min(one, other)
+def _earlier(number: int | None, other: int | None) -> int | None:
+    if number is None or other is None:
+        return other if number is None else number
+    return min(number, other)

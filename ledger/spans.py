@@ -66,11 +66,11 @@ EVER = Scope(0, 2**62)
 def held(connection: Connection, scope: Scope) -> Scope:
     """The part of the scope of which the books hold anything, in whole days."""
     times = (AttemptRow.opened_us, GpuHourRow.hour_us, PostingRow.at_us)
-    ends = [connection.execute(select(func.min(one), func.max(one))).one() for one in times]
+    ends = [connection.execute(select(func.min(time), func.max(time))).one() for time in times]
     known = [(first, last) for first, last in ends if first is not None]
     if not known:
         return Scope(scope.start_us, min(scope.end_us, scope.start_us + DAY_US), scope.team)
-    first, last = min(one for one, _ in known), max(one for _, one in known)
+    first, last = min(item for item, _ in known), max(item for _, item in known)
     start_us = max(scope.start_us, first - first % DAY_US)
     end_us = min(scope.end_us, last - last % DAY_US + DAY_US)
     return Scope(start_us, max(start_us, end_us), scope.team)

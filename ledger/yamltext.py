@@ -75,8 +75,8 @@ class BoundedLoader(Composer, yaml.CSafeLoader):
         if isinstance(node, yaml.SequenceNode):
             within = node.value
         elif isinstance(node, yaml.MappingNode):
-            within = [one for pair in node.value for one in pair]
-        sizes = [self._sizes[id(one)] for one in within]
+            within = [item for pair in node.value for item in pair]
+        sizes = [self._sizes[id(each_node)] for each_node in within]
         return 1 + sum(size for size, _ in sizes), 1 + max((depth for _, depth in sizes), default=0)
 
     @staticmethod

@@ -95,11 +95,11 @@ class FairQueue(Generic[T]):
     def ahead(self, waiter: QueuedRequest[T]) -> float:
         """Tokens that will be served before it at most, were nobody else to come."""
         tenant = self._tenants[waiter.tenant]
-        own = sum(one.tokens for one in tenant.waiting if one.rank < waiter.rank)
+        own = sum(request.tokens for request in tenant.waiting if request.rank < waiter.rank)
         others = 0.0
         for other in self._tenants.values():
             if other is not tenant:
-                queued = sum(one.tokens for one in other.waiting)
+                queued = sum(request.tokens for request in other.waiting)
                 behind = max(0.0, tenant.clock - other.clock) * other.weight
                 others += min(queued, behind + own * other.weight / tenant.weight)
         return own + others

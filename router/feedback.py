@@ -165,10 +165,10 @@ class FeedbackLoops:
     def _break(self, judged: float, missed: float) -> None:
         recent = self._recent
         recent.append((judged, missed))
-        count = sum(one for one, _ in recent)
+        count = sum(value for value, _ in recent)
         while count - recent[0][0] >= RECENT:
             count -= recent.popleft()[0]
-        if count < RECENT or sum(one for _, one in recent) <= (1.0 - BROKEN_SHARE) * count:
+        if count < RECENT or sum(value for _, value in recent) <= (1.0 - BROKEN_SHARE) * count:
             return
         recent.clear()  # the cut has to show before it can be made again
         self.safety_ttft = _within(BROKEN_CUT * self.safety_ttft, SAFETY_RANGE)

@@ -95,7 +95,7 @@ def freeze(
         asked[_BARRED] = dict(request.barred)
     asked[_BEGINNING] = None  # of a prompt nothing is kept; a candidate has what was found of it
     rule[_SLO] = _of_slo(policy.slo)
-    return FROZEN_VERSION, asked, rule, [_candidate(one, parts) for one in candidates]
+    return FROZEN_VERSION, asked, rule, [_candidate(candidate, parts) for candidate in candidates]
 
 
 def _candidate(candidate: Candidate, parts: SnapshotParts) -> list[Any]:
@@ -111,7 +111,7 @@ def thaw(frozen: Sequence[Any]) -> Inputs:
     if version != FROZEN_VERSION:
         raise ValueError(f"inputs frozen as version {version} cannot be read")
     asked, rule, candidates = rest
-    return _request(asked), _policy(rule), tuple([_thawed(one) for one in candidates])
+    return _request(asked), _policy(rule), tuple([_thawed(candidate) for candidate in candidates])
 
 
 def _request(frozen: Sequence[Any]) -> RoutingRequest:

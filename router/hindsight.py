@@ -38,10 +38,10 @@ def stands(
     `candidates` are those of the decision, `missed` what others had there beyond what it knew.
     """
     known = [
-        replace(one, engine=_with(one.engine, missed))
-        if one.name == chosen and one.engine is not None
-        else one
-        for one in candidates
+        replace(candidate, engine=_with(candidate.engine, missed))
+        if candidate.name == chosen and candidate.engine is not None
+        else candidate
+        for candidate in candidates
     ]
     for verdict in decide(request, policy, known).order:
         if verdict.candidate.name == chosen:

@@ -54,7 +54,7 @@ class RuleCalendar:
         """Whether any of them does; without windows always."""
         minute = wall_us // 60_000_000
         if minute != self._minute:
-            self._holds = not self._hours or any(one.hold(wall_us) for one in self._hours)
+            self._holds = not self._hours or any(hour.hold(wall_us) for hour in self._hours)
             self._minute = minute
         return self._holds
 

@@ -29,7 +29,9 @@ def spare(decision: Decision, promises: Mapping[str, TightestSlo], *, spill: boo
     `promises` is by pool.
     """
     own = [verdict for verdict in decision.verdicts if verdict.candidate.internal]
-    spill = spill or all(not one.feasible and one.reason in PERMANENT for one in own)
+    spill = spill or all(
+        not each_verdict.feasible and each_verdict.reason in PERMANENT for each_verdict in own
+    )
     idle: list[Verdict] = []
     apis: list[Verdict] = []
     waits: list[Verdict] = []
@@ -46,9 +48,15 @@ def spare(decision: Decision, promises: Mapping[str, TightestSlo], *, spill: boo
             apis.append(verdict)
     order = _explained(idle or apis)
     if idle:
-        waits += [one._replace(feasible=False, reason=Reason.COSTLIER) for one in apis]
+        waits += [
+            each_verdict._replace(feasible=False, reason=Reason.COSTLIER) for each_verdict in apis
+        ]
     ordered = {verdict.candidate.name for verdict in decision.order}
-    others = [one for one in decision.verdicts if one.candidate.name not in ordered]
+    others = [
+        each_verdict
+        for each_verdict in decision.verdicts
+        if each_verdict.candidate.name not in ordered
+    ]
     reason = order[0].reason if order else Reason.BATCH
     return Decision(
         decision.policy, order, (*order, *waits, *others), reason, InfeasibleAction.REJECT
@@ -102,9 +110,9 @@ def _explained(order: list[Verdict]) -> tuple[Verdict, ...]:
         return ()
     word = Reason.CHEAPEST if len(order) > 1 else Reason.ONLY
     rest = [
-        one._replace(reason=Reason.COSTLIER)
-        if one.reason in (Reason.CHEAPEST, Reason.ONLY)
-        else one
-        for one in order[1:]
+        verdict._replace(reason=Reason.COSTLIER)
+        if verdict.reason in (Reason.CHEAPEST, Reason.ONLY)
+        else verdict
+        for verdict in order[1:]
     ]
     return (order[0]._replace(reason=word), *rest)

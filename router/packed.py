@@ -122,10 +122,10 @@ def _shares(request: RoutingRequest, verdicts: Sequence[Verdict]) -> tuple[Any, 
         None if preferred is None else _PLACES[preferred.reason],
         [place for place, name in enumerate(names) if name in whom],
         [
-            one
+            number
             for place, name in enumerate(names)
             if name in barred
-            for one in (place, _PLACES[barred[name][0]])
+            for number in (place, _PLACES[barred[name][0]])
         ],
     )
 

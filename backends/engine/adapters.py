@@ -108,7 +108,7 @@ def _unserved(document: Mapping[str, Any]) -> str:
     if not is_number or not math.isfinite(alpha):
         return f"lora_alpha is {alpha!r}; a number is needed"
     whole = document.get("modules_to_save") or []
-    if strange := [one for one in whole if one not in _WHOLE]:
+    if strange := [part for part in whole if part not in _WHOLE]:
         return f"modules_to_save has {strange[0]!r}, which vLLM does not serve"
     start = document.get("init_lora_weights")
     if isinstance(start, str) and start.lower() not in _PLAIN_STARTS:

@@ -55,12 +55,12 @@ class BenchClient:
 
     async def _counted(self, count: int, rng: random.Random) -> tuple[int, int]:
         """Words, and their tokens."""
-        one = await self.ask(words(count, rng), 4, began=time.monotonic())
-        if one.error is not None:
-            raise BackendError(one.error)
-        if not one.input_tokens:
+        sample = await self.ask(words(count, rng), 4, began=time.monotonic())
+        if sample.error is not None:
+            raise BackendError(sample.error)
+        if not sample.input_tokens:
             raise BackendError("the stream's usage counts no prompt")
-        return count, one.input_tokens
+        return count, sample.input_tokens
 
     async def run(
         self,
@@ -74,7 +74,7 @@ class BenchClient:
             found = await self._closed(loop, prompts, began, done)
         else:
             found = await self._open(loop, prompts, began, done)
-        return sorted(found, key=lambda one: one.start_s)
+        return sorted(found, key=lambda sample: sample.start_s)
 
     async def _closed(
         self,

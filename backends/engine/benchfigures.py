@@ -55,11 +55,15 @@ class BenchSlo:
     tpot_s: float | None = None
     e2e_s: float | None = None
 
-    def kept(self, one: RequestSample) -> bool:
+    def kept(self, request_sample: RequestSample) -> bool:
         pairs = (
-            (one.ttft_s, self.ttft_s), (one.tpot_s, self.tpot_s), (one.e2e_s, self.e2e_s),
-        )  # fmt: skip
-        return one.error is None and all(most is None or had <= most for had, most in pairs)
+            (request_sample.ttft_s, self.ttft_s),
+            (request_sample.tpot_s, self.tpot_s),
+            (request_sample.e2e_s, self.e2e_s),
+        )
+        return request_sample.error is None and all(
+            most is None or had <= most for had, most in pairs
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,23 +108,23 @@ class RunSummary:
 
 def point(samples: Sequence[RequestSample], promise: BenchSlo) -> RunSummary | None:
     """`None` when nothing was answered."""
-    done = [one for one in samples if one.error is None]
+    done = [sample for sample in samples if sample.error is None]
     if not done:
         return None
-    start, end = min(one.start_s for one in samples), max(one.end_s for one in samples)
+    start, end = min(sample.start_s for sample in samples), max(sample.end_s for sample in samples)
     seconds = max(end - start, 1e-9)
-    good = sum(promise.kept(one) for one in done)
-    streamed = [one for one in done if one.output_tokens > 1]
+    good = sum(promise.kept(sample) for sample in done)
+    streamed = [sample for sample in done if sample.output_tokens > 1]
     return RunSummary(
         requests=len(samples),
         failed=len(samples) - len(done),
         whole=_rates(done, start, end),
         steady=_steady(done),
-        in_flight=sum(one.e2e_s for one in samples) / seconds,
-        ttft=percentiles([(one.ttft_s,) for one in done]),
-        itl=percentiles([one.gaps_s for one in done if one.gaps_s]),
-        tpot=percentiles([(one.tpot_s,) for one in streamed]),
-        e2e=percentiles([(one.e2e_s,) for one in done]),
+        in_flight=sum(sample.e2e_s for sample in samples) / seconds,
+        ttft=percentiles([(sample.ttft_s,) for sample in done]),
+        itl=percentiles([sample.gaps_s for sample in done if sample.gaps_s]),
+        tpot=percentiles([(sample.tpot_s,) for sample in streamed]),
+        e2e=percentiles([(sample.e2e_s,) for sample in done]),
         attainment=good / len(samples),
         good_requests_per_s=good / seconds,
     )
@@ -176,10 +180,12 @@ def saturation(points: Sequence[tuple[float, RunSummary]], *, offered: bool) -> 
     `SATURATED` of the highest throughput, once more of them add nothing.
     """
     if offered:
-        served = [load for load, one in points if one.rates.requests >= SATURATED * load]
+        served = [load for load, summary in points if summary.rates.requests >= SATURATED * load]
         return max(served) if served and max(load for load, _ in points) > max(served) else None
-    most = max((one.rates.output_tokens for _, one in points), default=0.0)
-    reached = sorted(load for load, one in points if one.rates.output_tokens >= SATURATED * most)
+    most = max((summary.rates.output_tokens for _, summary in points), default=0.0)
+    reached = sorted(
+        load for load, summary in points if summary.rates.output_tokens >= SATURATED * most
+    )
     return reached[0] if len(reached) > 1 else None
 
 
@@ -193,23 +199,25 @@ def cost_pusd_per_million(usd_per_hour: Decimal, tokens_per_s: float) -> int | N
 
 def _steady(done: Sequence[RequestSample]) -> BenchRates | None:
     """`None` where filling and draining are more than half of the run."""
-    start, end = min(one.end_s for one in done), max(one.start_s for one in done)
-    whole = max(one.end_s for one in done) - min(one.start_s for one in done)
+    start, end = min(sample.end_s for sample in done), max(sample.start_s for sample in done)
+    whole = max(sample.end_s for sample in done) - min(sample.start_s for sample in done)
     return _rates(done, start, end) if end - start > whole / 2 else None
 
 
 def _rates(done: Sequence[RequestSample], start: float, end: float) -> BenchRates:
     """A prompt counts when its first token comes, output as evenly as it came."""
     seconds = max(end - start, 1e-9)
-    prompts = sum(one.input_tokens for one in done if start <= one.start_s + one.ttft_s <= end)
-    output = sum(_within(one, start, end) for one in done)
-    ended = sum(start < one.end_s <= end for one in done)
+    prompts = sum(
+        sample.input_tokens for sample in done if start <= sample.start_s + sample.ttft_s <= end
+    )
+    output = sum(_within(sample, start, end) for sample in done)
+    ended = sum(start < sample.end_s <= end for sample in done)
     return BenchRates(seconds, ended / seconds, prompts / seconds, output / seconds)
 
 
-def _within(one: RequestSample, start: float, end: float) -> float:
-    first = one.start_s + one.ttft_s
-    shared = min(one.end_s, end) - max(first, start)
-    if one.end_s <= first:
-        return one.output_tokens if start <= first <= end else 0.0
-    return one.output_tokens * max(0.0, shared) / (one.end_s - first)
+def _within(request_sample: RequestSample, start: float, end: float) -> float:
+    first = request_sample.start_s + request_sample.ttft_s
+    shared = min(request_sample.end_s, end) - max(first, start)
+    if request_sample.end_s <= first:
+        return request_sample.output_tokens if start <= first <= end else 0.0
+    return request_sample.output_tokens * max(0.0, shared) / (request_sample.end_s - first)

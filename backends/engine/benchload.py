@@ -78,12 +78,14 @@ def closed(at_once: int, count: int, shape: PromptShape, *, spread_s: float = 0.
 
 def recorded(requests: Sequence[MeasuredRequest], *, speed: float = 1.0) -> LoadProfile:
     """Arrivals and lengths of a file; `speed` 2 brings them twice as fast."""
-    start_s = min(one.start_s for one in requests)
+    start_s = min(request.start_s for request in requests)
     asks = [
-        BenchRequest((one.start_s - start_s) / speed, one.prompt_tokens, one.output_tokens)
-        for one in requests
+        BenchRequest(
+            (request.start_s - start_s) / speed, request.prompt_tokens, request.output_tokens
+        )
+        for request in requests
     ]
-    return LoadProfile(tuple(sorted(asks, key=lambda one: one.at_s)))
+    return LoadProfile(tuple(sorted(asks, key=lambda ask: ask.at_s)))
 
 
 class BenchPrompts:

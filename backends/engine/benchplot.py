@@ -19,9 +19,12 @@ def svg(bench: BenchReport) -> str:
     loads = [load for load, _ in found]
     unit = "requests/s offered" if bench.offered else "requests at once"
     panels = (
-        ("output tokens/s", [one.rates.output_tokens for _, one in found]),
-        ("TTFT p99, ms", [1e3 * one.ttft[-1].value_s for _, one in found]),
-        ("TPOT p99, ms", [1e3 * one.tpot[-1].value_s if one.tpot else 0.0 for _, one in found]),
+        ("output tokens/s", [summary.rates.output_tokens for _, summary in found]),
+        ("TTFT p99, ms", [1e3 * summary.ttft[-1].value_s for _, summary in found]),
+        (
+            "TPOT p99, ms",
+            [1e3 * summary.tpot[-1].value_s if summary.tpot else 0.0 for _, summary in found],
+        ),
     )
     title = escape(f"{bench.about.get('model', '')} at {bench.about.get('url', '')}")
     body = "".join(

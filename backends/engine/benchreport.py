@@ -100,15 +100,15 @@ def _run(bench: BenchReport, run: BenchRun) -> dict[str, Any]:
     costs = bench.costs(run)
     if costs is not None:
         made["pusd_per_million"] = {"input+output": costs[0], "output": costs[1]}
-    made["errors"] = sorted({one.error for one in run.samples if one.error is not None})
+    made["errors"] = sorted({sample.error for sample in run.samples if sample.error is not None})
     made["requests"] = [
         {
-            "start_s": round(one.start_s, 6), "input_tokens": one.input_tokens,
-            "output_tokens": one.output_tokens, "cached_tokens": one.cached_tokens,
-            "ttft_s": round(one.ttft_s, 6), "e2e_s": round(one.e2e_s, 6),
+            "start_s": round(sample.start_s, 6), "input_tokens": sample.input_tokens,
+            "output_tokens": sample.output_tokens, "cached_tokens": sample.cached_tokens,
+            "ttft_s": round(sample.ttft_s, 6), "e2e_s": round(sample.e2e_s, 6),
         }
-        for one in run.samples
-        if one.error is None
+        for sample in run.samples
+        if sample.error is None
     ]  # fmt: skip
     return made
 
@@ -126,8 +126,8 @@ def _figures(made: RunSummary) -> dict[str, Any]:
     for name in ("ttft", "itl", "tpot", "e2e"):
         values: tuple[Percentile, ...] = getattr(made, name)
         found[f"{name}_s"] = {
-            f"p{one.percent}": {"value": one.value_s, "low": one.low_s, "high": one.high_s}
-            for one in values
+            f"p{value.percent}": {"value": value.value_s, "low": value.low_s, "high": value.high_s}
+            for value in values
         }
     return found
 

@@ -56,8 +56,8 @@ def pace(
     moments = sum(count for _, count in found)
     if moments < LEAST_OF_ALL:
         return None
-    ratio = math.exp(sum(math.log(one) * count for one, count in found) / moments)
-    agreeing = sum(count for one, count in found if one <= 1.0 - share / 2) / moments
+    ratio = math.exp(sum(math.log(value) * count for value, count in found) / moments)
+    agreeing = sum(count for value, count in found if value <= 1.0 - share / 2) / moments
     return DecayEstimate(ratio, moments, agreeing)
 
 

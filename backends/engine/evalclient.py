@@ -134,10 +134,10 @@ def answer_of(document: Mapping[str, Any]) -> ModelAnswer:
     listed = (choice.get("logprobs") or {}).get("content") or ()
     told = tuple(
         TokenLogprob(
-            str(one["token"]), float(one["logprob"]),
-            {str(other["token"]): float(other["logprob"]) for other in one["top_logprobs"]},
+            str(entry["token"]), float(entry["logprob"]),
+            {str(other["token"]): float(other["logprob"]) for other in entry["top_logprobs"]},
         )
-        for one in listed
+        for entry in listed
     )  # fmt: skip
     if not listed:
         told = tuple(TokenLogprob(word, math.nan, {}) for word in text.split())
@@ -151,10 +151,12 @@ def told_of(
 ) -> tuple[TokenLogprob, ...]:
     """From vLLM's lists: the likeliest tokens by id and, wherever it ranks, the text's own."""
     found = []
-    for one, token in zip(listed, answer, strict=True):
-        own = one[str(token)]
+    for entry, token in zip(listed, answer, strict=True):
+        own = entry[str(token)]
         top = {
-            key: float(other["logprob"]) for key, other in one.items() if other["rank"] <= LIKELIEST
+            key: float(other["logprob"])
+            for key, other in entry.items()
+            if other["rank"] <= LIKELIEST
         }
         found.append(TokenLogprob(str(token), float(own["logprob"]), top))
     return tuple(found)

@@ -91,14 +91,17 @@ class EvalConclusion:
 
 def forced(baseline: Sequence[TokenLogprob], candidate: Sequence[TokenLogprob]) -> PromptComparison:
     """Both on the same text. Raises `ValueError` when the texts differ: other tokenizers."""
-    if [one.token for one in baseline] != [one.token for one in candidate]:
+    if [logprob.token for logprob in baseline] != [logprob.token for logprob in candidate]:
         raise ValueError("baseline and candidate cut the text into other tokens")
     pairs = list(zip(baseline, candidate, strict=True))
     return PromptComparison(
         tokens=len(pairs),
-        differ=sum(one.first != other.first for one, other in pairs),
-        surprise=(-sum(one.logprob for one in baseline), -sum(one.logprob for one in candidate)),
-        kl=sum(divergence(one.top, other.top) for one, other in pairs),
+        differ=sum(logprob.first != other.first for logprob, other in pairs),
+        surprise=(
+            -sum(logprob.logprob for logprob in baseline),
+            -sum(logprob.logprob for logprob in candidate),
+        ),
+        kl=sum(divergence(logprob.top, other.top) for logprob, other in pairs),
     )
 
 
@@ -108,19 +111,19 @@ def freely(baseline: Sequence[TokenLogprob], candidate: Sequence[TokenLogprob]) 
     There the text before is still the same. Log-probabilities count where both tell any.
     """
     same = 0
-    for one, other in zip(baseline, candidate, strict=False):
-        if one.token != other.token:
+    for logprob, other in zip(baseline, candidate, strict=False):
+        if logprob.token != other.token:
             break
         same += 1
     differs = len(baseline) != len(candidate) or same < len(baseline)
     shared = list(zip(baseline[: same + 1], candidate[: same + 1], strict=False))
-    known = [(one, other) for one, other in shared if one.top and other.top]
+    known = [(logprob, other) for logprob, other in shared if logprob.top and other.top]
     surprise: tuple[float, float] | None = None
     if known and len(known) == len(shared):
         # At the difference the text goes on as the baseline wrote it.
-        theirs = [other.top.get(one.token, min(other.top.values())) for one, other in known]
-        surprise = (-sum(one.logprob for one, _ in known), -sum(theirs))
-    kl = sum(divergence(one.top, other.top) for one, other in known) if surprise else None
+        theirs = [other.top.get(logprob.token, min(other.top.values())) for logprob, other in known]
+        surprise = (-sum(logprob.logprob for logprob, _ in known), -sum(theirs))
+    kl = sum(divergence(logprob.top, other.top) for logprob, other in known) if surprise else None
     return PromptComparison(max(len(shared), same + differs), int(differs), surprise, kl)
 
 
@@ -138,7 +141,7 @@ def divergence(baseline: Mapping[str, float], candidate: Mapping[str, float]) ->
 
 def figures(items: Sequence[PromptComparison], seed: int = 0) -> EvaluationFigures:
     """Of all prompts together. Raises `ValueError` without any token."""
-    tokens = sum(one.tokens for one in items)
+    tokens = sum(comparison.tokens for comparison in items)
     if not tokens:
         raise ValueError("no answer has a token")
     rng = random.Random(seed)  # noqa: S311  (chance that can be repeated, no secret)
@@ -152,14 +155,14 @@ def figures(items: Sequence[PromptComparison], seed: int = 0) -> EvaluationFigur
         value = of(items)
         return EvalFigure(value, min(low, value), max(high, value, least or 0.0))
 
-    surprises = [one.surprise for one in items if one.surprise]
+    surprises = [comparison.surprise for comparison in items if comparison.surprise]
     known = len(surprises) == len(items)
-    scores = [one.scores for one in items if one.scores]
+    scores = [comparison.scores for comparison in items if comparison.scores]
     scored = len(scores) == len(items)
     return EvaluationFigures(
         items=len(items),
         tokens=tokens,
-        same=sum(one.same for one in items) / len(items),
+        same=sum(comparison.same for comparison in items) / len(items),
         disagreement=interval(_disagreement, _RULE_OF_THREE / tokens),
         perplexities=_perplexities(surprises, tokens) if known else None,
         perplexity=interval(_rise) if known else None,
@@ -181,33 +184,41 @@ def verdict(found: EvaluationFigures, limit: float, missing: int = 0) -> EvalCon
         if found.perplexity is not None:
             decided["perplexity's rise"] = found.perplexity
     failed = tuple(
-        f"{name}: {one.value:.2%} ({one.low:.2%} to {one.high:.2%}), at most {limit:.2%}"
-        for name, one in decided.items()
-        if one.low > limit
+        f"{name}: {figure.value:.2%} ({figure.low:.2%} to {figure.high:.2%}), at most {limit:.2%}"
+        for name, figure in decided.items()
+        if figure.low > limit
     )
     if failed:
         return EvalConclusion("fails", limit, failed)
     if missing:
         return EvalConclusion("undecided", limit, (f"{missing} prompts have no answer of both",))
     open_ = tuple(
-        f"{name}: {one.low:.2%} to {one.high:.2%} holds the limit {limit:.2%}: more prompts decide"
-        for name, one in decided.items()
-        if one.high > limit
+        f"{name}: {figure.low:.2%} to {figure.high:.2%} holds the limit {limit:.2%}: "
+        "more prompts decide"
+        for name, figure in decided.items()
+        if figure.high > limit
     )
     return EvalConclusion("undecided" if open_ else "passes", limit, open_)
 
 
 def _disagreement(items: Sequence[PromptComparison]) -> float:
-    return sum(one.differ for one in items) / max(sum(one.tokens for one in items), 1)
+    return sum(comparison.differ for comparison in items) / max(
+        sum(comparison.tokens for comparison in items), 1
+    )
 
 
 def _rise(items: Sequence[PromptComparison]) -> float:
     mine, theirs = _surprise(items)
-    return math.exp(min((theirs - mine) / max(sum(one.tokens for one in items), 1), 700.0)) - 1
+    return (
+        math.exp(
+            min((theirs - mine) / max(sum(comparison.tokens for comparison in items), 1), 700.0)
+        )
+        - 1
+    )
 
 
 def _surprise(items: Sequence[PromptComparison]) -> tuple[float, float]:
-    pairs = [one.surprise or (0.0, 0.0) for one in items]
+    pairs = [comparison.surprise or (0.0, 0.0) for comparison in items]
     return sum(mine for mine, _ in pairs), sum(theirs for _, theirs in pairs)
 
 
@@ -217,15 +228,17 @@ def _perplexities(pairs: Sequence[tuple[float, float]], tokens: int) -> tuple[fl
 
 
 def _kl(items: Sequence[PromptComparison]) -> float:
-    return sum(one.kl or 0.0 for one in items) / max(sum(one.tokens for one in items), 1)
+    return sum(comparison.kl or 0.0 for comparison in items) / max(
+        sum(comparison.tokens for comparison in items), 1
+    )
 
 
 def _means(scores: Sequence[tuple[float, float]]) -> tuple[float, float]:
     count = len(scores)
-    return sum(one for one, _ in scores) / count, sum(other for _, other in scores) / count
+    return sum(value for value, _ in scores) / count, sum(other for _, other in scores) / count
 
 
 def _loss(items: Sequence[PromptComparison]) -> float:
     """Of the baseline's mean score; of a baseline that scores nothing there is none to lose."""
-    mine, theirs = _means([one.scores or (0.0, 0.0) for one in items])
+    mine, theirs = _means([comparison.scores or (0.0, 0.0) for comparison in items])
     return (mine - theirs) / mine if mine > 0 else 0.0

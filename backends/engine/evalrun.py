@@ -111,29 +111,31 @@ async def evaluate(
     """Everything that the log lacks; gives the last fault of each side that has one, by name."""
     baseline, candidates = sides
     faults: dict[str, str] = {}
-    for one in (baseline, *candidates):
+    for candidate in (baseline, *candidates):
         first = _key(baseline)
-        if one is baseline:
+        if candidate is baseline:
             todo = [prompt for prompt in asked.prompts if f"{first}/{prompt.key}" not in log.done]
         else:
             todo = [
                 prompt for prompt in asked.prompts
                 if f"{first}/{prompt.key}" in log.done
-                and f"{_key(one, baseline)}/{prompt.key}" not in log.done
+                and f"{_key(candidate, baseline)}/{prompt.key}" not in log.done
             ]  # fmt: skip
         if not todo:
             continue
-        say(f"{one.name}: starting")
+        say(f"{candidate.name}: starting")
         try:
-            async with _side(asked, one) as side:
+            async with _side(asked, candidate) as side:
                 step = _heard(side, asked, log, first)
-                if one is not baseline:
-                    step = _compared(side, asked, log, (first, _key(one, baseline)))
-                fault = await _each(todo, step, asked.at_once, partial(_say_of, say, one.name))
+                if candidate is not baseline:
+                    step = _compared(side, asked, log, (first, _key(candidate, baseline)))
+                fault = await _each(
+                    todo, step, asked.at_once, partial(_say_of, say, candidate.name)
+                )
         except (DidNotServe, BadFlags, NoAnswer, OSError) as error:
             fault = str(error)
         if fault:
-            faults[one.name] = fault[:600]
+            faults[candidate.name] = fault[:600]
     return faults
 
 
@@ -148,11 +150,11 @@ def items(
     first, second = _key(baseline), _key(candidate, baseline)
     found = [log.done.get(f"{second}/{prompt.key}") for prompt in asked.prompts]
     heard = [log.done.get(f"{first}/{prompt.key}") for prompt in asked.prompts]
-    kept = [one for one, other in zip(found, heard, strict=True) if one and other]
-    way = "forced" if kept and all("forced" in one for one in kept) else "freely"
+    kept = [finding for finding, other in zip(found, heard, strict=True) if finding and other]
+    way = "forced" if kept and all("forced" in kept_value for kept_value in kept) else "freely"
     made = []
-    for one in kept:
-        item = dict(one[way])
+    for kept_value in kept:
+        item = dict(kept_value[way])
         for name in ("surprise", "scores"):
             if item.get(name) is not None:
                 item[name] = tuple(item[name])
@@ -164,25 +166,33 @@ def _say_of(say: Callable[[str], None], name: str, words: str) -> None:
     say(f"{name}: {words}")
 
 
-def _key(one: EvalSubject, baseline: EvalSubject | None = None) -> str:
-    return f"{BASELINE} {one.mark}" if baseline is None else f"{one.mark} of {baseline.mark}"
+def _key(eval_subject: EvalSubject, baseline: EvalSubject | None = None) -> str:
+    return (
+        f"{BASELINE} {eval_subject.mark}"
+        if baseline is None
+        else f"{eval_subject.mark} of {baseline.mark}"
+    )
 
 
 @asynccontextmanager
-async def _side(asked: EvaluationRun, one: EvalSubject) -> AsyncIterator[EvalModel]:
+async def _side(asked: EvaluationRun, eval_subject: EvalSubject) -> AsyncIterator[EvalModel]:
     limits = httpx.Limits(max_connections=asked.at_once)
     async with httpx.AsyncClient(trust_env=False, timeout=TIMEOUT_S, limits=limits) as client:
-        if one.is_address:
-            url, _, model = one.target.partition("#")
+        if eval_subject.is_address:
+            url, _, model = eval_subject.target.partition("#")
             url = url.rstrip("/")
             model = model or await only_model(client, url, asked.headers)
             yield EvalModel(client, url, model, asked.tokens, asked.headers)
             return
         launch = EngineLaunch(
-            asked.environment, Path(one.target), NAME, asked.flavour, flags=one.flags,
+            asked.environment,
+            Path(eval_subject.target),
+            NAME,
+            asked.flavour,
+            flags=eval_subject.flags,
             drain_s=DRAIN_S,
-        )  # fmt: skip
-        log = asked.logs / f"{file_name(one.name)}.log"
+        )
+        log = asked.logs / f"{file_name(eval_subject.name)}.log"
         trial = await vllm_trial(launch, log, asked.start_limit_s, asked.cpu)
         async with serving(trial) as server:
             yield EvalModel(client, server.base_url, server.model, asked.tokens)
@@ -258,9 +268,9 @@ def _compared(
 
 def _packed(told: Sequence[TokenLogprob]) -> list[Any]:
     return [
-        [one.token, None if math.isnan(one.logprob) else round(one.logprob, 5),
-         {token: round(value, 5) for token, value in one.top.items()}]
-        for one in told
+        [line.token, None if math.isnan(line.logprob) else round(line.logprob, 5),
+         {token: round(value, 5) for token, value in line.top.items()}]
+        for line in told
     ]  # fmt: skip
 
 

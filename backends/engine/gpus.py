@@ -11,7 +11,7 @@ def visible() -> tuple[str, ...]:
     """What CUDA_VISIBLE_DEVICES names, else the index of every GPU; none without a driver."""
     named = os.environ.get(_VISIBLE)
     if named is not None:
-        return tuple(one.strip() for one in named.split(",") if one.strip())
+        return tuple(word.strip() for word in named.split(",") if word.strip())
     return tuple(line.strip() for line in _asked("index") or () if line.strip().isdecimal())
 
 

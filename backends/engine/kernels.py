@@ -63,42 +63,42 @@ def read(path: Path) -> KernelProfile:
 
 def summary(events: Iterable[Mapping[str, Any]]) -> KernelProfile:
     """By name, the dearest first. Raises `ProfilerTraceError` where nothing ran."""
-    whole = [one for one in events if one.get("ph") == "X" and "dur" in one]
-    ran = [one for one in whole if one.get("cat") in GPU]
+    whole = [event for event in events if event.get("ph") == "X" and "dur" in event]
+    ran = [part for part in whole if part.get("cat") in GPU]
     device = "gpu" if ran else "cpu"
     if not ran:
-        ran = [one for one in whole if one.get("cat") == CPU]
+        ran = [part for part in whole if part.get("cat") == CPU]
     if not ran:
         raise ProfilerTraceError("the trace holds neither kernels nor operations")
-    own = {id(one): float(one["dur"]) for one in ran} if device == "gpu" else _own_us(ran)
+    own = {id(entry): float(entry["dur"]) for entry in ran} if device == "gpu" else _own_us(ran)
     calls: defaultdict[str, int] = defaultdict(int)
     times: defaultdict[str, float] = defaultdict(float)
-    for one in ran:
-        calls[one["name"]] += 1
-        times[one["name"]] += own[id(one)]
+    for entry in ran:
+        calls[entry["name"]] += 1
+        times[entry["name"]] += own[id(entry)]
     total = sum(times.values())
     kernels = [
         Kernel(name, calls[name], spent, spent / total if total else 0.0)
         for name, spent in times.items()
     ]
-    first = min(float(one["ts"]) for one in ran)
-    last = max(float(one["ts"]) + float(one["dur"]) for one in ran)
-    ordered = sorted(kernels, key=lambda one: one.total_us, reverse=True)
+    first = min(float(entry["ts"]) for entry in ran)
+    last = max(float(entry["ts"]) + float(entry["dur"]) for entry in ran)
+    ordered = sorted(kernels, key=lambda kernel: kernel.total_us, reverse=True)
     return KernelProfile(device, tuple(ordered), total, last - first)
 
 
 def _own_us(ran: Sequence[Mapping[str, Any]]) -> dict[int, float]:
     """An operation's time without that of the operations it called, thread by thread."""
-    own = {id(one): float(one["dur"]) for one in ran}
+    own = {id(entry): float(entry["dur"]) for entry in ran}
     threads: defaultdict[tuple[Any, Any], list[Mapping[str, Any]]] = defaultdict(list)
-    for one in ran:
-        threads[one.get("pid"), one.get("tid")].append(one)
+    for entry in ran:
+        threads[entry.get("pid"), entry.get("tid")].append(entry)
     for thread in threads.values():
         stack: list[Mapping[str, Any]] = []
-        for one in sorted(thread, key=lambda event: (float(event["ts"]), -float(event["dur"]))):
-            while stack and float(stack[-1]["ts"]) + float(stack[-1]["dur"]) <= float(one["ts"]):
+        for entry in sorted(thread, key=lambda event: (float(event["ts"]), -float(event["dur"]))):
+            while stack and float(stack[-1]["ts"]) + float(stack[-1]["dur"]) <= float(entry["ts"]):
                 stack.pop()
             if stack:
-                own[id(stack[-1])] -= float(one["dur"])
-            stack.append(one)
+                own[id(stack[-1])] -= float(entry["dur"])
+            stack.append(entry)
     return {key: max(0.0, value) for key, value in own.items()}

@@ -166,15 +166,17 @@ def lines(made: Sequence[LadderStep], done: Mapping[str, Mapping[str, Any]]) -> 
         if rung.skipped is not None and rung.name not in measured:  # an earlier host could do it
             found.append(LadderRow(rung.name, f"left out: {rung.skipped}"))
             continue
-        one = done.get(rung.name)
-        if one is None:
+        entry = done.get(rung.name)
+        if entry is None:
             found.append(LadderRow(rung.name, "not yet"))
         elif rung.name not in measured:
-            found.append(LadderRow(rung.name, f"failed: {one.get('failed', 'no reason was kept')}"))
+            found.append(
+                LadderRow(rung.name, f"failed: {entry.get('failed', 'no reason was kept')}")
+            )
         else:
             base, other = _below(rung, by_name, measured)
             note = f"over {other}" if other not in (None, rung.on) else ""
-            found.append(_line(rung.name, note, one, base, first))
+            found.append(_line(rung.name, note, entry, base, first))
     return found
 
 
@@ -191,16 +193,23 @@ def _below(
 def _line(
     name: str,
     note: str,
-    one: Mapping[str, Any],
+    entry: Mapping[str, Any],
     base: Mapping[str, Any] | None,
     first: Mapping[str, Any] | None,
 ) -> LadderRow:
     return LadderRow(
-        name, note, one["ttft_s"], one["alone_tokens_s"], one["ttft_users_s"], one["tokens_s"],
-        one["memory_bytes"],
-        gain_ttft=_ratio(base, one, "ttft_s"), gain_tokens=_ratio(one, base, "tokens_s"),
-        total_ttft=_ratio(first, one, "ttft_s"), total_tokens=_ratio(one, first, "tokens_s"),
-    )  # fmt: skip
+        name,
+        note,
+        entry["ttft_s"],
+        entry["alone_tokens_s"],
+        entry["ttft_users_s"],
+        entry["tokens_s"],
+        entry["memory_bytes"],
+        gain_ttft=_ratio(base, entry, "ttft_s"),
+        gain_tokens=_ratio(entry, base, "tokens_s"),
+        total_ttft=_ratio(first, entry, "ttft_s"),
+        total_tokens=_ratio(entry, first, "tokens_s"),
+    )
 
 
 def _ratio(

@@ -32,9 +32,9 @@ def end_left(tree: Path, *, died_now: bool = False) -> list[int]:
     if not recorded:
         tree.unlink(missing_ok=True)
         return []
-    ours = {pid: one.start for pid, one in recorded.items()}
+    ours = {pid: record.start for pid, record in recorded.items()}
     outside = next(iter(recorded.values())).session  # the guard's own; its engine has another
-    sessions = {one.session for one in recorded.values()} - {outside} if died_now else set()
+    sessions = {record.session for record in recorded.values()} - {outside} if died_now else set()
     deadline_s = time.monotonic() + PATIENCE_S
     while left := _left(ours, sessions, outside):
         if time.monotonic() > deadline_s:
@@ -56,7 +56,9 @@ def _left(ours: dict[int, int], sessions: set[int], outside: int) -> list[int]:
     proved = [pid for pid, start in ours.items() if pid in seen and seen[pid].start == start]
     sessions.update({seen[pid].session for pid in proved} - {outside})
     below = [pid for root in proved for pid in descendants(root, seen)]
-    inside = [pid for pid, one in seen.items() if one.session in sessions and one.start >= first]
+    inside = [
+        pid for pid, event in seen.items() if event.session in sessions and event.start >= first
+    ]
     found = {*proved, *below, *inside} - {os.getpid()}
     ours.update((pid, seen[pid].start) for pid in found)
     return [pid for pid in sorted(found) if _lives(seen[pid])]

@@ -48,11 +48,11 @@ def check(file: Path, config: Mapping[str, Any], model: Path | None) -> None:
         if file.suffix == torchfile.SUFFIX and torchfile.is_old(file):
             return  # only an engine reads it
         mine = _stored(file)
-        factors = _factors({name: one.tensor for name, one in mine.items()})
+        factors = _factors({name: item.tensor for name, item in mine.items()})
         _pairs(factors, config)
         if model is not None and (its := _of_model(model)) is not None:
-            for one in factors:
-                _fits(one, its)
+            for factor in factors:
+                _fits(factor, its)
         for name, (tensor, pieces) in mine.items():
             if any(_has_none(piece, tensor.dtype) for piece in pieces):
                 raise BadWeights(f"`{name}` has numbers that are none (NaN or infinite)")
@@ -69,11 +69,11 @@ def _stored(file: Path) -> Mapping[str, _HeldTensor]:
     if file.suffix == torchfile.SUFFIX:
         found = torchfile.tensors(file)
         return {
-            n: _HeldTensor(one.tensor, torchfile.pieces(file, one.member))
-            for n, one in found.items()
+            n: _HeldTensor(finding.tensor, torchfile.pieces(file, finding.member))
+            for n, finding in found.items()
         }
     header = tensors(file, whole=True)
-    return {name: _HeldTensor(one, _pieces(file, one)) for name, one in header.items()}
+    return {name: _HeldTensor(tensor, _pieces(file, tensor)) for name, tensor in header.items()}
 
 
 class _Model(NamedTuple):
@@ -115,8 +115,8 @@ def _factors(mine: Mapping[str, Tensor]) -> list[_Factor]:
 def _pairs(factors: Sequence[_Factor], config: Mapping[str, Any]) -> None:
     """Each module has both factors, of the rank that the configuration says."""
     pairs: dict[str, dict[bool, _Factor]] = {}
-    for one in factors:
-        pairs.setdefault(one.module, {})[one.is_first] = one
+    for factor in factors:
+        pairs.setdefault(factor.module, {})[factor.is_first] = factor
     for module, pair in pairs.items():
         if len(pair) == 1:
             (there,) = pair.values()
@@ -142,20 +142,20 @@ def _rank(module: str, config: Mapping[str, Any]) -> Any:
     return config.get("r")
 
 
-def _fits(one: _Factor, its: _Model) -> None:
+def _fits(item: _Factor, its: _Model) -> None:
     """Against the model's own weights."""
-    module = one.module
+    module = item.module
     weight = its.weights.get(f"{module}.weight")  # a quantized model's have other names
     if weight is None:
         if missing := _missing(module, its):
             raise BadWeights(f"it is not for the model `{its.path}`, which has no {missing}")
         return
-    outer = 1 if one.is_first else 0
-    if len(one.tensor.shape) != 2 or "embedding" in one.side:
+    outer = 1 if item.is_first else 0
+    if len(item.tensor.shape) != 2 or "embedding" in item.side:
         return
-    if (size := one.tensor.shape[outer]) not in weight.shape:
+    if (size := item.tensor.shape[outer]) not in weight.shape:
         there = " x ".join(map(str, weight.shape))
-        side = one.side.removeprefix("lora_")
+        side = item.side.removeprefix("lora_")
         words = f"{module} is {there} there, and {side} of the adapter has {size}"
         raise BadWeights(f"it is not for the model `{its.path}`: {words}")
 
@@ -174,10 +174,10 @@ def _missing(module: str, its: _Model) -> str:
     return module if is_other_layer else ""
 
 
-def _pieces(file: Path, one: Tensor) -> Iterator[bytes]:
-    size = one.end - one.start
+def _pieces(file: Path, tensor: Tensor) -> Iterator[bytes]:
+    size = tensor.end - tensor.start
     with file.open("rb") as opened:
-        opened.seek(data_start(file) + one.start)
+        opened.seek(data_start(file) + tensor.start)
         while size > 0 and (piece := opened.read(min(size, torchfile.PIECE_BYTES))):
             size -= len(piece)
             yield piece

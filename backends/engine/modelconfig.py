@@ -236,10 +236,10 @@ def _model(path: Path, config: Mapping[str, Any], weights: Weights) -> ModelConf
     experts, used = _experts(path, config)
     inner = int(config.get("moe_intermediate_size") or config["intermediate_size"])
     shared = int(config.get("shared_expert_intermediate_size") or 0)
-    one = 3 * hidden * inner
+    number = 3 * hidden * inner
     always = attention + 3 * hidden * shared + experts * hidden
-    linear = layers * (always + (experts * one if experts else one))
-    active = layers * (always + (used * one if experts else one))
+    linear = layers * (always + (experts * number if experts else number))
+    active = layers * (always + (used * number if experts else number))
     vocabulary = int(config["vocab_size"])
     tables = vocabulary * hidden * (1 if config.get("tie_word_embeddings") else 2)
     dtype = str(config.get("torch_dtype") or config.get("dtype") or "bfloat16")
@@ -324,6 +324,6 @@ def _indexed(directory: Path) -> tuple[list[str], int | None]:
 def _tensor_bytes(path: Path) -> int:
     """From the header: the end of its last tensor."""
     try:
-        return max((one.end for one in tensors(path).values()), default=0)
+        return max((tensor.end for tensor in tensors(path).values()), default=0)
     except NoTensors as error:
         raise UnsupportedModel(str(error)) from error

@@ -133,9 +133,9 @@ def _flags(
     ):
         flags += [
             word
-            for one in figures
-            if one.name == name and one.value
-            for word in (flag, f"{one.value:g}")
+            for figure in figures
+            if figure.name == name and figure.value
+            for word in (flag, f"{figure.value:g}")
         ]
     return tuple(flags)
 

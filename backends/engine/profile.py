@@ -194,7 +194,7 @@ class Rounds:
                 if turn and time.monotonic() > until_s:
                     break
                 rounds[place] += observe(await self._together(count, length))
-        return [middle for found in rounds for middle in middles(found)]
+        return [middle for round_ in rounds for middle in middles(round_)]
 
     async def _together(self, count: int, length: int) -> list[ProbeStream]:
         tokens = _tokens(count, self.limits)

@@ -37,7 +37,7 @@ def tensors(path: Path, *, whole: bool = False) -> Mapping[str, Tensor]:
     """
     try:
         length, header = _header(path)
-        found = {name: _tensor(one) for name, one in header.items() if name != _METADATA}
+        found = {name: _tensor(item) for name, item in header.items() if name != _METADATA}
     except (
         AttributeError, LookupError, RecursionError, TypeError, ValueError, struct.error,
     ) as error:  # fmt: skip
@@ -53,23 +53,27 @@ def data_start(path: Path) -> int:
         return 8 + int(struct.unpack("<Q", file.read(8))[0])
 
 
-def _tensor(one: Any) -> Tensor:
-    start, end = map(int, one["data_offsets"])
-    return Tensor(tuple(map(int, one["shape"])), str(one["dtype"]), start, end)
+def _tensor(item: Any) -> Tensor:
+    start, end = map(int, item["data_offsets"])
+    return Tensor(tuple(map(int, item["shape"])), str(item["dtype"]), start, end)
 
 
 def _whole(path: Path, head: int, found: Mapping[str, Tensor]) -> None:
     end = 0
-    for name, one in sorted(found.items(), key=lambda item: item[1].start):
-        bits = BITS.get(one.dtype)
+    for name, tensor in sorted(found.items(), key=lambda item: item[1].start):
+        bits = BITS.get(tensor.dtype)
         if bits is None:
-            raise NoTensors(f"{path}: {name} is of an unknown type, {one.dtype}")
-        size = (math.prod(one.shape) * bits + 7) // 8
-        if min(one.shape, default=0) < 0 or one.start != end or one.end - one.start != size:
-            shape = " x ".join(map(str, one.shape))
-            words = f"is {shape} of {one.dtype}, and its bytes are said to be {one.start} to"
-            raise NoTensors(f"{path}: its header is wrong: {name} {words} {one.end}")
-        end = one.end
+            raise NoTensors(f"{path}: {name} is of an unknown type, {tensor.dtype}")
+        size = (math.prod(tensor.shape) * bits + 7) // 8
+        if (
+            min(tensor.shape, default=0) < 0
+            or tensor.start != end
+            or tensor.end - tensor.start != size
+        ):
+            shape = " x ".join(map(str, tensor.shape))
+            words = f"is {shape} of {tensor.dtype}, and its bytes are said to be {tensor.start} to"
+            raise NoTensors(f"{path}: its header is wrong: {name} {words} {tensor.end}")
+        end = tensor.end
     size, wanted = path.stat().st_size, head + end
     if size < wanted:
         raise NoTensors(f"{path} was cut short: it has {size:,} of {wanted:,} bytes; copy it again")

@@ -74,13 +74,13 @@ def pieces(path: Path, member: str) -> Iterator[bytes]:
 def _complete(path: Path, archive: zipfile.ZipFile, found: Any) -> None:
     if not isinstance(found, Mapping):
         raise NoTensors(f"{path} holds no weights by name")
-    for name, one in found.items():
-        if not isinstance(name, str) or not isinstance(one, StoredTensor):
+    for name, finding in found.items():
+        if not isinstance(name, str) or not isinstance(finding, StoredTensor):
             raise NoTensors(f"{path} holds {name!r}, which is no tensor")
         size = None
         with suppress(KeyError):
-            size = archive.getinfo(one.member).file_size
-        if size is None or size < one.tensor.end:
+            size = archive.getinfo(finding.member).file_size
+        if size is None or size < finding.tensor.end:
             raise NoTensors(f"{path}: numbers of {name} are missing: copy it again")
 
 

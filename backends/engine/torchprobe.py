@@ -103,13 +103,13 @@ def compared(document: Mapping[str, Any]) -> list[ComparedRate]:
     """Rates beside the data sheet's: bytes/s and FLOP/s."""
     gpu = gpu_of(document)
     found = []
-    if one := document.get("bandwidth"):
+    if item := document.get("bandwidth"):
         sheet = None if gpu is None else gpu.bandwidth_bytes_s
-        found.append(ComparedRate("bandwidth", *_three(one), sheet))
+        found.append(ComparedRate("bandwidth", *_three(item), sheet))
     for number in _NUMBERS:
-        if one := document.get("flops", {}).get(number):
+        if item := document.get("flops", {}).get(number):
             sheet = None if gpu is None else gpu.flops.get(number)
-            found.append(ComparedRate(number, *_three(one), sheet))
+            found.append(ComparedRate(number, *_three(item), sheet))
     return found
 
 
@@ -122,7 +122,7 @@ def measured(gpu: GpuSpec, document: Mapping[str, Any]) -> GpuSpec:
     known = gpu_of(document)
     if known is None or known.name != gpu.name:
         raise ProbeFileError(f"that probe is of {name}, and the plan is for {gpu.name}")
-    rates = {one.name: one.value for one in compared(document)}
+    rates = {rate.name: rate.value for rate in compared(document)}
     flops = {number: rates[number] for number in _NUMBERS if number in rates}
     flops = {number: value for number, value in flops.items() if number in gpu.flops}
     return replace(
@@ -137,10 +137,10 @@ def measured(gpu: GpuSpec, document: Mapping[str, Any]) -> GpuSpec:
 def attention_rows(document: Mapping[str, Any]) -> list[tuple[str, int, list[float | str], float]]:
     """By phase and tokens: plain and fused in seconds, or why not; how many times faster."""
     kept: dict[tuple[str, int], dict[str, float | str]] = {}
-    for one in document.get("attention", ()):
-        seconds = one.get("seconds")
-        value = one.get("failed", "-") if seconds is None else seconds["value"]
-        kept.setdefault((one["phase"], one["tokens"]), {})[one["kernel"]] = value
+    for element in document.get("attention", ()):
+        seconds = element.get("seconds")
+        value = element.get("failed", "-") if seconds is None else seconds["value"]
+        kept.setdefault((element["phase"], element["tokens"]), {})[element["kernel"]] = value
     rows = []
     for (phase, tokens), both in sorted(kept.items(), key=lambda item: (item[0][0], item[0][1])):
         pair = [both.get("plain", "-"), both.get("fused", "-")]
@@ -153,5 +153,5 @@ def _times(pair: Sequence[float | str]) -> float:
     return plain / fused if isinstance(plain, float) and isinstance(fused, float) else 0.0
 
 
-def _three(one: Mapping[str, float]) -> tuple[float, float, float]:
-    return float(one["value"]), float(one["low"]), float(one["high"])
+def _three(entry: Mapping[str, float]) -> tuple[float, float, float]:
+    return float(entry["value"]), float(entry["low"]), float(entry["high"])

@@ -114,18 +114,18 @@ def _above(score: float, share: float) -> float:
 
 
 def defaults(space: Sequence[FlagDimension]) -> Arm:
-    return tuple(one.choices[0].name for one in space)
+    return tuple(dimension.choices[0].name for dimension in space)
 
 
 def chosen(space: Sequence[FlagDimension], choices: Mapping[str, str]) -> Arm:
     """The arm with these choices by dimension; raises `ValueError` at one that is not there."""
-    names = {one.name: [choice.name for choice in one.choices] for one in space}
+    names = {dimension.name: [choice.name for choice in dimension.choices] for dimension in space}
     for name, choice in choices.items():
         if name not in names:
             raise ValueError(f"no dimension is named {name}; there are {', '.join(names)}")
         if choice not in names[name]:
             raise ValueError(f"{name} is one of {', '.join(names[name])}, not {choice}")
-    return tuple(choices.get(one.name, one.choices[0].name) for one in space)
+    return tuple(choices.get(dimension.name, dimension.choices[0].name) for dimension in space)
 
 
 def flags_of(space: Sequence[FlagDimension], arm: Arm) -> tuple[str, ...]:
@@ -139,13 +139,13 @@ def is_exact(space: Sequence[FlagDimension], arm: Arm) -> bool:
 def described(space: Sequence[FlagDimension], arm: Arm) -> Mapping[str, str]:
     """What an arm has other than vLLM's defaults."""
     pairs = zip(space, arm, strict=True)
-    return {one.name: name for one, name in pairs if name != one.choices[0].name}
+    return {dimension.name: name for dimension, name in pairs if name != dimension.choices[0].name}
 
 
 def _choices(space: Sequence[FlagDimension], arm: Arm) -> list[FlagValue]:
     return [
-        next(choice for choice in one.choices if choice.name == name)
-        for one, name in zip(space, arm, strict=True)
+        next(choice for choice in dimension.choices if choice.name == name)
+        for dimension, name in zip(space, arm, strict=True)
     ]
 
 
@@ -167,8 +167,8 @@ class LoadSearch:
 
     @property
     def best(self) -> LoadPoint | None:
-        good = [one for one in self.seen if one.good]
-        return max(good, key=lambda one: one.tokens_s, default=None)
+        good = [event for event in self.seen if event.good]
+        return max(good, key=lambda point: point.tokens_s, default=None)
 
 
 STEP = 1.5
@@ -193,11 +193,11 @@ def ascend(
     load = first
     while True:
         seen.append((yield load))
-        theirs = [one.tokens_s for one in rival if one.load == load and one.good]
+        theirs = [point.tokens_s for point in rival if point.load == load and point.good]
         if theirs and seen[-1].tokens_s < HOPELESS * theirs[0]:
             return LoadSearch(tuple(seen), stopped=True)
-        good = [one.load for one in seen if one.good]
-        bad = [one.load for one in seen if not one.good]
+        good = [event.load for event in seen if event.good]
+        bad = [event.load for event in seen if not event.good]
         if not good:
             load = int(load / STEP)  # down to none: 1 is the last
             if load < 1:
@@ -205,9 +205,9 @@ def ascend(
         elif bad:
             break
         else:
-            by_load = sorted(seen, key=lambda one: one.load)
+            by_load = sorted(seen, key=lambda event: event.load)
             grows = len(seen) < 2 or by_load[-1].tokens_s > GROWS * by_load[-2].tokens_s
-            been = any(one.load > load for one in before)
+            been = any(point.load > load for point in before)
             load = math.ceil(load * STEP)
             if not grows or been or load > most:
                 return LoadSearch(tuple(seen))
@@ -223,7 +223,7 @@ def at_each(loads: Sequence[int]) -> Generator[int, LoadPoint, LoadSearch]:
     left = list(loads)
     while left:
         seen.append((yield left.pop(0)))
-        lower = int(min(one.load for one in seen) / STEP)
-        if not left and lower >= 1 and not any(one.good for one in seen):
+        lower = int(min(event.load for event in seen) / STEP)
+        if not left and lower >= 1 and not any(event.good for event in seen):
             left.append(lower)
     return LoadSearch(tuple(seen))

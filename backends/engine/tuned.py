@@ -92,9 +92,9 @@ def read(path: Path) -> TunedProfile:
     if not isinstance(document, dict) or document.get("breakeven_profile") != FORMAT:
         raise ProfileError(f"`{path}` holds no profile of `breakeven engine tune`, format {FORMAT}")
     flags = document.get("flags")
-    if not isinstance(flags, list) or not all(isinstance(one, str) for one in flags):
+    if not isinstance(flags, list) or not all(isinstance(flag, str) for flag in flags):
         raise ProfileError(f"`{path}`: `flags` is a list of words, also the numbers")
-    strange = next((one for one in flags if _name(one).partition(".")[0] in _SETTINGS), None)
+    strange = next((flag for flag in flags if _name(flag).partition(".")[0] in _SETTINGS), None)
     if strange is not None:
         words = f"`{path}`: {strange.partition('=')[0]} makes no engine faster, and is none of a"
         raise ProfileError(f"{words} profile's: say it in the engine's own `flags`")

@@ -100,7 +100,7 @@ class TuneGoal:
 
 
 def _of(values: Sequence[Percentile], percent: int) -> float:
-    return next((one.value_s for one in values if one.percent == percent), float("inf"))
+    return next((value.value_s for value in values if value.percent == percent), float("inf"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ class TuneResult:
     @property
     def wins(self) -> bool:
         """Better than the defaults in every turn: one that is lost makes the mean chance."""
-        return self.gain > 1 and all(one > 1 for one in self.turns)
+        return self.gain > 1 and all(turn > 1 for turn in self.turns)
 
 
 async def tune(
@@ -210,7 +210,7 @@ async def _compared(
             if time.monotonic() >= until_s:
                 return TuneResult(best, ended=False, trials=trials)
             say(key)
-            loads = sorted({int(log.done[one.key]["at_once"]) for one in looks if is_final})
+            loads = sorted({int(log.done[look.key]["at_once"]) for look in looks if is_final})
             async with _Servers(tuning) as fresh:
                 log.add(key, await _tried(tuning, ask, log.done, fresh, loads))
         entry = log.done[key]
@@ -314,7 +314,7 @@ async def _measured(
                 break
     best = ascent.best
     found: dict[str, Any] = {
-        "seen": [[one.load, round(one.tokens_s, 2), one.good] for one in ascent.seen],
+        "seen": [[event.load, round(event.tokens_s, 2), event.good] for event in ascent.seen],
         "stopped": ascent.stopped,
     }
     if best is None:
@@ -330,21 +330,21 @@ def _steps(
     if not tuning.goal.by_load:
         return _only(tuning.first)
     looks = _looks(done, ask.arm)
-    own: Mapping[str, Any] = next((one for one in reversed(looks) if "at_once" in one), {})
+    own: Mapping[str, Any] = next((look for look in reversed(looks) if "at_once" in look), {})
     rival = {} if ask.rival is None else done.get(TrialRequest(ask.rival, ask.level).key, {})
     first = own.get("at_once") or rival.get("at_once") or tuning.first
-    before = [seen for one in looks for seen in _seen(one)] if own else []
+    before = [seen for look in looks for seen in _seen(look)] if own else []
     return ascend(int(first), _seen(rival), before=before)
 
 
 def _looks(done: Mapping[str, Mapping[str, Any]], arm: Arm) -> list[Mapping[str, Any]]:
     """All that this arm came to, in the order in which it was looked at."""
     name = " | ".join(arm)
-    return [one for key, one in done.items() if key.rpartition(" @ ")[0] == name]
+    return [entry for key, entry in done.items() if key.rpartition(" @ ")[0] == name]
 
 
 def _seen(entry: Mapping[str, Any]) -> list[LoadPoint]:
-    return [LoadPoint(*one) for one in entry.get("seen", ())]
+    return [LoadPoint(*item) for item in entry.get("seen", ())]
 
 
 def _only(load: int) -> Generator[int, LoadPoint, LoadSearch]:

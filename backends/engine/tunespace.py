@@ -20,11 +20,11 @@ def space(
     """`exact` leaves out what changes the model's numbers; `names` picks dimensions."""
     wanted = set(names)
     found = []
-    for one in (*_everywhere(host), *(_on_gpus(host) if host.gpu else ())):
-        choices = tuple(choice for choice in one.choices if choice.exact or not exact)
-        if len(choices) > 1 and (not wanted or one.name in wanted):
-            found.append(FlagDimension(one.name, choices))
-    return tuple(sorted(found, key=lambda one: ORDER.index(one.name)))
+    for dimension in (*_everywhere(host), *(_on_gpus(host) if host.gpu else ())):
+        choices = tuple(choice for choice in dimension.choices if choice.exact or not exact)
+        if len(choices) > 1 and (not wanted or dimension.name in wanted):
+            found.append(FlagDimension(dimension.name, choices))
+    return tuple(sorted(found, key=lambda finding: ORDER.index(finding.name)))
 
 
 ORDER = ("weights", "kv", "sequences", "budget", "graphs", "kernel", "attention", "async",

@@ -24,4 +24,6 @@ class GpuLoadQueue:
 
     def leave(self, name: str) -> None:
         """It has loaded, or it has ended; without a turn nothing happens."""
-        self._loading = {gpu: one for gpu, one in self._loading.items() if one != name}
+        self._loading = {
+            gpu: each_name for gpu, each_name in self._loading.items() if each_name != name
+        }

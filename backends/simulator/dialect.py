@@ -228,7 +228,7 @@ def _count(fields: Mapping[str, Any], name: str, default: int) -> int:
 
 def _check_stop(stop: Any) -> None:
     listed = [stop] if isinstance(stop, str) else [] if stop is None else stop
-    if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
+    if not isinstance(listed, list) or not all(isinstance(entry, str) for entry in listed):
         raise RefusedError("validation", "stop must be a text or a list of texts", "stop")
 
 

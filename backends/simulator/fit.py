@@ -84,7 +84,7 @@ def loss(shape: EngineShape, runs: Runs) -> float:
         ttft, tpot, rate, *prefill = simulated.ratios(observed)
         keeps_up = len(runs) == 1 or is_keeping_up(observed, runs[name])
         weighed = [(1.0 if keeps_up else 0.0, ttft), (1.0, tpot), (2.0, rate)]
-        weighed += [(1.0, one) for one in prefill]
+        weighed += [(1.0, value) for value in prefill]
         total += sum(weight * abs(math.log(ratio)) for weight, ratio in weighed)
         weights += sum(weight for weight, _ in weighed)
     return total / weights
@@ -92,7 +92,7 @@ def loss(shape: EngineShape, runs: Runs) -> float:
 
 def is_keeping_up(observed: MeasurementSummary, requests: Sequence[MeasuredRequest]) -> bool:
     """Whether requests of the run spent their time being served, not waiting."""
-    longest = sum(one.e2e_s for one in requests) / len(requests)
+    longest = sum(request.e2e_s for request in requests) / len(requests)
     return observed.ttft_s <= QUEUED * longest
 
 

@@ -212,13 +212,17 @@ class SimulatedBatches:
     def _page(self, kind: str, scope: Scope) -> dict[str, Any]:
         """The newest first."""
         query = parse_qs(scope.get("query_string", b"").decode())
-        shown = [one.shown() for one in self.files.values()]
+        shown = [file.shown() for file in self.files.values()]
         if kind == "batches":
-            shown = [one.shown() for one in self.batches.values()]
+            shown = [batch.shown() for batch in self.batches.values()]
         shown.reverse()
         if kind == "files" and "purpose" in query:
-            shown = [one for one in shown if one["purpose"] == query["purpose"][0]]
-        ids = [one["id"] for one in shown]
+            shown = [
+                shown_value
+                for shown_value in shown
+                if shown_value["purpose"] == query["purpose"][0]
+            ]
+        ids = [shown_value["id"] for shown_value in shown]
         after = query.get("after", [""])[0]
         rest = shown[ids.index(after) + 1 :] if after in ids else shown
         limit = int(query.get("limit", [str(LISTED)])[0])

@@ -88,7 +88,7 @@ def read(path: Path) -> dict[str, list[MeasuredRequest]]:
         return _benched(path, text)
     reader = csv.DictReader(io.StringIO(text, newline=""))
     columns = reader.fieldnames or []
-    start = next((one for one in STARTS if one in columns), None)
+    start = next((each_name for each_name in STARTS if each_name in columns), None)
     missing = [name for name in NEEDED if name not in columns]
     if start is None or missing:
         lacks = ", ".join(f"`{name}`" for name in ([] if start else ["start_s"]) + missing)
@@ -108,7 +108,8 @@ def _benched(path: Path, text: str) -> dict[str, list[MeasuredRequest]]:
         found: list[dict[str, Any]] = document["runs"]
         runs = {
             str(run["name"]): [
-                _measured(f"{path}: run {run['name']}", one, "start_s") for one in run["requests"]
+                _measured(f"{path}: run {run['name']}", request, "start_s")
+                for request in run["requests"]
             ]
             for run in found
         }

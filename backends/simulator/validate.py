@@ -60,7 +60,7 @@ def figures(
     """Every run's, then the two rates, where runs are named by their rates."""
     simulated = {name: simulate(shape, requests) for name, requests in runs.items()}
     pairs = {name: (summarise(runs[name]), summarise(simulated[name])) for name in runs}
-    saturation = _saturation(runs, {name: one for name, (one, _) in pairs.items()})
+    saturation = _saturation(runs, {name: summary for name, (summary, _) in pairs.items()})
     found = [
         figure
         for name, (observed, ours) in pairs.items()
@@ -68,7 +68,7 @@ def figures(
     ]
     rates = _rates(runs)
     if len(rates) > 1:
-        ours = _saturation(runs, {name: one for name, (_, one) in pairs.items()})
+        ours = _saturation(runs, {name: summary for name, (_, summary) in pairs.items()})
         rate = ("requests/s", saturation, ours, True, BARS["rate"])
         found.append(ValidationFigure("all", "saturation", *rate))
         crossed = crossing(runs, rates, promise), crossing(simulated, rates, promise)
@@ -85,26 +85,29 @@ def saturated(runs: Runs) -> bool:
     saturation at 53 instead of 37, to 110 alone at 36.5 (8B in bf16, 1,000 in 64 out, 2026-11-23).
     """
     rated = [runs[name] for name in _rates(runs)]
-    return not rated or any(_is_crowded(one) for one in rated)
+    return not rated or any(_is_crowded(values) for values in rated)
 
 
 def _is_crowded(run: Sequence[MeasuredRequest]) -> bool:
-    starts = [one.start_s for one in run]
-    ended_s = max(one.start_s + one.e2e_s for one in run)
+    starts = [request.start_s for request in run]
+    ended_s = max(request.start_s + request.e2e_s for request in run)
     return max(starts) - min(starts) < UNSATURATED * (ended_s - min(starts))
 
 
 def worst(found: Sequence[ValidationFigure]) -> list[ValidationFigure]:
     """Of what is judged, the largest errors first."""
-    judged = [one for one in found if one.bar is not None]
-    return sorted(judged, key=lambda one: -abs(one.error))[:WORST]
+    judged = [finding for finding in found if finding.bar is not None]
+    return sorted(judged, key=lambda figure: -abs(figure.error))[:WORST]
 
 
 def crossing(runs: Runs, rates: Mapping[str, float], promise: ValidationSlo) -> float | None:
     """Requests/s; `None` when the promise holds, or fails, at every rate."""
     before: tuple[float, float] | None = None
     for name, rate in rates.items():
-        kept = [one.ttft_s <= promise.ttft_s and one.tpot_s <= promise.tpot_s for one in runs[name]]
+        kept = [
+            request.ttft_s <= promise.ttft_s and request.tpot_s <= promise.tpot_s
+            for request in runs[name]
+        ]
         share = sum(kept) / len(kept)
         if share < promise.attainment:
             if before is None:
@@ -138,8 +141,8 @@ def _of_run(
 
 def _saturation(runs: Runs, summaries: Mapping[str, MeasurementSummary]) -> float:
     """Requests/s at the highest throughput of all runs."""
-    outputs = [one.output_tokens for requests in runs.values() for one in requests]
-    most = max(one.tokens_per_s for one in summaries.values())
+    outputs = [request.output_tokens for requests in runs.values() for request in requests]
+    most = max(summary.tokens_per_s for summary in summaries.values())
     return most * len(outputs) / sum(outputs)
 
 

@@ -125,7 +125,7 @@ def time_axis(field: str, instants: Sequence[datetime]) -> alt.X:
     """Wall time of the zone that is read; labels as fine as ticks: no two of them read the same."""
     low, high = (reading.now().drawn_s(edge(instants)) for edge in (min, max))
     high = max(high, low + 1)  # a single instant has room, too
-    step = next((one for one in _STEPS_S if high - low <= MOST_TICKS * one), None)
+    step = next((number for number in _STEPS_S if high - low <= MOST_TICKS * number), None)
     step = step or _STEPS_S[-1] * math.ceil((high - low) / (MOST_TICKS * _STEPS_S[-1]))
     form = "%d %b" if step >= 86_400 else "%H:%M" if step >= 60 else "%H:%M:%S"
     if step < 86_400 and high - low > 86_400:

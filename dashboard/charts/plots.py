@@ -57,7 +57,7 @@ def money_colours(own: str = words.GPU.many) -> dict[str, str]:
         SpendSeries.UNAVAILABLE: DOWN,
         SpendSeries.API: API,
     }
-    return {one.value.replace(words.GPU.many, own): colour for one, colour in lines.items()}
+    return {key.value.replace(words.GPU.many, own): colour for key, colour in lines.items()}
 
 
 def stacked(
@@ -101,7 +101,7 @@ def stacked(
 
 def _marked(chart: Chart, marks: Records, instants: Sequence[datetime]) -> Chart:
     """With a dashed line and its label where something changed."""
-    seen = [one for one in marks if min(instants) <= one["at"] <= max(instants)]
+    seen = [mark for mark in marks if min(instants) <= mark["at"] <= max(instants)]
     if not seen:
         return chart
     return alt.layer(chart, *markers(seen, time_axis("at", instants)))
@@ -116,7 +116,7 @@ def _piled(
     """
     heights: dict[datetime, float] = {}
     found = []
-    for record in sorted(records, key=lambda one: order[one["kind"]]):
+    for record in sorted(records, key=lambda entry: order[entry["kind"]]):
         gap = (record["until"] - record["at"]) * GAP / 2
         low = heights.get(record["at"], 0.0)
         heights[record["at"]] = high = low + (amount(record[value]) if money else record[value])

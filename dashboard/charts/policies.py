@@ -38,8 +38,10 @@ def of_sets(names: Sequence[str]) -> dict[str, str]:
 
 def dollars(records: Records, names: Sequence[str]) -> Chart:
     """`set`, `kind` (fixed or APIs), `usd`: one bar a set, cut in two."""
-    data = inline({**one, "order": int(one["kind"] == CHARGED)} for one in priced(records))
-    totals = {name: sum(one["usd"] for one in records if one["set"] == name) for name in names}
+    data = inline({**price, "order": int(price["kind"] == CHARGED)} for price in priced(records))
+    totals = {
+        name: sum(record["usd"] for record in records if record["set"] == name) for name in names
+    }
     y = alt.Y("set:N", sort=list(names), title=None, axis=_names())
     top = alt.Scale(
         domain=[0, 1.18 * amount(max(*totals.values(), 1e-9))]
@@ -78,9 +80,11 @@ def shares(records: Records, names: Sequence[str], title: str, *, whole: bool) -
 
     `whole`: the axis goes to 100 %, whatever the shares are.
     """
-    records = [{**one, "end": max(one["share"], one.get("promise") or 0.0)} for one in records]
-    rows = list(dict.fromkeys(one["row"] for one in records))
-    highest = 1.0 if whole else max([one["share"] for one in records], default=0.0)
+    records = [
+        {**record, "end": max(record["share"], record.get("promise") or 0.0)} for record in records
+    ]
+    rows = list(dict.fromkeys(record["row"] for record in records))
+    highest = 1.0 if whole else max([record["share"] for record in records], default=0.0)
     scale = alt.Scale(domain=[0, 1.15 * max(highest, 0.05)])
     ticks = [0, 0.25, 0.5, 0.75, 1.0] if whole else alt.Undefined
     x = alt.X(
@@ -103,7 +107,7 @@ def shares(records: Records, names: Sequence[str], title: str, *, whole: bool) -
     texts = base.mark_text(align="left", dx=6, fontSize=12, color=inks().ink).encode(
         x=alt.X("end:Q", scale=scale), text=alt.Text("share:Q", format=".1%")
     )
-    promised = [one for one in records if one.get("promise") is not None]
+    promised = [record for record in records if record.get("promise") is not None]
     marks = (
         alt.Chart(inline(promised))
         .mark_tick(thickness=3, size=BAR, color=inks().ink)
@@ -121,7 +125,9 @@ def over_time(
     """`kind` (set), `at` and `field`; `titles` of time and value."""
     dashes = alt.Scale(domain=list(names), range=[[1, 0], [5, 3]][: len(names)])
     step = 0.01 if form.endswith("%") else 1
-    top = max([one[field] for one in records], default=0.0)  # of nothing, an axis all the same
+    top = max(
+        [record[field] for record in records], default=0.0
+    )  # of nothing, an axis all the same
     tops = alt.Scale(domain=[0, 1.05 * max(top, 4 * step)], nice=False)
     chart = (
         alt.Chart(inline(records), height=230)
@@ -145,13 +151,13 @@ def over_time(
 
 def marked(records: Records, marks: Sequence[Mapping[str, Any]], title: str) -> Chart:
     """`at`, `until`, `kind` and `value` (a share) as lines; `marks`: `at`, `label` and `told`."""
-    ends = [one["at"] for one in records] + [one["until"] for one in records]
-    names = sorted({one["kind"] for one in records})
-    top = max([one["value"] for one in records], default=0.0)
+    ends = [record["at"] for record in records] + [record["until"] for record in records]
+    names = sorted({record["kind"] for record in records})
+    top = max([record["value"] for record in records], default=0.0)
     scale = alt.Scale(domain=[0, max(1.15 * top, 0.04)])
     x = time_axis("at", ends)
-    last = max(one["at"] for one in records)
-    closed = [{**one, "at": one["until"]} for one in records if one["at"] == last]
+    last = max(record["at"] for record in records)
+    closed = [{**record, "at": record["until"]} for record in records if record["at"] == last]
     lines = (
         alt.Chart(inline([*records, *closed]), height=230)
         .mark_line(strokeWidth=2, interpolate="step-after", clip=True)
@@ -167,14 +173,14 @@ def marked(records: Records, marks: Sequence[Mapping[str, Any]], title: str) -> 
             ],
         )
     )  # fmt: skip
-    within = [{**one, "at": min(one["at"], max(ends))} for one in marks]
+    within = [{**mark, "at": min(mark["at"], max(ends))} for mark in marks]
     return clean(alt.layer(lines, *markers(within, x)) if marks else lines)
 
 
 def flows(records: Records) -> Chart:
     """`name` (from, to), `requests`, `shown` (dollars): where the same requests went elsewhere."""
-    names = [one["name"] for one in records]
-    room = alt.Scale(domain=[0, 1.5 * max([one["requests"] for one in records], default=1)])
+    names = [record["name"] for record in records]
+    room = alt.Scale(domain=[0, 1.5 * max([record["requests"] for record in records], default=1)])
     base = alt.Chart(inline(records), height=alt.Step(44)).encode(
         y=alt.Y("name:N", sort=names, title=None,
                 axis=alt.Axis(labelLimit=190, ticks=False, labelExpr="split(datum.label, '|')")),

@@ -15,12 +15,12 @@ FURTHEST = 200.0  # percent; what moves more is cut there and says so by its fig
 def moved(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The prices that move most: `name` (with its kind), `percent` as drawn, `shown`."""
     found = [
-        (f"{entry['name']}, {one['kind']}", float(one["percent"]))
+        (f"{entry['name']}, {price['kind']}", float(price["percent"]))
         for entry in entries
-        for one in entry["prices"]
-        if one["percent"] and one["tier"] == "standard" and not one["above_tokens"]
+        for price in entry["prices"]
+        if price["percent"] and price["tier"] == "standard" and not price["above_tokens"]
     ]
-    found.sort(key=lambda one: (-abs(one[1]), one[0]))
+    found.sort(key=lambda finding: (-abs(finding[1]), finding[0]))
     return [
         {"name": name, "percent": max(-100.0, min(FURTHEST, percent)), "shown": f"{percent:+.4g} %",
          "dearer": percent > 0}

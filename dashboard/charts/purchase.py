@@ -46,7 +46,7 @@ def cumulative(records: Records, *, colours: Mapping[str, str]) -> Chart:
 
 def tornado(records: Records, *, share: int) -> Chart:
     """`name`, `end` (`-20 %` or `+20 %`), `usd` (change of the result), `order`: widest first."""
-    names = [record["name"] for record in sorted(records, key=lambda one: one["order"])]
+    names = [record["name"] for record in sorted(records, key=lambda entry: entry["order"])]
     data = inline({**record, "kind": f"{record['end']} of the input"} for record in priced(records))
     colours = {f"-{share} % of the input": API, f"+{share} % of the input": OWN}
     chart = (

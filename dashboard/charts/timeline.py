@@ -40,9 +40,9 @@ def show(tries: Sequence[AttemptWaterfall]) -> None:
         )
     )
     look.chart(axes.clean(chart), about="attempt")
-    for one in tries:
-        if one.warning:
-            st.warning(f"{one.warning[0].upper()}{one.warning[1:]}.", icon=":material/route:")
+    for try_ in tries:
+        if try_.warning:
+            st.warning(f"{try_.warning[0].upper()}{try_.warning[1:]}.", icon=":material/route:")
 
 
 def spans(tries: Sequence[AttemptWaterfall]) -> list[dict[str, Any]]:
@@ -50,14 +50,14 @@ def spans(tries: Sequence[AttemptWaterfall]) -> list[dict[str, Any]]:
     several = len(tries) > 1
     return [
         {
-            "row": f"{place}. {one.target}: {span.what}" if several else span.what,
+            "row": f"{place}. {try_.target}: {span.what}" if several else span.what,
             "kind": span.what,
             "from": span.start_us / 1e3,
             "to": (span.start_us + span.length_us) / 1e3,
             "ms": span.length_us / 1e3,
             "how": span.how,
-            "target": one.target,
+            "target": try_.target,
         }
-        for place, one in enumerate(tries, start=1)
-        for span in one.spans
+        for place, try_ in enumerate(tries, start=1)
+        for span in try_.spans
     ]

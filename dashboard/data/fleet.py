@@ -63,7 +63,7 @@ def streamed(
 def policy_sets(view: DashboardView) -> list[PolicySet]:
     """Those put in force in the period, the newest first; the latest hundred."""
     found = read_policy_sets(engine(view.url), MOST_POLICY_SETS)
-    return [one for one in found if view.scope.start_us <= one.recorded_us < view.scope.end_us]
+    return [set_ for set_ in found if view.scope.start_us <= set_.recorded_us < view.scope.end_us]
 
 
 @read(ViewerScope.HOUSE, ttl=None)
@@ -75,4 +75,6 @@ def newest_policy_sets(view: DashboardView, most: int) -> list[PolicySet]:
 @read(ViewerScope.HOUSE, teams=False)
 def overrides(view: DashboardView) -> list[Override]:
     """What operators hold over the policies at this moment."""
-    return [one for one in read_overrides(engine(view.url)) if one.stands(view.now_us)]
+    return [
+        override for override in read_overrides(engine(view.url)) if override.stands(view.now_us)
+    ]

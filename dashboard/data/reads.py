@@ -266,7 +266,7 @@ def teams(connection: Connection, view: DashboardView) -> list[str]:
 @query(ViewerScope.NAMES, teams=False)
 def hardware(connection: Connection, _view: DashboardView) -> words.Hardware:
     """What is called by its name all over the pages."""
-    return words.hardware(one.gpu_type for one in queries.contracts(connection))
+    return words.hardware(contract.gpu_type for contract in queries.contracts(connection))
 
 
 @query(ViewerScope.TEAM)

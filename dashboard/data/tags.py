@@ -44,7 +44,7 @@ def whole_from_us(connection: Connection, _view: DashboardView) -> int:
 def labels(connection: Connection, view: DashboardView) -> Mapping[str, str]:
     """What each key is shown as, by its id: those with a name."""
     names = key_names(connection, view.team)
-    return {one: _label(one, names) for one in names}
+    return {name: _label(name, names) for name in names}
 
 
 @query(ViewerScope.TEAM)
@@ -63,8 +63,8 @@ def spent_by_key(connection: Connection, view: DashboardView, width_us: int) -> 
     """Over time, in buckets of `width_us`, by the label of the key."""
     names = key_names(connection, view.team)
     return [
-        replace(one, name=_label(one.name, names))
-        for one in read_spent_by_key(connection, view.scope, width_us)
+        replace(point, name=_label(point.name, names))
+        for point in read_spent_by_key(connection, view.scope, width_us)
     ]
 
 

@@ -189,7 +189,7 @@ def _rates(standing: FleetEconomics) -> None:
             )
             label = "Try a rate, USD per GPU-hour"
             rate = fields.number(right, label, (0.0, MOST_USD), None, step=0.1, key=f"r-{pool}")
-            bill = next(one for one in standing.bills if one.pool == pool)
+            bill = next(each_bill for each_bill in standing.bills if each_bill.pool == pool)
             if rate:
                 cost = Fraction(str(rate)) * bill.gpu_hours * 10**12
                 for verdict in standing.verdicts:

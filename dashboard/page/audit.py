@@ -95,16 +95,18 @@ def _verified(view: DashboardView) -> None:
             look.small(
                 f"**{len(last.checks)}** checks, {when}",
                 *(
-                    f"Before: {words.moment(one.at_us)}, "
-                    + ("all held" if one.holds else words.plural(one.found, "finding"))
-                    for one in runs[1:]
+                    f"Before: {words.moment(run.at_us)}, "
+                    + ("all held" if run.holds else words.plural(run.found, "finding"))
+                    for run in runs[1:]
                 ),
             ),
             about="verify",
         )
         _findings(last.findings)
         with st.expander("What is checked"):
-            st.markdown("\n".join(f"* {CHECKS.get(one, one)} (`{one}`)" for one in last.checks))
+            st.markdown(
+                "\n".join(f"* {CHECKS.get(check, check)} (`{check}`)" for check in last.checks)
+            )
     else:
         st.info(
             "No result of `breakeven ledger verify` is kept. Run it (best every day, by cron), or "
@@ -139,8 +141,12 @@ def _checked_here(view: DashboardView) -> None:
 def _findings(findings: Sequence[Finding]) -> None:
     if findings:
         table = [
-            {"check": CHECKS.get(one.check, one.check), "where": one.subject, "what": one.message}
-            for one in findings
+            {
+                "check": CHECKS.get(finding.check, finding.check),
+                "where": finding.subject,
+                "what": finding.message,
+            }
+            for finding in findings
         ]
         look.table(table, about="verify")
 
@@ -159,18 +165,19 @@ def _bills(view: DashboardView) -> None:
             icon=":material/receipt_long:",
         )
         return
-    numbers = {one.id: one for one in known}
+    numbers = {name.id: name for name in known}
     number = st.selectbox(
-        "Bill", list(numbers), format_func=lambda one: named(numbers[one]), key="bill"
+        "Bill", list(numbers), format_func=lambda item: named(numbers[item]), key="bill"
     )
     found = at_its_pool(reads.bill(view, number))
     _bill(view, found)
 
 
-def named(one: ImportedInvoice) -> str:
-    state = "posted" if one.posted_us is not None else "not posted"
-    total = words.money(one.total_pusd)
-    return f"{one.id}: {one.party}, {one.first_day} to {one.last_day}, {total}, {state}"
+def named(invoice: ImportedInvoice) -> str:
+    state = "posted" if invoice.posted_us is not None else "not posted"
+    total = words.money(invoice.total_pusd)
+    days = f"{invoice.first_day} to {invoice.last_day}"
+    return f"{invoice.id}: {invoice.party}, {days}, {total}, {state}"
 
 
 def at_its_pool(found: InvoiceDetail) -> InvoiceDetail:
@@ -183,7 +190,7 @@ def at_its_pool(found: InvoiceDetail) -> InvoiceDetail:
 
 def _bill(view: DashboardView, found: InvoiceDetail) -> None:
     days = by_day_and_model(found.lines, found.booked, places=found.invoice.places)
-    booked = sum(one.booked_pusd for one in found.booked)
+    booked = sum(booking.booked_pusd for booking in found.booked)
     difference = found.invoice.total_pusd - booked
     first, second, third = st.columns(3)
     with first:
@@ -237,16 +244,16 @@ def _model_of_line(line: InvoiceLine) -> str:
     return model_of(line.item)
 
 
-def _model_of_booked(one: BookedCost) -> str:
-    return model_of(one.model)
+def _model_of_booked(booked_cost: BookedCost) -> str:
+    return model_of(booked_cost.model)
 
 
 def _project_of_line(line: InvoiceLine) -> str:
     return line.project or "(none said)"
 
 
-def _project_of_booked(one: BookedCost) -> str:
-    return one.project
+def _project_of_booked(booked_cost: BookedCost) -> str:
+    return booked_cost.project
 
 
 def _told(row: ReconciliationLine, name: str) -> dict[str, Any]:
@@ -256,7 +263,7 @@ def _told(row: ReconciliationLine, name: str) -> dict[str, Any]:
         "booked": shown(row.booked_pusd),
         "difference": shown(row.difference_pusd),
         "attempts": row.attempts,
-        "may be explained by": "; ".join(CAUSES[one] for one in row.causes),
+        "may be explained by": "; ".join(CAUSES[cause] for cause in row.causes),
     }
 
 
@@ -274,13 +281,13 @@ def _adjustments(view: DashboardView) -> None:
         return
     rows = [
         {
-            "day (UTC)": words.instant(one.start_us).date(),
-            "owed to": one.party,
-            "amount": shown(one.pusd),
+            "day (UTC)": words.instant(adjustment.start_us).date(),
+            "owed to": adjustment.party,
+            "amount": shown(adjustment.pusd),
         }
-        for one in found
+        for adjustment in found
     ]
-    total = words.money(sum(one.pusd for one in found), sign=True)
+    total = words.money(sum(adjustment.pusd for adjustment in found), sign=True)
     columns = money_columns(rows, ("amount",))
     look.table(rows, about="bill", column_config=columns)
     st.caption(f"{total} in all, on nobody's expense: no team is charged for them.")
@@ -298,10 +305,10 @@ def _changes(view: DashboardView) -> None:
             icon=":material/history:",
         )
         return
-    registers = sorted({one.register for one in found})
+    registers = sorted({entry.register for entry in found})
     only = st.pills("Of", registers, selection_mode="multi", key="registers",
                     format_func=lambda name: name.replace("_", " "))  # fmt: skip
-    rows = [change_row(one) for one in found if not only or one.register in only]
+    rows = [change_row(entry) for entry in found if not only or entry.register in only]
     look.table(rows, about="change", column_config={words.zoned("entered"): time_column()})
     st.caption(
         f"The newest {len(found)} entries of the log of changes; `breakeven ledger changes` has "
@@ -309,19 +316,19 @@ def _changes(view: DashboardView) -> None:
     )
 
 
-def change_row(one: AuditEntry) -> dict[str, Any]:
+def change_row(audit_entry: AuditEntry) -> dict[str, Any]:
     told = "; ".join(
         f"{_named(name)}: {_short(name, new)}"
         if old is None
         else f"{_named(name)}: {_short(name, old)} to {_short(name, new)}"
-        for name, old, new in one.fields
+        for name, old, new in audit_entry.fields
         if old is not None or new not in EMPTY
     )
     return {
-        words.zoned("entered"): words.instant(one.at_us),
-        "by": one.actor or "not said",
-        "what": f"{one.register.replace('_', ' ')} {one.row[:16]}",
-        "event": one.event,
+        words.zoned("entered"): words.instant(audit_entry.at_us),
+        "by": audit_entry.actor or "not said",
+        "what": f"{audit_entry.register.replace('_', ' ')} {audit_entry.row[:16]}",
+        "event": audit_entry.event,
         "from and to": told,
     }
 

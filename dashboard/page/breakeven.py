@@ -42,16 +42,16 @@ def show(view: DashboardView) -> None:
     look.label(*labels(survey))
     drawn = [
         pool
-        for pool, one in survey.pools.items()
-        if any(one.load)
-        and not one.standing.unrated
-        and any(verdict.average for verdict in one.standing.verdicts)
+        for pool, named in survey.pools.items()
+        if any(named.load)
+        and not named.standing.unrated
+        and any(verdict.average for verdict in named.standing.verdicts)
     ]
     if not drawn:
         _nothing(survey)
         return
     pool = left.selectbox("Pool", drawn, key="pool", bind=BIND)
-    prices = {one.name: one for one in survey.pools[pool].overflow}
+    prices = {price.name: price for price in survey.pools[pool].overflow}
     bought_at = middle.selectbox(
         "What overflows is bought at",
         list(prices),

@@ -27,7 +27,7 @@ def show(view: DashboardView) -> None:
             icon=":material/account_balance_wallet:",
         )
         return
-    spent = ranked([one for one in found if not one.is_default], view.now_us)
+    spent = ranked([state for state in found if not state.is_default], view.now_us)
     _summary(spent, view.now_us)
     if spent:
         look.chart(budgets.bars(records(spent[:DRAWN], view.now_us)), about="budget")
@@ -39,13 +39,13 @@ def show(view: DashboardView) -> None:
             f"the window ends if the rest goes as it went so far.{more}"
         )
         _table(spent, view.now_us)
-    _defaults([one for one in found if one.is_default], spent)
+    _defaults([state for state in found if state.is_default], spent)
 
 
 def glance(view: DashboardView) -> None:
     """For the first page: the budgets nearest to their limits, in one card."""
     found = entries.budgets(view)
-    spent = ranked([one for one in found if not one.is_default], view.now_us)
+    spent = ranked([state for state in found if not state.is_default], view.now_us)
     if not spent:
         more = "A budget limits what a team, user, key or model may spend."
         look.card("Budgets", look.big("No budget", size="mid"), look.small(more), about="budget")
@@ -55,12 +55,12 @@ def glance(view: DashboardView) -> None:
     tone = "be-loss" if over or ahead else ""
     rows = [
         (
-            f"{one.scope}, this {one.line.period}",
-            f"{words.percent(_share(one.spent_pusd + one.held_pusd, one))} of "
-            + words.money(one.line.limit_pusd),
-            look.LOSS if one in over else look.API if one in ahead else look.OWN,
+            f"{amount.scope}, this {amount.line.period}",
+            f"{words.percent(_share(amount.spent_pusd + amount.held_pusd, amount))} of "
+            + words.money(amount.line.limit_pusd),
+            look.LOSS if amount in over else look.API if amount in ahead else look.OWN,
         )
-        for one in spent[:GLANCED]
+        for amount in spent[:GLANCED]
     ]
     told = [f"**{words.plural(len(over), 'budget')}** with nothing left."] if over else []
     if ahead:
@@ -73,34 +73,34 @@ def glance(view: DashboardView) -> None:
 
 def ranked(found: Sequence[BudgetState], at_us: int) -> list[BudgetState]:
     """What is or will be the largest share of its limit first."""
-    return sorted(found, key=lambda one: (-_worst(one, at_us), one.account))
+    return sorted(found, key=lambda state: (-_worst(state, at_us), state.account))
 
 
-def _worst(one: BudgetState, at_us: int) -> float:
-    used = one.spent_pusd + one.held_pusd
-    return _share(max(used, one.forecast_pusd(at_us) or 0), one)
+def _worst(budget_state: BudgetState, at_us: int) -> float:
+    used = budget_state.spent_pusd + budget_state.held_pusd
+    return _share(max(used, budget_state.forecast_pusd(at_us) or 0), budget_state)
 
 
-def _share(pusd: int, one: BudgetState) -> float:
-    limit = one.line.limit_pusd
+def _share(pusd: int, budget_state: BudgetState) -> float:
+    limit = budget_state.line.limit_pusd
     return pusd / limit if limit else 2.0 * (pusd > 0)
 
 
 def records(found: Sequence[BudgetState], at_us: int) -> list[dict[str, Any]]:
     """Bars of each budget, in shares of its limit."""
     made = []
-    for one in found:
-        forecast = one.forecast_pusd(at_us)
+    for state in found:
+        forecast = state.forecast_pusd(at_us)
         told = "too early in the window" if forecast is None else words.money(forecast)
-        name = f"{one.scope}, {one.line.period}"
-        whole = {"name": name, "limit": words.money(one.line.limit_pusd), "told": told}
-        spent = _share(one.spent_pusd, one)
-        held = _share(one.spent_pusd + one.held_pusd, one)
-        ahead = None if forecast is None else _share(forecast, one)
+        name = f"{state.scope}, {state.line.period}"
+        whole = {"name": name, "limit": words.money(state.line.limit_pusd), "told": told}
+        spent = _share(state.spent_pusd, state)
+        held = _share(state.spent_pusd + state.held_pusd, state)
+        ahead = None if forecast is None else _share(forecast, state)
         for kind, low, high, pusd, tick in (
-            (budgets.SPENT, 0.0, min(spent, 1.0), one.spent_pusd, ahead),
-            (budgets.HELD, min(spent, 1.0), min(held, 1.0), one.held_pusd, None),
-            (budgets.OVER, 1.0, held, max(0, -one.left_pusd), None),
+            (budgets.SPENT, 0.0, min(spent, 1.0), state.spent_pusd, ahead),
+            (budgets.HELD, min(spent, 1.0), min(held, 1.0), state.held_pusd, None),
+            (budgets.OVER, 1.0, held, max(0, -state.left_pusd), None),
         ):
             if tick is not None or high > low or kind == budgets.SPENT:
                 made.append(
@@ -118,14 +118,14 @@ def _summary(spent: Sequence[BudgetState], at_us: int) -> None:
         (columns[1], "Forecast over their limit", ahead, "be-loss" if ahead else ""),
     ):
         with column:
-            names = [f"{one.scope} ({one.line.period})" for one in group[:3]]
+            names = [f"{state.scope} ({state.line.period})" for state in group[:3]]
             names += [f"and {len(group) - 3} more"] if len(group) > 3 else []
             look.card(
                 title, look.big(words.plural(len(group), "budget"), tone=tone, size="mid"),
                 look.small(*(names or ["none"])), about="budget",
             )  # fmt: skip
     with columns[2]:
-        told = sum(len(one.alerts) for one in spent)
+        told = sum(len(amount.alerts) for amount in spent)
         look.card(
             "Within their limits", look.big(words.plural(len(calm), "budget"), size="mid"),
             look.small(f"{words.plural(told, 'alert')} in the present windows"), about="budget",
@@ -137,15 +137,15 @@ def _grouped(
 ) -> tuple[list[BudgetState], list[BudgetState], list[BudgetState]]:
     """With nothing left, forecast over their limits, and the others."""
     groups: tuple[list[BudgetState], ...] = ([], [], [])
-    for one in spent:
-        ahead = (one.forecast_pusd(at_us) or 0) > one.line.limit_pusd
-        groups[0 if one.left_pusd <= 0 else 1 if ahead else 2].append(one)
+    for amount in spent:
+        ahead = (amount.forecast_pusd(at_us) or 0) > amount.line.limit_pusd
+        groups[0 if amount.left_pusd <= 0 else 1 if ahead else 2].append(amount)
     over, coming, calm = groups
     return over, coming, calm
 
 
 def _table(spent: Sequence[BudgetState], at_us: int) -> None:
-    rows = [row(one, at_us) for one in spent]
+    rows = [row(amount, at_us) for amount in spent]
     columns = {words.zoned("window ends"): time_column()}
     for name in ("limit", "spent", "held", "left", "forecast"):  # a limit has no need of pico
         columns |= money_columns(rows, (name,))
@@ -153,21 +153,23 @@ def _table(spent: Sequence[BudgetState], at_us: int) -> None:
     look.table(rows, about="budget", column_config=columns)
 
 
-def row(one: BudgetState, at_us: int) -> dict[str, Any]:
-    forecast = one.forecast_pusd(at_us)
+def row(budget_state: BudgetState, at_us: int) -> dict[str, Any]:
+    forecast = budget_state.forecast_pusd(at_us)
     return {
-        "budget": one.scope,
-        "window": one.line.period,
-        "limit": shown(one.line.limit_pusd),
-        "spent": shown(one.spent_pusd),
-        "held": shown(one.held_pusd),
-        "left": shown(one.left_pusd),
+        "budget": budget_state.scope,
+        "window": budget_state.line.period,
+        "limit": shown(budget_state.line.limit_pusd),
+        "spent": shown(budget_state.spent_pusd),
+        "held": shown(budget_state.held_pusd),
+        "left": shown(budget_state.left_pusd),
         "forecast": None if forecast is None else shown(forecast),
-        words.zoned("window ends"): words.instant(one.window.end_s * 10**6),
-        "at the limit": "refuses" if one.line.hard else "tells",
-        "alerts": ", ".join(words.percent(ppm / PPM) for ppm in one.alerts),
-        "limit from": "its own" if one.default is None else f"the default {one.default}",
-        "calendar": one.line.timezone,
+        words.zoned("window ends"): words.instant(budget_state.window.end_s * 10**6),
+        "at the limit": "refuses" if budget_state.line.hard else "tells",
+        "alerts": ", ".join(words.percent(ppm / PPM) for ppm in budget_state.alerts),
+        "limit from": "its own"
+        if budget_state.default is None
+        else f"the default {budget_state.default}",
+        "calendar": budget_state.line.timezone,
     }
 
 
@@ -175,10 +177,11 @@ def _defaults(found: Sequence[BudgetState], spent: Sequence[BudgetState]) -> Non
     if not found:
         return
     st.subheader("Defaults", anchor=False)
-    for one in found:
-        bound = sum(each.default == one.account for each in spent)
+    for state in found:
+        bound = sum(each.default == state.account for each in spent)
         st.markdown(
-            f"* `{one.scope}`: **{words.money(one.line.limit_pusd)}** a {one.line.period} for each "
+            f"* `{state.scope}`: **{words.money(state.line.limit_pusd)}** "
+            f"a {state.line.period} for each "
             f"without a budget of their own; {bound:,} of them spent in this "
             "window.".replace("$", r"\$")
         )

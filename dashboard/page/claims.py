@@ -30,8 +30,8 @@ NO_TOKENS = "no tokens in it"
 
 def show(view: DashboardView) -> None:  # noqa: ARG001 - pages have one signature; this one reads no books
     every = claims()
-    stated = [one for one in every if one.stated]
-    wrong = [one for one in stated if not one.holds]
+    stated = [claim for claim in every if claim.stated]
+    wrong = [claim for claim in stated if not claim.holds]
     look.answer(
         "Published figures, recomputed from their own inputs",
         f"{len(wrong)} of {len(stated)} stated figures do not follow from their own inputs.",
@@ -41,7 +41,7 @@ def show(view: DashboardView) -> None:  # noqa: ARG001 - pages have one signatur
     only = st.segmented_control(
         "Claims that", [EVERY, WRONG, RIGHT], default=EVERY, required=True, key="claims-only"
     )
-    shown = [one for one in every if only == EVERY or one.holds == (only == RIGHT)]
+    shown = [claim for claim in every if only == EVERY or claim.holds == (only == RIGHT)]
     event = look.table(
         rows(shown),
         about="claim",
@@ -60,13 +60,13 @@ def show(view: DashboardView) -> None:  # noqa: ARG001 - pages have one signatur
 def rows(found: Sequence[PublishedClaim]) -> list[dict[str, Any]]:
     return [
         {
-            "claim": one.claim,
-            "stated": stated(one.claimed),
-            "follows from its inputs": figures(one, compute(one)),
-            "unit, token basis": f"{one.unit}, {one.basis}" if one.basis else one.unit,
-            "verdict": one.verdict,
+            "claim": claim.claim,
+            "stated": stated(claim.claimed),
+            "follows from its inputs": figures(claim, compute(claim)),
+            "unit, token basis": f"{claim.unit}, {claim.basis}" if claim.basis else claim.unit,
+            "verdict": claim.verdict,
         }
-        for one in found
+        for claim in found
     ]
 
 
@@ -75,24 +75,27 @@ def stated(text: str) -> str:
     return f"{int(text):,}" if text.isascii() and text.isdecimal() else text
 
 
-def figures(one: PublishedClaim, found: Sequence[Fraction]) -> str:
+def figures(published_claim: PublishedClaim, found: Sequence[Fraction]) -> str:
     """As many places as the table says; both ends of a range."""
-    told = one.recomputed.split("..")
+    told = published_claim.recomputed.split("..")
     return " to ".join(
         f"{float(value):,.{len(text.partition('.')[2])}f}"
         for text, value in zip(told, found, strict=True)
     )
 
 
-def _detail(one: PublishedClaim) -> None:
+def _detail(published_claim: PublishedClaim) -> None:
     with st.container(border=True):
-        st.markdown(f"**{one.claim}**")
-        st.code(f"{one.formula}\n{one.inputs.replace(';', '   ')}", language=None)
-        inputs = inputs_of(one)
+        st.markdown(f"**{published_claim.claim}**")
+        st.code(
+            f"{published_claim.formula}\n{published_claim.inputs.replace(';', '   ')}",
+            language=None,
+        )
+        inputs = inputs_of(published_claim)
         columns = st.columns(min(4, len(inputs)))
         for place, (name, value) in enumerate(inputs.items()):
             given = columns[place % len(columns)].text_input(
-                name, f"{value:f}", key=f"{one.id}-{name}"
+                name, f"{value:f}", key=f"{published_claim.id}-{name}"
             )
             number = _number(given)
             if number is None:
@@ -100,21 +103,24 @@ def _detail(one: PublishedClaim) -> None:
                 return
             inputs[name] = number
         try:
-            found = compute_with(one.formula, inputs)
+            found = compute_with(published_claim.formula, inputs)
         except (ValueError, ArithmeticError) as error:
             st.warning(f"These inputs give nothing: {error}.")
             return
         look.card(
-            f"{one.unit}, token basis: {one.basis or NO_TOKENS}",
+            f"{published_claim.unit}, token basis: {published_claim.basis or NO_TOKENS}",
             look.big(f"{float(found):,.4f}".rstrip("0").rstrip("."), size="mid"),
-            look.small(f"The article says **{one.claimed}**: {one.verdict}.", *_reach(one)),
+            look.small(
+                f"The article says **{published_claim.claimed}**: {published_claim.verdict}.",
+                *_reach(published_claim),
+            ),
         )
 
 
-def _reach(one: PublishedClaim) -> list[str]:
+def _reach(published_claim: PublishedClaim) -> list[str]:
     said = []
     for basis in TokenBasis:
-        reach = within_reach(one, basis)
+        reach = within_reach(published_claim, basis)
         if reach is not None:
             word = "within reach" if reach else "cannot break even"
             said.append(f"At the article's own speed, counted as {basis}: {word}.")

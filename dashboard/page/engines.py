@@ -42,8 +42,8 @@ HEALTH = {
 def show(view: DashboardView) -> None:
     survey = reads.survey(view)
     look.label(*labels(survey))
-    for one in fleet.overrides(view):
-        look.label(words.held(one))
+    for override in fleet.overrides(view):
+        look.label(words.held(override))
     now, history, bucket_us = fleet.engines(view)
     if not now:
         st.info(

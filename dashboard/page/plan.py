@@ -106,7 +106,7 @@ def _traffic(view: DashboardView, survey: Survey) -> PlanTraffic | None:
             icon=":material/upload_file:",
         )
         return None
-    names = {one.name: one for one in known}
+    names = {name.name: name for name in known}
     return names[st.selectbox("Which of it", list(names), key="plan-traffic")]
 
 
@@ -177,9 +177,9 @@ def _months(found: PurchasePlan) -> None:
     st.subheader("Month by month", anchor="months")
     records, colours = cumulative_records(found)
     rows: dict[float, dict[str, Any]] = {}
-    for one in records:
-        month = rows.setdefault(one["month"], {"month": one["month"]})
-        month[one["kind"]] = one["usd"] * float(reading.now().per_usd)
+    for record in records:
+        month = rows.setdefault(record["month"], {"month": record["month"]})
+        month[record["kind"]] = record["usd"] * float(reading.now().per_usd)
     table = list(rows.values())
     look.table(table, about="npv", height=240, column_config=money_columns(table, colours))
     st.caption(
@@ -189,13 +189,13 @@ def _months(found: PurchasePlan) -> None:
 
 def _ways(found: PurchasePlan, gpu: str) -> None:
     rows = []
-    for one in found.ways:
-        name = one.option.name
-        if one.option.way is not PurchaseKind.STAY:
-            name += f", {number_of(one.option.gpus)} x {gpu}"
-        tail = "" if one is found.ways[0] else f" ({words.money(one.saved_pusd, sign=True)})"
-        rows.append((name, f"{words.money(one.npv_pusd)}{tail}", None))
-    back = [f"{one.option.name}: {_paid_back(one)}" for one in found.ways[1:]]
+    for way in found.ways:
+        name = way.option.name
+        if way.option.way is not PurchaseKind.STAY:
+            name += f", {number_of(way.option.gpus)} x {gpu}"
+        tail = "" if way is found.ways[0] else f" ({words.money(way.saved_pusd, sign=True)})"
+        rows.append((name, f"{words.money(way.npv_pusd)}{tail}", None))
+    back = [f"{way.option.name}: {_paid_back(way)}" for way in found.ways[1:]]
     look.card(
         "NPV of all costs, and what is saved against staying",
         look.rows(*rows),
@@ -204,12 +204,12 @@ def _ways(found: PurchasePlan, gpu: str) -> None:
     )
 
 
-def _paid_back(one: OptionResult) -> str:
-    if not max(one.option.gpus):
+def _paid_back(result: OptionResult) -> str:
+    if not max(result.option.gpus):
         return "in no month cheaper than the API."
-    if one.payback is None:
+    if result.payback is None:
         return "does not pay back within the horizon."
-    return f"pays back in month **{one.payback}**."
+    return f"pays back in month **{result.payback}**."
 
 
 def _break_even(traffic: PlanTraffic, figures: PlanInputs, gpu: str) -> None:

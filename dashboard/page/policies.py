@@ -124,13 +124,15 @@ def _past(view: DashboardView) -> None:
     look.table(
         [
             {
-                "set": one.number,
-                "since": words.moment(one.recorded_us),
-                "by": one.actor,
-                "why": one.note or "",
-                "what": "the configuration file's" if one.document is None else "a set of its own",
+                "set": stored.number,
+                "since": words.moment(stored.recorded_us),
+                "by": stored.actor,
+                "why": stored.note or "",
+                "what": "the configuration file's"
+                if stored.document is None
+                else "a set of its own",
             }
-            for one in sets
+            for stored in sets
         ],
         about="policies",
     )
@@ -139,10 +141,10 @@ def _past(view: DashboardView) -> None:
 def spill_over_time(survey: Survey) -> list[dict[str, Any]]:
     """Of the attempts for own models in each bucket, the share that an API had to answer."""
     all_, spilled = defaultdict[int, int](int), defaultdict[int, int](int)
-    for one in survey.moments:
-        if one.backend == "own" or one.spilled:
-            all_[one.start_us] += one.attempts
-            spilled[one.start_us] += one.attempts if one.spilled else 0
+    for moment in survey.moments:
+        if moment.backend == "own" or moment.spilled:
+            all_[moment.start_us] += moment.attempts
+            spilled[moment.start_us] += moment.attempts if moment.spilled else 0
     return [
         {
             "at": words.instant(start),
@@ -159,10 +161,11 @@ def markers(sets: Sequence[PolicySet], view: DashboardView) -> list[dict[str, An
     start_us = view.now_us - view.span_us
     return [
         {
-            "at": words.instant(one.recorded_us),
-            "label": f"v{one.number}",
-            "told": f"policies {one.number} by {one.actor}{f': {one.note}' if one.note else ''}",
+            "at": words.instant(stored.recorded_us),
+            "label": f"v{stored.number}",
+            "told": f"policies {stored.number} by {stored.actor}"
+            + (f": {stored.note}" if stored.note else ""),
         }
-        for one in sets
-        if start_us <= one.recorded_us
+        for stored in sets
+        if start_us <= stored.recorded_us
     ]

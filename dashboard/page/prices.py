@@ -55,7 +55,7 @@ def _in_force(view: DashboardView) -> None:
     """Of what was asked for or compared in this period; the whole book is thousands of names."""
     survey, book = reads.spending(view), reads.price_book(view)
     asked = {cell.target for cell in survey.cells if cell.backend == "api"}
-    names = asked | {name for one in survey.standing.verdicts for name in one.comparators}
+    names = asked | {name for verdict in survey.standing.verdicts for name in verdict.comparators}
     if not names:
         st.info(
             "No API was asked and nothing compared in this period. Name targets and comparators "
@@ -114,7 +114,7 @@ def in_force(name: str, price: Price | None) -> dict[str, Any]:
 def price_format(found: Sequence[Mapping[str, Any]]) -> str:
     """As many places as the finest price needs: $0.075 in cents would be another price."""
     texts = [f"{row[kind]:.6f}".rstrip("0") for row in found for kind in KINDS if row[kind]]
-    places = max([2, *(len(one.partition(".")[2]) for one in texts)])
+    places = max([2, *(len(text.partition(".")[2]) for text in texts)])
     code = reading.now().code
     return f"{'$' if code == reading.USD else f'{code} '}%.{places}f"
 
@@ -139,14 +139,14 @@ def _given() -> dict[str, Any] | None:
     """What the gateway is asked; None while a file is missing."""
     left, right = st.columns(2)
     source = left.selectbox(
-        "Prices stated by", [*SOURCES, FILE], format_func=lambda one: SOURCES.get(one, one),
+        "Prices stated by", [*SOURCES, FILE], format_func=lambda item: SOURCES.get(item, item),
         key="prices-source",
     )  # fmt: skip
     only = right.text_input(
         "Only names like these, with commas between", placeholder="openai/*, anthropic/claude-*",
         key="prices-only",
     )  # fmt: skip
-    patterns = [one.strip() for one in only.split(",") if one.strip()] or None
+    patterns = [word.strip() for word in only.split(",") if word.strip()] or None
     if source != FILE:
         return {"source": source, "only": patterns}
     file = st.file_uploader("The file", type=["csv", "yaml", "yml", "json"], key="prices-file")
@@ -170,8 +170,8 @@ def _seen(desk: AdminClient, given: Mapping[str, Any], found: Mapping[str, Any])
     if moved:
         look.chart(pricing.changes(moved), about="price")
         st.caption("By how much the most changed prices move, in percent; amber: dearer.")
-    for one in found["implausible"]:
-        doubt = f"{words.plain(one['name'])}: {words.plain(one['detail'])}"
+    for item in found["implausible"]:
+        doubt = f"{words.plain(item['name'])}: {words.plain(item['detail'])}"
         st.warning(doubt, icon=":material/report:")
     look.table(rows(entries)[:SHOWN], about="price")
     if len(rows(entries)) > SHOWN:
@@ -181,8 +181,8 @@ def _seen(desk: AdminClient, given: Mapping[str, Any], found: Mapping[str, Any])
 
 def _summary(found: Mapping[str, Any]) -> None:
     kinds: dict[str, int] = {}
-    for one in found["entries"]:
-        kinds[one["status"]] = kinds.get(one["status"], 0) + 1
+    for entry in found["entries"]:
+        kinds[entry["status"]] = kinds.get(entry["status"], 0) + 1
     look.card(
         f"Stated by {found['book']}, beside the price book",
         look.big(words.plural(found["new_versions"], "new version"), size="mid"),
@@ -201,17 +201,19 @@ def rows(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     for entry in entries:
         named = {"name": entry["name"], "what": entry["status"]}
         source = (entry["after"] or {}).get("source") or ""
-        for one in entry["prices"] or [{}]:
-            above = one.get("above_tokens")
-            tier = "" if not one else one["tier"] + (f", above {above:,} tokens" if above else "")
+        for price in entry["prices"] or [{}]:
+            above = price.get("above_tokens")
+            tier = (
+                "" if not price else price["tier"] + (f", above {above:,} tokens" if above else "")
+            )
             made.append(
                 {
                     **named,
-                    "price of": f"{one.get('kind', '')} {tier}".strip(),
-                    "old": one.get("old") or "",
-                    "new": one.get("new") or "",
-                    "unit": str(one.get("unit", "")).replace("_", " "),
-                    "change, %": one.get("percent"),
+                    "price of": f"{price.get('kind', '')} {tier}".strip(),
+                    "old": price.get("old") or "",
+                    "new": price.get("new") or "",
+                    "unit": str(price.get("unit", "")).replace("_", " "),
+                    "change, %": price.get("percent"),
                     "source": source,
                     "from": entry["from"][:10],
                 }

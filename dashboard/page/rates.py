@@ -32,7 +32,7 @@ NO_RATE = "Enter your GPU rate"
 def show(view: DashboardView) -> None:
     changing.told(RATES)
     versions, entered = entries.rates(view)
-    latest = {one.pool: one for one in versions}
+    latest = {version.pool: version for version in versions}
     if not latest:
         st.info(
             "No own hardware is configured: a pool of engines (`pools.NAME`) has a contract, and "
@@ -46,10 +46,10 @@ def show(view: DashboardView) -> None:
     _picture(versions, entered, now_us)
     standing, later = in_force(entered, now_us), to_come(entered, now_us)
     columns = st.columns(min(3, len(latest)))
-    for place, (pool, one) in enumerate(latest.items()):
+    for place, (pool, version) in enumerate(latest.items()):
         with columns[place % len(columns)]:
             coming = [each for each in later if each.name == pool]
-            _card(one, standing.get(pool), coming)
+            _card(version, standing.get(pool), coming)
     desk = changing.desk_for(view)
     if desk is None:
         st.caption(
@@ -67,7 +67,7 @@ def _picture(
 ) -> None:
     records = records_of(versions, to_come(entered, now_us), now_us)
     if not records:
-        unknown = ", ".join(f"`{one}`" for one in sorted({one.pool for one in versions}))
+        unknown = ", ".join(f"`{name}`" for name in sorted({version.pool for version in versions}))
         st.warning(
             f"**{NO_RATE} for {unknown}.** Without it nobody can say whether own hardware pays: "
             "its cost is unknown, not $0.",
@@ -89,21 +89,23 @@ def records_of(
 ) -> list[dict[str, Any]]:
     """The steps of each pool up to a week from now, or to a month after the last one to come."""
     day_us = 86_400 * 10**6
-    end_us = max([now_us + 7 * day_us, *(one.from_us + 30 * day_us for one in later)])
+    end_us = max([now_us + 7 * day_us, *(entry.from_us + 30 * day_us for entry in later)])
     end_us = min(end_us, LAST_US)
     points: dict[str, list[tuple[int, int, str]]] = {}
-    for one in versions:
-        if one.pusd_per_hour is not None:
-            said = one.source or "no source given"
-            points.setdefault(one.pool, []).append((one.recorded_us, one.pusd_per_hour, said))
+    for version in versions:
+        if version.pusd_per_hour is not None:
+            said = version.source or "no source given"
+            points.setdefault(version.pool, []).append(
+                (version.recorded_us, version.pusd_per_hour, said)
+            )
     for coming in later:
         rate = rate_of(coming)
         if rate is not None and rate.pusd_per_hour is not None:
             place = (coming.from_us, rate.pusd_per_hour, coming.actor)
             points.setdefault(coming.name, []).append(place)
     records = []
-    for pool, found in sorted(points.items()):
-        steps = [*found, (end_us, found[-1][1], "")]
+    for pool, items in sorted(points.items()):
+        steps = [*items, (end_us, items[-1][1], "")]
         records += [
             {"at": words.instant(at_us), "kind": pool, "usd": dollars(pusd), "by": said,
              "said": bool(said)}
@@ -112,37 +114,40 @@ def records_of(
     return records
 
 
-def _card(one: ContractVersion, entry: ManualEntry | None, later: Sequence[ManualEntry]) -> None:
+def _card(terms: ContractVersion, entry: ManualEntry | None, later: Sequence[ManualEntry]) -> None:
     said = "By the configuration file."
     if entry is not None and entry.says is not None:
         why = f": {entry.note}" if entry.note else ""
         said = f"Entered by **{entry.actor}**, {words.moment(entry.recorded_us)}{why}."
-    rate = one.pusd_per_hour
-    hours = Fraction(one.ops_seconds_per_week, SECONDS)
+    rate = terms.pusd_per_hour
+    hours = Fraction(terms.ops_seconds_per_week, SECONDS)
     ops = "none entered"
     if hours:
-        ops = f"{float(hours):g} h a week at {words.money(one.ops_pusd_per_hour)}"
-    shared = "" if one.machine is None else f", its part of {one.machine}"
+        ops = f"{float(hours):g} h a week at {words.money(terms.ops_pusd_per_hour)}"
+    shared = "" if terms.machine is None else f", its part of {terms.machine}"
     look.card(
-        f"Pool {one.pool}: {words.hardware_count(one.gpu_type, one.gpus)} ({one.gpu_type})",
+        f"Pool {terms.pool}: {words.hardware_count(terms.gpu_type, terms.gpus)} ({terms.gpu_type})",
         look.big(NO_RATE if rate is None else words.money(rate) + " an hour", size="mid"),
         look.rows(
-            (f"Source of the rate{shared}", one.source or "no source given", None),
-            ("All GPUs, 720 h", "unknown" if rate is None else words.money(720 * rate * one.gpus),
-             look.OWN),
+            (f"Source of the rate{shared}", terms.source or "no source given", None),
+            (
+                "All GPUs, 720 h",
+                "unknown" if rate is None else words.money(720 * rate * terms.gpus),
+                look.OWN,
+            ),
             ("People who run it", ops, None),
         ),
         look.small(said, *(_coming(each) for each in later)),
         about="rate",
-    )  # fmt: skip
+    )
 
 
-def _coming(one: ManualEntry) -> str:
-    rate = rate_of(one)
+def _coming(entry: ManualEntry) -> str:
+    rate = rate_of(entry)
     what = "as configured"
     if rate is not None and rate.pusd_per_hour is not None:
         what = f"{words.money(rate.pusd_per_hour)} an hour"
-    return f"From {words.instant(one.from_us):%d %b %Y} (UTC): **{what}**, by {one.actor}."
+    return f"From {words.instant(entry.from_us):%d %b %Y} (UTC): **{what}**, by {entry.actor}."
 
 
 def _form(
@@ -177,25 +182,25 @@ def _form(
             _withdraw(desk, pool, given["note"])
 
 
-def _given(one: ContractVersion, now_us: int) -> dict[str, Any]:
+def _given(terms: ContractVersion, now_us: int) -> dict[str, Any]:
     """What is in the form; it begins with what counts now."""
     first, second, third = st.columns(3, vertical_alignment="bottom")
-    now = None if one.pusd_per_hour is None else dollars(one.pusd_per_hour)
-    pool = one.pool
+    now = None if terms.pusd_per_hour is None else dollars(terms.pusd_per_hour)
+    pool = terms.pool
     rate = first.number_input(
         "USD an hour of one GPU", value=now, step=0.05, format="%.4f",
         key=f"rates-usd-{pool}", placeholder="as the contract says",
     )  # fmt: skip
     hours = second.number_input(
-        "People's hours a week", value=one.ops_seconds_per_week / SECONDS, step=0.5,
+        "People's hours a week", value=terms.ops_seconds_per_week / SECONDS, step=0.5,
         key=f"rates-hours-{pool}",
     )  # fmt: skip
     ops = third.number_input(
-        "USD an hour of theirs", value=dollars(one.ops_pusd_per_hour), step=5.0,
+        "USD an hour of theirs", value=dollars(terms.ops_pusd_per_hour), step=5.0,
         key=f"rates-ops-{pool}",
     )  # fmt: skip
     source = st.text_input(
-        "Where the rate comes from", value=one.source or "", max_chars=300,
+        "Where the rate comes from", value=terms.source or "", max_chars=300,
         placeholder="contract 2026-17, a provider's list of 3 November", key=f"rates-source-{pool}",
     )  # fmt: skip
     first, second = st.columns([1, 2], vertical_alignment="bottom")
@@ -229,13 +234,16 @@ def faults(given: Mapping[str, Any]) -> list[str]:
     return [text for text, wrong in found.items() if wrong]
 
 
-def lines_of(one: ContractVersion, given: Mapping[str, Any]) -> list[str]:
+def lines_of(terms: ContractVersion, given: Mapping[str, Any]) -> list[str]:
     """What the form says otherwise than `one`, as a diff; nothing where it says the same."""
-    rate = None if one.pusd_per_hour is None else f"{dollars(one.pusd_per_hour):.6f}"
-    hours, ops = one.ops_seconds_per_week / SECONDS, f"{dollars(one.ops_pusd_per_hour):.6f}"
+    rate = None if terms.pusd_per_hour is None else f"{dollars(terms.pusd_per_hour):.6f}"
+    hours, ops = (
+        terms.ops_seconds_per_week / SECONDS,
+        f"{dollars(terms.ops_pusd_per_hour):.6f}",
+    )
     before = "unknown" if rate is None else f"${rate}"
     pairs = (
-        ("GPU", f"{before} an hour, {one.source or 'no source'}",
+        ("GPU", f"{before} an hour, {terms.source or 'no source'}",
          f"${given['usd_per_hour']} an hour, {given['source'] or 'no source'}"),
         ("people", _people(f"{hours:g}", ops),
          _people(given["ops_hours_per_week"], given["ops_usd_per_hour"])),
@@ -252,15 +260,17 @@ def _people(hours: str, usd: str) -> str:
     return f"{hours} h a week at ${float(usd):.2f}"
 
 
-def _enter(desk: AdminClient, one: ContractVersion, given: dict[str, Any]) -> None:
+def _enter(desk: AdminClient, terms: ContractVersion, given: dict[str, Any]) -> None:
     begins = "at once" if given["since"] is None else f"from {given['since']} on"
-    shared = "" if one.machine is None else f" All pools on {one.machine} bear their parts of it."
+    shared = (
+        "" if terms.machine is None else f" All pools on {terms.machine} bear their parts of it."
+    )
     st.warning(
         f"It counts {begins}; gateways charge by it within 2 seconds, and hours that are closed "
         f"stay as they are.{shared} It changes:",
         icon=":material/warning:",
     )
-    changes = lines_of(one, given)
+    changes = lines_of(terms, given)
     if changes:
         st.code("\n".join(changes), language="diff")
     else:

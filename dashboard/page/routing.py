@@ -25,8 +25,8 @@ SECONDS_OF_AN_HOUR = 3_600
 def show(view: DashboardView) -> None:
     survey = reads.spending(view)
     look.label(*labels(survey))
-    for one in fleet.overrides(view) if view.viewer.sees_house else ():
-        look.label(words.held(one))
+    for override in fleet.overrides(view) if view.viewer.sees_house else ():
+        look.label(words.held(override))
     if not survey.cells:
         st.info(
             "No requests in this period, so nothing was routed. Choose a longer one, or send a "
@@ -38,7 +38,9 @@ def show(view: DashboardView) -> None:
     st.subheader("Who answered, over time", anchor=False)
     colours = {"own engines": look.OWN, "APIs, spilled": look.API, "APIs, by choice": "#F3D3A6"}
     records = over_time(
-        survey, lambda one: _destination(one.backend, spilled=one.spilled), lambda one: one.attempts
+        survey,
+        lambda sums: _destination(sums.backend, spilled=sums.spilled),
+        lambda sums: sums.attempts,
     )
     marks = _policies(view) if view.viewer.sees_house else []
     look.chart(
@@ -65,11 +67,12 @@ def _policies(view: DashboardView) -> list[dict[str, Any]]:
     """Each set of policies put in force in the period, the oldest first."""
     return [
         {
-            "at": words.instant(one.recorded_us),
-            "label": f"v{one.number}",
-            "told": f"policies {one.number} by {one.actor}{f': {one.note}' if one.note else ''}",
+            "at": words.instant(stored.recorded_us),
+            "label": f"v{stored.number}",
+            "told": f"policies {stored.number} by {stored.actor}"
+            + (f": {stored.note}" if stored.note else ""),
         }
-        for one in reversed(fleet.policy_sets(view))
+        for stored in reversed(fleet.policy_sets(view))
     ]
 
 
@@ -109,8 +112,8 @@ def _destination(backend: str, *, spilled: bool) -> str:
 
 def _totals(survey: Survey, refused: int) -> None:
     counts = Counter[str]()
-    for one in survey.moments:
-        counts[_destination(one.backend, spilled=one.spilled)] += one.attempts
+    for moment in survey.moments:
+        counts[_destination(moment.backend, spilled=moment.spilled)] += moment.attempts
     total = counts.total()
     spilled = counts["APIs, spilled"]
     own = counts["own engines"]

@@ -63,7 +63,7 @@ def show(view: DashboardView) -> None:
     )
     _over_time(view, survey, by)
     st.subheader("By team, key, model and backend", anchor=False)
-    for tab, name in zip(st.tabs([f"By {one}" for one in BY]), BY, strict=True):
+    for tab, name in zip(st.tabs([f"By {each_name}" for each_name in BY]), BY, strict=True):
         with tab:
             _table(survey, name, _by_key(view) if name == "key" else _by(survey, name))
     st.subheader("What a token cost", anchor=False)
@@ -92,16 +92,16 @@ def _totals(survey: Survey) -> None:
     bills = survey.standing.bills
     used = sum(bill.used_pusd for bill in bills)
     idle = sum(bill.idle_pusd + bill.unavailable_pusd for bill in bills)
-    own, one = own_hardware(survey), survey.scope.team
-    if one is not None:  # idle time is nobody's
+    own, each_name = own_hardware(survey), survey.scope.team
+    if each_name is not None:  # idle time is nobody's
         used, idle = team.own_pusd(survey), 0
     figures = [
         ("Total", words.money(used + idle + survey.api_pusd)),
         ("APIs", words.money(survey.api_pusd)),
-        (f"Own {own}, used by {one or 'teams'}", words.money(used)),
+        (f"Own {own}, used by {each_name or 'teams'}", words.money(used)),
         ("Answers without a price", words.count(survey.unpriced)),
     ]
-    if one is None:
+    if each_name is None:
         figures.insert(3, (f"Own {own}, idle or unavailable", words.money(idle)))
     for column, (name, figure) in zip(st.columns(len(figures)), figures, strict=True):
         with column:
@@ -139,13 +139,13 @@ def _over_time(view: DashboardView, survey: Survey, by: str) -> None:
 def _by_key(view: DashboardView) -> Sums:
     sums: Sums = defaultdict(lambda: defaultdict(int))
     labels = tags.labels(view)
-    for one in tags.keyed(view):
-        row = sums[labels.get(one.key_id, one.key_id)]
-        row["requests"] += one.attempts
-        row["input"] += one.input_tokens
-        row["output"] += one.output_tokens
-        row["own" if one.backend == "own" else "api"] += one.cost_pusd
-        row["unpriced"] += one.unpriced
+    for use in tags.keyed(view):
+        row = sums[labels.get(use.key_id, use.key_id)]
+        row["requests"] += use.attempts
+        row["input"] += use.input_tokens
+        row["output"] += use.output_tokens
+        row["own" if use.backend == "own" else "api"] += use.cost_pusd
+        row["unpriced"] += use.unpriced
     return sums
 
 
@@ -190,7 +190,10 @@ def _table(survey: Survey, name: str, sums: Sums) -> None:
     )
     _drawn(sums, own)
     money = money_columns(table, ("spend", "APIs", own))
-    counts = {one: NUMBER(format="localized") for one in (counted, "input tokens", "output tokens")}
+    counts = {
+        each_name: NUMBER(format="localized")
+        for each_name in (counted, "input tokens", "output tokens")
+    }
     look.table(table, about="spend", column_config={**money, **counts})
     st.caption(f"O{own[1:]}: {_charged(survey, name)}. Input tokens include cached ones.")
 
@@ -198,13 +201,13 @@ def _table(survey: Survey, name: str, sums: Sums) -> None:
 def _drawn(sums: Mapping[str, Mapping[str, int]], own: str) -> None:
     """The largest of them as bars; beside idle time nobody could be told apart."""
     largest = sorted(
-        sums.keys() - {IDLE, DOWN}, key=lambda one: -(sums[one]["own"] + sums[one]["api"])
+        sums.keys() - {IDLE, DOWN}, key=lambda name: -(sums[name]["own"] + sums[name]["api"])
     )[:BARS]
     records = [
-        {"name": one, "kind": kind, "usd": dollars(sums[one][field])}
-        for one in largest
+        {"name": name, "kind": kind, "usd": dollars(sums[name][field])}
+        for name in largest
         for kind, field in ((own, "own"), ("APIs", "api"))
-        if sums[one][field]
+        if sums[name][field]
     ]
     if records:
         colours = {own: look.OWN, "APIs": look.API}
@@ -237,7 +240,7 @@ def _requests(view: DashboardView, survey: Survey) -> None:
         if (value := st.session_state.get(f"only-{name}", ANY)) != ANY
     }
     choices = facets.offered(survey.cells, chosen)
-    choices["flag"] = sorted({one.flag for one in marks})
+    choices["flag"] = sorted({mark.flag for mark in marks})
     choices["key"] = _keys(view, chosen.get("team"))
     labels = tags.labels(view)
     where = {}
@@ -246,11 +249,11 @@ def _requests(view: DashboardView, survey: Survey) -> None:
             columns = st.columns(FILTERS)
         value = columns[place % FILTERS].selectbox(
             field, [ANY, *values], key=f"only-{field}",
-            format_func=lambda one: labels.get(one, one),
+            format_func=lambda item: labels.get(item, item),
         )  # fmt: skip
         if value != ANY:
             where[field.replace(" ", "_")] = value
-    if disputed := sum(one.attempts for one in marks if one.flag == DISPUTED):
+    if disputed := sum(mark.attempts for mark in marks if mark.flag == DISPUTED):
         answers = words.plural(disputed, "answer")
         st.warning(f"Of {answers} the target reported usage that cannot be: flag `{DISPUTED}`.")
     key = where.pop("key", None)
@@ -291,7 +294,7 @@ def _requests(view: DashboardView, survey: Survey) -> None:
 def _keys(view: DashboardView, team: str | None) -> list[str]:
     """Those that asked for anything in the period, of one team or of all; what is chosen stays."""
     kept = st.session_state.get("only-key", ANY)
-    asked = {one.key_id for one in tags.keyed(view) if team in (None, one.team)}
+    asked = {use.key_id for use in tags.keyed(view) if team in (None, use.team)}
     return sorted((asked | {kept}) - {ANY})
 
 
@@ -351,8 +354,12 @@ def _detail(view: DashboardView, row: AttemptDetail) -> None:
                     ("Tokens counted", row.basis or "not settled", None),
                     ("Cached input tokens", words.count(row.cached_tokens), None),
                     *(
-                        (f"Would cost at {one.comparator}", words.money(one.cost_pusd), None)
-                        for one in compared
+                        (
+                            f"Would cost at {comparison.comparator}",
+                            words.money(comparison.cost_pusd),
+                            None,
+                        )
+                        for comparison in compared
                     ),
                 ),
                 about="attempt",

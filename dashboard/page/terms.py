@@ -11,7 +11,7 @@ def show(view: DashboardView) -> None:  # noqa: ARG001 - pages have one signatur
         "Figures on the other pages link here. The books are in dollars, their days and months "
         "in UTC."
     )
-    for name, term in sorted(TERMS.items(), key=lambda one: one[1].title.lower()):
+    for name, term in sorted(TERMS.items(), key=lambda pair: pair[1].title.lower()):
         st.subheader(term.title, anchor=name)
         st.write(term.means)
         if term.formula:

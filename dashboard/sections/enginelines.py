@@ -60,15 +60,15 @@ def typical(
 ) -> list[dict[str, Any]]:
     """The middle and the slow end of each engine's streams, in seconds, as many at each point."""
     by_engine: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    for one in streams:
-        if (length_us := value(one)) is not None:
-            by_engine[one.engine].append((one.opened_us, length_us))
+    for stream in streams:
+        if (length_us := value(stream)) is not None:
+            by_engine[stream.engine].append((stream.opened_us, length_us))
     records = []
-    for engine, found in by_engine.items():
-        width = max(LEAST, -(-len(found) // POINTS))
-        for place in range(0, len(found), width):
-            some = sorted(us for _, us in found[place : place + width])
-            at = words.instant(found[min(place + width, len(found)) - 1][0])
+    for engine, items in by_engine.items():
+        width = max(LEAST, -(-len(items) // POINTS))
+        for place in range(0, len(items), width):
+            some = sorted(us for _, us in items[place : place + width])
+            at = words.instant(items[min(place + width, len(items)) - 1][0])
             high = some[min(len(some) - 1, int(HIGH * len(some)))]
             for kind, us in (("p50", median(some)), ("p95", high)):
                 records.append({"at": at, "kind": engine, "style": kind, "value": us / 1e6})
@@ -83,8 +83,8 @@ def tokens_per_dollar(survey: Survey) -> list[dict[str, Any]]:
         bills[cell.start_us] += cell.bill_pusd
         closed_us[cell.pool] = max(closed_us.get(cell.pool, 0), cell.last_hour_us + HOUR_US)
     tokens: dict[int, int] = defaultdict(int)
-    for one in survey.moments:
-        tokens[one.start_us] += one.tokens if one.backend == "own" else 0
+    for moment in survey.moments:
+        tokens[moment.start_us] += moment.tokens if moment.backend == "own" else 0
     until_us = min(closed_us.values(), default=0)
     return [
         {

@@ -32,7 +32,7 @@ def unit_costs_of(survey: Survey) -> None:
         with column:
             look.card(
                 f"Cost per 1M tokens, {basis}",
-                look.rows(*((one.name, _price(one.per_token[basis]), None) for one in found)),
+                look.rows(*((cost.name, _price(cost.per_token[basis]), None) for cost in found)),
                 about="unit",
             )
     st.caption("A figure per output token is never compared with one per token of any kind.")
@@ -66,7 +66,7 @@ def moved(view: DashboardView, by: str) -> None:
     if not found:
         st.caption("Nothing moved.")
         return
-    records = [{"name": one.name, "usd": dollars(one.change_pusd)} for one in found]
+    records = [{"name": change.name, "usd": dollars(change.change_pusd)} for change in found]
     look.chart(spend.changes(records), about="spend")
     top = found[0]
     st.caption(
@@ -82,8 +82,8 @@ def _earlier(view: DashboardView) -> DashboardView:
 
 def _sums(view: DashboardView, by: str) -> dict[str, int]:
     sums = Counter[str]()
-    for one in spent(view, by, DAY_US):
-        sums[one.name] += one.cost_pusd
+    for amount in spent(view, by, DAY_US):
+        sums[amount.name] += amount.cost_pusd
     return sums
 
 
@@ -94,7 +94,7 @@ def unusual(view: DashboardView, by: str) -> None:
     if scope.end_us - scope.start_us < LEAST_BUCKETS * width:
         st.caption(f"Fewer than {LEAST_BUCKETS} whole {name}s: too few to call any unusual.")
         return
-    rows = [(one.start_us, one.name, one.cost_pusd) for one in spent(view, by, width)]
+    rows = [(amount.start_us, amount.name, amount.cost_pusd) for amount in spent(view, by, width)]
     found = anomalies(rows, start_us=scope.start_us, end_us=scope.end_us, bucket_us=width)
     if not found:
         st.caption(f"No {name} of any {by} is far above its usual one.")
@@ -104,11 +104,11 @@ def unusual(view: DashboardView, by: str) -> None:
             look.rows(
                 *(
                     (
-                        f"{one.name}, {_when(one.start_us, width)}",
-                        f"{words.money(one.pusd)} (usual {words.money(one.usual_pusd)})",
+                        f"{anomaly.name}, {_when(anomaly.start_us, width)}",
+                        f"{words.money(anomaly.pusd)} (usual {words.money(anomaly.usual_pusd)})",
                         None,
                     )
-                    for one in found[:SHOWN]
+                    for anomaly in found[:SHOWN]
                 )
             ),
             about="anomaly",
@@ -162,13 +162,13 @@ def by_tag(view: DashboardView) -> None:
         return
     table = [
         {
-            "tag": one.tag,
-            "spend": shown(one.cost_pusd),
-            "attempts": one.attempts,
-            "input tokens": one.input_tokens,
-            "output tokens": one.output_tokens,
+            "tag": spend.tag,
+            "spend": shown(spend.cost_pusd),
+            "attempts": spend.attempts,
+            "input tokens": spend.input_tokens,
+            "output tokens": spend.output_tokens,
         }
-        for one in found
+        for spend in found
     ]
     counts = st.column_config.NumberColumn(format="localized")
     columns = dict.fromkeys(("attempts", "input tokens", "output tokens"), counts)

@@ -20,12 +20,12 @@ CURRENCIES = "currencies"  # the change's name
 def lines(view: DashboardView, pusd: Exact) -> list[str]:
     """The amount in each currency that has a rate."""
     today = words.instant(view.now_us).date()
-    return [line(one, pusd, today) for one in choosing.quoted(view)]
+    return [line(currency, pusd, today) for currency in choosing.quoted(view)]
 
 
-def line(one: Currency, pusd: Exact, today: date) -> str:
-    amount = Fraction(pusd) * one.per_usd / 10**12
-    return f"**{one.code} {float(amount):,.2f}** ({choosing.of_rate(one, today)})"
+def line(currency: Currency, pusd: Exact, today: date) -> str:
+    amount = Fraction(pusd) * currency.per_usd / 10**12
+    return f"**{currency.code} {float(amount):,.2f}** ({choosing.of_rate(currency, today)})"
 
 
 def show(view: DashboardView) -> None:
@@ -52,7 +52,7 @@ def show(view: DashboardView) -> None:
         pressed = st.form_submit_button("Enter the rate", icon=":material/currency_exchange:")
         if not pressed:
             return
-        quoted = {one.code for one in known}
+        quoted = {name.code for name in known}
         if missing := lacking(code, rate, source, quoted):
             changing.fail(CURRENCIES, f"Nothing is entered: {missing}.")
         given = {"currency": code.strip().upper(), "per_usd": f"{rate:.6f}", "day": str(day)}
@@ -80,12 +80,12 @@ def lacking(code: str, rate: float | None, source: str, quoted: Container[str] =
 def rows(known: Sequence[Currency], today: date) -> list[dict[str, object]]:
     return [
         {
-            "currency": one.code,
-            "one dollar is": float(one.per_usd),
-            "of": one.day,
-            "source": one.source,
-            "entered by": one.by,
-            "stands": f"stale: older than {FRESH_DAYS} days" if one.stale(today) else "fresh",
+            "currency": name.code,
+            "one dollar is": float(name.per_usd),
+            "of": name.day,
+            "source": name.source,
+            "entered by": name.by,
+            "stands": f"stale: older than {FRESH_DAYS} days" if name.stale(today) else "fresh",
         }
-        for one in known
+        for name in known
     ]

@@ -46,7 +46,7 @@ class PlanForm:
 def pick_gpu(view: DashboardView, survey: Survey, traffic: PlanTraffic) -> PlanForm:
     """Which GPU and model; what it is said to cost and serve stands in the fields below."""
     known = reads.market(view)
-    own = {one.gpu_type: one for one in survey.contracts}
+    own = {version.gpu_type: version for version in survey.contracts}
     names = [*dict.fromkeys([*own, *(gpu.name for gpu in known)])] or ["GPU"]
     left, right = st.columns(2)
     name = left.selectbox("GPU", names, key="gpu", index=_first(names, known, own), bind=BIND)
@@ -54,7 +54,9 @@ def pick_gpu(view: DashboardView, survey: Survey, traffic: PlanTraffic) -> PlanF
     contract = own.get(name)
     served = _served(view, survey, contract, traffic)
     # What is known of this GPU first: an empty field is nobody's first view.
-    measured = sorted(models(known), key=lambda one: _speed(known, listed, one)[0] is None)
+    measured = sorted(
+        models(known), key=lambda each_model: _speed(known, listed, each_model)[0] is None
+    )
     offers = [*([] if served is None else [served[1]]), *measured] or ["none"]
     model = right.selectbox("Model, as measured", offers, key="gpu-model", bind=BIND)
     speed, why = _speed(known, listed, model)
@@ -97,11 +99,11 @@ def _speed(
     if found is None or gpu is None:
         return None, f"nothing is known of {model} on it: measure with `breakeven engine bench`"
     speed = float(found.tokens_per_s(BASIS))
-    one = found.measured
+    throughput = found.measured
     promise = (
-        f"{one.source}; first token within {one.ttft_ms_p99:.0f} ms (p99), "
-        f"{one.tpot_ms_p90:.0f} ms a token (p90), {one.input_per_output:g} input tokens an output "
-        "token"
+        f"{throughput.source}; first token within {throughput.ttft_ms_p99:.0f} ms (p99), "
+        f"{throughput.tpot_ms_p90:.0f} ms a token (p90), "
+        f"{throughput.input_per_output:g} input tokens an output token"
     )
     if found.scaled == 1:
         return speed, f"measured: {promise}"
@@ -135,7 +137,7 @@ def figures_of(survey: Survey, chosen: PlanForm, traffic: PlanTraffic) -> PlanIn
     )
     st.caption(f"Rate: {chosen.rate_source}. Speed: {chosen.speed_source}.")
     with st.expander("Growth, interest, commitments, purchase, operations"):
-        growth, discount, one, three = _terms()
+        growth, discount, value, three = _terms()
         purchase = _purchase()
         operations = _operations(survey)
     return PlanInputs(
@@ -146,7 +148,7 @@ def figures_of(survey: Survey, chosen: PlanForm, traffic: PlanTraffic) -> PlanIn
         tokens_per_s=None if not speed else Fraction(str(speed)),
         duty=_share(duty),
         terms=tuple(
-            Commitment(length, _share(off)) for length, off in ((YEAR, one), (THREE_YEARS, three))
+            Commitment(length, _share(off)) for length, off in ((YEAR, value), (THREE_YEARS, three))
         ),
         purchase=purchase,
         **operations,
@@ -211,9 +213,9 @@ def _purchase() -> Purchase | None:
 def _operations(survey: Survey) -> dict[str, Any]:
     """As the contracts say; where there are none, a morning a week."""
     columns = st.columns(4, vertical_alignment="bottom")
-    paid = [one for one in survey.contracts if one.ops_seconds_per_week]
-    week = sum(one.ops_seconds_per_week for one in paid) / SECONDS_PER_HOUR
-    each = max((one.ops_pusd_per_hour for one in paid), default=95 * 10**12) / 10**12
+    paid = [contract for contract in survey.contracts if contract.ops_seconds_per_week]
+    week = sum(version.ops_seconds_per_week for version in paid) / SECONDS_PER_HOUR
+    each = max((version.ops_pusd_per_hour for version in paid), default=95 * 10**12) / 10**12
     hours = fields.number(
         columns[0], "Ops, hours a week", (0.0, 500.0), week or 5.0, step=1.0, key="ops", bind=BIND
     )

@@ -61,7 +61,7 @@ def _apply(desk: AdminClient, draft: PolicyDraft, shown: Mapping[str, Any]) -> N
 def _go_back(
     desk: AdminClient, shown: Mapping[str, Any], past: Sequence[Mapping[str, Any]]
 ) -> None:
-    earlier = [one["set"] for one in past if one["set"] != shown["set"]]
+    earlier = [entry["set"] for entry in past if entry["set"] != shown["set"]]
     if not past:
         return
     choice = st.selectbox(
@@ -98,7 +98,7 @@ def _do(desk: AdminClient, path: str, given: Mapping[str, Any]) -> None:
 
 
 def _called(number: int, past: Sequence[Mapping[str, Any]]) -> str:
-    found = next((one for one in past if one["set"] == number), None)
+    found = next((entry for entry in past if entry["set"] == number), None)
     if found is None:
         return FILE
     return f"set {number} of {found['since']}, by {found['by']}"

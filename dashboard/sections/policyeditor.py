@@ -223,4 +223,4 @@ def _in_the_pages_words(fault: str) -> str:
 
 
 def _listed(text: str) -> list[str]:
-    return [one.strip() for one in text.split(",") if one.strip()]
+    return [word.strip() for word in text.split(",") if word.strip()]

@@ -17,19 +17,19 @@ def show(view: DashboardView) -> None:
     changing.told(PROJECTS)
     entered = entries.projects(view)
     found = in_force(entered, seen_us(entered, view.now_us))
-    standing = [one for _, one in sorted(found.items()) if one.says is not None]
+    standing = [entry for _, entry in sorted(found.items()) if entry.says is not None]
     if standing:
         look.table(
             [
                 {
-                    "provider": one.name.partition("/")[0],
-                    "project": one.name.partition("/")[2],
-                    "team": (one.says or {})["team"],
-                    "entered by": one.actor,
-                    words.zoned("on"): words.instant(one.recorded_us),
-                    "why": one.note or "",
+                    "provider": entry.name.partition("/")[0],
+                    "project": entry.name.partition("/")[2],
+                    "team": (entry.says or {})["team"],
+                    "entered by": entry.actor,
+                    words.zoned("on"): words.instant(entry.recorded_us),
+                    "why": entry.note or "",
                 }
-                for one in standing
+                for entry in standing
             ],
             about="project",
             column_config={words.zoned("on"): time_column("D MMM YYYY HH:mm")},
@@ -41,7 +41,7 @@ def show(view: DashboardView) -> None:
             "Say whose one is, and `Reconciliation and audit` compares by teams."
         )
     desk = changing.desk_for(view)
-    senders = sorted({one.party for one in reads.bills(view) if one.party.startswith(PROVIDER)})
+    senders = sorted({bill.party for bill in reads.bills(view) if bill.party.startswith(PROVIDER)})
     if desk is None:
         return
     if not senders:
@@ -49,7 +49,9 @@ def show(view: DashboardView) -> None:
         return
     with st.form("projects-form", border=True):
         first, second, third = st.columns(3, vertical_alignment="bottom")
-        provider = first.selectbox("Provider", [one.removeprefix(PROVIDER) for one in senders])
+        provider = first.selectbox(
+            "Provider", [sender.removeprefix(PROVIDER) for sender in senders]
+        )
         project = second.text_input("Project, as on its bills", max_chars=200)
         team = third.text_input("Team; empty: nobody's", max_chars=200)
         note = st.text_input("Why, for whoever reads it later", max_chars=500)

@@ -30,21 +30,24 @@ def blocks(view: DashboardView) -> list[str]:
     if not kept:
         return [look.small("Nothing was promised to these answers: a policy promises by its slo.")]
     promised = _promised(view)
-    total = sum(one.answers for one in kept)
+    total = sum(kept_value.answers for kept_value in kept)
     of = f"Kept of the latest {words.plural(total, 'answer')} to which something was promised"
     told = f"{of}; by how much that is above what is promised, or short of it."
-    return [look.rows(*(row(one, promised.get(one.policy)) for one in kept)), look.small(told)]
+    return [
+        look.rows(*(row(kept_value, promised.get(kept_value.policy)) for kept_value in kept)),
+        look.small(told),
+    ]
 
 
-def row(one: SloAttainment, promise: Promise | None) -> Row:
-    share = one.met / one.answers
+def row(slo_attainment: SloAttainment, promise: Promise | None) -> Row:
+    share = slo_attainment.met / slo_attainment.answers
     kept = words.percent(share, digits=1)
     if promise is None:
-        return one.policy, kept, None
+        return slo_attainment.policy, kept, None
     over = 100 * (share - promise["attainment"])
     points = "just so" if abs(over) < JUST else f"{over:+.1f} points".replace("-", "\N{MINUS SIGN}")
     colour = look.LOSS if over <= -JUST else look.GAIN
-    return f"{one.policy}: {in_words(promise)}", f"{kept}, {points}", colour
+    return f"{slo_attainment.policy}: {in_words(promise)}", f"{kept}, {points}", colour
 
 
 def in_words(promise: Promise) -> str:
@@ -61,7 +64,10 @@ def _promised(view: DashboardView) -> Mapping[str, Promise]:
     now = view.now_us // ASKED_EVERY_US
     known = st.session_state.get(_KNOWN)
     if known is None or known[0] != now:
-        known = st.session_state[_KNOWN] = now, {one["policy"]: one for one in asked(view)}
+        known = st.session_state[_KNOWN] = (
+            now,
+            {request["policy"]: request for request in asked(view)},
+        )
     found: Mapping[str, Promise] = known[1]
     return found
 

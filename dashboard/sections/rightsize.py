@@ -25,10 +25,10 @@ MOST = 8  # bars
 
 def show(survey: Survey, known: Sequence[GpuOffer]) -> None:
     """A chart and a sentence for each pool whose load, rate and capacity are known."""
-    for pool, one in survey.pools.items():
-        (bill,) = one.standing.bills
+    for pool, each_pool in survey.pools.items():
+        (bill,) = each_pool.standing.bills
         name = f": {pool}" if len(survey.pools) > 1 else ""
-        found = others(one, bill, known)
+        found = others(each_pool, bill, known)
         if found is None:
             continue
         st.subheader(f"Would other GPUs carry this load for less?{name}", anchor=False)
@@ -44,12 +44,12 @@ def show(survey: Survey, known: Sequence[GpuOffer]) -> None:
 
 
 def others(
-    one: PoolSurvey, bill: PoolBill, known: Sequence[GpuOffer]
+    pool_survey: PoolSurvey, bill: PoolBill, known: Sequence[GpuOffer]
 ) -> list[GpuOptionCost] | None:
     """Other kinds with a rate, the cheapest first; `None` where too little is known to say."""
     gpu = next((gpu for gpu in known if gpu.name == bill.gpu_type), None)
-    able = one.capability
-    if gpu is None or able is None or not bill.rated or not bill.hours or not any(one.load):
+    able = pool_survey.capability
+    if gpu is None or able is None or not bill.rated or not bill.hours or not any(pool_survey.load):
         return None
     if bill.share < 1:  # of a machine that it shares, nobody knows what it could do alone
         return None
@@ -60,7 +60,7 @@ def others(
         bill.replicas,
         able.per_minute / bill.replicas * window,
     )
-    found = sizes(today, load_curve(windowed(one.load, window)), known)
+    found = sizes(today, load_curve(windowed(pool_survey.load, window)), known)
     return [size for size in found if size.pusd_per_month is not None][:MOST]
 
 
@@ -73,9 +73,9 @@ def _bars(bill: PoolBill, found: Sequence[GpuOptionCost]) -> list[dict[str, Any]
     now = f"{bill.gpus} x {bill.gpu_type} (now)"
     bars = [{"name": now, "value": shown(monthly_pusd(bill))}]
     return bars + [
-        {"name": f"{one.gpus} x {one.gpu.name}", "value": shown(month)}
-        for one in found
-        if (month := one.pusd_per_month) is not None
+        {"name": f"{cost.gpus} x {cost.gpu.name}", "value": shown(month)}
+        for cost in found
+        if (month := cost.pusd_per_month) is not None
     ]
 
 

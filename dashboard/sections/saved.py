@@ -24,14 +24,16 @@ def scenarios(view: DashboardView, page: str, of_page: Callable[[str], bool]) ->
     changing.told(_named(page))
     found = entries.scenarios(view)
     standing = in_force(found, seen_us(found, view.now_us))
-    mine = [one for _, one in sorted(standing.items()) if (one.says or {}).get("page") == page]
+    mine = [
+        entry for _, entry in sorted(standing.items()) if (entry.says or {}).get("page") == page
+    ]
     with st.expander(f"Saved scenarios ({len(mine)})", expanded=bool(changing.asked(_named(page)))):
-        for one in mine:
-            why = f": {words.plain(one.note)}" if one.note else ""
+        for entry in mine:
+            why = f": {words.plain(entry.note)}" if entry.note else ""
             st.markdown(
-                f"* [{words.plain(one.name)}]({link(page, one)}), "
-                f"{len((one.says or {})['turned'])} turned, by {words.plain(one.actor)}, "
-                f"{words.moment(one.recorded_us)}{why}"
+                f"* [{words.plain(entry.name)}]({link(page, entry)}), "
+                f"{len((entry.says or {})['turned'])} turned, by {words.plain(entry.actor)}, "
+                f"{words.moment(entry.recorded_us)}{why}"
             )
         if not mine:
             st.caption("None is saved yet. What is turned stands in the address of this page.")
@@ -41,9 +43,9 @@ def scenarios(view: DashboardView, page: str, of_page: Callable[[str], bool]) ->
             _save(desk, page, turned, mine)
 
 
-def link(page: str, one: ManualEntry) -> str:
+def link(page: str, manual_entry: ManualEntry) -> str:
     """The address of the page with all that the scenario turned."""
-    turned = (one.says or {})["turned"]
+    turned = (manual_entry.says or {})["turned"]
     return f"{page}?{urlencode(turned, quote_via=quote)}"
 
 
@@ -65,13 +67,16 @@ def _save(
     gone = None
     if mine:
         gone = st.selectbox(
-            "Take one off the list", [one.name for one in mine], index=None, key=f"{change}-gone"
+            "Take one off the list",
+            [entry.name for entry in mine],
+            index=None,
+            key=f"{change}-gone",
         )
         if gone and st.button("Take it off", key=f"{change}-drop", icon=":material/delete:"):
             changing.ask(change, "drop")
     wanted = changing.asked(change)
     if wanted == "save" and name and turned:
-        before = next((one for one in mine if one.name == name), None)
+        before = next((entry for entry in mine if entry.name == name), None)
         if before is None or changing.confirmed(change, f"Yes, in the place of {before.actor}'s"):
             given = {"name": name, "page": page, "turned": turned, "note": note.strip() or None}
             _do(desk, change, "/scenarios", given, f"{name} is saved")

@@ -34,8 +34,10 @@ def show_scenario(view: DashboardView, survey: Survey, pool: str, steps: VolumeS
     if view.basis is not BASIS:
         st.caption(f"Scenarios count {BASIS} tokens: choose that basis above to turn them.")
         return
-    verdicts = [one for one in steps.standing.verdicts if one.average is not None]
-    names = {str(one.against): one for one in verdicts}
+    verdicts = [
+        each_verdict for each_verdict in steps.standing.verdicts if each_verdict.average is not None
+    ]
+    names = {str(each_verdict.against): each_verdict for each_verdict in verdicts}
     left, right = st.columns(2)
     name = left.text_input(
         "Name of this scenario", key="scenario", bind=BIND, max_chars=60,
@@ -44,10 +46,10 @@ def show_scenario(view: DashboardView, survey: Survey, pool: str, steps: VolumeS
     against = right.selectbox("Against the", list(names), key="whatif-against", bind=BIND)
     verdict = names[against]
     book = reads.price_book(view)
-    price = next((one for it in verdict.comparators if (one := book.find(it, view.now_us))), None)
+    price = next((find for it in verdict.comparators if (find := book.find(it, view.now_us))), None)
     base = base_case(survey, pool, steps, verdict, price)
     case = _turned(base.case)
-    scenarios(view, "breakeven", lambda one: one.startswith("x-") or one in WHOSE)
+    scenarios(view, "breakeven", lambda each_name: each_name.startswith("x-") or each_name in WHOSE)
     _answers(base, case, name)
     records, marks, capacity = lines(case)
     colours = {"own GPUs, overflow bought": look.OWN, "API": look.API}
@@ -76,17 +78,17 @@ def show_scenario(view: DashboardView, survey: Survey, pool: str, steps: VolumeS
 
 def _turned(case: BreakEvenCase) -> BreakEvenCase:
     """The case as the sliders have it; each begins where the books are."""
-    one = st.columns(4, vertical_alignment="bottom")
+    item = st.columns(4, vertical_alignment="bottom")
     rate = fields.number(
-        one[0], "GPU rate, USD an hour", (0.0, 1e6),
+        item[0], "GPU rate, USD an hour", (0.0, 1e6),
         fields.following("x-rate", _usd(case.gpu_pusd_per_hour)), step=0.05, format="%.3f",
         key="x-rate", bind=BIND,
     )  # fmt: skip
     now = fields.following("x-gpus", case.gpus)
-    gpus = fields.number(one[1], "GPUs", (1, 512), now, key="x-gpus", bind=BIND)
-    spares = fields.number(one[2], "Redundancy (spares)", (0, 64), 0, key="x-spares", bind=BIND)
+    gpus = fields.number(item[1], "GPUs", (1, 512), now, key="x-gpus", bind=BIND)
+    spares = fields.number(item[2], "Redundancy (spares)", (0, 64), 0, key="x-spares", bind=BIND)
     ops = fields.number(
-        one[3], "Ops, hours a week", (0.0, 500.0),
+        item[3], "Ops, hours a week", (0.0, 500.0),
         fields.following("x-ops", float(case.ops_hours_per_week)), step=0.5,
         key="x-ops", bind=BIND,
     )  # fmt: skip
@@ -176,11 +178,14 @@ def _would_have_to_be(case: BreakEvenCase) -> None:
     title = (
         "How far each may move until it no longer pays" if pays else "What would have to be true"
     )
-    rows = [(_said(one), _needed(one, case, pays=pays), None) for one in thresholds(case)]
+    rows = [
+        (_said(threshold), _needed(threshold, case, pays=pays), None)
+        for threshold in thresholds(case)
+    ]
     look.card(f"{title}, each alone", look.rows(*rows), about="breakeven")
 
 
-def _said(one: Threshold) -> str:
+def _said(threshold: Threshold) -> str:
     return {
         ThresholdInput.GPU_RATE: "GPU rate an hour",
         ThresholdInput.API_PRICE: "API price per 1M tokens",
@@ -188,18 +193,21 @@ def _said(one: Threshold) -> str:
         ThresholdInput.INPUT_SHARE: "Input, share of tokens",
         ThresholdInput.CACHED_SHARE: "Cache hits, share of input",
         ThresholdInput.OPS_HOURS: "Ops, hours a week",
-    }[one.name]
+    }[threshold.name]
 
 
-def _needed(one: Threshold, case: BreakEvenCase, *, pays: bool) -> str:
-    if one.needed is None:
+def _needed(threshold: Threshold, case: BreakEvenCase, *, pays: bool) -> str:
+    if threshold.needed is None:
         return "moves, but never so far" if pays else "no value is enough"
-    bound = "at most" if one.at_most else "at least"
+    bound = "at most" if threshold.at_most else "at least"
     price = Fraction(case.avoided.pusd_per_token) * 10**6
     needed, now = {
-        ThresholdInput.GPU_RATE: (words.money(one.needed), words.money(one.now)),
-        ThresholdInput.API_PRICE: (words.money(one.needed * price), words.money(price)),
-        ThresholdInput.VOLUME: (words.tokens(one.needed), words.tokens(one.now)),
-        ThresholdInput.OPS_HOURS: (f"{float(one.needed):.1f} h", f"{float(one.now):.1f} h"),
-    }.get(one.name, (words.percent(one.needed), words.percent(one.now)))
+        ThresholdInput.GPU_RATE: (words.money(threshold.needed), words.money(threshold.now)),
+        ThresholdInput.API_PRICE: (words.money(threshold.needed * price), words.money(price)),
+        ThresholdInput.VOLUME: (words.tokens(threshold.needed), words.tokens(threshold.now)),
+        ThresholdInput.OPS_HOURS: (
+            f"{float(threshold.needed):.1f} h",
+            f"{float(threshold.now):.1f} h",
+        ),
+    }.get(threshold.name, (words.percent(threshold.needed), words.percent(threshold.now)))
     return f"{bound} {needed} (is {now})"

@@ -53,9 +53,9 @@ def headline(standing: FleetEconomics, period: str) -> Headline:
     known = [verdict for verdict in standing.verdicts if verdict.stands is not None]
     if not known:
         return _unknown(standing, question)
-    winners = [one for one in known if _result(one) >= 0]
-    losers = [one for one in known if _result(one) < 0]
-    parts = [_part(one) for one in (*winners, *losers)]
+    winners = [name for name in known if _result(name) >= 0]
+    losers = [name for name in known if _result(name) < 0]
+    parts = [_part(winner) for winner in (*winners, *losers)]
     more = "; ".join(parts) + "."
     if not losers:
         return Headline(question, f"Yes, the {own} are worth it.", more, GAIN)
@@ -80,9 +80,11 @@ def cures(standing: FleetEconomics, verdict: ComparatorResult) -> list[str]:
     floor = standing.capability is None or standing.capability.known is CapabilitySource.FLOOR
     limit = "the most they were seen to serve" if floor else "what these engines can serve"
     ways = [
-        _LEVERS[one.lever].format(_needed(one.lever, one.needed), **_hardware(standing)._asdict())
-        for one in even.cures
-        if one.needed
+        _LEVERS[cure.lever].format(
+            _needed(cure.lever, cure.needed), **_hardware(standing)._asdict()
+        )
+        for cure in even.cures
+        if cure.needed
     ]
     takes = f"it takes {words.times(share)} {limit}"
     return [
@@ -106,9 +108,9 @@ def trend(survey: Survey, verdict: ComparatorResult) -> list[str]:
     first = max(survey.freshness.first_us or today, survey.scope.start_us)
     start = first - first % DAY_US + DAY_US
     days = dict.fromkeys(range(start, today, DAY_US), 0.0)
-    for one in survey.moments:
-        if one.avoids and one.start_us in days:
-            days[one.start_us] += one.tokens
+    for moment in survey.moments:
+        if moment.avoids and moment.start_us in days:
+            days[moment.start_us] += moment.tokens
     assert even.volume is not None
     needed = float(Fraction(even.volume.tokens) * 24 / hours)
     last_day = words.instant(today - HOUR_US).date()
@@ -132,7 +134,7 @@ def _unknown(standing: FleetEconomics, question: str) -> Headline:
     own = _hardware(standing).many
     if standing.unrated:
         text = "Enter your GPU rate to see the answer."
-        rates = [one.pays_below_pusd_per_hour for one in standing.verdicts]
+        rates = [verdict.pays_below_pusd_per_hour for verdict in standing.verdicts]
         below = [rate for rate in rates if rate is not None and rate > 0]
         more = f"The {own} run, but what an hour of them costs is not in the books"
         if below:

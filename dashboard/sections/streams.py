@@ -67,12 +67,12 @@ def table(view: DashboardView, found: Sequence[StreamedAnswer]) -> list[dict[str
     chosen = {"period": view.period, "team": None}  # a stream is of one team, engines of all
     return [
         {
-            words.zoned("at"): words.instant(one.opened_us),
-            "request": look.to_page("spend", request=one.request_id, **chosen),
-            "engine": one.engine,
-            "first token, s": one.ttft_us / 1e6,
-            "each further, ms": None if one.tpot_us is None else one.tpot_us / 1e3,
-            "output tokens": one.output_tokens,
+            words.zoned("at"): words.instant(answer.opened_us),
+            "request": look.to_page("spend", request=answer.request_id, **chosen),
+            "engine": answer.engine,
+            "first token, s": answer.ttft_us / 1e6,
+            "each further, ms": None if answer.tpot_us is None else answer.tpot_us / 1e3,
+            "output tokens": answer.output_tokens,
         }
-        for one in found
+        for answer in found
     ]

@@ -73,8 +73,8 @@ def over_the_period(survey: Survey) -> None:
     own = f"own {own_hardware(survey)}, used"
     records = over_time(
         survey,
-        lambda one: own if one.backend == "own" else "APIs",
-        lambda one: dollars(one.cost_pusd),
+        lambda sums: own if sums.backend == "own" else "APIs",
+        lambda sums: dollars(sums.cost_pusd),
     )
     if not records:
         return

@@ -25,7 +25,7 @@ AXES = (
 
 def draw(document: Document) -> None:
     results = document["results"]
-    names = [one["policy"] for one in results]
+    names = [result["policy"] for result in results]
     _cards(document)
     left, right = st.columns(2)
     with left:
@@ -39,7 +39,7 @@ def draw(document: Document) -> None:
     st.subheader("Promises kept, by class", anchor=False)
     chart = policies.shares(kept(results), names, "share of requests", whole=True)
     look.chart(chart, about="whatif")
-    if any(one["promise"] is not None for one in kept(results)):
+    if any(kept_value["promise"] is not None for kept_value in kept(results)):
         st.caption("The upright mark is what the policy promises.")
     _load(document, names)
     _differences(document)
@@ -50,8 +50,8 @@ def draw(document: Document) -> None:
 def dollars(results: Sequence[Document]) -> list[dict[str, Any]]:
     kinds = ((policies.FIXED, "fixed_usd"), (policies.CHARGED, "api_usd"))
     return [
-        {"set": one["policy"], "kind": kind, "usd": one["dollars"][name]}
-        for one in results
+        {"set": result["policy"], "kind": kind, "usd": result["dollars"][name]}
+        for result in results
         for kind, name in kinds
     ]
 
@@ -61,21 +61,21 @@ def kept(results: Sequence[Document]) -> list[dict[str, Any]]:
     return [
         {
             "row": each["class"],
-            "kind": one["policy"],
+            "kind": result["policy"],
             "share": each["attainment"],
             "promise": each["slo"]["attainment"] if _promises(each) else None,
             "more": f"{words.count(each['requests'])} requests",
         }
-        for one in results
-        for each in one["classes"]
+        for result in results
+        for each in result["classes"]
         if each["attainment"] is not None
     ]
 
 
 def spilled(results: Sequence[Document]) -> list[dict[str, Any]]:
     found = []
-    for one in results:
-        spill = one["spill"]
+    for result in results:
+        spill = result["spill"]
         usd = f"{_money(spill['spilled_value_usd'])} at API prices"
         count = f"{words.count(spill['spilled'])} of {words.count(spill['requests'])} requests"
         for row, name, more in (
@@ -83,15 +83,18 @@ def spilled(results: Sequence[Document]) -> list[dict[str, Any]]:
         ):  # fmt: skip
             if spill[name] is not None:
                 found.append(
-                    {"row": row, "kind": one["policy"], "share": spill[name], "more": more}
+                    {"row": row, "kind": result["policy"], "share": spill[name], "more": more}
                 )
     return found
 
 
 def attained(result: Document) -> float | None:
     """Of all requests of all classes; a refused one keeps no promise."""
-    asked = sum(one["requests"] for one in result["classes"])
-    good = sum((one["attainment"] or 0.0) * one["requests"] for one in result["classes"])
+    asked = sum(class_name["requests"] for class_name in result["classes"])
+    good = sum(
+        (class_name["attainment"] or 0.0) * class_name["requests"]
+        for class_name in result["classes"]
+    )
     return good / asked if asked else None
 
 
@@ -99,10 +102,10 @@ def loads(document: Document, pool: str) -> list[dict[str, Any]]:
     """Samples of a pool in every set; `at` in the unit of `time_title`."""
     unit_s = 3_600.0 if document["traffic"]["seconds"] > LONG_S else 60.0
     return [
-        {**one, "kind": result["policy"], "at": one["at_s"] / unit_s}
+        {**item, "kind": result["policy"], "at": item["at_s"] / unit_s}
         for result in document["results"]
-        for one in result["load"]
-        if one["pool"] == pool
+        for item in result["load"]
+        if item["pool"] == pool
     ]
 
 
@@ -114,12 +117,12 @@ def time_title(document: Document) -> str:
 def flows(document: Document) -> list[dict[str, Any]]:
     return [
         {
-            **one,
-            "name": f"{one['from']}|to {one['to']}",
-            "shown": _change(one["api_usd_change"]),
-            "beside": f"{words.count(one['requests'])}, {_change(one['api_usd_change'])}",
+            **flow,
+            "name": f"{flow['from']}|to {flow['to']}",
+            "shown": _change(flow["api_usd_change"]),
+            "beside": f"{words.count(flow['requests'])}, {_change(flow['api_usd_change'])}",
         }
-        for one in document["disagreement"]["flows"][:MOST_FLOWS]
+        for flow in document["disagreement"]["flows"][:MOST_FLOWS]
     ]
 
 
@@ -135,11 +138,11 @@ def notes(document: Document) -> list[str]:
     ]
     lines += [f"Engines of {name}: {source}." for name, source in document["engines"].items()]
     lines += [
-        f"{name}: first token {one['ttft_ms_p50']:.0f} ms, each further {one['tpot_ms_p50']:.1f} "
-        f"ms at the median ({one['source']})."
-        for name, one in document["apis"].items()
+        f"{name}: first token {item['ttft_ms_p50']:.0f} ms, each further {item['tpot_ms_p50']:.1f} "
+        f"ms at the median ({item['source']})."
+        for name, item in document["apis"].items()
     ]
-    unpriced = max(one["dollars"]["api_unpriced_requests"] for one in document["results"])
+    unpriced = max(result["dollars"]["api_unpriced_requests"] for result in document["results"])
     if unpriced:
         lines.append(f"API dollars lack {words.count(unpriced)} requests without a price.")
     lines.append("Not played: budgets but teams' hard ones, rate limits, failures, sessions.")
@@ -172,7 +175,7 @@ def _promise(_: Document, new: Document, old: Document | None) -> None:
 
 
 def _spill(_: Document, new: Document, old: Document | None) -> None:
-    _compared("Spilled to APIs", lambda one: one["spill"]["share_by_count"], new, old)
+    _compared("Spilled to APIs", lambda entry: entry["spill"]["share_by_count"], new, old)
 
 
 def _compared(
@@ -205,7 +208,9 @@ def _moved(document: Document, _new: Document, old: Document | None) -> None:
 
 
 def _lacking(results: Sequence[Document]) -> None:
-    lacks = sorted({pool for one in results for pool in one["dollars"]["fixed_unknown_pools"]})
+    lacks = sorted(
+        {pool for result in results for pool in result["dollars"]["fixed_unknown_pools"]}
+    )
     if lacks:
         st.caption(
             f"Without own hardware of {', '.join(lacks)}: enter your GPU rate on "
@@ -214,7 +219,7 @@ def _lacking(results: Sequence[Document]) -> None:
 
 
 def _load(document: Document, names: Sequence[str]) -> None:
-    pools = sorted({one["pool"] for result in document["results"] for one in result["load"]})
+    pools = sorted({item["pool"] for result in document["results"] for item in result["load"]})
     if not pools:
         st.caption("No own engine is among the targets of this traffic: there is no load to show.")
         return
@@ -248,18 +253,18 @@ def examples(document: Document) -> list[dict[str, Any]]:
         {
             "from": flow["from"],
             "to": flow["to"],
-            "after, s": one["at_s"],
-            "model": one["model"],
-            "team": one["team"],
-            "prompt tokens": one["prompt_tokens"],
-            "answer tokens": one["output_tokens"],
-            "why before": words.reason(one["reason"][0]),
-            "why now": words.reason(one["reason"][1]),
-            "first token before, ms": one["ttft_ms"][0],
-            "first token now, ms": one["ttft_ms"][1],
+            "after, s": example["at_s"],
+            "model": example["model"],
+            "team": example["team"],
+            "prompt tokens": example["prompt_tokens"],
+            "answer tokens": example["output_tokens"],
+            "why before": words.reason(example["reason"][0]),
+            "why now": words.reason(example["reason"][1]),
+            "first token before, ms": example["ttft_ms"][0],
+            "first token now, ms": example["ttft_ms"][1],
         }
         for flow in document["disagreement"]["flows"]
-        for one in flow["examples"]
+        for example in flow["examples"]
     ]
 
 

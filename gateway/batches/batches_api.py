@@ -126,7 +126,7 @@ def batches_router(
         found = await stored.call(
             stored.batches.listed, identity.team_id, after=storable("after", after), limit=limit + 1
         )
-        return page([batch_object(one) for one in found[:limit]], more=len(found) > limit)
+        return page([batch_object(record) for record in found[:limit]], more=len(found) > limit)
 
     @router.get("/{batch_id}", summary="One batch")
     async def one(batch_id: str, request: Request) -> dict[str, Any]:

@@ -97,7 +97,7 @@ class LineExecutor:
         for model in models:
             lane = self._lanes.setdefault(model, _Lane(LineConcurrency(self._most)))
             now_s = self._clock.now_s()
-            out = sum(len(one.out) for one in self._lanes.values())
+            out = sum(len(each_lane.out) for each_lane in self._lanes.values())
             room = min(lane.pace.room(len(lane.out), now_s), self._most - out)
             wanted = room - len(lane.ready)
             if wanted > 0 and now_s >= lane.dry_until_s:
@@ -134,7 +134,9 @@ class LineExecutor:
             ending = [claim for claim in lane.out if over(claim)]
             for claim in ending:
                 lane.out[claim].cancel()
-            await asyncio.gather(*(lane.out[one] for one in ending), return_exceptions=True)
+            await asyncio.gather(
+                *(lane.out[each_claim] for each_claim in ending), return_exceptions=True
+            )
             dropped += ending
         for claim in dropped:
             await asyncio.to_thread(self._lines.put_back, claim)

@@ -276,7 +276,7 @@ class ProviderBatchSync:
     def _book_some(
         self, record: OutgoingRecord, texts: list[bytes], secrets: tuple[Secret, ...]
     ) -> None:
-        results = [one for one in map(result_of, texts) if one is not None]
+        results = [each_result for each_result in map(result_of, texts) if each_result is not None]
         pairs = []
         for result in results:
             line = self.store.line(record.id, _number(result.custom_id))
@@ -318,7 +318,7 @@ class ProviderBatchSync:
         self, record: OutgoingRecord, lines: list[OutLine], secrets: tuple[Secret, ...]
     ) -> tuple[LineSettlement, Mapping[str, Any]]:
         openings = self.store.opened([line.attempt_id for line in lines])
-        versions = {one.price_version or 0 for one in openings.values()}
+        versions = {opening.price_version or 0 for opening in openings.values()}
         versions |= {version for line in lines for version in line.terms.compared}
         prices = prices_of(self.store.engine, versions)
         return LineSettlement(record.batch_id, prices, self.clock.wall_us(), secrets), openings

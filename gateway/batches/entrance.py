@@ -223,7 +223,9 @@ class LinePreemptor:
         ended = 0
         for row, names in self._flights.by_engine(open_lines).items():
             if names and strained(self._state(row), self._promised(row)):
-                newest = max((open_lines[name] for name in names), key=lambda one: one.opened_s)
+                newest = max(
+                    (open_lines[name] for name in names), key=lambda response: response.opened_s
+                )
                 newest.end(CLIENT_GONE)
                 ended += 1
         return ended

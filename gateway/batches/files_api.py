@@ -130,7 +130,7 @@ def files_router(stored: BatchDatabase, settings: Settings, clock: Clock) -> API
             stored.files.listed, identity.team_id, purpose=storable("purpose", purpose),
             after=storable("after", after), limit=limit + 1, newest_first=order == "desc",
         )  # fmt: skip
-        return page([file_object(one) for one in found[:limit]], more=len(found) > limit)
+        return page([file_object(record) for record in found[:limit]], more=len(found) > limit)
 
     @router.get("/{file_id}", summary="One file, without its content")
     async def one(file_id: str, request: Request) -> dict[str, Any]:

@@ -60,7 +60,7 @@ class BatchFinalizer:
         output, error = files
         values["output_file_id"] = output[0] if output else None
         values["error_file_id"] = error[0] if error else None
-        self.batches.end(record.id, self.owner, [one for one in files if one], **values)
+        self.batches.end(record.id, self.owner, [file for file in files if file], **values)
 
     def _close(self, record: BatchRecord, hold: Callable[[], None]) -> None:
         """Every line without an answer gets its line of the error file."""

@@ -53,7 +53,7 @@ class ProviderLinePlanner(Dispatcher):
 
     @classmethod
     def like(cls, dispatcher: Dispatcher, **changes: Any) -> "ProviderLinePlanner":
-        known = {one.name: getattr(dispatcher, one.name) for one in fields(Dispatcher)}
+        known = {field.name: getattr(dispatcher, field.name) for field in fields(Dispatcher)}
         return cls(**{**known, **changes})
 
     async def dispatch(
@@ -73,7 +73,7 @@ class ProviderLinePlanner(Dispatcher):
         ]
         if not found:
             raise _not_onward(str(plan.decision.reason))
-        bound, step = min(found, key=lambda one: one[0])
+        bound, step = min(found, key=lambda finding: finding[0])
         handed = self._handed(_decided(plan, step), step, bound)
         await reply.whole(200, [PACKED], msgspec.msgpack.encode(handed))
 
@@ -81,7 +81,9 @@ class ProviderLinePlanner(Dispatcher):
         target, frozen = step.frozen.target, step.frozen
         attempt = Attempt(plan, plan.step(plan.decision.order[0]), 1, self.clock.now_s(), ())
         opened = opening(attempt, self.clock.wall_us())
-        members = {name: one for name, one in plan.asked.members.items() if name != "service_tier"}
+        members = {
+            name: member for name, member in plan.asked.members.items() if name != "service_tier"
+        }
         body = body_for(
             msgspec.structs.replace(plan.asked, members=members),
             upstream_model=target.upstream_model,
@@ -118,9 +120,11 @@ def _decided(plan: RoutingPlan, chosen: AttemptPlan) -> RoutingPlan:
     order: tuple[Verdict, ...] = ()
     for verdict in plan.decision.verdicts:
         if verdict.candidate is chosen.frozen.candidate:
-            one = verdict._replace(reason=Reason.CHEAPEST, detail="as a batch of the provider's")
-            order = (one,)
-            verdicts.append(one)
+            replace = verdict._replace(
+                reason=Reason.CHEAPEST, detail="as a batch of the provider's"
+            )
+            order = (replace,)
+            verdicts.append(replace)
         elif verdict.candidate.internal and verdict.feasible:
             late = "its batch would not be done in time"
             verdicts.append(verdict._replace(feasible=False, reason=Reason.BATCH, detail=late))

@@ -19,7 +19,7 @@ ENDPOINTS = BATCH_PATHS
 
 
 def batch_providers(settings: Settings) -> frozenset[str]:
-    return frozenset(name for name, one in settings.providers.items() if one.batch)
+    return frozenset(name for name, provider in settings.providers.items() if provider.batch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def surplus(queues: Iterable[BatchBacklog], per_s: float, hand_on_s: float) -> d
     """
     found: dict[str, int] = {}
     taken = 0.0
-    for queue in sorted(queues, key=lambda one: one.left_s):
+    for queue in sorted(queues, key=lambda backlog: backlog.left_s):
         room = max(0.0, per_s * queue.left_s - taken)
         stays = min(queue.waiting, int(room))
         taken += stays

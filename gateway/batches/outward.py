@@ -87,8 +87,8 @@ class ProviderBatchBuilder:
                 if not left:
                     break
         finally:
-            for one in opened.values():
-                await self._close(one)
+            for opening in opened.values():
+                await self._close(opening)
         return gone
 
     async def _mine(self, record: BatchRecord) -> bool:
@@ -114,15 +114,15 @@ class ProviderBatchBuilder:
                 groups.setdefault(place, []).append(leaving)
         gone = 0
         for place, some in groups.items():
-            one = opened.get(place) or await self._begin(record, place, opened)
+            item = opened.get(place) or await self._begin(record, place, opened)
             at_us = self.clock.wall_us()
-            left = await asyncio.to_thread(self.store.leave, one.id, some, at_us=at_us)
+            left = await asyncio.to_thread(self.store.leave, item.id, some, at_us=at_us)
             for broke in left.broke:
                 await self._back(broke.claim, BROKE_US)
-            one.lines += len(left.gone)
-            one.bytes += sum(len(line.body) for line in left.gone)
+            item.lines += len(left.gone)
+            item.bytes += sum(len(line.body) for line in left.gone)
             gone += len(left.gone)
-            if one.is_full:
+            if item.is_full:
                 await self._close(opened.pop(place))
         return gone
 
@@ -149,10 +149,10 @@ class ProviderBatchBuilder:
         opened: dict[tuple[str, str], _Open],
     ) -> _Open:
         now_us = self.clock.wall_us()
-        one = opened[place] = _Open(self.new_id("out_"))
-        self.collecting.add(one.id)
+        item = opened[place] = _Open(self.new_id("out_"))
+        self.collecting.add(item.id)
         made = OutgoingRecord(
-            one.id,
+            item.id,
             record.id,
             *place,
             record.endpoint,
@@ -160,12 +160,14 @@ class ProviderBatchBuilder:
             created_us=now_us,
         )
         await asyncio.to_thread(self.store.begin, made, until_us=now_us + HELD_US)
-        return one
+        return item
 
-    async def _close(self, one: _Open) -> None:
-        state = ProviderBatchState.READY if one.lines else ProviderBatchState.DONE
-        await asyncio.to_thread(self.store.move, one.id, ProviderBatchState.COLLECTING, state=state)
-        self.collecting.discard(one.id)
+    async def _close(self, item: _Open) -> None:
+        state = ProviderBatchState.READY if item.lines else ProviderBatchState.DONE
+        await asyncio.to_thread(
+            self.store.move, item.id, ProviderBatchState.COLLECTING, state=state
+        )
+        self.collecting.discard(item.id)
 
 
 DECIDE_S = 5.0  # between two looks at lines of models without engines
@@ -194,15 +196,17 @@ class ProviderBatchLoop:
 
     async def look(self, found: Sequence[BatchRecord], models: Sequence[str]) -> None:
         """Everything that is due; `found` are the open batches, `models` those of their lines."""
-        known = {one.id: one for one in found}
+        known = {record.id: record for record in found}
         await self.courier.step(known, self.collector.collecting)
         now_us = self.clock.wall_us()
         open_ = {
-            one.id: one
-            for one in found
-            if one.status == IN_PROGRESS and one.expires_us > now_us and one.endpoint in ENDPOINTS
+            record.id: record
+            for record in found
+            if record.status == IN_PROGRESS
+            and record.expires_us > now_us
+            and record.endpoint in ENDPOINTS
         }
-        due = [one for one in models if self.of(one).onward and self._is_due(one)]
+        due = [model for model in models if self.of(model).onward and self._is_due(model)]
         if open_ and due and (self._collecting is None or self._collecting.done()):
             self._collecting = asyncio.create_task(self._collect(due, open_))
 
@@ -232,7 +236,7 @@ class ProviderBatchLoop:
         if per_s is None:
             return {}
         queues = self._queues(waiting + self.carrier.ready(model), open_)
-        if all(one.left_s + self.spill_s > self.hand_on_s for one in queues):
+        if all(queue.left_s + self.spill_s > self.hand_on_s for queue in queues):
             return {}
         hosts = max(1, await asyncio.to_thread(self.lines.runners, model))
         found = surplus(queues, per_s * hosts, self.hand_on_s - self.spill_s)

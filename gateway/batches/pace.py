@@ -54,11 +54,11 @@ def in_turn(found: Sequence[BatchRecord]) -> list[BatchRecord]:
     Reading an input file and writing output files take long: one of each per team and pass, so that
     no team waits behind all that another has.
     """
-    order = [one for one in found if one.status not in LONG]
+    order = [record for record in found if record.status not in LONG]
     for status in LONG:
         first: dict[str, BatchRecord] = {}
-        for one in found:
-            if one.status == status:
-                first.setdefault(one.team_id, one)
+        for record in found:
+            if record.status == status:
+                first.setdefault(record.team_id, record)
         order += first.values()
     return order

@@ -112,5 +112,5 @@ def promises_of(settings: Settings) -> dict[str, TightestSlo]:
 
 def _pools(settings: Settings, names: tuple[str, ...]) -> set[str]:
     resolved = (resolve_model(settings, name) for name in names)
-    targets = [target for found in resolved if found is not None for target in found[1].targets]
+    targets = [target for pair in resolved if pair is not None for target in pair[1].targets]
     return {target.removeprefix("pool:") for target in targets if target.startswith("pool:")}

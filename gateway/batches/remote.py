@@ -91,9 +91,9 @@ class ProviderBatchClient:
 
     async def find_file(self, name: str, since_s: int) -> str | None:
         """A file of this name that is not older."""
-        async for one in self._listed("/files", {"purpose": "batch"}, since_s):
-            if one.get("filename") == name:
-                return _text(one, "id")
+        async for entry in self._listed("/files", {"purpose": "batch"}, since_s):
+            if entry.get("filename") == name:
+                return _text(entry, "id")
         return None
 
     async def create(self, file_id: str, endpoint: str, mark: str) -> ProviderBatch:
@@ -105,10 +105,10 @@ class ProviderBatchClient:
 
     async def find_batch(self, mark: str, since_s: int) -> ProviderBatch | None:
         """The batch that carries this mark and is not older."""
-        async for one in self._listed("/batches", {}, since_s):
-            marks = one.get("metadata")
+        async for entry in self._listed("/batches", {}, since_s):
+            marks = entry.get("metadata")
             if isinstance(marks, Mapping) and marks.get(MARK) == mark:
-                return _batch(one)
+                return _batch(entry)
         return None
 
     async def batch(self, batch_id: str) -> ProviderBatch:
@@ -147,9 +147,9 @@ class ProviderBatchClient:
         for _ in range(PAGES):
             asked = {**query, "limit": str(LISTED), **after}
             page = await self._asked("GET", path, params=asked)
-            found = [one for one in page.get("data") or () if isinstance(one, dict)]
-            for one in found:
-                yield one
+            found = [datum for datum in page.get("data") or () if isinstance(datum, dict)]
+            for finding in found:
+                yield finding
             last = found[-1] if found else {}
             made_s = last.get("created_at")
             older = isinstance(made_s, int) and made_s < since_s
@@ -194,7 +194,7 @@ def _text(found: Mapping[str, Any], name: str) -> str:
 def _batch(found: Mapping[str, Any]) -> ProviderBatch:
     errors = found.get("errors")
     listed = errors.get("data") if isinstance(errors, Mapping) else None
-    codes = [one.get("code") for one in listed or () if isinstance(one, Mapping)]
+    codes = [entry.get("code") for entry in listed or () if isinstance(entry, Mapping)]
     return ProviderBatch(
         _text(found, "id"),
         _text(found, "status"),

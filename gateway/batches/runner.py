@@ -182,7 +182,11 @@ class BatchRunner:
         """One step; whether anything moved."""
         found = await asyncio.to_thread(self._batches.unfinished)
         now_us = self._clock.wall_us()
-        running = {one.id for one in found if one.status == IN_PROGRESS and one.expires_us > now_us}
+        running = {
+            finding.id
+            for finding in found
+            if finding.status == IN_PROGRESS and finding.expires_us > now_us
+        }
 
         def over(claim: LineClaim) -> bool:
             return claim.batch_id not in running
@@ -199,7 +203,7 @@ class BatchRunner:
             self._run_dir,
             RunnerProgress(
                 batches=len(found),
-                lines=sum(one.total - one.completed - one.failed for one in found),
+                lines=sum(record.total - record.completed - record.failed for record in found),
                 out=len(self._carrier.in_hand),
                 ok=self._carrier.tally.ok,
                 failed=self._carrier.tally.failed,
@@ -259,7 +263,7 @@ async def _main(begun: ProcessStart) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     taking = taking_batches(settings, runtime, os.environ)
-    sink.hide(one for each in taking.values() for one in each.secrets)
+    sink.hide(secret for each in taking.values() for secret in each.secrets)
     await BatchRunner(settings, runtime, engine, given.address, providers=taking).run(stop)
     engine.dispose()
 

@@ -75,7 +75,7 @@ class BatchRoutes:
 
     def chores(self) -> list[Coroutine[Any, Any, None]]:
         """What runs beside the requests."""
-        sweeps = [one.sweep() for one in self.served]
+        sweeps = [api.sweep() for api in self.served]
         return sweeps if self.making_room is None else [*sweeps, self.making_room.run()]
 
     async def aclose(self) -> None:

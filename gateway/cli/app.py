@@ -18,9 +18,11 @@ class RootCommand(LateGroup):
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        for name, one in COMMANDS.items():
+        for name, item in COMMANDS.items():
             self.add_command(
-                group_of(name, one) if isinstance(one, CommandGroupSpec) else LazyCommand(name, one)
+                group_of(name, item)
+                if isinstance(item, CommandGroupSpec)
+                else LazyCommand(name, item)
             )
 
 

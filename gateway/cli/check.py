@@ -60,5 +60,7 @@ def _summary(name: str, settings: Settings) -> str:
         (len(settings.providers), "provider", "providers"),
         (len(settings.policies), "policy", "policies"),
     )
-    parts = ", ".join(f"{number} {one if number == 1 else many}" for number, one, many in counts)
+    parts = ", ".join(
+        f"{number} {each_name if number == 1 else many}" for number, each_name, many in counts
+    )
     return f"{name} is valid (version {version(settings)}): {parts}."

@@ -18,22 +18,34 @@ def claims_(
 
     Status 1 if one comes out other than the table says: that would be our own fault.
     """
-    found = [one for one in claims() if not (wrong and one.holds)]
+    found = [claim for claim in claims() if not (wrong and claim.holds)]
     told: list[dict[str, Any]] = [
         {
-            "id": one.id, "claim": one.claim, "formula": one.formula, "inputs": one.inputs,
-            "basis": one.basis, "claimed": one.claimed, "unit": one.unit, "verdict": one.verdict,
-            "recomputed": [f"{float(value):.10g}" for value in compute(one)],
-            "agrees": agrees(one),
+            "id": finding.id,
+            "claim": finding.claim,
+            "formula": finding.formula,
+            "inputs": finding.inputs,
+            "basis": finding.basis,
+            "claimed": finding.claimed,
+            "unit": finding.unit,
+            "verdict": finding.verdict,
+            "recomputed": [f"{float(value):.10g}" for value in compute(finding)],
+            "agrees": agrees(finding),
         }
-        for one in found
-    ]  # fmt: skip
+        for finding in found
+    ]
     cells = [
-        [one.claim, one.claimed, " to ".join(said["recomputed"]), one.unit, one.verdict]
-        for one, said in zip(found, told, strict=True)
+        [
+            finding.claim,
+            finding.claimed,
+            " to ".join(said["recomputed"]),
+            finding.unit,
+            finding.verdict,
+        ]
+        for finding, said in zip(found, told, strict=True)
     ]
     columns = ("claim", ">stated", ">follows", "unit", "verdict")
     emit(told, as_json=as_json,
          show=lambda out: out.print(table("Published figures", columns, cells)))  # fmt: skip
-    if not all(one["agrees"] for one in told):
+    if not all(line["agrees"] for line in told):
         raise typer.Exit(1)

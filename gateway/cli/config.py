@@ -59,7 +59,11 @@ def _elsewhere(path: Path) -> list[str]:
     try:
         path.stat()
     except FileNotFoundError:
-        return [f"there is one of an earlier start: --config {one}" for one in made if one.exists()]
+        return [
+            f"there is one of an earlier start: --config {made_value}"
+            for made_value in made
+            if made_value.exists()
+        ]
     except OSError:  # in a folder that may not be read
         return []
     return []
@@ -86,7 +90,7 @@ def _unset(settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
     kept = (("server", "idempotency", "replay", "key_env"), replay.key_env)
     asked: list[Callable[[], object]] = [
         partial(provider_keys, settings.providers, environ),
-        *(partial(engine_key, one.engine, name, environ) for name, one in settings.pools.items()),
+        *(partial(engine_key, pool.engine, name, environ) for name, pool in settings.pools.items()),
         partial(webhook, alerts, environ),
     ]
     if settings.opentelemetry.endpoint is not None:

@@ -130,12 +130,12 @@ def _gathered(notes: Sequence[ImportNote]) -> list[tuple[str, str]]:
 def _csv(prices: Sequence[ImportedPrice]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    stated = {kind for one in prices for kind, _ in one.kinds}
+    stated = {kind for price in prices for kind, _ in price.kinds}
     columns = [kind for kind in COSTS if kind in stated]
     writer.writerow(["name", *(f"{kind}_usd_per_token" for kind in columns)])
-    for one in dict.fromkeys(prices):
-        known = dict(one.kinds)
-        writer.writerow([one.name, *(f"{known[x]:f}" if x in known else "" for x in columns)])
+    for price in dict.fromkeys(prices):
+        known = dict(price.kinds)
+        writer.writerow([price.name, *(f"{known[x]:f}" if x in known else "" for x in columns)])
     return out.getvalue()
 
 

@@ -95,7 +95,7 @@ def bench(
     rng = random.Random(seed)  # noqa: S311  (chance that can be repeated, no secret)
     loops = _loops(shape, rng, (concurrency, rate, trace), requests, spread, speed, even=even)
     dollars = _dollars(usd_per_hour)
-    promise = BenchSlo(*(one and one / 1e3 for one in (slo_ttft_ms, slo_tpot_ms, slo_e2e_ms)))
+    promise = BenchSlo(*(ms and ms / 1e3 for ms in (slo_ttft_ms, slo_tpot_ms, slo_e2e_ms)))
     key = _key(key_env)
     url = url.rstrip("/")
     about = asyncio.run(_about(url, model, key)) | asdict(shape) | {"seed": seed}
@@ -106,7 +106,7 @@ def bench(
     _tell(made, out, plot, as_json=as_json)
     if not whole:
         fail(f"stopped after {len(runs)} of {len(loops)} runs: these are above")
-    if any(one.error is not None for run in runs for one in run.samples):
+    if any(sample.error is not None for run in runs for sample in run.samples):
         raise typer.Exit(1)
 
 
@@ -128,7 +128,7 @@ def _loops(
     *,
     even: bool,
 ) -> list[LoadProfile]:
-    if sum(one is not None for one in asked) > 1:
+    if sum(request is not None for request in asked) > 1:
         fail("one of --concurrency, --rate and --trace")
     concurrency, rate, trace = asked
     if trace is not None:
@@ -136,9 +136,9 @@ def _loops(
             runs = read(trace)
         except MeasurementError as error:
             fail(str(error))
-        return [benchload.recorded(one[:requests], speed=speed) for one in runs.values()]
+        return [benchload.recorded(run[:requests], speed=speed) for run in runs.values()]
     try:
-        loads = [float(one) for one in (rate or concurrency or SWEEP).split(",")]
+        loads = [float(word) for word in (rate or concurrency or SWEEP).split(",")]
     except ValueError:
         fail(f"not a list of numbers: {rate or concurrency}")
     if not all(0 < load <= MOST for load in loads):  # nan is not, either
@@ -276,7 +276,9 @@ def _show(out: Console, made: BenchReport) -> None:
     else:
         out.print(f"cost at ${made.usd_per_hour}/h; input + output and output only do not compare")
     out.print(f"intervals: {METHOD}")
-    for reason in sorted({one.error for run in made.runs for one in run.samples if one.error}):
+    for reason in sorted(
+        {sample.error for run in made.runs for sample in run.samples if sample.error}
+    ):
         out.print(f"failed: {reason}", markup=False)
 
 
@@ -285,7 +287,7 @@ def _rates(made: BenchReport, run: BenchRun) -> list[str]:
     if point is None:
         return [_load(run.loop), str(len(run.samples)), str(len(run.samples)), *["-"] * 7]
     costs = made.costs(run)
-    dollars = ["-", "-"] if costs is None else [f"{one / PUSD:.3f}" for one in costs]
+    dollars = ["-", "-"] if costs is None else [f"{cost / PUSD:.3f}" for cost in costs]
     return [
         _load(run.loop), str(point.requests), str(point.failed), f"{point.in_flight:.1f}",
         f"{point.rates.requests:.2f}", f"{point.rates.output_tokens:,.0f}",
@@ -307,8 +309,10 @@ def _load(loop: LoadProfile) -> str:
 
 
 def _ms(values: tuple[Percentile, ...], percent: int) -> str:
-    for one in values:
-        if one.percent == percent:
-            low, value, high = (1e3 * each for each in (one.low_s, one.value_s, one.high_s))
+    for percentile in values:
+        if percentile.percent == percent:
+            low, value, high = (
+                1e3 * each for each in (percentile.low_s, percentile.value_s, percentile.high_s)
+            )
             return f"{value:.4g} [{low:.4g}-{high:.4g}]"
     return "-"

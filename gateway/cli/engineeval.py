@@ -82,20 +82,20 @@ def evaluate(
             faults = asyncio.run(evalrun.evaluate(made, (first, others), kept, status.update))
     except OtherWork as error:
         fail(str(error))
-    rows = [_row(made, (first, one), kept, bound, faults) for one in others]
+    rows = [_row(made, (first, other), kept, bound, faults) for other in others]
     told = {**about, "baseline": asdict(first), "limit": bound, "candidates": rows,
             "faults": faults}  # fmt: skip
     emit(told, as_json=as_json, show=lambda out: _show(out, told, path))
-    if any(one["verdict"]["state"] != "passes" for one in rows):
+    if any(row["verdict"]["state"] != "passes" for row in rows):
         raise typer.Exit(1)
 
 
 def _sides(baseline: str, candidates: list[str]) -> list[EvalSubject]:
     try:
-        sides = [subject(baseline), *(subject(one) for one in candidates)]
+        sides = [subject(baseline), *(subject(candidate) for candidate in candidates)]
     except ValueError as error:
         fail(str(error))
-    names = [one.name for one in sides[1:]]
+    names = [side.name for side in sides[1:]]
     if len(set(names)) < len(names):
         fail(f"two candidates have one name ({', '.join(names)}): say NAME=... before each")
     return sides
@@ -109,7 +109,7 @@ def _limit(risk: str, limit: float | None) -> float:
 
 def _place(sides: list[EvalSubject], environment: Path) -> Environment:
     place = Environment(environment.resolve())
-    if not all(one.is_address for one in sides) and not place.python.exists():
+    if not all(side.is_address for side in sides) and not place.python.exists():
         fail(f"{environment} holds no engine: breakeven engine install")
     return place
 
@@ -118,7 +118,9 @@ def _about(
     place: Environment, prompts: tuple[Prompt, ...], tokens: int, checker: str | None
 ) -> dict[str, Any]:
     """What a log is of; its entries name the models, so one log can hold many candidates."""
-    keys = hashlib.sha256("".join(sorted(one.key for one in prompts)).encode()).hexdigest()[:16]
+    keys = hashlib.sha256("".join(sorted(prompt.key for prompt in prompts)).encode()).hexdigest()[
+        :16
+    ]
     version = vllm_version(place) if place.python.exists() else None
     return {"eval": 1, "hardware": hardware(), "vllm": version, "prompts": len(prompts),
             "prompts_digest": keys, "tokens": tokens, "checker": checker}  # fmt: skip
@@ -157,25 +159,25 @@ def _show(out: Console, told: dict[str, Any], log: Path) -> None:
     )
     columns = ("=model", ">agreement", ">same answers", ">perplexity", ">rise", ">KL",
                ">score", ">lost", "=verdict")  # fmt: skip
-    out.print(table(title, columns, [_cells(one) for one in told["candidates"]]))
-    for one in told["candidates"]:
-        for reason in one["verdict"]["reasons"]:
-            out.print(f"{one['name']}: {reason}", markup=False)
-        if one.get("compared") == "freely":
-            out.print(f"{one['name']}: compared up to the first difference of each answer")
+    out.print(table(title, columns, [_cells(candidate) for candidate in told["candidates"]]))
+    for candidate in told["candidates"]:
+        for reason in candidate["verdict"]["reasons"]:
+            out.print(f"{candidate['name']}: {reason}", markup=False)
+        if candidate.get("compared") == "freely":
+            out.print(f"{candidate['name']}: compared up to the first difference of each answer")
     for name, fault in told["faults"].items():
         out.print(f"{name}: {fault}", markup=False)
     out.print(f"brackets: 95 %; KL in nats a token, at least; kept in {log}", markup=False)
 
 
-def _cells(one: dict[str, Any]) -> list[str]:
-    state = one["verdict"]["state"]
-    found = one.get("figures")
+def _cells(entry: dict[str, Any]) -> list[str]:
+    state = entry["verdict"]["state"]
+    found = entry.get("figures")
     if found is None:
-        return [one["name"], *["-"] * 7, state]
+        return [entry["name"], *["-"] * 7, state]
     differ, pair, scores = found["disagreement"], found["perplexities"], found["scores"]
     return [
-        one["name"],
+        entry["name"],
         f"{1 - differ['value']:.2%} ({1 - differ['high']:.2%} to {1 - differ['low']:.2%})",
         f"{found['same']:.0%}",
         "-" if pair is None else f"{pair[0]:.4g} -> {pair[1]:.4g}",

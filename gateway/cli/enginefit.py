@@ -84,10 +84,12 @@ def fit(
         "held_out": held_out,
         "saturated": as_is or saturated(fitted_to),
         "model": asdict(shape),
-        "figures": [{**asdict(one), "error": one.error, "good": one.good} for one in found],
+        "figures": [
+            {**asdict(figure), "error": figure.error, "good": figure.good} for figure in found
+        ],
     }
     emit(document, as_json=as_json, show=lambda to: _show(to, document, found, shape))
-    if (validate or as_is) and not all(one.good for one in found):
+    if (validate or as_is) and not all(figure.good for figure in found):
         raise typer.Exit(1)
 
 
@@ -109,9 +111,9 @@ def _show(
     out: Console, document: dict[str, Any], found: list[ValidationFigure], shape: EngineShape
 ) -> None:
     columns = (">run", "figure", ">observed", ">simulated", ">error", ">bar", "")
-    out.print(table("Runs by offered requests/s", columns, [_row(one) for one in found]))
+    out.print(table("Runs by offered requests/s", columns, [_row(finding) for finding in found]))
     out.print()
-    out.print(table("Worst of what is judged", columns, [_row(one) for one in worst(found)]))
+    out.print(table("Worst of what is judged", columns, [_row(figure) for figure in worst(found)]))
     pace = shape.paced
     step = pace.step
     out.print(
@@ -126,11 +128,16 @@ def _show(
         out.print(f"\n{CALM}", markup=False)
 
 
-def _row(one: ValidationFigure) -> list[str]:
-    kind = "held out" if one.held_out else ""
-    bar = "-" if one.bar is None else f"{100 * one.bar:.0f} %"
-    name = f"{one.name} {one.unit}".rstrip()
+def _row(validation_figure: ValidationFigure) -> list[str]:
+    kind = "held out" if validation_figure.held_out else ""
+    bar = "-" if validation_figure.bar is None else f"{100 * validation_figure.bar:.0f} %"
+    name = f"{validation_figure.name} {validation_figure.unit}".rstrip()
     return [
-        one.run, name, f"{one.observed:,.1f}", f"{one.simulated:,.1f}", f"{100 * one.error:+.1f} %",
-        bar, kind if one.good else f"{kind} BEYOND",
-    ]  # fmt: skip
+        validation_figure.run,
+        name,
+        f"{validation_figure.observed:,.1f}",
+        f"{validation_figure.simulated:,.1f}",
+        f"{100 * validation_figure.error:+.1f} %",
+        bar,
+        kind if validation_figure.good else f"{kind} BEYOND",
+    ]

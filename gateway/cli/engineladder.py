@@ -88,7 +88,7 @@ def ladder(
         fail(str(error))
     found = lines(asked, kept.done)
     probed = kept.done.get(ATTENTION, {}).get("probe")
-    document = {**about, "rungs": [asdict(one) for one in found], "attention": probed}
+    document = {**about, "rungs": [asdict(row) for row in found], "attention": probed}
     emit(document, as_json=as_json, show=lambda out: _show(out, about, found, probed))
     says.print(f"{time.monotonic() - began:.0f} s; kept in {path}", markup=False)
 
@@ -131,20 +131,30 @@ def _show(out: Console, about: dict[str, Any], found: list[LadderRow], probed: A
     )
     columns = ("=rung", ">TTFT p50", ">tok/s alone", ">TTFT at once", f">tok/s, {climb['users']}",
                ">memory", ">TTFT x", ">tok/s x", ">all TTFT x", ">all tok/s x", "")  # fmt: skip
-    out.print(table(title, columns, [_cells(one) for one in found]))
+    out.print(table(title, columns, [_cells(row) for row in found]))
     out.print("x: times better than the rung below with that one thing more; all: than the first")
     if probed:
         out.print(attention_table(probed))
 
 
-def _cells(one: LadderRow) -> list[str]:
-    memory = "-" if one.memory_bytes is None else f"{one.memory_bytes / 2**30:.2f} GiB"
-    gains = (one.gain_ttft, one.gain_tokens, one.total_ttft, one.total_tokens)
+def _cells(row: LadderRow) -> list[str]:
+    memory = "-" if row.memory_bytes is None else f"{row.memory_bytes / 2**30:.2f} GiB"
+    gains = (
+        row.gain_ttft,
+        row.gain_tokens,
+        row.total_ttft,
+        row.total_tokens,
+    )
     return [
-        one.name, _ms(one.ttft_s), _number(one.alone_tokens_s), _ms(one.ttft_users_s),
-        _number(one.tokens_s), memory, *("-" if gain is None else f"{gain:.2f}" for gain in gains),
-        one.note,
-    ]  # fmt: skip
+        row.name,
+        _ms(row.ttft_s),
+        _number(row.alone_tokens_s),
+        _ms(row.ttft_users_s),
+        _number(row.tokens_s),
+        memory,
+        *("-" if gain is None else f"{gain:.2f}" for gain in gains),
+        row.note,
+    ]
 
 
 def _ms(value: float | None) -> str:

@@ -113,7 +113,7 @@ def drain(
     with acting(config, by) as desk:
         limit_s = span_us(timeout) / 1e6
         found = desk.do(verbs.engines_drain, verbs.EngineNameInput(name, note))["data"]
-        _empty(desk, [one["engine"] for one in found], limit_s)
+        _empty(desk, [finding["engine"] for finding in found], limit_s)
     words = f"{name} is drained and stays so until `breakeven engine resume {name}`."
     say({"engine": name, "drained": True}, words, as_json=as_json)
 
@@ -145,20 +145,28 @@ def restart(
     with acting(config, by) as desk:
         limit_s = span_us(timeout) / 1e6
         every = desk.do(verbs.engines_status, NoInput())["data"]
-        found = [one for one in every if name in (one["engine"], one["engine"].rpartition("/")[0])]
+        found = [
+            item for item in every if name in (item["engine"], item["engine"].rpartition("/")[0])
+        ]
         if not found:
-            known = ", ".join(one["engine"] for one in every)
+            known = ", ".join(item["engine"] for item in every)
             raise OperationRefused(f"there is no engine {name}; there are {known}")
-        for one in found:
-            if not one["managed"]:
-                words = f"{one['engine']} was not started by this gateway: restart it where it runs"
+        for finding in found:
+            if not finding["managed"]:
+                words = (
+                    f"{finding['engine']} was not started by this gateway: restart it where it runs"
+                )
                 raise OperationRefused(words)
-        for one in found:
-            with _away(desk, one["engine"], note or "restart", timeout):
-                _next_life(desk, one["engine"], time.monotonic() + limit_s)
+        for finding in found:
+            with _away(desk, finding["engine"], note or "restart", timeout):
+                _next_life(desk, finding["engine"], time.monotonic() + limit_s)
             if not as_json:
-                typer.echo(f"{one['engine']} serves again.")
-    emit({"restarted": [one["engine"] for one in found]}, as_json=as_json, show=lambda _: None)
+                typer.echo(f"{finding['engine']} serves again.")
+    emit(
+        {"restarted": [finding["engine"] for finding in found]},
+        as_json=as_json,
+        show=lambda _: None,
+    )
 
 
 def logs(
@@ -173,7 +181,7 @@ def logs(
         runtime = runtime_of(settings)
     except OverrideError as error:
         fail(str(error))
-    found = [one for one in runtime.engines if name in (one.name, f"pool:{one.pool}")]
+    found = [engine for engine in runtime.engines if name in (engine.name, f"pool:{engine.pool}")]
     files = [log_of(runtime, seat) for seat in found if seat.managed]
     if not files:
         fail(f"{name} is no engine that this gateway starts; `breakeven engine status` lists them")
@@ -186,12 +194,12 @@ def logs(
 
 def _tail(tails: Mapping[str, LogTail], lines: int, follow: bool) -> None:
     shown = ""
-    for one, tail in tails.items():
-        shown = _written(one, tail.last(lines), "" if len(tails) > 1 else one)
+    for key, tail in tails.items():
+        shown = _written(key, tail.last(lines), "" if len(tails) > 1 else key)
     while follow:
-        texts = {one: text for one, tail in tails.items() if (text := tail.more())}
-        for one, text in texts.items():
-            shown = _written(one, text, shown)
+        texts = {key: text for key, tail in tails.items() if (text := tail.more())}
+        for key, text in texts.items():
+            shown = _written(key, text, shown)
         time.sleep(0 if texts else LOOK_S)
 
 
@@ -225,7 +233,7 @@ def _empty(desk: AdminBackend, names: Sequence[str], limit_s: float) -> None:
     words = ", ".join(names)
 
     def left() -> str:
-        count = sum(one["in_flight"] for one in _seen(desk, names))
+        count = sum(event["in_flight"] for event in _seen(desk, names))
         return f"{words}: {count} requests under way" if count else ""
 
     _until(left, limit_s)
@@ -248,7 +256,7 @@ def _next_life(desk: AdminBackend, engine: str, deadline_s: float) -> None:
 
 def _seen(desk: AdminBackend, names: Sequence[str]) -> list[dict[str, Any]]:
     found = desk.do(verbs.engines_status, NoInput())["data"]
-    return [one for one in found if one["engine"] in names]
+    return [finding for finding in found if finding["engine"] in names]
 
 
 def _until(missing: Callable[[], str], limit_s: float) -> None:
@@ -265,12 +273,18 @@ def _until(missing: Callable[[], str], limit_s: float) -> None:
 def _table(found: Sequence[dict[str, Any]]) -> Any:
     rows = [
         [
-            one["engine"], one["state"], str(one["in_flight"]), str(one["running"]),
-            "-" if one["kv_usage"] is None else f"{one['kv_usage']:.0%}",
-            _way(one), str(one["life"] or "-"), one["override"] or "", _upkeep(one["upkeep"]),
+            finding["engine"],
+            finding["state"],
+            str(finding["in_flight"]),
+            str(finding["running"]),
+            "-" if finding["kv_usage"] is None else f"{finding['kv_usage']:.0%}",
+            _way(finding),
+            str(finding["life"] or "-"),
+            finding["override"] or "",
+            _upkeep(finding["upkeep"]),
         ]
-        for one in found
-    ]  # fmt: skip
+        for finding in found
+    ]
     columns = (
         "=engine",
         "state",
@@ -285,16 +299,16 @@ def _table(found: Sequence[dict[str, Any]]) -> Any:
     return table("Engines", columns, rows)
 
 
-def _way(one: dict[str, Any]) -> str:
+def _way(entry: dict[str, Any]) -> str:
     """Marked where it is much of the tightest first token that is promised."""
-    if one["round_trip_us"] is None:
+    if entry["round_trip_us"] is None:
         return "-"
-    return f"{one['round_trip_us'] / 1e3:.2f} ms{' FAR' if one['far'] else ''}"
+    return f"{entry['round_trip_us'] / 1e3:.2f} ms{' FAR' if entry['far'] else ''}"
 
 
-def _measured(one: dict[str, Any]) -> str:
+def _measured(entry: dict[str, Any]) -> str:
     """What was sent to it to find out how fast it is, and when."""
-    note = one.get("measured")
+    note = entry.get("measured")
     if note is None:
         return ""
     when = datetime.fromtimestamp(note["at_us"] / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
@@ -303,26 +317,26 @@ def _measured(one: dict[str, Any]) -> str:
         f"{note['output_tokens']:,} output tokens"
     )
     sent = spent if note["requests"] else "no request was sent to it"
-    return f"{one['engine']} since {when}: {note['source']}; {sent}"
+    return f"{entry['engine']} since {when}: {note['source']}; {sent}"
 
 
-def _why(one: dict[str, Any]) -> str:
+def _why(entry: dict[str, Any]) -> str:
     """What its parent says of the state that it is in."""
-    return f"{one['engine']} is {one['state']}: {one['reason']}" if one["reason"] else ""
+    return f"{entry['engine']} is {entry['state']}: {entry['reason']}" if entry["reason"] else ""
 
 
-def _late(one: dict[str, Any]) -> str:
+def _late(entry: dict[str, Any]) -> str:
     """What to set where prompts of others keep a token longer than promised."""
-    if not one["breaks_tpot"]:
+    if not entry["breaks_tpot"]:
         return ""
-    advised = one["prefill_budget_advised"]
+    advised = entry["prefill_budget_advised"]
     advice = (
         "no smaller step keeps it: promise more"
         if advised is None
         else f"set prefill_budget_tokens: {advised} (vLLM: --max-num-batched-tokens)"
     )
-    step_ms = one["full_step_us"] / 1e3
-    words = f"{one['engine']}: a step full of prompts takes {step_ms:.0f} ms"
+    step_ms = entry["full_step_us"] / 1e3
+    words = f"{entry['engine']}: a step full of prompts takes {step_ms:.0f} ms"
     return f"{words}, longer than promised for a token; {advice}"
 
 
@@ -334,4 +348,4 @@ def _upkeep(note: dict[str, Any] | None) -> str:
     words = [f"{what} {instant(note[name])}" for what, name in times if note[name] is not None]
     if note["pace"] is not None:
         words.append(f"{note['pace']:.0%} of its first hours' pace")
-    return "; ".join([*words, *(one for one in (note["waits"], note["done"]) if one)])
+    return "; ".join([*words, *(item for item in (note["waits"], note["done"]) if item)])

@@ -151,14 +151,21 @@ def _show_choices(out: Console, made: EnginePlan) -> None:
     cost = ">GPU-s per 1M" if dollars is None else ">USD per 1M"
     columns = ("weights", ">GPUs", ">GiB", ">KV tokens", ">one user's step", cost, "")
     cells = []
-    for one in made.choices:
-        spent = one.gpu_s_per_million
+    for choice in made.choices:
+        spent = choice.gpu_s_per_million
         each = "does not fit" if spent is None else _cost(spent, dollars)
-        step = "-" if one.step_s is None else f"{1e3 * one.step_s:.1f} ms"
-        cells.append([
-            one.weights, f"{one.gpus}", f"{one.weight_bytes / GIB:,.1f}", f"{one.kv_tokens:,}",
-            step, each, "cheapest" if one.advised else "",
-        ])  # fmt: skip
+        step = "-" if choice.step_s is None else f"{1e3 * choice.step_s:.1f} ms"
+        cells.append(
+            [
+                choice.weights,
+                f"{choice.gpus}",
+                f"{choice.weight_bytes / GIB:,.1f}",
+                f"{choice.kv_tokens:,}",
+                step,
+                each,
+                "cheapest" if choice.advised else "",
+            ]
+        )
     out.print()
     out.print(table("In other formats, for the load (32 users unless --users)", columns, cells))
     out.print(READ_AT, markup=False)
@@ -173,14 +180,20 @@ def _show_scaling(out: Console, made: EnginePlan) -> None:
         "layout", ">KV tokens", ">one prompt", ">tokens/s alone", ">tokens/s of all", ">a GPU",
     )  # fmt: skip
     cells = []
-    for one in made.scaling:
-        if one.tokens_s is None or one.prefill_s is None or one.tokens_s_alone is None:
-            cells.append([one.layout, f"{one.kv_tokens:,}", "does not fit", "", "", ""])
+    for layout in made.scaling:
+        if layout.tokens_s is None or layout.prefill_s is None or layout.tokens_s_alone is None:
+            cells.append([layout.layout, f"{layout.kv_tokens:,}", "does not fit", "", "", ""])
             continue
-        cells.append([
-            one.layout, f"{one.kv_tokens:,}", f"{1e3 * one.prefill_s:.1f} ms",
-            f"{one.tokens_s_alone:,.0f}", f"{one.tokens_s:,.0f}", f"{one.efficiency or 0:.0%}",
-        ])  # fmt: skip
+        cells.append(
+            [
+                layout.layout,
+                f"{layout.kv_tokens:,}",
+                f"{1e3 * layout.prefill_s:.1f} ms",
+                f"{layout.tokens_s_alone:,.0f}",
+                f"{layout.tokens_s:,.0f}",
+                f"{layout.efficiency or 0:.0%}",
+            ]
+        )
     out.print()
     out.print(table("On more GPUs, at most (floors)", columns, cells))
 

@@ -40,10 +40,10 @@ def probe(
     writable(out)
     parts = _parts(only)
     try:
-        lengths = tuple(int(one) for one in tokens.split(",")) if tokens else ()
+        lengths = tuple(int(word) for word in tokens.split(",")) if tokens else ()
     except ValueError:
         fail(f"not a list of numbers: {tokens}")
-    if any(one < 1 for one in lengths):
+    if any(length < 1 for length in lengths):
         fail(f"--tokens {tokens}: a length is at least 1")
     place = Environment(environment.resolve())
     if not place.python.exists():
@@ -66,10 +66,10 @@ def _parts(only: str | None) -> tuple[str, ...]:
     if only is None:
         return ()
     known = PARTS.split(", ")
-    parts = tuple(one.strip() for one in only.split(","))
-    for one in parts:
-        if one not in known:
-            fail(f"no part is named {one}; there are {PARTS}")
+    parts = tuple(word.strip() for word in only.split(","))
+    for part in parts:
+        if part not in known:
+            fail(f"no part is named {part}; there are {PARTS}")
     return parts
 
 
@@ -79,17 +79,17 @@ def show(out: Console, document: dict[str, Any]) -> None:
     if rates:
         title = f"{device['count']} x {device['name']}, torch {device['torch']}"
         columns = ("", ">measured", ">lowest", ">highest", ">data sheet", ">ratio", "unit")
-        out.print(table(title, columns, [_row(one) for one in rates]))
+        out.print(table(title, columns, [_row(rate) for rate in rates]))
     launch = document.get("launch", {})
     for name, words in (("each_s", "one by one"), ("each_in_graph_s", "from a CUDA graph")):
         if name in launch:
             out.print(f"a launch, {words}: {1e6 * launch[name]['value']:.2f} us")
     if document.get("attention"):
         out.print(attention_table(document))
-    for one in document.get("all_reduce", ()):
+    for item in document.get("all_reduce", ()):
         out.print(
-            f"all-reduce of {one['bytes'] / 1024:,.0f} KiB over {one['ranks']}:"
-            f" {1e6 * one['seconds']['value']:,.1f} us, {one['bus_bytes_s'] / 1e9:,.1f} GB/s"
+            f"all-reduce of {item['bytes'] / 1024:,.0f} KiB over {item['ranks']}:"
+            f" {1e6 * item['seconds']['value']:,.1f} us, {item['bus_bytes_s'] / 1e9:,.1f} GB/s"
         )
     for name, reason in document.get("unavailable", {}).items():
         out.print(f"{name} was not measured: {reason}", markup=False)
@@ -98,18 +98,21 @@ def show(out: Console, document: dict[str, Any]) -> None:
 def attention_table(document: dict[str, Any]) -> Table:
     columns = ("phase", ">tokens", ">plain", ">fused", ">times faster")
     cells = [
-        [phase, f"{count:,}", *(_time(one) for one in pair), f"{times:.1f}" if times else "-"]
+        [phase, f"{count:,}", *(_time(item) for item in pair), f"{times:.1f}" if times else "-"]
         for phase, count, pair, times in torchprobe.attention_rows(document)
     ]
     return table("\nAttention of one layer of Llama 3 8B's shape", columns, cells)
 
 
-def _row(one: ComparedRate) -> list[str]:
-    scale, unit = (1e12, "TB/s") if one.name == "bandwidth" else (1e12, "TFLOP/s")
-    values = [f"{value / scale:.4g}" for value in (one.value, one.low, one.high)]
-    sheet = "-" if one.sheet is None else f"{one.sheet / scale:.4g}"
-    ratio = "-" if one.ratio is None else f"{100 * one.ratio:.0f} %"
-    return [one.name, *values, sheet, ratio, unit]
+def _row(compared_rate: ComparedRate) -> list[str]:
+    scale, unit = (1e12, "TB/s") if compared_rate.name == "bandwidth" else (1e12, "TFLOP/s")
+    values = [
+        f"{value / scale:.4g}"
+        for value in (compared_rate.value, compared_rate.low, compared_rate.high)
+    ]
+    sheet = "-" if compared_rate.sheet is None else f"{compared_rate.sheet / scale:.4g}"
+    ratio = "-" if compared_rate.ratio is None else f"{100 * compared_rate.ratio:.0f} %"
+    return [compared_rate.name, *values, sheet, ratio, unit]
 
 
 def _time(value: float | str) -> str:

@@ -101,10 +101,10 @@ def _newest(directory: Path, since_s: float) -> tuple[Path, KernelProfile]:
 def _show(out: Console, made: KernelProfile, rows: int, path: Path) -> None:
     cells = [
         [
-            one.name[:90], f"{one.calls:,}", f"{one.total_us / 1e3:,.2f}",
-            f"{one.total_us / one.calls:,.1f}", f"{one.share:.1%}",
+            kernel.name[:90], f"{kernel.calls:,}", f"{kernel.total_us / 1e3:,.2f}",
+            f"{kernel.total_us / kernel.calls:,.1f}", f"{kernel.share:.1%}",
         ]
-        for one in made.kernels[:rows]
+        for kernel in made.kernels[:rows]
     ]  # fmt: skip
     what = "kernels of the GPU" if made.device == "gpu" else "operations of the processor"
     columns = ("name", ">calls", ">ms", ">us a call", ">share")

@@ -150,7 +150,7 @@ def _place(model: Path, environment: Path, out: Path | None) -> Environment:
 
 
 def _names(only: str | None) -> tuple[str, ...]:
-    names = tuple(one.strip() for one in only.split(",")) if only else ()
+    names = tuple(word.strip() for word in only.split(",")) if only else ()
     for name in names:
         if name not in tunespace.ORDER:
             fail(f"no dimension is named {name}; there are {', '.join(tunespace.ORDER)}")
@@ -165,7 +165,7 @@ def _about(tuning: TuneRun) -> dict[str, Any]:
         "hardware": hardware(), "vllm": vllm_version(tuning.environment),
         "objective": tuning.goal.objective, "usd_per_hour": None if rate is None else str(rate),
         "slo": asdict(tuning.goal.promise), "shape": asdict(tuning.shape), "first": tuning.first,
-        "base": tuning.base, "space": [one.name for one in tuning.space],
+        "base": tuning.base, "space": [dimension.name for dimension in tuning.space],
     }  # fmt: skip
 
 
@@ -218,7 +218,7 @@ def _told(tuning: TuneRun, found: TuneResult, about: dict[str, Any]) -> dict[str
         "defaults": list(found.finals[::2]),
         "tuned": list(found.finals[1::2]),
         "gain": round(found.gain, 4),
-        "turns": [round(one, 4) for one in found.turns],
+        "turns": [round(turn, 4) for turn in found.turns],
         "wins": found.ended and found.wins,
     }
 

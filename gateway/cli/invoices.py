@@ -58,11 +58,19 @@ def list_invoices(config: Config = Path("breakeven.yaml"), as_json: AsJson = Fal
     found = look(config, verbs.invoices_list, NoInput())["data"]
     columns = ("=invoice", "from", "file", "=days", ">total", "imported by", "posted by")
     cells = [
-        [str(one["id"]), one["party"], one["name"], _days(one), format_usd(one["total_pusd"]),
-         f"{one['imported_by']}, {moment(one['imported_us'])}",
-         "-" if one["posted_us"] is None else f"{one['posted_by']}, {moment(one['posted_us'])}"]
-        for one in found
-    ]  # fmt: skip
+        [
+            str(finding["id"]),
+            finding["party"],
+            finding["name"],
+            _days(finding),
+            format_usd(finding["total_pusd"]),
+            f"{finding['imported_by']}, {moment(finding['imported_us'])}",
+            "-"
+            if finding["posted_us"] is None
+            else f"{finding['posted_by']}, {moment(finding['posted_us'])}",
+        ]
+        for finding in found
+    ]
     emit(found, as_json=as_json, show=lambda out: out.print(table("Invoices", columns, cells)))
 
 
@@ -77,8 +85,10 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """What differs from the books, where, and what explains it."""
-    teams = dict(_pair(one) for one in project or ())
-    chosen: verbs.By | None = next((one for one in get_args(verbs.By) if one == by), None)
+    teams = dict(_pair(name) for name in project or ())
+    chosen: verbs.By | None = next(
+        (argument for argument in get_args(verbs.By) if argument == by), None
+    )
     if chosen is None:
         fail(f"`--by {by}`: day, {' or '.join(verbs.KEYS)}")
     found = look(config, verbs.invoices_compare, verbs.CompareInvoiceInput(number, chosen, teams))
@@ -150,7 +160,7 @@ def _show(out: Console, invoice: dict[str, Any], by: str, rows: Sequence[dict[st
     cells = []
     for row in rows:
         sums = (row["invoiced_pusd"], row["booked_pusd"], row["difference_pusd"])
-        amounts = [format_usd(one, PLACES) for one in sums]
+        amounts = [format_usd(sum_, PLACES) for sum_ in sums]
         line = [row["key"] or "-", *amounts, f"{row['attempts']:,}"]
         why = ", ".join(row["causes"]) or "-"
         cells.append([row["day"], *line, why] if by == "day" else line)

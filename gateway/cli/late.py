@@ -52,11 +52,13 @@ class LazyCommand(TyperCommand):
     def real(self) -> Any:
         """The command itself, with its options; imports its module."""
         found = getattr(_imported(f"gateway.cli.{self._module}"), self._function)
-        one = typer.Typer(
+        each_typer = typer.Typer(
             add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
         )
-        one.command(self.name)(found)
-        return with_common_options(typer.main.get_command(one), f"{self._module}:{self._function}")
+        each_typer.command(self.name)(found)
+        return with_common_options(
+            typer.main.get_command(each_typer), f"{self._module}:{self._function}"
+        )
 
 
 class LateGroup(TyperGroup):
@@ -67,7 +69,10 @@ class LateGroup(TyperGroup):
         del ctx
         with formatter.section("Commands"):
             formatter.write_dl(
-                [(name, one.get_short_help_str(WHOLE)) for name, one in self.commands.items()]
+                [
+                    (name, command.get_short_help_str(WHOLE))
+                    for name, command in self.commands.items()
+                ]
             )
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:

@@ -150,11 +150,11 @@ def changes_(
     found = look(config, books.changes_list, books.LedgerChangesInput(limit))["data"]
     rows = [
         [
-            str(one["number"]), moment(one["at_us"]), one["actor"] or "-",
-            f"{one['register']} {one['row']}", one["event"],
-            "; ".join(f"{n}: {_short(old)} -> {_short(new)}" for n, old, new in one["fields"]),
+            str(finding["number"]), moment(finding["at_us"]), finding["actor"] or "-",
+            f"{finding['register']} {finding['row']}", finding["event"],
+            "; ".join(f"{n}: {_short(old)} -> {_short(new)}" for n, old, new in finding["fields"]),
         ]
-        for one in found
+        for finding in found
     ]  # fmt: skip
     columns = (">entry", "=entered", "by", "=what", "event", "from -> to")
     emit(found, as_json=as_json, show=lambda out: out.print(table("Changes", columns, rows)))
@@ -217,8 +217,10 @@ def retire(
                 if entries_days is not None:
                     oldest_us = now_us - entries_days * DAY_US
                     task = bar.add_task("postings", total=None)
-                    while not (one := condenser.step(before_us=oldest_us, at_us=now_us)).waits_for:
-                        entries, refusals = entries + one.postings, refusals + one.refusals
+                    while not (
+                        result := condenser.step(before_us=oldest_us, at_us=now_us)
+                    ).waits_for:
+                        entries, refusals = entries + result.postings, refusals + result.refusals
                         bar.update(task, completed=entries)
         except SealMismatch as error:
             fail(str(error))
@@ -236,8 +238,8 @@ def _noted(word: str) -> tuple[tuple[int, bytes], ...]:
     parts = word.split(":")
     try:
         numbers, chains = (
-            [int(one) for one in parts[::2]],
-            [bytes.fromhex(one) for one in parts[1::2]],
+            [int(part) for part in parts[::2]],
+            [bytes.fromhex(part) for part in parts[1::2]],
         )
         return tuple(zip(numbers, chains, strict=True))
     except ValueError as error:
@@ -246,7 +248,7 @@ def _noted(word: str) -> tuple[tuple[int, bytes], ...]:
 
 def _is_there(connection: Connection, noted: tuple[tuple[int, bytes], ...]) -> bool:
     looks = (head_is_there, register_entry_is_there)
-    return all(look(connection, *one) for look, one in zip(looks, noted, strict=False))
+    return all(look(connection, *pair) for look, pair in zip(looks, noted, strict=False))
 
 
 def _short(value: object) -> str:
@@ -277,8 +279,13 @@ def _show(out: Console, found: Report) -> None:
             markup=False,
         )
     compared = [
-        [one.model, one.comparator, f"{one.tokens:,}", _usd(one.avoided_pusd)]
-        for one in found.comparators
+        [
+            comparator.model,
+            comparator.comparator,
+            f"{comparator.tokens:,}",
+            _usd(comparator.avoided_pusd),
+        ]
+        for comparator in found.comparators
     ]
     titles = ("model", "comparator", ">tokens, input + output", ">would have cost")
     out.print()
@@ -291,9 +298,9 @@ def _show(out: Console, found: Report) -> None:
 
 def _spend(title: str, lines: Sequence[ReportLine]) -> object:
     cells = [
-        [one.name, f"{one.attempts:,}", f"{one.input_tokens:,}", f"{one.output_tokens:,}",
-         _usd(one.cost_pusd), str(one.unpriced) if one.unpriced else "-"]
-        for one in lines
+        [line.name, f"{line.attempts:,}", f"{line.input_tokens:,}", f"{line.output_tokens:,}",
+         _usd(line.cost_pusd), str(line.unpriced) if line.unpriced else "-"]
+        for line in lines
     ]  # fmt: skip
     columns = (title.lower(), ">attempts", ">input tokens", ">output tokens", ">cost", ">unpriced")
     return table(title, columns, cells)
@@ -301,10 +308,10 @@ def _spend(title: str, lines: Sequence[ReportLine]) -> object:
 
 def _pools(title: str, lines: Sequence[PoolLine]) -> object:
     cells = [
-        [one.pool, _share(one), f"{one.span_us / HOUR_US:.2f}",
-         *(_usd(pusd) for pusd in (one.bill_pusd, one.used_pusd, one.idle_pusd,
-                                   one.unavailable_pusd))]
-        for one in lines
+        [line.pool, _share(line), f"{line.span_us / HOUR_US:.2f}",
+         *(_usd(pusd) for pusd in (line.bill_pusd, line.used_pusd, line.idle_pusd,
+                                   line.unavailable_pusd))]
+        for line in lines
     ]  # fmt: skip
     columns = ("pool", "share", ">hours", ">bill", ">used", ">idle", ">unavailable")
     return table(title, columns, cells)
@@ -312,8 +319,14 @@ def _pools(title: str, lines: Sequence[PoolLine]) -> object:
 
 def _flagged(lines: Sequence[FlaggedAttempts]) -> object:
     cells = [
-        [one.flag, one.target, f"{one.attempts:,}", _usd(one.cost_pusd), FLAGS.get(one.flag, "")]
-        for one in lines
+        [
+            line.flag,
+            line.target,
+            f"{line.attempts:,}",
+            _usd(line.cost_pusd),
+            FLAGS.get(line.flag, ""),
+        ]
+        for line in lines
     ]
     columns = ("flag", "target", ">attempts", ">booked", "meaning")
     return table("To look at", columns, cells)

@@ -108,7 +108,9 @@ def _tell(said: dict[str, Any], *, as_json: bool) -> None:
     """What is said now, and whom it leaves without a target."""
     for name in said["unserved"]:
         typer.echo(f"`{name}` has no target left: its requests are refused meanwhile", err=True)
-    words = "\n".join(f"{_subject(one)}: {_holds(one)}." for one in said["overrides"])
+    words = "\n".join(
+        f"{_subject(override)}: {_holds(override)}." for override in said["overrides"]
+    )
     emit(
         said, as_json=as_json,
         show=lambda out: out.print(
@@ -127,24 +129,24 @@ def _print_list(out: Console, names: Sequence[str], stands: Sequence[dict[str, A
 def _table(stands: Sequence[dict[str, Any]]) -> Any:
     rows = [
         [
-            _subject(one),
-            one["says"],
-            f"until {one['until'] or 'taken back'}",
-            one["by"],
-            one["note"] or "",
+            _subject(stand),
+            stand["says"],
+            f"until {stand['until'] or 'taken back'}",
+            stand["by"],
+            stand["note"] or "",
         ]
-        for one in stands
+        for stand in stands
     ]
     return table("Held over the policies", ("what", "says", "until", "by", "note"), rows)
 
 
-def _holds(one: dict[str, Any]) -> str:
-    if one["says"] == NOTHING:
+def _holds(entry: dict[str, Any]) -> str:
+    if entry["says"] == NOTHING:
         return "nothing is held over it"
-    return f"{one['says']}{' until ' + one['until'] if one['until'] else ''}"
+    return f"{entry['says']}{' until ' + entry['until'] if entry['until'] else ''}"
 
 
-def _subject(one: dict[str, Any]) -> str:
-    if "target" in one:
-        return str(one["target"])
-    return "all models" if one["model"] == EVERY else f"model {one['model']}"
+def _subject(entry: dict[str, Any]) -> str:
+    if "target" in entry:
+        return str(entry["target"])
+    return "all models" if entry["model"] == EVERY else f"model {entry['model']}"

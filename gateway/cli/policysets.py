@@ -97,7 +97,8 @@ def history(
     found = look(config, verbs.policies_history, verbs.PolicyHistoryInput(most))["data"]
     columns = (">set", "=since", "version", "by", "note")
     rows = [
-        [str(one[key] or "") for key in ("set", "since", "version", "by", "note")] for one in found
+        [str(finding[key] or "") for key in ("set", "since", "version", "by", "note")]
+        for finding in found
     ]
     emit(
         found,

@@ -55,7 +55,7 @@ def check(
 ) -> None:
     """Stale, expired, source-less, implausible, missing, unapproved: status 1 for any of them."""
     found = look(config, verbs.prices_check, verbs.CheckPricesInput(everything))
-    rows = [[one["name"], one["flag"], one["detail"]] for one in found["flags"]]
+    rows = [[flag["name"], flag["flag"], flag["detail"]] for flag in found["flags"]]
     words = f"{found['checked']} prices: {len(rows) or 'no'} doubts."
     emit(
         found,

@@ -16,16 +16,16 @@ _NOTES = {
 }
 
 
-def kind_text(one: PriceAmount) -> str:
+def kind_text(amount: PriceAmount) -> str:
     """`batch output >200k`, `request (USD)`."""
-    tier = "" if one.tier == STANDARD else f"{one.tier} "
+    tier = "" if amount.tier == STANDARD else f"{amount.tier} "
     above = (
-        f" >{one.above_tokens // 1000}k"
-        if one.above_tokens % 1000 == 0
-        else (f" >{one.above_tokens}")
+        f" >{amount.above_tokens // 1000}k"
+        if amount.above_tokens % 1000 == 0
+        else (f" >{amount.above_tokens}")
     )
-    unit = {PER_TOKEN: "", SHARE: " (%)"}.get(one.unit, " (USD)")
-    return f"{tier}{one.kind}{above if one.above_tokens else ''}{unit}"
+    unit = {PER_TOKEN: "", SHARE: " (%)"}.get(amount.unit, " (USD)")
+    return f"{tier}{amount.kind}{above if amount.above_tokens else ''}{unit}"
 
 
 def show_plan(out: Console, plan: dict[str, Any], now_us: int) -> None:
@@ -45,7 +45,7 @@ def show_plan(out: Console, plan: dict[str, Any], now_us: int) -> None:
 def show_doubts(out: Console, plan: dict[str, Any]) -> None:
     """What cannot well be right, before anybody approves it."""
     if plan["implausible"]:
-        rows = [[one["name"], one["detail"]] for one in plan["implausible"]]
+        rows = [[item["name"], item["detail"]] for item in plan["implausible"]]
         out.print(table("Look again: these cannot well be right", ("=name", "why"), rows))
         out.print()
 
@@ -68,10 +68,12 @@ def _entry_rows(entry: dict[str, Any], now_us: int) -> Iterable[list[str]]:
     last = [since, note]
     if not entry["prices"]:
         yield [*first, "-", "-", "-", "-", *last]
-    for place, one in enumerate(entry["prices"]):
-        change = "-" if one["percent"] is None else f"{one['percent']:+g} %"
-        kind = PriceAmount(one["tier"], one["above_tokens"], one["kind"], one["unit"], None, None)
-        cells = [kind_text(kind), one["old"] or "-", one["new"] or "-"]
+    for place, price in enumerate(entry["prices"]):
+        change = "-" if price["percent"] is None else f"{price['percent']:+g} %"
+        kind = PriceAmount(
+            price["tier"], price["above_tokens"], price["kind"], price["unit"], None, None
+        )
+        cells = [kind_text(kind), price["old"] or "-", price["new"] or "-"]
         yield [*(first if place == 0 else ["", ""]), *cells, change,
                *(last if place == 0 else ["", ""])]  # fmt: skip
 
@@ -89,41 +91,46 @@ def _books(entry: dict[str, Any]) -> str:
 def show_list(out: Console, shown: Sequence[dict[str, Any]]) -> None:
     """One line a name, with the standard prices."""
     rows = []
-    for one in shown:
-        kinds = {item["kind"]: item["price"] for item in one.get("prices", ())
+    for shown_value in shown:
+        kinds = {item["kind"]: item["price"] for item in shown_value.get("prices", ())
                  if item["tier"] == STANDARD and not item["above_tokens"]}  # fmt: skip
-        more = "+" if len(one.get("prices", ())) > len(kinds) else ""
+        more = "+" if len(shown_value.get("prices", ())) > len(kinds) else ""
         rows.append(
             [
-                one["asked"], *(kinds.get(kind, "-") for kind in ("input", "cached", "output")),
-                more, str(one.get("version", "-")), one.get("book", "-"),
-                one.get("source_date") or "-",
-                ", ".join(flag["flag"] for flag in one["flags"]) or "-",
+                shown_value["asked"],
+                *(kinds.get(kind, "-") for kind in ("input", "cached", "output")),
+                more,
+                str(shown_value.get("version", "-")),
+                shown_value.get("book", "-"),
+                shown_value.get("source_date") or "-",
+                ", ".join(flag["flag"] for flag in shown_value["flags"]) or "-",
             ]
-        )  # fmt: skip
+        )
     columns = ("=name", ">input", ">cached", ">output", "tiers", ">version", "book", "=read",
                "flags")  # fmt: skip
     out.print(table("USD per million tokens", columns, rows))
 
 
-def show_price(out: Console, one: dict[str, Any], history: Sequence[dict[str, Any]]) -> None:
+def show_price(out: Console, entry: dict[str, Any], history: Sequence[dict[str, Any]]) -> None:
     """Everything about one name."""
-    if one["name"] is None:
-        out.print(f"{one['asked']} has no price in force.", markup=False)
+    if entry["name"] is None:
+        out.print(f"{entry['asked']} has no price in force.", markup=False)
     else:
-        also = "" if one["name"] == one["asked"] else f" (priced as {one['name']})"
-        until = f" until {one['until']}" if one["until"] else ""
-        out.print(f"{one['asked']}{also}: version {one['version']} of {one['book']}", markup=False)
-        out.print(f"in force from {one['from'] or 'the beginning'}{until}", markup=False)
-        read = f", read {one['source_date']}" if one["source_date"] else ""
-        out.print(f"source: {one['source'] or 'none'}{read}\n", markup=False)
+        also = "" if entry["name"] == entry["asked"] else f" (priced as {entry['name']})"
+        until = f" until {entry['until']}" if entry["until"] else ""
+        out.print(
+            f"{entry['asked']}{also}: version {entry['version']} of {entry['book']}", markup=False
+        )
+        out.print(f"in force from {entry['from'] or 'the beginning'}{until}", markup=False)
+        read = f", read {entry['source_date']}" if entry["source_date"] else ""
+        out.print(f"source: {entry['source'] or 'none'}{read}\n", markup=False)
         rows = [
             [item["kind"], item["tier"], str(item["above_tokens"] or "-"), item["price"],
              item["unit"]]
-            for item in one["prices"]
+            for item in entry["prices"]
         ]  # fmt: skip
         out.print(table("", ("kind", "tier", ">above tokens", ">price", "unit"), rows))
-    for flag in one["flags"]:
+    for flag in entry["flags"]:
         out.print(f"{flag['flag']}: {flag['detail']}", markup=False)
     if history:
         rows = [

@@ -42,13 +42,13 @@ def enter(
 ) -> None:
     """Enter a pool's rates; what is left out stays as it is, hours that are closed too."""
     gpu_usd, ops_hours, ops_usd = (
-        None if one is None else _decimal(one) for one in (gpu, hours, ops)
+        None if name is None else _decimal(name) for name in (gpu, hours, ops)
     )
     day = None if since is None else _day(since)
     given = verbs.EnterRateInput(pool, source, gpu_usd, ops_hours, ops_usd, day, note)
     said = act(config, by, verbs.rates_enter, given)
     begins = "at once" if since is None else f"from {since} on"
-    pools = ", ".join(one["pool"] for one in said["entered"])
+    pools = ", ".join(item["pool"] for item in said["entered"])
     say(said, f"Entered for {pools}: it counts {begins}.", as_json=as_json)
 
 
@@ -87,16 +87,16 @@ def _show(out: Console, pools: list[dict[str, Any]]) -> None:
     columns = ("pool", "=GPUs", ">USD/h of one", "source", ">ops h/week", ">USD/h", "entered by",
                "to come")  # fmt: skip
     cells = []
-    for one in pools:
-        terms, said = one["in_force"], one["entered"]
+    for pool in pools:
+        terms, said = pool["in_force"], pool["entered"]
         cells.append([
-            one["pool"], f"{one['gpus']} {one['gpu_type']}", _plain(terms["usd_per_hour"]),
+            pool["pool"], f"{pool['gpus']} {pool['gpu_type']}", _plain(terms["usd_per_hour"]),
             terms["source"] or "-", f"{terms['ops_hours_per_week']:g}",
             _plain(terms["ops_usd_per_hour"]),
             "-" if said is None else f"{said['by']}, {moment(said['entered_us'])}",
             "; ".join(
                 f"{_plain(later['says']['usd_per_hour'])} from {moment(later['from_us'])[:10]}"
-                for later in one["to_come"]
+                for later in pool["to_come"]
             ) or "-",
         ])  # fmt: skip
     out.print(table("Rates", columns, cells))

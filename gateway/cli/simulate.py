@@ -205,7 +205,7 @@ def _sets(
 
 def _named_sets(chosen: Sequence[str]) -> list[tuple[str, str]]:
     """What is in them, by their files' names, or by all of their paths where these are the same."""
-    names = [Path(one).name for one in chosen]
+    names = [Path(choice).name for choice in chosen]
     titles = names if len(set(names)) == len(names) else chosen
     return list(zip(titles, map(_text, chosen), strict=True))
 

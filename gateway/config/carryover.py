@@ -189,7 +189,7 @@ def _passed_through(
     """Whether a pattern has its counterpart; without one its provider is left out as well."""
     if found.own or (name, found.model) != (f"{found.name}/*", "*"):
         return False
-    tried = {known: dict(one) for known, one in providers.items()}
+    tried = {known: dict(provider) for known, provider in providers.items()}
     if _provider(tried, found).name != found.name:
         return False
     providers |= tried
@@ -217,7 +217,7 @@ def _section(
     section: Mapping[str, Any],
 ) -> None:
     # Aliases first: who falls back may fall back to one.
-    for key, value in sorted(section.items(), key=lambda one: one[0] != "model_group_alias"):
+    for key, value in sorted(section.items(), key=lambda pair: pair[0] != "model_group_alias"):
         place = f"{name}.{key}"
         if key in _FALLBACKS:
             _fall_back(models, place, value, carried.notes)
@@ -235,8 +235,8 @@ def _fall_back(
     models: dict[str, dict[str, Any]], place: str, value: object, notes: list[ImportNote]
 ) -> None:
     """A model that falls back to others moves to their targets, too."""
-    for one in _entries(value):
-        for name, others in one.items():
+    for entry in _entries(value):
+        for name, others in entry.items():
             for said in others if isinstance(others, list) else [others]:
                 other = _called(said)
                 other = models.get(other, {}).get("same_as", other)
@@ -248,7 +248,7 @@ def _fall_back(
                     words = f"`{name}` to `{other}`: the same is asked there, nothing is changed"
                     notes.append(ImportNote(place, words))
                 targets = models[name]["targets"]
-                targets += [one for one in models[other]["targets"] if one not in targets]
+                targets += [target for target in models[other]["targets"] if target not in targets]
 
 
 def _alias(
@@ -281,8 +281,8 @@ class _Market(NamedTuple):
     sold_as: Callable[[str], str | None]
 
     def named(self, targets: Sequence[str]) -> list[str]:
-        apis = [one for one in targets if not one.startswith("pool:")]
-        return list(dict.fromkeys(self.known_as.get(one, one) for one in apis))
+        apis = [target for target in targets if not target.startswith("pool:")]
+        return list(dict.fromkeys(self.known_as.get(name, name) for name in apis))
 
 
 def _compare(
@@ -293,7 +293,7 @@ def _compare(
 ) -> None:
     """What an own engine's answers are worth is what an API would have charged for them."""
     for name, model in models.items():
-        own = [one for one in model.get("targets", ()) if one.startswith("pool:")]
+        own = [target for target in model.get("targets", ()) if target.startswith("pool:")]
         if not own:
             continue
         apis = market.named(model["targets"])
@@ -317,7 +317,7 @@ def _called(value: object) -> str:
 
 def _entries(value: object) -> list[Mapping[str, Any]]:
     found = value if isinstance(value, list) else []
-    return [one for one in found if isinstance(one, Mapping)]
+    return [finding for finding in found if isinstance(finding, Mapping)]
 
 
 def _decimal(value: object) -> Decimal | None:

@@ -66,8 +66,8 @@ def provider_keys(
     """
     with ThreadPoolExecutor(AT_ONCE) as threads:
         asked = {
-            name: threads.submit(provider_key, one, name, environ)
-            for name, one in providers.items()
+            name: threads.submit(provider_key, provider, name, environ)
+            for name, provider in providers.items()
         }
     keys, faults = {}, []
     for name, answer in asked.items():
@@ -158,9 +158,13 @@ def known_secrets(settings: Settings, environ: Mapping[str, str]) -> Iterator[Se
     alerts, replay = settings.alerts, settings.server.idempotency.replay
     named = [alerts.webhook_env, alerts.secret_env, replay.key_env, settings.peers.secret_env]
     named += [pool.engine.api_key_env for pool in settings.pools.values()]
-    named += [one.sampling.key_env for one in settings.pools.values() if one.sampling is not None]
+    named += [
+        section.sampling.key_env
+        for section in settings.pools.values()
+        if section.sampling is not None
+    ]
     found = (environ.get(name or "", "") for name in named)
-    yield from (Secret(form) for one in found for form in {one, one.strip()} if form)
+    yield from (Secret(form) for finding in found for form in {finding, finding.strip()} if form)
     variables = (settings.ledger.url_env, settings.dashboard.reader_url_env, URL_VARIABLE)
     for url in (settings.ledger.url, *(environ.get(name or "") for name in variables)):
         yield from _passwords(url)

@@ -74,13 +74,13 @@ def targets(settings: Settings) -> Iterator[ConfigFault]:
 def comparators(settings: Settings) -> Iterator[ConfigFault]:
     for name, model in logical(settings):
         here: Place = ("models", name, "compare_with")
-        if not model.compare_with and any(one.startswith("pool:") for one in model.targets):
+        if not model.compare_with and any(target.startswith("pool:") for target in model.targets):
             yield ConfigFault(here, "name at least one API model, or break-even cannot be computed")
 
 
 def confinement(settings: Settings) -> Iterator[ConfigFault]:
     for name, model in logical(settings):
-        outside = [one for one in model.targets if not one.startswith("pool:")]
+        outside = [target for target in model.targets if not target.startswith("pool:")]
         if model.residency == "internal_only" and outside:
             words = f"internal_only, but the target `{outside[0]}` is an external API"
             yield ConfigFault(("models", name, "residency"), words)

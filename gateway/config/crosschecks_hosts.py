@@ -89,7 +89,8 @@ def features(settings: Settings) -> Iterator[ConfigFault]:
         for name, pool in settings.pools.items()
     ]
     named += [
-        (("providers", name, "features"), one.features) for name, one in settings.providers.items()
+        (("providers", name, "features"), provider.features)
+        for name, provider in settings.providers.items()
     ]
     known = [feature.value for feature in Feature]
     for place, words in named:
@@ -123,7 +124,7 @@ def providers(settings: Settings) -> Iterator[ConfigFault]:
             yield ConfigFault(
                 (*here, "base_url"), "`start` chooses the address: leave out one of them"
             )
-        named = [one for one in _KEYS if getattr(provider, one)]
+        named = [each_name for each_name in _KEYS if getattr(provider, each_name)]
         for other in named[1:]:
             yield ConfigFault((*here, other), f"set either `{named[0]}` or `{other}`")
         if provider.batch and not PROVIDER_KINDS[provider.kind].takes_batches:
@@ -163,7 +164,10 @@ def addresses(settings: Settings) -> Iterator[ConfigFault]:
                 yield ConfigFault(here, f"`{url}` is {why}")
             if url.rstrip("/") in [other.rstrip("/") for other in urls[:index]]:
                 yield ConfigFault(here, f"`{url}` is stated twice: it would count as two engines")
-            if any(_same_host(origin.host, one.host) and origin.port in one.ports for one in own):
+            if any(
+                _same_host(origin.host, each_claim.host) and origin.port in each_claim.ports
+                for each_claim in own
+            ):
                 yield ConfigFault(here, f"`{url}` is this gateway itself (server.port)")
 
 
@@ -266,9 +270,9 @@ def _from(port: int, count: int) -> range:
     return range(port, port + count) if port else range(0)
 
 
-def _same_host(one: str, other: str) -> bool:
-    local = one in LOOPBACK and other in LOOPBACK
-    return one == other or local or one in EVERYWHERE or other in EVERYWHERE
+def _same_host(name: str, other: str) -> bool:
+    local = name in LOOPBACK and other in LOOPBACK
+    return name == other or local or name in EVERYWHERE or other in EVERYWHERE
 
 
 def _collision(claim: PortClaim, other: PortClaim, shared: list[int]) -> ConfigFault:

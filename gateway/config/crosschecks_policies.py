@@ -125,7 +125,7 @@ def policy_quality(settings: Settings) -> Iterator[ConfigFault]:
             continue
         place = ("policies", index, "max_quality_loss")
         for name, model in _models_of(settings, rule):
-            unstated = [one for one in model.targets if one not in model.quality_loss]
+            unstated = [target for target in model.targets if target not in model.quality_loss]
             if unstated:
                 words = f"`{unstated[0]}` of `{name}` is left out: it states no `quality_loss`"
                 upon = tuple(("models", name, key) for key in ("targets", "quality_loss"))

@@ -31,7 +31,9 @@ def upkeep(settings: Settings) -> Iterator[ConfigFault]:
             yield ConfigFault(here, "is for engines that are started here (`replicas`)")
             continue
         alone = sorted(
-            model for model, one in logical(settings) if set(one.targets) == {f"pool:{name}"}
+            model
+            for model, section in logical(settings)
+            if set(section.targets) == {f"pool:{name}"}
         )
         restarts = kept.restart is not None or kept.restart_on_decay is not None
         count = pool.engine.replicas + len(pool.engine.endpoints)

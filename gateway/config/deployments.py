@@ -33,7 +33,7 @@ VENDORS = {
     },
 }
 # Where a file names no key, LiteLLM takes it from the vendor's own variable.
-_USUAL_KEYS = {one.name: one.variable for one in PROVIDERS}
+_USUAL_KEYS = {provider.name: provider.variable for provider in PROVIDERS}
 # By the kinds that prices have here, what LiteLLM calls its dollars a token.
 COSTS = {
     kind.field: kind.map_terms[0]
@@ -65,9 +65,12 @@ class Deployment(NamedTuple):
 
 def credentials_of(given: object) -> dict[str, Mapping[str, Any]]:
     """LiteLLM's `credential_list`: what each name stands for, an address among it."""
-    found = [one for one in given if isinstance(one, Mapping)] if isinstance(given, list) else []
+    found = (
+        [value for value in given if isinstance(value, Mapping)] if isinstance(given, list) else []
+    )
     return {
-        str(one.get("credential_name")): section_of(one.get("credential_values")) for one in found
+        str(finding.get("credential_name")): section_of(finding.get("credential_values"))
+        for finding in found
     }
 
 

@@ -53,7 +53,7 @@ def _sharpen(node: Any) -> None:
         for each in node:
             _sharpen(each)
     elif isinstance(node, dict):
-        kinds = {one.get("type"): one for one in node.get("anyOf", ()) if isinstance(one, dict)}
+        kinds = {item.get("type"): item for item in node.get("anyOf", ()) if isinstance(item, dict)}
         if "number" in kinds and "string" in kinds:
             kinds["string"].setdefault("pattern", NUMBER)
         if node.get("format") == "date":

@@ -120,7 +120,9 @@ def _of_engines(settings: Settings) -> set[str | None]:
 
 def _of_commands(providers: Iterable[ProviderSection]) -> set[str | None]:
     """What commands that print keys may see."""
-    commands = [one.api_key_exec for one in providers if one.api_key_exec is not None]
+    commands = [
+        provider.api_key_exec for provider in providers if provider.api_key_exec is not None
+    ]
     return {name for command in commands for name in command.env}
 
 

@@ -26,15 +26,15 @@ _TEXTS = frozenset({"model", "team", "org", "key", "user", "kind"})
 def never_held(text: str) -> Iterator[str]:
     """What is wrong, a line each."""
     for pattern in (_EQUAL, _TURNED):
-        for found in pattern.finditer(text):
-            fact, literal = found["fact"], found["literal"]
+        for match_ in pattern.finditer(text):
+            fact, literal = match_["fact"], match_["literal"]
             meant = _meant(fact)
             if meant is not None and meant != _kind(literal):
                 yield f"`{fact}` is {meant}, and never equal to `{literal}`"
             elif fact == "kind" and literal[1:-1] not in tuple(RequestKind):
                 yield f"there is no kind `{literal[1:-1]}`: {', '.join(RequestKind)}"
-    for found in _WITHIN.finditer(text):
-        word = found["word"][1:-1]
+    for match_ in _WITHIN.finditer(text):
+        word = match_["word"][1:-1]
         if word not in tuple(Feature):
             yield f"there is no feature `{word}`: {', '.join(Feature)}"
 
@@ -42,12 +42,12 @@ def never_held(text: str) -> Iterator[str]:
 def compared(text: str) -> Iterator[tuple[str, str]]:
     """Return each fact that is compared with a text, and the text: by `==`, `!=` or `in [...]`."""
     for pattern in (_EQUAL, _TURNED):
-        for found in pattern.finditer(text):
-            if _kind(found["literal"]) == "text":
-                yield found["fact"], found["literal"][1:-1]
-    for found in _LISTED.finditer(text):
-        for item in re.findall(_STRING, found["items"]):
-            yield found["fact"], item[1:-1]
+        for match_ in pattern.finditer(text):
+            if _kind(match_["literal"]) == "text":
+                yield match_["fact"], match_["literal"][1:-1]
+    for match_ in _LISTED.finditer(text):
+        for item in re.findall(_STRING, match_["items"]):
+            yield match_["fact"], item[1:-1]
 
 
 def tags_of(text: str) -> frozenset[str]:

@@ -140,7 +140,7 @@ def batch_prices(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFault
             if provider is None or not provider.batch or facts.prices is None:
                 continue
             price = facts.prices.find(provider.prices_as or target, facts.at_us)
-            if price is None or any(one.tier == "batch" for one in price.terms.schedules):
+            if price is None or any(schedule.tier == "batch" for schedule in price.terms.schedules):
                 continue
             words = (
                 f"the price of `{target}` has no batch rates: its lines go to `{name}` one by one, "
@@ -161,7 +161,11 @@ def odd_prices(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]:
     """Of files and of imports; lists of the market are looked at by `breakeven prices check`."""
     if facts.prices is None:
         return
-    stated = [one for one in facts.prices.in_force(facts.at_us) if one.rank > BUNDLED_RANK]
+    stated = [
+        each_price
+        for each_price in facts.prices.in_force(facts.at_us)
+        if each_price.rank > BUNDLED_RANK
+    ]
     bands = PriceBands(facts.prices, facts.at_us) if stated else None
     for price in stated:
         doubt = None if bands is None else bands.doubt(price)

@@ -41,8 +41,8 @@ class CronSchedule:
 
     def _found(self, from_us: int, now_us: int, *, reverse: bool) -> int | None:
         at = datetime.fromtimestamp(from_us // 1_000_000, tz=self._zone)
-        for found in CronSim(self._words, at, reverse=reverse):
-            us = round(found.timestamp()) * 1_000_000
+        for item in CronSim(self._words, at, reverse=reverse):
+            us = round(item.timestamp()) * 1_000_000
             if abs(us - now_us) > YEARS:
                 return None
             if us <= now_us if reverse else us > now_us:

@@ -182,5 +182,5 @@ def _imported(settings: Settings) -> list[Price]:
         return []
     finally:
         engine.dispose()
-    return [one for one in found if one.rank >= APPROVED_RANK
-            or (one.rank == BUNDLED_RANK and one.book != BOOK)]  # fmt: skip
+    return [price for price in found if price.rank >= APPROVED_RANK
+            or (price.rank == BUNDLED_RANK and price.book != BOOK)]  # fmt: skip

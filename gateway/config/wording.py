@@ -128,7 +128,9 @@ def _meaning(place: Place) -> str:
         return field.description
     inner, _ = section_of(field.annotation)
     required = (
-        [name for name, one in inner.model_fields.items() if one.is_required()] if inner else []
+        [name for name, model_field in inner.model_fields.items() if model_field.is_required()]
+        if inner
+        else []
     )
     return "a section" + (
         f" with {', '.join(f'`{name}`' for name in required)}" if required else ""

@@ -47,7 +47,9 @@ class BudgetAlerter:
         self._ledger = ledger
         self._clock = clock
         self._thresholds = {
-            budget_key(budget.scope, budget.period): [round(one * PPM) for one in budget.alert_at]
+            budget_key(budget.scope, budget.period): [
+                round(value * PPM) for value in budget.alert_at
+            ]
             for budget in settings.budgets
         }
         self._url, self._secret = webhook(settings.alerts, environ)

@@ -75,13 +75,13 @@ def enable(engine: Engine, name: str, author: OverrideAuthor) -> list[Override]:
     What is said of all above it (`pool:llama` of `pool:llama/0`) is taken back by that name alone.
     """
     found = [
-        one
-        for one in in_force(engine, author.at_us)
-        if one.says == DISABLED and covers(name, one.subject.removeprefix(TARGET))
+        override
+        for override in in_force(engine, author.at_us)
+        if override.says == DISABLED and covers(name, override.subject.removeprefix(TARGET))
     ]
     if not found:
         raise OverrideError(f"{name} is not disabled; `breakeven target list` shows what is")
-    return [_store(engine, one.subject, NOTHING, author) for one in found]
+    return [_store(engine, finding.subject, NOTHING, author) for finding in found]
 
 
 def force(
@@ -104,7 +104,7 @@ def release(
     engine: Engine, settings: Settings, model: str | None, author: OverrideAuthor
 ) -> Override:
     subject = MODEL + (EVERY if model is None else _known_model(settings, model)[0])
-    if all(one.subject != subject for one in in_force(engine, author.at_us)):
+    if all(override.subject != subject for override in in_force(engine, author.at_us)):
         whom = "all models" if model is None else f"`{model}`"
         raise OverrideError(
             f"the route of {whom} is not forced; `breakeven route list` shows what is"

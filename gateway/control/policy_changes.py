@@ -121,7 +121,7 @@ def earlier(
 
 def past(engine: Engine, settings: Settings, most: int) -> list[dict[str, Any]]:
     """The newest first."""
-    return [line_of(one, settings) for one in policy_sets(engine, most)]
+    return [line_of(policy_set_, settings) for policy_set_ in policy_sets(engine, most)]
 
 
 def line_of(stored: PolicySet | None, settings: Settings) -> dict[str, Any]:

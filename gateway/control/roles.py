@@ -81,7 +81,7 @@ ROLES: dict[KeyRole, frozenset[str]] = {
 def reach(scopes: Iterable[str]) -> set[str]:
     """These, and what they hold: `usage:all` holds `usage`, `policies:apply` holds `policies`."""
     given = set(scopes)
-    return given | {one.removesuffix(end) for one in given for end in (EVERY_TEAM, APPLY)}
+    return given | {value.removesuffix(end) for value in given for end in (EVERY_TEAM, APPLY)}
 
 
 def lacking(scopes: Iterable[str], wanted: Iterable[str]) -> list[str]:

@@ -182,12 +182,15 @@ class WhatIfRunner:
 
     def _known(self) -> list[WhatIfJob]:
         """The oldest first."""
-        found = [find(one, WhatIfJob) for one in self.folder.glob(f"*/{_ASKED}")]
-        return sorted([one for one in found if one is not None], key=lambda one: one.since_us)
+        found = [find(path, WhatIfJob) for path in self.folder.glob(f"*/{_ASKED}")]
+        return sorted(
+            [job for job in found if job is not None],
+            key=lambda job: job.since_us,
+        )
 
     def _forget(self) -> None:
-        for one in self._known()[: -(KEPT - 1)]:
-            shutil.rmtree(self.folder / one.job, ignore_errors=True)
+        for name in self._known()[: -(KEPT - 1)]:
+            shutil.rmtree(self.folder / name.job, ignore_errors=True)
 
     def _start(self, place: Path, lock: int) -> "subprocess.Popen[bytes]":
         with (place / _LOG).open("wb") as out:

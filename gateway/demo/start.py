@@ -177,11 +177,11 @@ def _team_keys(settings: Settings, ledger: Engine) -> dict[str, CreatedKey]:
 def _count(settings: Settings, ledger: Engine, now_us: int) -> None:
     """Budgets begin with what their windows have seen, as one that is declared late does."""
     with ledger.begin() as connection:
-        for one in budgets(settings):
-            budget_id = budget_key(one.scope, one.period)
-            window = window_at(cast("Period", one.period), one.timezone, now_us // 10**6)
-            limit_pusd = one.limit_pusd if one.hard else None
-            book(connection, one.scope, budget_id, window, limit_pusd=limit_pusd, moved=False)
+        for budget in budgets(settings):
+            budget_id = budget_key(budget.scope, budget.period)
+            window = window_at(cast("Period", budget.period), budget.timezone, now_us // 10**6)
+            limit_pusd = budget.limit_pusd if budget.hard else None
+            book(connection, budget.scope, budget_id, window, limit_pusd=limit_pusd, moved=False)
 
 
 def _replay(settings: Settings, ledger: Engine, keys: Mapping[str, CreatedKey]) -> None:

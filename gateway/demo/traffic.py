@@ -55,18 +55,18 @@ async def drive(
                 if len(tasks) >= IN_FLIGHT_LIMIT:
                     tally.dropped += 1
                     continue
-                one = arrival(rng, 0.0)
+                this_arrival = arrival(rng, 0.0)
                 request = client.build_request(
                     "POST",
                     f"{base_url}/chat/completions",
-                    content=body(one, rng.getrandbits(32)),
+                    content=body(this_arrival, rng.getrandbits(32)),
                     headers={
-                        "authorization": f"Bearer {keys[one.team.name]}",
+                        "authorization": f"Bearer {keys[this_arrival.team.name]}",
                         "content-type": "application/json",
                     },
                 )
                 tally.sent += 1
-                task = asyncio.create_task(_converse(client, request, one, tally))
+                task = asyncio.create_task(_converse(client, request, this_arrival, tally))
                 tasks.add(task)
                 task.add_done_callback(tasks.discard)
         finally:
@@ -76,20 +76,23 @@ async def drive(
     return tally
 
 
-def body(one: DemoArrival, seed: int) -> bytes:
+def body(demo_arrival: DemoArrival, seed: int) -> bytes:
     """A streaming chat: the team's constant instructions, then a question of its own."""
-    head = words.text(one.team.prefix_tokens, one.team.prefix_tokens)
-    question = words.text(seed, max(1, one.prompt_tokens - one.team.prefix_tokens))
+    head = words.text(demo_arrival.team.prefix_tokens, demo_arrival.team.prefix_tokens)
+    question = words.text(
+        seed, max(1, demo_arrival.prompt_tokens - demo_arrival.team.prefix_tokens)
+    )
     return msgspec.json.encode(
         {
-            "model": one.team.model,
+            "model": demo_arrival.team.model,
             "messages": [
                 {"role": "system", "content": head},
                 {"role": "user", "content": f"{seed:08x} {question}"},
             ],
             "stream": True,
-            "max_tokens": one.max_tokens,
-            "min_tokens": one.output_tokens,  # a simulated answer ends there, a real one might not
+            "max_tokens": demo_arrival.max_tokens,
+            # a simulated answer ends there, a real one might not
+            "min_tokens": demo_arrival.output_tokens,
         }
     )
 
@@ -104,10 +107,10 @@ async def _stopped_within(stop: asyncio.Event, seconds: float) -> bool:
 
 
 async def _converse(
-    client: httpx.AsyncClient, request: httpx.Request, one: DemoArrival, tally: DemoCounts
+    client: httpx.AsyncClient, request: httpx.Request, demo_arrival: DemoArrival, tally: DemoCounts
 ) -> None:
     """One client: reads its answer to the end, or leaves when its patience ends."""
-    patience_s = TIMEOUT_S if one.patience is None else one.patience * ANSWER_S
+    patience_s = TIMEOUT_S if demo_arrival.patience is None else demo_arrival.patience * ANSWER_S
     try:
         async with asyncio.timeout(patience_s):
             response = await client.send(request, stream=True)

@@ -134,7 +134,7 @@ class CandidateBuilder:
         )
         if request.max_tokens is not None:
             return frozen
-        return tuple(_fitted(one, ceiling_pusd) for one in frozen)
+        return tuple(_fitted(snapshot, ceiling_pusd) for snapshot in frozen)
 
     def reprice(self, prices: PriceBook) -> None:
         """From the next request on this book counts; no remembered quote holds any more."""

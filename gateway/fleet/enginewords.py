@@ -20,7 +20,7 @@ class EngineStatusNotes:
 
     def say(self, engine: str = "", words: str = "") -> None:
         """No words: there is nothing to say of it. What cannot be written is not told."""
-        said = {name: one for name, one in (self._said or {}).items() if name != engine}
+        said = {name: line for name, line in (self._said or {}).items() if name != engine}
         if words:
             said[engine] = words
         if said == self._said:

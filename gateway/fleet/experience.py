@@ -216,9 +216,9 @@ def folded(seen: Sequence[Sequence[float]]) -> tuple[int, float, float, float, f
     """(observations, moments of TTFT and of TPOT) of all workers, each by what it observed."""
     total = ttft_mean = ttft_var = tpot_mean = tpot_var = 0.0
     for cells in seen:
-        count, one, two, three, four = cells[:MOMENTS]
+        count, value, two, three, four = cells[:MOMENTS]
         total += count
-        ttft_mean += count * one
+        ttft_mean += count * value
         ttft_var += count * two
         tpot_mean += count * three
         tpot_var += count * four

@@ -114,8 +114,8 @@ class Fleet:
         for pool, targets in self._pools.items():
             each = rates.get(pool)
             rate = None if each is None else each * self._settings.pools[pool].gpu.count
-            if pool in rates and any(one.rate_pusd_per_hour != rate for one in targets):
-                self._pools[pool] = [replace(one, rate_pusd_per_hour=rate) for one in targets]
+            if pool in rates and any(target.rate_pusd_per_hour != rate for target in targets):
+                self._pools[pool] = [replace(target, rate_pusd_per_hour=rate) for target in targets]
                 changed = True
         if changed:
             self._by_model = self._expanded()

@@ -40,7 +40,9 @@ def banner(settings: Settings, address: tuple[str, int], token: str, *, simulate
         model=next(iter(settings.models), "MODEL"),
         models=", ".join(settings.models),
     )
-    labels = [f"provider `{name}`" for name, one in settings.providers.items() if one.simulated]
+    labels = [
+        f"provider `{name}`" for name, provider in settings.providers.items() if provider.simulated
+    ]
     if simulated:
         labels.insert(0, "the engine")
     if labels:

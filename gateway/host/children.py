@@ -129,12 +129,12 @@ class ChildProcess:
 
     async def _either(self) -> None:
         """Until it is woken or stopped."""
-        waits = [asyncio.ensure_future(one.wait()) for one in (self._awake, self._stopping)]
+        waits = [asyncio.ensure_future(event.wait()) for event in (self._awake, self._stopping)]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for one in waits:
-                one.cancel()
+            for wait in waits:
+                wait.cancel()
 
     async def _start(self) -> asyncio.subprocess.Process:
         with _appended(self.command.log) as output:

@@ -24,17 +24,17 @@ def hardware() -> Iterator[GpuOffer]:
             price_seen=None if price is None else price.seen,
             serving=tuple(
                 MeasuredThroughput(
-                    model=one.model,
-                    weights_gib=one.weights_gib,
-                    gpus=one.gpus,
-                    output_tokens_per_s=one.output_tokens_per_s,
-                    input_per_output=one.input_per_output,
-                    ttft_ms_p99=one.ttft_ms_p99,
-                    tpot_ms_p90=one.tpot_ms_p90,
-                    source=one.source,
+                    model=figure.model,
+                    weights_gib=figure.weights_gib,
+                    gpus=figure.gpus,
+                    output_tokens_per_s=figure.output_tokens_per_s,
+                    input_per_output=figure.input_per_output,
+                    ttft_ms_p99=figure.ttft_ms_p99,
+                    tpot_ms_p90=figure.tpot_ms_p90,
+                    source=figure.source,
                 )
-                for one in SERVED
-                if one.gpu == gpu.name
+                for figure in SERVED
+                if figure.gpu == gpu.name
             ),
             source=gpu.source,
         )

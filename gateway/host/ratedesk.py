@@ -179,33 +179,33 @@ class RateLimitService:
                     waiting = await self._round(asking)
             except (DBAPIError, LeaseLapsed):
                 waiting = []
-                for one in asking:
-                    self._tell(one, None)
+                for item in asking:
+                    self._tell(item, None)
 
     async def _round(self, asking: list[_ShareRequests]) -> list[_ShareRequests]:
         """Returns those who wait on."""
         now_s = self._clock.now_s()
         if now_s >= self._lease_until_s:
-            for one in asking:
-                if now_s >= one.until_s:
-                    self._tell(one, None)
-            return [one for one in asking if now_s < one.until_s]
+            for item in asking:
+                if now_s >= item.until_s:
+                    self._tell(item, None)
+            return [item for item in asking if now_s < item.until_s]
         left = await self._left(asking, now_s)
         waiting: list[_ShareRequests] = []
         dry: dict[str, float] = {}
-        for one in asking:
-            short = [name for name, *_ in one.ask.accounts if not _fits(left[name], one.ask)]
+        for item in asking:
+            short = [name for name, *_ in item.ask.accounts if not _fits(left[name], item.ask)]
             if not short:
-                for name, *_ in one.ask.accounts:
-                    left[name] = (left[name][0] - 1, left[name][1] - one.ask.tokens)
-                self._tell(one, True)
+                for name, *_ in item.ask.accounts:
+                    left[name] = (left[name][0] - 1, left[name][1] - item.ask.tokens)
+                self._tell(item, True)
             elif self._is_dry(short, now_s):
-                self._tell(one, False)
-            elif self._hosts > 1 and now_s < one.until_s:
-                waiting.append(one)
+                self._tell(item, False)
+            elif self._hosts > 1 and now_s < item.until_s:
+                waiting.append(item)
             else:
                 dry |= dict.fromkeys(short, now_s + DRY_S)
-                self._tell(one, False)
+                self._tell(item, False)
         still = {name: until_s for name, until_s in self._dry.items() if until_s > now_s}
         self._dry = still | dry
         return waiting
@@ -235,11 +235,11 @@ class RateLimitService:
         """All that came ask together: for what was let in, and for each of them."""
         limits: dict[str, Limits] = {}
         more: dict[str, Pair] = {}
-        for one in asking:
-            for name, requests, tokens in one.ask.accounts:
+        for item in asking:
+            for name, requests, tokens in item.ask.accounts:
                 limits[name] = (requests, tokens)
                 before = more.get(name, (0, 0))
-                more[name] = (before[0] + 1, before[1] + one.ask.tokens)
+                more[name] = (before[0] + 1, before[1] + item.ask.tokens)
         totals = self._rates.totals(limits, self._second())
         return [
             RateShareNeed(name, limits[name], (total[0] + more[name][0], total[1] + more[name][1]))
@@ -257,14 +257,14 @@ class RateLimitService:
         """Nobody had anything for it a moment ago: who comes again and again asks nobody."""
         return any(self._dry.get(name, 0.0) > now_s for name in names)
 
-    def _tell(self, one: _ShareRequests, room: bool | None) -> None:
-        if not one.writer.is_closing():
-            one.writer.write(frame(RateShareReply(one.ask.number, room)))
+    def _tell(self, item: _ShareRequests, room: bool | None) -> None:
+        if not item.writer.is_closing():
+            item.writer.write(frame(RateShareReply(item.ask.number, room)))
 
     def _stated(self, parts: Mapping[str, RateShare]) -> list[HostRateShare]:
         return [
-            HostRateShare(RateLimitAccount(name, one.limits), one.held, one.kept)
-            for name, one in parts.items()
+            HostRateShare(RateLimitAccount(name, part.limits), part.held, part.kept)
+            for name, part in parts.items()
         ]
 
     def _second(self) -> int:

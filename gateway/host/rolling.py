@@ -33,7 +33,7 @@ def away(
 ) -> Iterator[None]:
     """Meanwhile it gets no requests; what somebody else holds over it stays as it is."""
     subject = TARGET + seat.name
-    if any(one.subject == subject for one in verbs.in_force(ledger, author.at_us)):
+    if any(override.subject == subject for override in verbs.in_force(ledger, author.at_us)):
         yield
         return
     verbs.disable(ledger, settings, seat.name, author)

@@ -42,15 +42,17 @@ def why_not(engines: Mapping[str, EngineState], name: str) -> str | None:
 
 def _too_slow(gone: EngineState, rest: list[EngineState], sequences: int) -> str | None:
     """Whether the pace promised to somebody in the pool would break with the load shared out."""
-    promised = [one.tightest_tpot_ms for one in (gone, *rest) if one.tightest_tpot_ms is not None]
+    promised = [
+        state.tightest_tpot_ms for state in (gone, *rest) if state.tightest_tpot_ms is not None
+    ]
     if not promised:
         return None
-    context = (gone.context_tokens + sum(one.context_tokens for one in rest)) / len(rest)
-    for one in rest:
-        if one.step is None:
+    context = (gone.context_tokens + sum(state.context_tokens for state in rest)) / len(rest)
+    for state in rest:
+        if state.step is None:
             return "the others' pace is not known"
-        step = one.step.a_s + one.step.b_s * sequences / len(rest) + one.step.c_s * context
-        tpot_ms = 1e3 * step * one.step_feedback
-        if tpot_ms > min(promised) * one.safety_tpot:
+        step = state.step.a_s + state.step.b_s * sequences / len(rest) + state.step.c_s * context
+        tpot_ms = 1e3 * step * state.step_feedback
+        if tpot_ms > min(promised) * state.safety_tpot:
             return f"a token would take {tpot_ms:.0f} ms, {min(promised):.0f} ms are promised"
     return None

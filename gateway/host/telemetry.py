@@ -233,7 +233,7 @@ class TelemetryProcess:
                 if watch.health == HealthState.HEALTHY.value
                 and (watch.way_measured_s is None or now_s - watch.way_measured_s >= WAY_S)
             ]
-            await asyncio.gather(*(self._measure_way(*one) for one in due))
+            await asyncio.gather(*(self._measure_way(*pair) for pair in due))
             await asyncio.sleep(WAY_LOOK_S)
 
     async def _measure_way(self, seat: EngineReplica, watch: EngineScraper) -> None:
@@ -341,7 +341,7 @@ class TelemetryProcess:
             if not await asyncio.to_thread(self._backlog.flush, at_us):
                 continue
             try:
-                trips = {one.name: one.new_round_trip_us() for one in self._watches}
+                trips = {watch.name: watch.new_round_trip_us() for watch in self._watches}
                 told = {name: rtt_us for name, rtt_us in trips.items() if rtt_us is not None}
                 await asyncio.to_thread(add_round_trips, self._ledger, at_us, told)
             except DBAPIError as error:

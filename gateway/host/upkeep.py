@@ -86,47 +86,47 @@ class UpkeepLoop:
         stands = verbs.in_force(self._ledger, self._clock.wall_us())
         for name, pool in self._kept.items():
             seen = {row: self._host.look(row) for row in self._rows(name)}
-            for row, one in seen.items():
-                if not one.seat.managed:
+            for row, event in seen.items():
+                if not event.seat.managed:
                     continue
-                why, due_us = self._due(row, one, pool)
+                why, due_us = self._due(row, event, pool)
                 waits = self._hindrance(row, seen, stands, why) if why else None
                 self._note(row, pool, waits)
                 if why and waits is None:
-                    self._restart(row, one, why, due_us)
+                    self._restart(row, event, why, due_us)
                     return
 
     # -- restarts -------------------------------------------------------------------------------
 
-    def _due(self, row: int, one: EngineSnapshot, pool: PoolSection) -> tuple[str, int]:
+    def _due(self, row: int, snapshot: EngineSnapshot, pool: PoolSection) -> tuple[str, int]:
         """Why its restart is due, and since when; empty while it is not."""
         now_us, kept = self._clock.wall_us(), pool.upkeep
-        if one.state.health is not TargetHealth.HEALTHY:
+        if snapshot.state.health is not TargetHealth.HEALTHY:
             return "", 0
-        started_us = self._started_us(row, one)
+        started_us = self._started_us(row, snapshot)
         patience_us = int(kept.patience_h * 3600 * 1e6)
         due_us = schedules.restart_due_us(kept, now_us)
         if due_us is not None and started_us < due_us and now_us - due_us < patience_us:
             return self._untried(row, f"restart of {instant(due_us)}", due_us)
-        found = self._pace(row, one, pool, started_us)
+        found = self._pace(row, snapshot, pool, started_us)
         if found is not None and kept.restart_on_decay and found.lost(kept.restart_on_decay):
             words = f"restart: at {found.ratio:.0%} of its first hours' pace at like load"
             return self._untried(row, words, now_us // patience_us * patience_us)
         return "", 0
 
-    def _started_us(self, row: int, one: EngineSnapshot) -> int:
+    def _started_us(self, row: int, snapshot: EngineSnapshot) -> int:
         """By its own word, else when its life was first seen here."""
         life, seen_us = self._lives.get(row, (0, 0))
-        if life != one.life:
+        if life != snapshot.life:
             seen_us = self._clock.wall_us()
-            self._lives[row] = one.life, seen_us
+            self._lives[row] = snapshot.life, seen_us
         return self._host.started_us(row) or seen_us
 
     def _untried(self, row: int, why: str, due_us: int) -> tuple[str, int]:
         return ("", 0) if self._tried_us.get(row) == due_us else (why, due_us)
 
     def _pace(
-        self, row: int, one: EngineSnapshot, pool: PoolSection, started_us: int
+        self, row: int, snapshot: EngineSnapshot, pool: PoolSection, started_us: int
     ) -> DecayEstimate | None:
         """Measured every ten minutes, once the first hours are over."""
         now_us, now_s, share = (
@@ -139,7 +139,9 @@ class UpkeepLoop:
             first = (started_us + WARM_US, started_us + FIRST_US)
             lately = (max(first[1], now_us - LATELY_US), now_us)
             self._paces[row] = pace(
-                self._readings(one.seat.name, first), self._readings(one.seat.name, lately), share
+                self._readings(snapshot.seat.name, first),
+                self._readings(snapshot.seat.name, lately),
+                share,
             )
             self._paced_s[row] = now_s
         return self._paces[row]
@@ -156,7 +158,7 @@ class UpkeepLoop:
         """Why a restart that is due is not begun now."""
         seat = seen[row].seat
         held = barred(
-            stands, "", [verbs.TargetName(one.seat.name, own=True) for one in seen.values()]
+            stands, "", [verbs.TargetName(event.seat.name, own=True) for event in seen.values()]
         )
         if held:
             name, (_, words) = next(iter(held.items()))
@@ -164,24 +166,24 @@ class UpkeepLoop:
         without = Override(0, TARGET + seat.name, DISABLED, None, 0, ACTOR)
         if alone := verbs.unserved(self._settings, [*stands, without]):
             return f"{why} waits: `{alone[0]}` would have no target"
-        states = {one.seat.name: one.state for one in seen.values()}
+        states = {event.seat.name: event.state for event in seen.values()}
         busy = sparing.why_not(states, seat.name)
         return None if busy is None else f"{why} waits: {busy}"
 
-    def _restart(self, row: int, one: EngineSnapshot, why: str, due_us: int) -> None:
-        log.warning("%s: %s", one.seat.name, why)
+    def _restart(self, row: int, snapshot: EngineSnapshot, why: str, due_us: int) -> None:
+        log.warning("%s: %s", snapshot.seat.name, why)
         now_us = self._clock.wall_us()
         author = verbs.OverrideAuthor(ACTOR, why, now_us, now_us + int(LIMIT_S * 1e6))
         done = f"restarted ({why})"
         try:
-            with rolling.away(self._ledger, self._settings, one.seat, author):
+            with rolling.away(self._ledger, self._settings, snapshot.seat, author):
                 rolling.next_life(self._host, row, time.monotonic() + LIMIT_S, self._meanwhile)
         except rolling.DrainTimeout as error:
             self._tried_us[row] = due_us
             done = f"{why} failed: {error}"
-        log.warning("%s: %s", one.seat.name, done)
+        log.warning("%s: %s", snapshot.seat.name, done)
         self._paces.pop(row, None)
-        note = self._notes.get(row) or UpkeepNote(one.seat.name)
+        note = self._notes.get(row) or UpkeepNote(snapshot.seat.name)
         self._notes[row] = msgspec.structs.replace(
             note, done=done, done_us=self._clock.wall_us(), waits=None
         )
@@ -210,43 +212,43 @@ class UpkeepLoop:
         """Whether somebody took our word back since: then the pool runs until its next stop."""
         subject = TARGET + f"pool:{name}"
         return any(
-            one.subject == subject
-            and one.says == NOTHING
-            and one.actor != ACTOR
-            and one.recorded_us >= since_us
-            for one in overrides(self._ledger)
+            override.subject == subject
+            and override.says == NOTHING
+            and override.actor != ACTOR
+            and override.recorded_us >= since_us
+            for override in overrides(self._ledger)
         )
 
     def _rest(self, name: str, pool: PoolSection, rows: Sequence[int]) -> None:
         """Keep requests away, let what runs end, then stop; one step at a time."""
         looks = [self._host.look(row) for row in rows]
-        if all(one.word == "resting" for one in looks):
+        if all(look.word == "resting" for look in looks):
             return
         now_us, subject = self._clock.wall_us(), TARGET + f"pool:{name}"
-        if all(one.subject != subject for one in verbs.in_force(self._ledger, now_us)):
+        if all(override.subject != subject for override in verbs.in_force(self._ledger, now_us)):
             until_us = schedules.starts_us(pool.upkeep, now_us)
             author = verbs.OverrideAuthor(ACTOR, "stopped by the calendar", now_us, until_us)
             verbs.disable(self._ledger, self._settings, f"pool:{name}", author)
         asked_us = self._asked_us.setdefault(name, now_us)
-        if now_us - asked_us < FOLLOW_S * 1e6 or any(one.in_flight for one in looks):
+        if now_us - asked_us < FOLLOW_S * 1e6 or any(look.in_flight for look in looks):
             return
-        for one in looks:
-            if one.word != "resting":
-                self._host.order(one.row, "rest")
+        for look in looks:
+            if look.word != "resting":
+                self._host.order(look.row, "rest")
 
     def _wake(self, name: str, rows: Sequence[int]) -> None:
         """Requests come back when all serve; our word ends by itself at the start, too."""
         self._asked_us.pop(name, None)
         looks = [self._host.look(row) for row in rows]
-        for one in looks:
-            if one.word == "resting":
-                self._host.order(one.row, "wake")
+        for look in looks:
+            if look.word == "resting":
+                self._host.order(look.row, "wake")
         now_us, subject = self._clock.wall_us(), TARGET + f"pool:{name}"
         ours = any(
-            one.subject == subject and one.actor == ACTOR
-            for one in verbs.in_force(self._ledger, now_us)
+            override.subject == subject and override.actor == ACTOR
+            for override in verbs.in_force(self._ledger, now_us)
         )
-        if ours and all(one.state.health is TargetHealth.HEALTHY for one in looks):
+        if ours and all(look.state.health is TargetHealth.HEALTHY for look in looks):
             author = verbs.OverrideAuthor(ACTOR, "started by the calendar", now_us)
             verbs.enable(self._ledger, f"pool:{name}", author)
 

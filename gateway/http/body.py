@@ -229,8 +229,8 @@ def _whole(value: Any) -> Any:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, list):
-        for place, one in enumerate(value):  # in place: a list of many small ones is large
-            value[place] = _whole(one)
+        for place, item in enumerate(value):  # in place: a list of many small ones is large
+            value[place] = _whole(item)
     return value
 
 

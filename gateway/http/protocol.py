@@ -194,7 +194,7 @@ class BoundedProtocol(HttpToolsProtocol):
             return True
         if self.flow.write_paused:
             return False
-        lines = [b"%b: %b\r\n" % one for one in (*cycle.default_headers, *headers)]
+        lines = [b"%b: %b\r\n" % header for header in (*cycle.default_headers, *headers)]
         head = b"".join(lines)
         # Two controls end each line. A line about the connection is uvicorn's to understand.
         controls = len(head) - len(head.translate(None, _CONTROLS))

@@ -78,7 +78,7 @@ def _longest(inputs: int, listed: msgspec.Raw) -> RequestUnits | None:
     """An engine reads a list's texts one by one: the longest must fit, not all together."""
     if inputs == 1:
         return None
-    sizes = [len(bytes(item)) for item in msgspec.json.decode(listed, type=list[msgspec.Raw])]
+    sizes = [len(bytes(raw)) for raw in msgspec.json.decode(listed, type=list[msgspec.Raw])]
     return RequestUnits(longest=max(sizes) / max(sum(sizes), 1))
 
 

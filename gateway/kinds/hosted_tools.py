@@ -46,4 +46,4 @@ def _kinds(tools: msgspec.Raw) -> set[str]:
     with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         given = msgspec.json.decode(tools)
     each = given if isinstance(given, list) else [given]
-    return {str(one.get("type") or "function") for one in each if isinstance(one, dict)}
+    return {str(item.get("type") or "function") for item in each if isinstance(item, dict)}

@@ -31,7 +31,7 @@ def patterns(text: bytes) -> Iterator[str]:
     """Each of a schema's, its names among them where they are some."""
     found = _VALUE.findall(text)
     if _NAMES_ARE_PATTERNS in text:
-        found += [one for one, colon in _TEXTS.findall(text) if colon]
+        found += [item for item, colon in _TEXTS.findall(text) if colon]
     return map(plain, found)
 
 
@@ -47,8 +47,8 @@ def without_quoted(grammar: str) -> str:
 def within(text: bytes) -> Iterator[bytes]:
     """Schemas that stand in it as texts, and texts that are one themselves."""
     whole = [text] if text[:1] == b'"' else []
-    for found in (*whole, *_WITHIN.findall(text)):
-        said = plain(found).strip()
+    for part in (*whole, *_WITHIN.findall(text)):
+        said = plain(part).strip()
         if said[:1] in ("{", "["):
             yield said.encode()
 
@@ -69,7 +69,7 @@ def repeats_groups(pattern: str) -> bool:
 def longest_repeat(pattern: str) -> int:
     if "{" not in pattern:
         return 1
-    return max((_largest(*one) for one in _REPEAT.findall(pattern)), default=1)
+    return max((_largest(*match_text) for match_text in _REPEAT.findall(pattern)), default=1)
 
 
 def repeated(pattern: str) -> int:
@@ -92,4 +92,6 @@ def repeated(pattern: str) -> int:
 
 def _largest(*digits: str) -> int:
     """At least 1: `{}` and `{,}` say nothing."""
-    return max((int(one) if len(one) <= _DIGITS else _NO_END for one in digits if one), default=1)
+    return max(
+        (int(digit) if len(digit) <= _DIGITS else _NO_END for digit in digits if digit), default=1
+    )

@@ -26,7 +26,7 @@ class NamedTarget(Protocol):
 
 def standing(known: Iterable[Override], now_us: int) -> tuple[Override, ...]:
     """Those that count at this moment."""
-    return tuple(one for one in known if one.stands(now_us))
+    return tuple(name for name in known if name.stands(now_us))
 
 
 def covers(name: str, target: str) -> bool:
@@ -37,8 +37,8 @@ def covers(name: str, target: str) -> bool:
 def is_disabled(target: str, overrides: Iterable[Override]) -> bool:
     """Whether an operator keeps all requests from it, whatever they ask for."""
     return any(
-        one.says == DISABLED and covers(one.subject.removeprefix(TARGET), target)
-        for one in overrides
+        override.says == DISABLED and covers(override.subject.removeprefix(TARGET), target)
+        for override in overrides
     )
 
 
@@ -51,26 +51,30 @@ def barred(
     for target in targets:
         if forced is not None and target.own is not (forced.says == OWN):
             found[target.name] = Reason.DISABLED, _words(forced)
-        for one in overrides:
-            if one.says == DISABLED and covers(one.subject.removeprefix(TARGET), target.name):
-                found[target.name] = Reason.DISABLED, _words(one)
+        for override in overrides:
+            if override.says == DISABLED and covers(
+                override.subject.removeprefix(TARGET), target.name
+            ):
+                found[target.name] = Reason.DISABLED, _words(override)
     return found
 
 
 def _forced(overrides: Sequence[Override], model: str) -> Override | None:
-    by_subject = {one.subject: one for one in overrides if one.says in (OWN, API)}
+    by_subject = {
+        override.subject: override for override in overrides if override.says in (OWN, API)
+    }
     return by_subject.get(MODEL + model) or by_subject.get(MODEL + EVERY)
 
 
-def _words(one: Override) -> str:
+def _words(override: Override) -> str:
     """Short: it stands in every verdict that it makes."""
-    what = "disabled" if one.says == DISABLED else f"only {one.says}"
-    return f"{what} by {one.actor}{until(one)}"
+    what = "disabled" if override.says == DISABLED else f"only {override.says}"
+    return f"{what} by {override.actor}{until(override)}"
 
 
-def until(one: Override) -> str:
+def until(override: Override) -> str:
     """` until 2026-01-31 12:30 UTC`; empty without an end."""
-    return "" if one.until_us is None else f" until {instant(one.until_us)}"
+    return "" if override.until_us is None else f" until {instant(override.until_us)}"
 
 
 def instant(at_us: int) -> str:

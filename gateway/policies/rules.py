@@ -37,7 +37,9 @@ class CompiledPolicy:
         if not self.penalty_is_default:
             return self.policy
         known, offered = self.policy, [entry.candidate for entry in frozen]
-        dearest = max([one.expected_pusd or one.avoided_pusd for one in offered], default=0)
+        dearest = max(
+            [candidate.expected_pusd or candidate.avoided_pusd for candidate in offered], default=0
+        )
         return Policy(
             known.name,
             known.slo,

@@ -97,7 +97,7 @@ class UsageMeter:
         if plan.shadow is not None:
             chosen, watched = plan.decision.chosen, plan.shadow.chosen
             ours, theirs = (
-                None if one is None else one.candidate.name for one in (chosen, watched)
+                None if verdict is None else verdict.candidate.name for verdict in (chosen, watched)
             )
             metrics.count_shadow(plan.shadow.policy, agrees=ours == theirs)
 

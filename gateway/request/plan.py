@@ -97,7 +97,12 @@ class RoutingPlan(msgspec.Struct, frozen=True):
         """The same with this step as it is asked for, so that its record says so."""
         known, changed = self.decision, step.verdict.candidate.name
         order, verdicts = (
-            tuple([step.verdict if one.candidate.name == changed else one for one in group])
+            tuple(
+                [
+                    step.verdict if verdict.candidate.name == changed else verdict
+                    for verdict in group
+                ]
+            )
             for group in (known.order, known.verdicts)
         )
         decision = known._replace(order=order, verdicts=verdicts)
@@ -153,7 +158,7 @@ class RoutingPlan(msgspec.Struct, frozen=True):
             for verdict in self.decision.verdicts
             if verdict.reason is Reason.BUDGET
         ]
-        return min((one for one in bounds if one is not None), default=None)
+        return min((bound for bound in bounds if bound is not None), default=None)
 
     @property
     def spill_reason(self) -> str | None:

@@ -150,7 +150,9 @@ class SilentEngineDetector:
             return
         if heard_s > engine.found_s:
             engine.times = 0
-        if not engine.times or any(one.attempt.dispatched_s > engine.found_s for one in overdue):
+        if not engine.times or any(
+            each_wait.attempt.dispatched_s > engine.found_s for each_wait in overdue
+        ):
             pause_s = min(ASK_AGAIN_S * 2**engine.times, ASK_AGAIN_LIMIT_S)
             engine.times, engine.found_s = engine.times + 1, now_s
             cells, base = self._board.cells, self._board.load_row(self._worker, row)

@@ -65,11 +65,11 @@ def arranged(
     settings: Settings, traffic: TrafficSelection, named: Sequence[str], times: float
 ) -> TrafficSelection:
     """With logical models that exist, at the speed asked for. Raises `WhatIfInputError`."""
-    renamed = dict(one.split("=", 1) for one in named if "=" in one)
-    plain = [one for one in named if "=" not in one]
+    renamed = dict(each_name.split("=", 1) for each_name in named if "=" in each_name)
+    plain = [each_name for each_name in named if "=" not in each_name]
     if len(plain) > 1:
         raise WhatIfInputError(f"--model {plain[1]}: one model without FROM= is enough")
-    known = [name for name, one in settings.models.items() if one != "passthrough"]
+    known = [name for name, model in settings.models.items() if model != "passthrough"]
     only = plain[0] if plain else known[0] if len(known) == 1 else None
     found = []
     for arrival in traffic.arrivals:
@@ -78,7 +78,7 @@ def arranged(
             words = f"the trace names no model: say --model with one of {', '.join(known)}"
             raise WhatIfInputError(words)
         found.append(arrival._replace(at_s=arrival.at_s / times, model=name))
-    for name in sorted({one.model for one in found}):
+    for name in sorted({finding.model for finding in found}):
         if resolve_model(settings, name) is None:
             raise WhatIfInputError(
                 f"there is no model `{name}` in the configuration: say --model {name}=NAME, or"
@@ -118,7 +118,7 @@ def house_of(
         with books.connect() as connection:
             measured = capacities(connection)
         entered = read_rates(books)
-    pools = pools_asked(settings, iter({one.model for one in traffic.arrivals}))
+    pools = pools_asked(settings, iter({arrival.model for arrival in traffic.arrivals}))
     models = engine_models(settings, pools, named, measured)
     house = ReplayFleet(settings, prices, models, traffic.seen, traffic.start_us, entered)
     came_us = traffic.start_us if traffic.came_us is None else traffic.came_us

@@ -97,8 +97,8 @@ class ReplayFleet:
             return ()
         model = found[1]
         targets = self.fleet.targets(found[0], model)
-        names = [one.price_name or one.name for one in targets if not one.own]
-        known = [self.prices.find(one, self.start_us) for one in names or model.compare_with]
+        names = [target.price_name or target.name for target in targets if not target.own]
+        known = [self.prices.find(named, self.start_us) for named in names or model.compare_with]
         return [price for price in known if price is not None]
 
     def fixed_pusd_per_hour(self) -> tuple[int, list[str]]:
@@ -156,7 +156,7 @@ def _model(
         found = EngineModelSource(profile.shape, f"profile {profile.name}")
     if found is None:
         rows = [row for row in measured if row.pool == name]
-        found = next((one for one in map(_measured, rows) if one is not None), None)
+        found = next((source for source in map(_measured, rows) if source is not None), None)
     if found is None:
         raise HouseError(
             f"pools.{name}: nobody measured its engine: say --engine {name}=PROFILE with one of"

@@ -42,7 +42,7 @@ class PlotsMissingError(Exception):
 
 def page(document: dict[str, Any]) -> str:
     """The whole report. Raises `PlotsMissingError`."""
-    names = [one["policy"] for one in document["results"]]
+    names = [result["policy"] for result in document["results"]]
     parts = [f"<h1>What if: {escape(' against '.join(names))}</h1>"]
     traffic = document["traffic"]
     parts.append(
@@ -64,12 +64,12 @@ def page(document: dict[str, Any]) -> str:
     )
 
 
-def _card(one: dict[str, Any]) -> str:
-    dollars, spill = one["dollars"], one["spill"]
-    asked = sum(each["requests"] for each in one["classes"])
-    kept = sum((each["attainment"] or 0.0) * each["requests"] for each in one["classes"])
+def _card(entry: dict[str, Any]) -> str:
+    dollars, spill = entry["dollars"], entry["spill"]
+    asked = sum(each["requests"] for each in entry["classes"])
+    kept = sum((each["attainment"] or 0.0) * each["requests"] for each in entry["classes"])
     return (
-        f'<div class="card">{escape(one["policy"])}<b>${dollars["total_usd"]:,.2f}</b>'
+        f'<div class="card">{escape(entry["policy"])}<b>${dollars["total_usd"]:,.2f}</b>'
         f"${dollars['fixed_usd']:,.2f} fixed + ${dollars['api_usd']:,.2f} API<br>"
         f"{share(kept / asked if asked else None)} of promises kept,"
         f" {share(spill['share_by_count'])} spilled</div>"
@@ -120,8 +120,8 @@ def _plots(document: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _dollars(alt: Any, results: Sequence[dict[str, Any]]) -> Any:
     data = [
-        {"policy": one["policy"], "what": what, "usd": one["dollars"][name]}
-        for one in results
+        {"policy": result["policy"], "what": what, "usd": result["dollars"][name]}
+        for result in results
         for what, name in (("fixed", "fixed_usd"), ("API", "api_usd"))
     ]
     colours = alt.Scale(domain=["fixed", "API"], range=[OWN, API])
@@ -136,9 +136,9 @@ def _dollars(alt: Any, results: Sequence[dict[str, Any]]) -> Any:
 
 def _kept(alt: Any, results: Sequence[dict[str, Any]]) -> Any:
     data = [
-        {"class": f"{one['policy']}: {each['class']}", "what": what, "share": each[name]}
-        for one in results
-        for each in one["classes"]
+        {"class": f"{result['policy']}: {each['class']}", "what": what, "share": each[name]}
+        for result in results
+        for each in result["classes"]
         for what, name in ATTAINED
         if each[name] is not None
     ]
@@ -159,9 +159,9 @@ def _load(document: dict[str, Any]) -> tuple[list[dict[str, Any]], str]:
     is_long = document["traffic"]["seconds"] > 3 * 3600
     seconds, unit = (3600.0, "hours") if is_long else (60.0, "minutes")
     load = [
-        {**one, "at": one["at_s"] / seconds, "line": f"{result['policy']}, {one['pool']}"}
+        {**item, "at": item["at_s"] / seconds, "line": f"{result['policy']}, {item['pool']}"}
         for result in document["results"]
-        for one in result["load"]
+        for item in result["load"]
     ]
     return load, unit
 

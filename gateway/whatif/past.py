@@ -85,7 +85,7 @@ def past(connection: Connection, scope: Scope, *, most: int | None = None) -> Le
                 asked.ttft_us,
                 further_us / (asked.output_tokens - 1) if asked.output_tokens > 1 else 0,
             )
-    seen = {name: one.seen for name, one in logs.items() if len(one.ttft) >= LEAST_SEEN}
+    seen = {name: log.seen for name, log in logs.items() if len(log.ttft) >= LEAST_SEEN}
     refused = refused_requests(connection, scope)
     return LedgerTraffic(start_us or scope.start_us, tuple(rows.values()), seen, refused, cut)
 
@@ -119,4 +119,4 @@ def _lognormal(logs: list[float]) -> tuple[float, float] | None:
     if len(logs) < LEAST_SEEN:
         return None
     mean = math.fsum(logs) / len(logs)
-    return math.exp(mean), math.sqrt(math.fsum((one - mean) ** 2 for one in logs) / len(logs))
+    return math.exp(mean), math.sqrt(math.fsum((log - mean) ** 2 for log in logs) / len(logs))

@@ -91,11 +91,11 @@ class PolicyReplay:
         self._rules = RuleSet(rules)
         self.slos: dict[str, Slo] = {}  # by rule, those that were met
         self.seats = [
-            ReplayEngine(one.name, house.engines[one.pool].shape, EngineKnowledge())
-            for one in house.runtime.engines
-            if one.pool in house.engines
+            ReplayEngine(engine.name, house.engines[engine.pool].shape, EngineKnowledge())
+            for engine in house.runtime.engines
+            if engine.pool in house.engines
         ]
-        self._pools = {one.name: one.pool for one in house.runtime.engines}
+        self._pools = {engine.name: engine.pool for engine in house.runtime.engines}
         self._seats = {seat.name: seat for seat in self.seats}
         self._markets = dict.fromkeys(house.engines, UNKNOWN_MARKET)
         self._demands = {name: DemandSums() for name in house.engines}
@@ -225,13 +225,15 @@ class PolicyReplay:
     ) -> ReplayChoice | None:
         """To run there, unless the engine would refuse its length."""
         candidate = verdict.candidate
-        entry = next(one for one in frozen if one.candidate is candidate)
+        entry = next(snapshot for snapshot in frozen if snapshot.candidate is candidate)
         policy = rule.policy
         held = self._purses.hold(arrival.tenant, self._wall_us(), candidate.bound_pusd or 0)
         rate, seconds = entry.target.rate_pusd_per_hour, verdict.engine_seconds
         own = round((rate or 0) * (seconds or 0.0) / 3600)
         told = ReplayDecision(policy.name, candidate.name, verdict.reason, entry.price, held, own)
-        limits = [one for one in (request.max_tokens, candidate.output_cap) if one is not None]
+        limits = [
+            number for number in (request.max_tokens, candidate.output_cap) if number is not None
+        ]
         if candidate.engine is None:
             most = min(limits, default=None)
             return ReplayChoice(
@@ -256,8 +258,8 @@ class PolicyReplay:
     # -- what is seen
 
     def engine(self, row: int) -> EngineView:
-        one = self._house.runtime.engines[row]
-        return _Own(self, self._seats[one.name], one.pool)
+        replica = self._house.runtime.engines[row]
+        return _Own(self, self._seats[replica.name], replica.pool)
 
     def api(self, row: int) -> ApiView:
         return self._apis[row]

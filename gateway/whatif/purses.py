@@ -73,13 +73,13 @@ class ReplayBudgets:
     def room_pusd(self, team: str, at_us: int) -> int | None:
         """What its tightest budget leaves; `None`: it has none."""
         purses = self._purses(team)
-        return min([one.room_pusd(one.at(at_us)) for one in purses]) if purses else None
+        return min([purse.room_pusd(purse.at(at_us)) for purse in purses]) if purses else None
 
     def hold(self, team: str, at_us: int, pusd: int) -> ReplayHold | None:
         purses = self._purses(team)
         if not purses:
             return None
-        taken = tuple((one, one.at(at_us)) for one in purses)
+        taken = tuple((budget, budget.at(at_us)) for budget in purses)
         for purse, window in taken:
             purse.take(window, pusd)
         return ReplayHold(pusd, taken)
@@ -88,6 +88,8 @@ class ReplayBudgets:
         """Its own, and its own of what each team has that has none for that period."""
         found = self._of.get(team)
         if found is None:
-            named = [one for _, one in binding(self._budgets, [TEAM.scope(team)])]
-            found = self._of[team] = [ReplayBudget(one.budget) for one in named if one.budget.hard]
+            named = [item for _, item in binding(self._budgets, [TEAM.scope(team)])]
+            found = self._of[team] = [
+                ReplayBudget(item.budget) for item in named if item.budget.hard
+            ]
         return found

@@ -60,8 +60,8 @@ def result(
     seconds = outcomes[-1].arrival.at_s
     per_hour, unknown = house.fixed_pusd_per_hour()
     fixed = per_hour * seconds / 3600.0 / PUSD_PER_USD
-    charged = [api_pusd(one) for one in outcomes]
-    api = sum(one for one in charged if one is not None) / PUSD_PER_USD
+    charged = [api_pusd(outcome) for outcome in outcomes]
+    api = sum(number for number in charged if number is not None) / PUSD_PER_USD
     return {
         "policy": name,
         "dollars": {
@@ -69,41 +69,47 @@ def result(
             "fixed_unknown_pools": unknown,
             "api_usd": api,
             "total_usd": fixed + api,
-            "api_unpriced_requests": sum(one is None for one in charged),
+            "api_unpriced_requests": sum(number is None for number in charged),
         },
         "classes": [
-            _class(rule, [one for one in outcomes if told_of(one).rule == rule], planned)
+            _class(
+                rule, [outcome for outcome in outcomes if told_of(outcome).rule == rule], planned
+            )
             for rule in planned.slos
         ],
         "spill": _spill(house, outcomes, value),
         "sessions": planned.holding.document(),
         "targets": _targets(outcomes),
-        "reasons": dict(Counter(told_of(one).reason.value for one in outcomes).most_common()),
-        "load": [one._asdict() for one in planned.samples.values()],
+        "reasons": dict(
+            Counter(told_of(outcome).reason.value for outcome in outcomes).most_common()
+        ),
+        "load": [sample._asdict() for sample in planned.samples.values()],
     }
 
 
 def _class(rule: str, outcomes: Sequence[ReplayOutcome], planned: PolicyReplay) -> dict[str, Any]:
     slo = planned.slos[rule]
-    served = [one for one in outcomes if told_of(one).target]
-    own = [one for one in served if one.engine is not None]
-    api = [one for one in served if one.engine is None]
-    decoded = [1000.0 * one.tpot_s for one in served if one.arrival.output_tokens > 1]
-    firsts = [1000.0 * one.ttft_s for one in served]
+    served = [outcome for outcome in outcomes if told_of(outcome).target]
+    own = [outcome for outcome in served if outcome.engine is not None]
+    api = [outcome for outcome in served if outcome.engine is None]
+    decoded = [1000.0 * outcome.tpot_s for outcome in served if outcome.arrival.output_tokens > 1]
+    firsts = [1000.0 * outcome.ttft_s for outcome in served]
     return {
         "class": rule,
         "slo": {"ttft_ms": slo.ttft_ms, "tpot_ms": slo.tpot_ms, "attainment": slo.attainment},
         "requests": len(outcomes),
         "refused": len(outcomes) - len(served),
-        "attainment": _share(sum(one.kept(slo) for one in served), len(outcomes)),
-        "attainment_own": _share(sum(one.kept(slo) for one in own), len(own)),
-        "attainment_api": _share(sum(one.kept(slo) for one in api), len(api)),
+        "attainment": _share(sum(outcome.kept(slo) for outcome in served), len(outcomes)),
+        "attainment_own": _share(sum(outcome.kept(slo) for outcome in own), len(own)),
+        "attainment_api": _share(sum(outcome.kept(slo) for outcome in api), len(api)),
         "ttft_ms_p50": _quantile(firsts, 0.5),
         "ttft_ms_p95": _quantile(firsts, 0.95),
         "tpot_ms_p50": _quantile(decoded, 0.5),
         "tpot_ms_p95": _quantile(decoded, 0.95),
-        "waited_ms_mean": 1000.0 * sum(one.waited_s for one in served) / max(1, len(served)),
-        "preempted": sum(one.preemptions > 0 for one in own),
+        "waited_ms_mean": 1000.0
+        * sum(outcome.waited_s for outcome in served)
+        / max(1, len(served)),
+        "preempted": sum(outcome.preemptions > 0 for outcome in own),
     }
 
 
@@ -111,13 +117,16 @@ def _spill(house: ReplayFleet, outcomes: Sequence[ReplayOutcome], value: Value) 
     """Of requests that an own engine may serve, what an API did."""
     own = {
         name: any(target.own for target in house.fleet.targets(*found))
-        for name in {one.arrival.model for one in outcomes}
+        for name in {outcome.arrival.model for outcome in outcomes}
         if (found := house.model(name)) is not None
     }
-    some = [one for one in outcomes if own[one.arrival.model] and told_of(one).target]
-    spilled = [one for one in some if one.engine is None]
+    some = [
+        outcome for outcome in outcomes if own[outcome.arrival.model] and told_of(outcome).target
+    ]
+    spilled = [outcome for outcome in some if outcome.engine is None]
     worth, spilled_worth = (
-        sum(value(one.arrival) or 0 for one in group) / PUSD_PER_USD for group in (some, spilled)
+        sum(value(outcome.arrival) or 0 for outcome in group) / PUSD_PER_USD
+        for group in (some, spilled)
     )
     return {
         "requests": len(some),
@@ -131,26 +140,26 @@ def _spill(house: ReplayFleet, outcomes: Sequence[ReplayOutcome], value: Value) 
 
 def _targets(outcomes: Iterable[ReplayOutcome]) -> list[dict[str, Any]]:
     rows: dict[str, dict[str, Any]] = {}
-    for one in outcomes:
-        name = told_of(one).target or "refused"
+    for outcome in outcomes:
+        name = told_of(outcome).target or "refused"
         row = rows.setdefault(
             name, {"target": name, "requests": 0, "input": 0, "output": 0, "api_usd": 0.0}
         )
         row["requests"] += 1
         if name != "refused":
-            row["input"] += one.arrival.prompt_tokens
-            row["output"] += one.arrival.output_tokens
-            row["api_usd"] += (api_pusd(one) or 0) / PUSD_PER_USD
+            row["input"] += outcome.arrival.prompt_tokens
+            row["output"] += outcome.arrival.output_tokens
+            row["api_usd"] += (api_pusd(outcome) or 0) / PUSD_PER_USD
     return sorted(rows.values(), key=lambda row: str(row["target"]))
 
 
 def disagreement(before: Sequence[ReplayOutcome], after: Sequence[ReplayOutcome]) -> dict[str, Any]:
     """Where two sets sent the same requests, by target, and what the difference came to."""
     flows: dict[tuple[str, str], list[tuple[ReplayOutcome, ReplayOutcome]]] = {}
-    for one, other in zip(before, after, strict=True):
-        here, there = _place(one), _place(other)
+    for outcome, other in zip(before, after, strict=True):
+        here, there = _place(outcome), _place(other)
         if here != there:
-            flows.setdefault((here, there), []).append((one, other))
+            flows.setdefault((here, there), []).append((outcome, other))
     ranked = sorted(flows.items(), key=lambda item: (-len(item[1]), item[0]))
     moved = sum(map(len, flows.values()))
     return {
@@ -171,8 +180,8 @@ def _flow(
         "to": places[1],
         "requests": len(pairs),
         "api_usd_change": dollars / PUSD_PER_USD,
-        "prompt_tokens_p50": median(one.arrival.prompt_tokens for one, _ in pairs),
-        "output_tokens_p50": median(one.arrival.output_tokens for one, _ in pairs),
+        "prompt_tokens_p50": median(outcome.arrival.prompt_tokens for outcome, _ in pairs),
+        "output_tokens_p50": median(outcome.arrival.output_tokens for outcome, _ in pairs),
         "examples": [
             {
                 "at_s": round(old.arrival.at_s, 3),

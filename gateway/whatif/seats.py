@@ -185,9 +185,9 @@ class ReplayEngine:
         until_s = flight.started_s
         since_s = until_s - self._knowledge.skew_s
         late = [
-            one for one in self._news if one[1] != flight.worker and since_s < one[0] <= until_s
+            item for item in self._news if item[1] != flight.worker and since_s < item[0] <= until_s
         ]
-        sequences, queued, held = (float(sum(one[at] for one in late)) for at in (2, 3, 4))
+        sequences, queued, held = (float(sum(pair[at] for pair in late)) for at in (2, 3, 4))
         return PeerLoad(sequences, 0.0, queued, held)  # what decodes is known at once
 
     def _promise(self, flight: ReplayRequest, count: int) -> None:
@@ -221,15 +221,15 @@ class ReplayEngine:
     def _as_seen_by(self, worker: int, now: _Loads) -> _Loads:
         """Without what others did of late; a worker's own news is seen at once."""
         since_s = now.at_s - self._knowledge.skew_s
-        late = [one for one in self._news if one[1] != worker and one[0] > since_s]
-        queued = now.queued - sum(one[3] for one in late)
-        waiting = now.waiting - sum((one[3] > 0) - (one[3] < 0) for one in late)
+        late = [item for item in self._news if item[1] != worker and item[0] > since_s]
+        queued = now.queued - sum(pair[3] for pair in late)
+        waiting = now.waiting - sum((pair[3] > 0) - (pair[3] < 0) for pair in late)
         return now._replace(
-            sequences=now.sequences - sum(one[2] for one in late),
+            sequences=now.sequences - sum(pair[2] for pair in late),
             queued=max(0, queued),
-            promised=now.promised - sum(one[4] for one in late),
+            promised=now.promised - sum(pair[4] for pair in late),
             waiting=max(0, waiting),
-            squares=max(0, now.squares - sum(one[3] * abs(one[3]) for one in late)),
+            squares=max(0, now.squares - sum(pair[3] * abs(pair[3]) for pair in late)),
         )
 
     def _residents(self) -> tuple[tuple[float, float, float], ...]:

@@ -11,28 +11,28 @@ def tables(document: dict[str, Any]) -> list[tuple[str, Sequence[str], list[list
         (
             "Dollars over the time of the traffic",
             ("policies", ">fixed", ">API", ">total", ">spill", ">spill by value"),
-            [_dollars(one) for one in results],
+            [_dollars(result) for result in results],
         ),
         (
             "Promises kept, by class",
             ("policies", "class", ">requests", ">promised", ">kept", ">own", ">API", ">refused",
              ">TTFT ms p50", ">p95", ">TPOT ms p50", ">p95"),
-            [[one["policy"], *_class(each)] for one in results for each in one["classes"]],
+            [[result["policy"], *_class(each)] for result in results for each in result["classes"]],
         ),
         (
             "Where requests went",
             ("policies", "target", ">requests", ">prompt tokens", ">answer tokens", ">API USD"),
             [
-                [one["policy"], each["target"], f"{each['requests']:,}", f"{each['input']:,}",
+                [result["policy"], each["target"], f"{each['requests']:,}", f"{each['input']:,}",
                  f"{each['output']:,}", _usd(each["api_usd"])]
-                for one in results for each in one["targets"]
+                for result in results for each in result["targets"]
             ],
         ),
         (
             "Own pools: KV in use, sequences running and waiting (highest of a stretch)",
             ("policies", "pool", ">KV mean", ">KV most", ">running most", ">waiting mean",
              ">waiting most"),
-            [[one["policy"], *row] for one in results for row in _load(one["load"])],
+            [[result["policy"], *row] for result in results for row in _load(result["load"])],
         ),
     ]  # fmt: skip
     if _with_sessions(results):
@@ -40,7 +40,7 @@ def tables(document: dict[str, Any]) -> list[tuple[str, Sequence[str], list[list
             (
                 "Sessions: what it costs to stay where they were",
                 ("policies", ">requests", ">held to a worse target", ">API USD more"),
-                [[one["policy"], *_held(one["sessions"])] for one in results],
+                [[result["policy"], *_held(result["sessions"])] for result in results],
             )
         )
     differs = document.get("disagreement")
@@ -80,17 +80,18 @@ def notes(document: dict[str, Any]) -> list[str]:
         lines.append("There were more in that time: only the earliest are played.")
     lines += [f"Engines of {name}: {source}." for name, source in document["engines"].items()]
     lines += [
-        f"{name}: TTFT {one['ttft_ms_p50']:.0f} ms, TPOT {one['tpot_ms_p50']:.1f} ms at the median"
-        f" ({one['source']})."
-        for name, one in document["apis"].items()
+        f"{name}: TTFT {item['ttft_ms_p50']:.0f} ms, "
+        f"TPOT {item['tpot_ms_p50']:.1f} ms at the median"
+        f" ({item['source']})."
+        for name, item in document["apis"].items()
     ]
-    for one in document["results"]:
-        dollars = one["dollars"]
+    for result in document["results"]:
+        dollars = result["dollars"]
         if dollars["fixed_unknown_pools"]:
             pools = ", ".join(dollars["fixed_unknown_pools"])
             lines.append(f"Fixed dollars lack {pools}: enter pools.NAME.gpu.usd_per_hour.")
             break
-    unpriced = max(one["dollars"]["api_unpriced_requests"] for one in document["results"])
+    unpriced = max(result["dollars"]["api_unpriced_requests"] for result in document["results"])
     if unpriced:
         lines.append(f"API dollars lack up to {unpriced:,} requests to models without a price.")
     without = "" if _with_sessions(document["results"]) else ", sessions"
@@ -104,47 +105,52 @@ def share(value: float | None) -> str:
 
 def _with_sessions(results: Sequence[dict[str, Any]]) -> bool:
     """A gateway elsewhere may be of a release that did not play them."""
-    return any(one.get("sessions", {}).get("requests") for one in results)
+    return any(result.get("sessions", {}).get("requests") for result in results)
 
 
-def _held(one: dict[str, Any]) -> list[str]:
-    return [f"{one['requests']:,}", f"{one['held']:,}", f"{one['api_usd_more']:+.4f}"]
+def _held(entry: dict[str, Any]) -> list[str]:
+    return [f"{entry['requests']:,}", f"{entry['held']:,}", f"{entry['api_usd_more']:+.4f}"]
 
 
-def _dollars(one: dict[str, Any]) -> list[str]:
-    dollars, spill = one["dollars"], one["spill"]
+def _dollars(entry: dict[str, Any]) -> list[str]:
+    dollars, spill = entry["dollars"], entry["spill"]
     lacks = "+?" if dollars["fixed_unknown_pools"] else ""
     return [
-        one["policy"], _usd(dollars["fixed_usd"]) + lacks, _usd(dollars["api_usd"]),
+        entry["policy"], _usd(dollars["fixed_usd"]) + lacks, _usd(dollars["api_usd"]),
         _usd(dollars["total_usd"]) + lacks, share(spill["share_by_count"]),
         share(spill["share_by_value"]),
     ]  # fmt: skip
 
 
-def _class(one: dict[str, Any]) -> list[str]:
-    slo = one["slo"]
+def _class(entry: dict[str, Any]) -> list[str]:
+    slo = entry["slo"]
     words = [
         f"{slo[name]:g} ms" if slo[name] is not None else "-" for name in ("ttft_ms", "tpot_ms")
     ]
     return [
-        one["class"], f"{one['requests']:,}", f"{' / '.join(words)}, {share(slo['attainment'])}",
-        share(one["attainment"]), share(one["attainment_own"]), share(one["attainment_api"]),
-        f"{one['refused']:,}", *(
-            _number(one[name])
+        entry["class"],
+        f"{entry['requests']:,}",
+        f"{' / '.join(words)}, {share(slo['attainment'])}",
+        share(entry["attainment"]),
+        share(entry["attainment_own"]),
+        share(entry["attainment_api"]),
+        f"{entry['refused']:,}",
+        *(
+            _number(entry[name])
             for name in ("ttft_ms_p50", "ttft_ms_p95", "tpot_ms_p50", "tpot_ms_p95")
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _load(samples: Sequence[dict[str, Any]]) -> list[list[str]]:
     rows = []
-    for pool in dict.fromkeys(one["pool"] for one in samples):
-        here = [one for one in samples if one["pool"] == pool]
-        kv, waiting = [one["kv_ratio"] for one in here], [one["waiting"] for one in here]
+    for pool in dict.fromkeys(sample["pool"] for sample in samples):
+        here = [sample for sample in samples if sample["pool"] == pool]
+        kv, waiting = [entry["kv_ratio"] for entry in here], [entry["waiting"] for entry in here]
         rows.append(
             [
                 pool, share(sum(kv) / len(kv)), share(max(kv)),
-                str(max(one["running"] for one in here)), f"{sum(waiting) / len(waiting):.1f}",
+                str(max(entry["running"] for entry in here)), f"{sum(waiting) / len(waiting):.1f}",
                 str(max(waiting)),
             ]
         )  # fmt: skip

@@ -135,10 +135,10 @@ def _read(path: Path, file: TextIO, most: int | None) -> TraceTraffic:
             found.append(arrival)
     if not found:
         raise TraceError(f"{path}: none of its {left_out} rows has both a prompt and an answer")
-    found.sort(key=lambda one: one.at_s)
+    found.sort(key=lambda finding: finding.at_s)
     start_s = found[0].at_s
     kept = found if most is None else found[:most]
-    moved = tuple([one._replace(at_s=one.at_s - start_s) for one in kept])
+    moved = tuple([kept_value._replace(at_s=kept_value.at_s - start_s) for kept_value in kept])
     told = form.scale is None or start_s >= EPOCH_S
     return TraceTraffic(form.name, moved, left_out, start_s if told else None)
 
@@ -173,10 +173,12 @@ def _form(path: Path, row: Mapping[str, Any]) -> TraceFormat:
             return form
     ours = FORMS[0]
     there = ", ".join(map(str, row)) or "nothing"
-    nearest = max(FORMS, key=lambda one: len({one.at, one.prompt, one.output} & row.keys()))
+    nearest = max(
+        FORMS, key=lambda format_: len({format_.at, format_.prompt, format_.output} & row.keys())
+    )
     missing = [name for name in (nearest.at, nearest.prompt, nearest.output) if name not in row]
     if len(missing) < 3:
-        name = ", ".join(f"`{one}`" for one in missing)
+        name = ", ".join(f"`{each_name}`" for each_name in missing)
         raise TraceError(f"{path}: a trace as {nearest.name} has also {name}; its columns: {there}")
     raise TraceError(
         f"{path}: no known trace; give it the columns `{ours.at}`, `{ours.prompt}` and"
@@ -192,7 +194,7 @@ def _arrival(where: str, row: Mapping[str, Any], form: TraceFormat) -> Arrival |
     if prompt < 1 or output < 1:
         return None
     most = row.get(form.most) if form.most else None
-    tenant = next((row[one] for one in form.tenants if row.get(one) not in _MISSING), "")
+    tenant = next((row[name] for name in form.tenants if row.get(name) not in _MISSING), "")
     return Arrival(
         at_s,
         prompt,

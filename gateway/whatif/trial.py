@@ -32,7 +32,7 @@ def trial(
     results = []
     for name, rules in sets:
         planned = PolicyReplay(house, rules, arrivals[-1].at_s)
-        apis = {api: draws(len(arrivals), one.latency, seed) for api, one in house.seen.items()}
+        apis = {api: draws(len(arrivals), event.latency, seed) for api, event in house.seen.items()}
         replay = Replay(
             planned.seats, {}, arrivals, (), apis=apis,
             progress=lambda done, name=name: progress(name, done),  # type: ignore[misc]  # bound now
@@ -52,23 +52,23 @@ def _traffic(house: ReplayFleet, arrivals: Sequence[Arrival]) -> dict[str, Any]:
         "begins": f"{begins:%Y-%m-%d %H:%M UTC}",
         "requests": len(arrivals),
         "seconds": arrivals[-1].at_s,
-        "models": sorted({one.model for one in arrivals}),
-        "prompt_tokens": sum(one.prompt_tokens for one in arrivals),
-        "output_tokens": sum(one.output_tokens for one in arrivals),
+        "models": sorted({arrival.model for arrival in arrivals}),
+        "prompt_tokens": sum(arrival.prompt_tokens for arrival in arrivals),
+        "output_tokens": sum(arrival.output_tokens for arrival in arrivals),
     }
 
 
 def _assumed(house: ReplayFleet) -> dict[str, Any]:
     """Whose word is taken for engines and APIs."""
     return {
-        "engines": {name: one.source for name, one in house.engines.items()},
+        "engines": {name: engine.source for name, engine in house.engines.items()},
         "apis": {
             name: {
-                "source": one.source,
-                "ttft_ms_p50": 1e3 * one.latency.ttft_s,
-                "tpot_ms_p50": 1e3 * one.latency.tpot_s,
+                "source": event.source,
+                "ttft_ms_p50": 1e3 * event.latency.ttft_s,
+                "tpot_ms_p50": 1e3 * event.latency.tpot_s,
             }
-            for name, one in house.seen.items()
+            for name, event in house.seen.items()
             if not name.endswith("/*")
         },
     }

@@ -164,7 +164,7 @@ def build(
     operations = Operations(render, partial(readiness, hot, desk, recording))
     app = create_app(settings, operations, clock, lifespan, ledger.reader)
     app.hot = hot
-    app.secrets = tuple(one for back in fleet.backends.values() for one in back.secrets)
+    app.secrets = tuple(secret for back in fleet.backends.values() for secret in back.secrets)
     app.take_batches(batches.routers, batches.entrance)
     return _administered(app, settings, runtime, ledger, board, clock)
 
@@ -338,9 +338,9 @@ class HttpClients:
 def known_lengths(past: Iterable[AnswerLength]) -> OutputLengths:
     """What past answers teach: a gateway that starts need not promise each request the most."""
     lengths = OutputLengths()
-    for one in past:
-        key = (one.model, one.team_id)
-        lengths.observe(key, one.prompt_tokens, one.output_tokens, cut=one.cut)
+    for length in past:
+        key = (length.model, length.team_id)
+        lengths.observe(key, length.prompt_tokens, length.output_tokens, cut=length.cut)
     return lengths
 
 

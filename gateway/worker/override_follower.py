@@ -29,7 +29,7 @@ class OverrideFollower:
         self._in_force = in_force
         self._wall_us = wall_us
         self._all = read()
-        self.known = max((one.number for one in self._all), default=0)
+        self.known = max((member.number for member in self._all), default=0)
         self.apply()
 
     async def follow(self, newest: int) -> None:

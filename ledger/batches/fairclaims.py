@@ -60,7 +60,7 @@ def fair_rows(connection: Connection, wanted: ClaimFilter, limit: int) -> Iterat
     if len(batches) > 1:
         in_work.update({row[0]: row[1] for row in connection.execute(_in_work(wanted.model))})
     while batches and limit > 0:
-        for team, places in shared(limit, {one: in_work[one] for one in batches}).items():
+        for team, places in shared(limit, {batch: in_work[batch] for batch in batches}).items():
             left = places
             while left and batches[team]:
                 rows = connection.execute(_next(*batches[team][0], wanted, left)).all()

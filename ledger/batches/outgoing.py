@@ -167,25 +167,25 @@ class OutgoingStore:
             return LeavingResult()
         lines = budgets(self.engine)
         with self.engine.begin() as connection:
-            mine = [one for one in leaving if self._moves_out(connection, one.claim)]
+            mine = [line for line in leaving if self._moves_out(connection, line.claim)]
             purse = BatchEscrow(connection, lines, at_us)
-            purse.lock(scope for one in mine for scope in one.scopes)
+            purse.lock(scope for line in mine for scope in line.scopes)
             gone: list[LeavingLine] = []
             broke: list[LeavingLine] = []
-            for one in mine:
-                holds = purse.hold(one.scopes, one.opened.bound_pusd)
+            for line in mine:
+                holds = purse.hold(line.scopes, line.opened.bound_pusd)
                 if holds is None:
-                    broke.append(one)
+                    broke.append(line)
                 else:
-                    opened = msgspec.structs.replace(one.opened, holds=holds)
-                    gone.append(replace(one, opened=opened))
-            for one in broke:
-                self._line(connection, one.claim, OUT, state=RUNNING)
+                    opened = msgspec.structs.replace(line.opened, holds=holds)
+                    gone.append(replace(line, opened=opened))
+            for line in broke:
+                self._line(connection, line.claim, OUT, state=RUNNING)
             purse.close()
             if gone:
                 items = [
-                    JournalItem(AT_PROVIDERS, 0, place, b"", one.opened)
-                    for place, one in enumerate(gone)
+                    JournalItem(AT_PROVIDERS, 0, place, b"", line.opened)
+                    for place, line in enumerate(gone)
                 ]
                 self._books.apply_within(connection, items, [_STANDING], at_us=at_us)
                 self._add(connection, outgoing_id, gone)
@@ -279,12 +279,12 @@ class OutgoingStore:
         What was booked before changes nothing, and a line that is in other hands by now is left.
         """
         with self.engine.begin() as connection:
-            new = [one for one in ended if self._forget(connection, record.id, one.line)]
-            names = [one.line.attempt_id for one in new]
+            new = [end for end in ended if self._forget(connection, record.id, end.line)]
+            names = [end.line.attempt_id for end in new]
             before = held(connection, names)
             items = [
-                JournalItem(AT_PROVIDERS, 0, place, b"", one.settled)
-                for place, one in enumerate(new)
+                JournalItem(AT_PROVIDERS, 0, place, b"", end.settled)
+                for place, end in enumerate(new)
             ]
             applied = self._books.apply_within(connection, items, [_STANDING], at_us=at_us)
             spent = {
@@ -292,30 +292,32 @@ class OutgoingStore:
                 for (_, budget, window), pusd in applied.spent.items()
             }
             give_back(connection, before, spent)
-            return sum(self._answer(connection, record.batch_id, one) for one in new)
+            return sum(self._answer(connection, record.batch_id, end) for end in new)
 
-    def _answer(self, connection: Connection, batch_id: str, one: LineEnd) -> bool:
+    def _answer(self, connection: Connection, batch_id: str, line_end: LineEnd) -> bool:
         """Whether the line was answered: it must be out under this very try."""
-        values: dict[str, Any] = {"state": WAITING, "owner": None, "next_us": one.next_us}
-        if one.answer is not None:
-            values = {"state": DONE, "owner": None, "ok": one.ok, "answer": one.answer}
+        values: dict[str, Any] = {"state": WAITING, "owner": None, "next_us": line_end.next_us}
+        if line_end.answer is not None:
+            values = {"state": DONE, "owner": None, "ok": line_end.ok, "answer": line_end.answer}
         else:
-            values["kept"] = one.kept
-            values["failures"] = one.line.failures + one.failed
+            values["kept"] = line_end.kept
+            values["failures"] = line_end.line.failures + line_end.failed
         change = (
             update(BatchLineRow)
             .where(
                 BatchLineRow.batch_id == batch_id,
-                BatchLineRow.number == one.line.number,
+                BatchLineRow.number == line_end.line.number,
                 BatchLineRow.state == OUT,
-                BatchLineRow.sent == one.line.sent,
+                BatchLineRow.sent == line_end.line.sent,
             )
             .values(**values)
         )
-        if connection.execute(change).rowcount != 1 or one.answer is None:
+        if connection.execute(change).rowcount != 1 or line_end.answer is None:
             return False
         counted = (
-            {"completed": BatchRow.completed + 1} if one.ok else {"failed": BatchRow.failed + 1}
+            {"completed": BatchRow.completed + 1}
+            if line_end.ok
+            else {"failed": BatchRow.failed + 1}
         )
         connection.execute(update(BatchRow).where(BatchRow.id == batch_id).values(**counted))
         return True
@@ -346,16 +348,16 @@ class OutgoingStore:
     def _add(self, connection: Connection, outgoing_id: str, gone: Sequence[LeavingLine]) -> None:
         rows = [
             {
-                "outgoing_id": outgoing_id, "number": one.claim.number,
-                "attempt_id": one.opened.attempt_id, "custom_id": one.claim.custom_id,
-                "sent": one.claim.sent, "failures": one.claim.failures, "body": one.body,
-                "terms": msgspec.to_builtins(one.terms),
+                "outgoing_id": outgoing_id, "number": line.claim.number,
+                "attempt_id": line.opened.attempt_id, "custom_id": line.claim.custom_id,
+                "sent": line.claim.sent, "failures": line.claim.failures, "body": line.body,
+                "terms": msgspec.to_builtins(line.terms),
             }
-            for one in gone
+            for line in gone
         ]  # fmt: skip
         connection.execute(insert(ProviderLineRow), rows)
         counted = update(ProviderBatchRow).where(ProviderBatchRow.id == outgoing_id)
-        size = sum(len(one.body) for one in gone)
+        size = sum(len(line.body) for line in gone)
         connection.execute(
             counted.values(
                 lines=ProviderBatchRow.lines + len(rows), bytes=ProviderBatchRow.bytes + size

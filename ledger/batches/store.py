@@ -55,7 +55,7 @@ class BatchRecord:
 
 
 _COLUMNS = [getattr(BatchRow, name).label(name) for name in BatchRecord.__dataclass_fields__]
-_LISTED = [null().label("errors") if one.name == "errors" else one for one in _COLUMNS]
+_LISTED = [null().label("errors") if named.name == "errors" else named for named in _COLUMNS]
 
 
 class BatchStore:
@@ -137,7 +137,7 @@ class BatchStore:
             due = select(FileRow.id).where(FileRow.expires_us <= now_us).limit(1)
             opened = select(BatchRow.id).where(BatchRow.status.in_(OPEN)).limit(1)
             out = select(ProviderBatchRow.id).where(ProviderBatchRow.state != "done").limit(1)
-            return any(connection.execute(one).first() is not None for one in (opened, out, due))
+            return any(connection.execute(item).first() is not None for item in (opened, out, due))
 
     # -- for who holds the lease --------------------------------------------------------------
 

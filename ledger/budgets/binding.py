@@ -108,4 +108,4 @@ class BoundBudgets:
         return own
 
     def in_force(self) -> Iterator[BudgetLine]:
-        return (one for one in self._all.values() if one.retired_us is None)
+        return (member for member in self._all.values() if member.retired_us is None)

@@ -178,11 +178,11 @@ class BudgetClient:
 
     def release(self, attempt_id: str, actual_pusd: int) -> None:
         """End an attempt's holds; a second call changes nothing."""
-        for one in self._held.pop(attempt_id, ()):
-            key = (one.scope, one.window)
+        for held in self._held.pop(attempt_id, ()):
+            key = (held.scope, held.window)
             piece = self._slices.get(key)
-            if piece is not None and one.amount_pusd:
-                self._slices[key] = settle(piece, one.amount_pusd, actual_pusd)
+            if piece is not None and held.amount_pusd:
+                self._slices[key] = settle(piece, held.amount_pusd, actual_pusd)
                 if key in self._small:
                     self._give_back([key])
 
@@ -248,7 +248,7 @@ class BudgetClient:
         names = tuple(scopes)
         found = self._of_scopes.get(names)
         if found is None:
-            budgets = [_own(name, one) for name, one in binding(self._budgets or {}, names)]
+            budgets = [_own(name, item) for name, item in binding(self._budgets or {}, names)]
             found = tuple(sorted(budgets, key=_place))
             if len(self._of_scopes) >= SCOPES_LIMIT:
                 self._of_scopes.clear()  # whoever asks often is back at once
@@ -262,7 +262,7 @@ class BudgetClient:
         """
         now_s = self._now_us() // _US_PER_S
         since_s, until_s = now_s, now_s + TURN_S
-        for budget in [one for some in (self._budgets or {}).values() for one in some]:
+        for budget in [item for some in (self._budgets or {}).values() for item in some]:
             line = budget.line
             window = window_at(line.period, line.timezone, now_s)  # type: ignore[arg-type]  # checked where budgets are made
             self._windows[line.id] = window
@@ -337,9 +337,9 @@ class BudgetClient:
 
     def _fail_asked(self) -> None:
         asked, self._asked = self._asked, {}
-        for one in asked.values():
-            if not one.answer.done():
-                one.answer.set_exception(BrokerUnavailable("the budget desk went away"))
+        for request in asked.values():
+            if not request.answer.done():
+                request.answer.set_exception(BrokerUnavailable("the budget desk went away"))
 
     def _receive(self, answer: wire.Answer) -> None:
         if isinstance(answer, wire.BudgetUpdate):

@@ -56,7 +56,7 @@ class _LoanQueue:
 
     @property
     def asks(self) -> dict[BudgetAccount, int]:
-        return {BudgetAccount(*one.key): one.pusd for one in self.borrow.asks}
+        return {BudgetAccount(*ask.key): ask.pusd for ask in self.borrow.asks}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,9 @@ class BudgetBroker:
         """Its worker is gone and all of it is in the books: what it still said is void."""
         self._book.bury(journal)
         self._buried.add(journal)
-        for worker in [one for one in self._workers if one.journal == journal]:
+        for worker in [
+            each_worker for each_worker in self._workers if each_worker.journal == journal
+        ]:
             self._hang_up(worker)
 
     def look(self, at_us: int | None = None) -> BudgetSnapshot:
@@ -135,7 +137,7 @@ class BudgetBroker:
         `at_us`: of the windows of that moment; None: of all that ever were.
         """
         found = budgets(self._engine)
-        calendars = {(one.period, one.timezone) for one in found}
+        calendars = {(line.period, line.timezone) for line in found}
         starts = None if at_us is None else starts_around(calendars, at_us // 10**6)
         spent = sorted(spent_of_windows(self._engine, starts).items())
         return BudgetSnapshot(
@@ -146,7 +148,7 @@ class BudgetBroker:
 
     def refresh(self, seen: BudgetSnapshot) -> None:
         """Tell workers what changed: budgets, limits and spending."""
-        moved = tuple(one for one in seen.spent if one not in self._known)
+        moved = tuple(amount for amount in seen.spent if amount not in self._known)
         lines = seen.lines if seen.lines != self._lines else None
         self._lines, self._news, self._known = seen.lines, seen.spent, frozenset(seen.spent)
         if moved or lines is not None:
@@ -215,13 +217,13 @@ class BudgetBroker:
             return
         worker.journal = hello.journal
         self._book.declare(
-            hello.journal, {BudgetAccount(*one.key): one.pusd for one in hello.granted}
+            hello.journal, {BudgetAccount(*amount.key): amount.pusd for amount in hello.granted}
         )
         self._tell(worker, self._news, self._lines)
 
     def _take_back(self, worker: _Worker, returns: Iterable[wire.AccountAmount]) -> None:
-        for one in returns:
-            self._book.take_back(worker.journal, BudgetAccount(*one.key), one.pusd)
+        for return_ in returns:
+            self._book.take_back(worker.journal, BudgetAccount(*return_.key), return_.pusd)
 
     async def _borrow(self, worker: _Worker, borrow: wire.LoanRequest) -> None:
         """Whoever finds the desk free answers for all who came while it was not."""
@@ -236,37 +238,37 @@ class BudgetBroker:
         try:
             waiting = await self._lend(asking)
             if waiting:
-                short = dict.fromkeys(account for one in waiting for account in self._short(one))
+                short = dict.fromkeys(account for item in waiting for account in self._short(item))
                 await self._recall(list(short))
                 waiting = await self._lend(waiting)
             while waiting:
-                one = waiting[0]
-                if not self._may_fit(one) or await self._lend([one]):
-                    self._send(one.worker, self._refused(one.borrow, self._short(one)[0]))
+                item = waiting[0]
+                if not self._may_fit(item) or await self._lend([item]):
+                    self._send(item.worker, self._refused(item.borrow, self._short(item)[0]))
                 waiting = waiting[1:]
         except (DBAPIError, OSError):
-            for one in waiting:
-                first = one.borrow.asks[0].budget_id
-                answer = wire.LoanRefusal(one.borrow.number, first, "0", "0", away=True)
-                self._send(one.worker, answer)
+            for item in waiting:
+                first = item.borrow.asks[0].budget_id
+                answer = wire.LoanRefusal(item.borrow.number, first, "0", "0", away=True)
+                self._send(item.worker, answer)
 
     async def _lend(self, asking: Sequence[_LoanQueue]) -> list[_LoanQueue]:
         """In the order in which they came; returns those for whom there is no room."""
         await self._make_room(asking)
         waiting = []
-        for one in asking:
-            if self._short(one):
-                waiting.append(one)
+        for item in asking:
+            if self._short(item):
+                waiting.append(item)
             else:
-                self._send(one.worker, self._lent(one))
+                self._send(item.worker, self._lent(item))
         return waiting
 
-    def _lent(self, one: _LoanQueue) -> wire.Answer:
-        worker, borrow = one.worker, one.borrow
+    def _lent(self, item: _LoanQueue) -> wire.Answer:
+        worker, borrow = item.worker, item.borrow
         if worker not in self._workers:  # it said goodbye meanwhile: nobody would carry the loan
             return wire.LoanRefusal(borrow.number, borrow.asks[0].budget_id, "0", "0", away=True)
         loans, small = [], []
-        for account, asked in one.asks.items():
+        for account, asked in item.asks.items():
             loan, little_left = self._book.lend(
                 worker.journal,
                 account,
@@ -280,17 +282,17 @@ class BudgetBroker:
                 small.append(key)
         return wire.Loan(borrow.number, tuple(loans), tuple(small))
 
-    def _short(self, one: _LoanQueue) -> list[BudgetAccount]:
+    def _short(self, item: _LoanQueue) -> list[BudgetAccount]:
         """What has no room for it at this moment."""
         room = self._book.room_pusd
-        return [account for account, asked in one.asks.items() if asked > room(account)]
+        return [account for account, asked in item.asks.items() if asked > room(account)]
 
-    def _may_fit(self, one: _LoanQueue) -> bool:
+    def _may_fit(self, item: _LoanQueue) -> bool:
         """Whether the limits, as the database has just told them, leave room for it alone."""
-        for account in self._short(one):
+        for account in self._short(item):
             standing = self._book.standings.get(account)
             room = self._book.room_pusd(account)
-            if standing is not None and one.asks[account] > room + standing.room_pusd:
+            if standing is not None and item.asks[account] > room + standing.room_pusd:
                 return False
         return True
 
@@ -308,9 +310,9 @@ class BudgetBroker:
     async def _make_room(self, asking: Sequence[_LoanQueue]) -> None:
         """Raise grants where the host is short of what is asked, all in one transaction."""
         asked: dict[BudgetAccount, list[tuple[int, int]]] = {}
-        for one in asking:
-            for account, pusd in one.asks.items():
-                asked.setdefault(account, []).append((pusd, one.borrow.hold_pusd))
+        for item in asking:
+            for account, pusd in item.asks.items():
+                asked.setdefault(account, []).append((pusd, item.borrow.hold_pusd))
         needs = [need for account, asks in asked.items() for need in self._needs(account, asks)]
         if needs:
             grown = await asyncio.to_thread(grow, self._engine, self._host, needs)
@@ -354,7 +356,9 @@ class BudgetBroker:
         self._recall_number += 1
         number, done = self._recall_number, asyncio.get_running_loop().create_future()
         self._recalls[number] = (set(self._workers), done)
-        message = wire.LoanRecall(number, tuple((one.budget_id, one.window) for one in accounts))
+        message = wire.LoanRecall(
+            number, tuple((account.budget_id, account.window) for account in accounts)
+        )
         for worker in self._workers:
             self._send(worker, message)
         try:

@@ -91,7 +91,10 @@ def shrink(engine: Engine, host: str, account: BudgetAccount, amount_pusd: int) 
 
 def leave(engine: Engine, host: str, accounts: Iterable[BudgetAccount]) -> None:
     """Give back all that was not spent, for a host that lent nothing of it and lends no more."""
-    ordered = sorted(accounts, key=lambda one: (scope_order(one.budget_id), one.window))
+    ordered = sorted(
+        accounts,
+        key=lambda each_account: (scope_order(each_account.budget_id), each_account.window),
+    )
     for start in range(0, len(ordered), LEFT_AT_ONCE):
         with engine.begin() as connection:
             for account in ordered[start : start + LEFT_AT_ONCE]:

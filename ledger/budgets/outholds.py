@@ -33,7 +33,7 @@ class BatchEscrow:
 
     def lock(self, scopes: Iterable[str]) -> None:
         """Look at every hard budget on these scopes, in the order in which books are written."""
-        for budget_id, line in sorted(self._bind(scopes), key=lambda one: one[0]):
+        for budget_id, line in sorted(self._bind(scopes), key=lambda pair: pair[0]):
             if line.hard:
                 account = self._account(budget_id, line)
                 self._stand[account] = standing(self.connection, AT_PROVIDERS, account)
@@ -47,9 +47,9 @@ class BatchEscrow:
             if line.hard and self._left(account) < bound_pusd:
                 return None
             holds.append(Hold(account.budget_id, account.window, amount))
-        for one in holds:
-            account = BudgetAccount(one.scope, one.window)
-            self._held[account] = self._held.get(account, 0) + one.amount_pusd
+        for each_hold in holds:
+            account = BudgetAccount(each_hold.scope, each_hold.window)
+            self._held[account] = self._held.get(account, 0) + each_hold.amount_pusd
         return tuple(holds)
 
     def close(self) -> None:

@@ -72,8 +72,8 @@ def compute_with(formula: str, inputs: Inputs) -> Fraction:
 
 def agrees(claim: PublishedClaim) -> bool:
     """Whether what is computed is what the table says, to the places that it says."""
-    for told, found in zip(claim.recomputed.split(".."), compute(claim), strict=True):
-        if round(found, len(told.partition(".")[2])) != Fraction(told):
+    for told, value in zip(claim.recomputed.split(".."), compute(claim), strict=True):
+        if round(value, len(told.partition(".")[2])) != Fraction(told):
             return False
     return True
 

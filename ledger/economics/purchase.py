@@ -243,7 +243,7 @@ class _Costs:
 
     def cheapest(self, month: int) -> tuple[int, Fraction]:
         """Ops are paid once there is any GPU: none is compared with the best of some."""
-        none, best = self.of(0, month), min(self._falling(month), key=lambda one: one[1])
+        none, best = self.of(0, month), min(self._falling(month), key=lambda pair: pair[1])
         return best if best[1] < none else (0, none)
 
     def _falling(self, month: int) -> Iterator[tuple[int, Fraction]]:

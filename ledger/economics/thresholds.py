@@ -42,8 +42,15 @@ def thresholds(case: BreakEvenCase) -> list[Threshold]:
         Threshold(ThresholdInput.GPU_RATE, case.gpu_pusd_per_hour, _rate(case), at_most=True),
         Threshold(ThresholdInput.API_PRICE, 1, _price(case), at_most=False),
         Threshold(ThresholdInput.VOLUME, case.served_tokens, _volume(case), at_most=False),
-        _share(case, ThresholdInput.INPUT_SHARE, "input_share", lambda one: one.input_share),
-        _share(case, ThresholdInput.CACHED_SHARE, "cached_share", lambda one: one.cached_share),
+        _share(
+            case, ThresholdInput.INPUT_SHARE, "input_share", lambda each_case: each_case.input_share
+        ),
+        _share(
+            case,
+            ThresholdInput.CACHED_SHARE,
+            "cached_share",
+            lambda each_case: each_case.cached_share,
+        ),
         Threshold(ThresholdInput.OPS_HOURS, case.ops_hours_per_week, _ops(case), at_most=True),
     ]
 

@@ -59,11 +59,11 @@ class UsageFile:
     def minutes(self, basis: TokenBasis, names: frozenset[str]) -> list[int]:
         """Tokens in every minute of the span; a bucket is spread evenly over its own."""
         found = [0] * ((self.end_us - self.start_us) // MINUTE_US)
-        for one in self.used:
-            if one.name in names:
-                first = (one.start_us - self.start_us) // MINUTE_US
-                count = max(1, (one.end_us - one.start_us) // MINUTE_US)
-                each, rest = divmod(one.volume(basis), count)
+        for use in self.used:
+            if use.name in names:
+                first = (use.start_us - self.start_us) // MINUTE_US
+                count = max(1, (use.end_us - use.start_us) // MINUTE_US)
+                each, rest = divmod(use.volume(basis), count)
                 for place in range(count):
                     found[first + place] += each + (place < rest)
         return found
@@ -91,23 +91,23 @@ def parse_usage(data: bytes, name: str) -> UsageFile:
                 raise UsageFileError(f"more than {ROWS_LIMIT:,} rows: export a shorter time")
             used = []
             for line in table.lines:
-                one = row(line.cells, f"line {line.number}", faults)
-                used += [] if one is None else [one]
+                bucket = row(line.cells, f"line {line.number}", faults)
+                used += [] if bucket is None else [bucket]
     except CsvTableError as error:
         raise UsageFileError(str(error)) from None
     if faults:
         more = len(faults) - FAULTS_SHOWN
         shown = faults[:FAULTS_SHOWN] + ([f"... and {more} more"] if more > 0 else [])
         raise UsageFileError("\n".join(shown))
-    used = [one for one in used if one.volume(TokenBasis.INPUT_OUTPUT)]
+    used = [use for use in used if use.volume(TokenBasis.INPUT_OUTPUT)]
     if not used:
         raise UsageFileError("it has no row with tokens")
-    start_us, end_us = min(one.start_us for one in used), max(one.end_us for one in used)
+    start_us, end_us = min(use.start_us for use in used), max(use.end_us for use in used)
     start_us -= start_us % MINUTE_US
     end_us += -end_us % MINUTE_US
     if end_us - start_us > 400 * DAY_US:
         raise UsageFileError("more than 400 days: export a shorter time")
-    finest = min(one.end_us - one.start_us for one in used)
+    finest = min(use.end_us - use.start_us for use in used)
     return UsageFile(shape, tuple(used), start_us, end_us, finest)
 
 
@@ -119,17 +119,17 @@ def priced(file: UsageFile, book: PriceBook) -> PricedUsage:
     sums: dict[str, int] = {}
     missing: set[str] = set()
     other: set[str] = set()
-    for one in file.used:
-        pusd = one.billed_pusd
+    for use in file.used:
+        pusd = use.billed_pusd
         if pusd is None:
-            price = book.find(one.name, one.start_us)
+            price = book.find(use.name, use.start_us)
             if price is None:
-                missing.add(one.name)
+                missing.add(use.name)
                 continue
-            pusd, listed = _cost(one, price)
+            pusd, listed = _cost(use, price)
             if not listed:
-                other.add(one.name)
-        sums[one.name] = sums.get(one.name, 0) + pusd
+                other.add(use.name)
+        sums[use.name] = sums.get(use.name, 0) + pusd
     return PricedUsage(
         {name: pusd for name, pusd in sums.items() if name not in missing},
         tuple(sorted(missing)),
@@ -137,17 +137,21 @@ def priced(file: UsageFile, book: PriceBook) -> PricedUsage:
     )
 
 
-def _cost(one: UsageBucket, price: Price) -> tuple[int, bool]:
-    requests = max(1, one.requests)
-    mean = prompt_tokens(one.tokens) // requests if one.prompt is None else one.prompt
+def _cost(usage_bucket: UsageBucket, price: Price) -> tuple[int, bool]:
+    requests = max(1, usage_bucket.requests)
+    mean = (
+        prompt_tokens(usage_bucket.tokens) // requests
+        if usage_bucket.prompt is None
+        else usage_bucket.prompt
+    )
     listed = True
     try:
-        rates = rates_for(price, one.tier, mean)
+        rates = rates_for(price, usage_bucket.tier, mean)
     except UnpricedTierError:
         rates, listed = rates_for(price, STANDARD, mean), False
     fee = price.terms.request_pusd * requests
     terms = with_terms(price.terms, rates=rates, schedules=(), request_pusd=fee)
-    return cost_pusd(one.tokens, with_terms(price, terms=terms)), listed
+    return cost_pusd(usage_bucket.tokens, with_terms(price, terms=terms)), listed
 
 
 def _shape(columns: tuple[str, ...]) -> tuple[str, _Row]:
@@ -162,7 +166,7 @@ def _shape(columns: tuple[str, ...]) -> tuple[str, _Row]:
         shape, row = "OpenAI usage (CSV)", _bucket
     missing = sorted(wanted - set(columns))
     if missing:
-        names = ", ".join(f"`{one}`" for one in missing)
+        names = ", ".join(f"`{name}`" for name in missing)
         raise UsageFileError(
             f"no column {names}: give OpenAI's or Anthropic's usage export (not a cost export), "
             "grouped by model, or `breakeven ledger export --format csv`"
@@ -270,7 +274,7 @@ def _of_json(data: bytes, faults: list[str]) -> tuple[str, list[UsageBucket]]:
                     found.append(anthropic.of_result({**result, **_times(bucket)}, where, faults))
                 else:
                     found.append(_bucket({**result, **_times(bucket)}, where, faults))
-    return shape, [one for one in found if one is not None]
+    return shape, [finding for finding in found if finding is not None]
 
 
 def _times(bucket: Mapping[str, Any]) -> dict[str, Any]:

@@ -88,8 +88,8 @@ def focus_rows(
         shares = hour_shares(connection, part, bucket_us=period_us)
         for start_us, values in gpu_charges(shares, contracts, purchases=part.team is None):
             yield focus_row(values, _span(start_us, period_us, part))
-        for one in adjusted(connection, part, bucket_us=period_us):
-            yield focus_row(_adjustment(one), _span(one.start_us, period_us, part))
+        for adjustment in adjusted(connection, part, bucket_us=period_us):
+            yield focus_row(_adjustment(adjustment), _span(adjustment.start_us, period_us, part))
         reached(part.end_us)
 
 
@@ -134,18 +134,20 @@ def _api(group: PriceGroup, charge: ChargeLine, price: Price | None) -> dict[str
     }
 
 
-def _adjustment(one: Adjustment) -> dict[str, Value]:
+def _adjustment(adjustment: Adjustment) -> dict[str, Value]:
     """A difference to an invoice: it has no price and no quantity, and all costs are the same."""
-    kind, _, owner = one.party.partition(":")
+    kind, _, owner = adjustment.party.partition(":")
     own = kind == "gpu"
     return {
-        **account(one.party, owner, "GPU contract" if own else "API account"),
+        **account(adjustment.party, owner, "GPU contract" if own else "API account"),
         **(
             dict.fromkeys(("InvoiceIssuerName", "ProviderName", "PublisherName"), OWN)
             if own
             else {}
         ),
-        **dict.fromkeys(("BilledCost", "EffectiveCost", "ContractedCost", "ListCost"), one.pusd),
+        **dict.fromkeys(
+            ("BilledCost", "EffectiveCost", "ContractedCost", "ListCost"), adjustment.pusd
+        ),
         "ChargeCategory": "Adjustment",
         "ChargeFrequency": "One-Time",
         "ChargeDescription": f"Difference between the books and an invoice of {owner}",

@@ -124,25 +124,34 @@ def together(
     stays: the kind that is full first limits all. A pool that was asked nothing has no figure and
     adds none.
     """
-    found = [one for one in pools.values() if one is not None]
+    found = [capability for capability in pools.values() if capability is not None]
     if not found:
         return None
     whole = sum(served.get(pool, 0) for pool in pools)
     scales = []
-    groups = {pool: _group(one, (kinds or {}).get(pool)) for pool, one in pools.items() if one}
+    groups = {
+        pool: _group(capability, (kinds or {}).get(pool))
+        for pool, capability in pools.items()
+        if capability
+    }
     for group in sorted(set(groups.values())):
-        kind = {p: one for p, one in pools.items() if one is not None and groups[p] == group}
+        kind = {
+            p: capability
+            for p, capability in pools.items()
+            if capability is not None and groups[p] == group
+        }
         volume = sum(served.get(pool, 0) for pool in kind)
         capacity = sum(
-            (Fraction(one.capability.volume.tokens) for one in kind.values()), Fraction(0)
+            (Fraction(capability.capability.volume.tokens) for capability in kind.values()),
+            Fraction(0),
         )
         if volume:
             scales.append(capacity / volume)
     if not scales:
         return None
     order = list(CapabilitySource)
-    known = max((one.known for one in found), key=order.index)
-    requests = sum(one.capability.spilled_requests for one in found)
+    known = max((finding.known for finding in found), key=order.index)
+    requests = sum(finding.capability.spilled_requests for finding in found)
     return FleetCapability(Volume(whole * min(scales), basis), known, requests)
 
 

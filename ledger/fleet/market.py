@@ -74,8 +74,8 @@ def record_market(engine: Engine, found: Iterable[GpuOffer], *, at_us: int) -> b
         if market(connection) == wanted:
             return False
         connection.execute(delete(GpuTypeRow))
-        rows = [{**asdict(one), "place": place, "recorded_us": at_us}
-                for place, one in enumerate(wanted)]  # fmt: skip
+        rows = [{**asdict(wanted_value), "place": place, "recorded_us": at_us}
+                for place, wanted_value in enumerate(wanted)]  # fmt: skip
         if rows:
             connection.execute(insert(GpuTypeRow), rows)
     return True
@@ -88,35 +88,40 @@ def market(connection: Connection) -> tuple[GpuOffer, ...]:
     found = []
     for row in connection.execute(query):
         values = dict(zip(names, row, strict=True))
-        values["serving"] = tuple(MeasuredThroughput(**one) for one in values["serving"])
+        values["serving"] = tuple(MeasuredThroughput(**item) for item in values["serving"])
         found.append(GpuOffer(**values))
     return tuple(found)
 
 
 def models(known: Iterable[GpuOffer]) -> list[str]:
     """Every model that was measured on some GPU."""
-    return sorted({one.model for gpu in known for one in gpu.serving})
+    return sorted({throughput.model for gpu in known for throughput in gpu.serving})
 
 
 def estimate(known: Sequence[GpuOffer], gpu: GpuOffer, model: str) -> ThroughputEstimate | None:
     """What one such GPU serves of a model; `None` where it does not fit or nothing is known."""
-    own = [one for one in gpu.serving if one.model == model]
+    own = [throughput for throughput in gpu.serving if throughput.model == model]
     if own:
-        best = max(own, key=lambda one: one.output_tokens_per_s / one.gpus)
+        best = max(own, key=lambda throughput: throughput.output_tokens_per_s / throughput.gpus)
         return ThroughputEstimate(_each(best), best, gpu.name, Fraction(1))
-    others = [(other, one) for other in known for one in other.serving if one.model == model]
+    others = [
+        (other, throughput)
+        for other in known
+        for throughput in other.serving
+        if throughput.model == model
+    ]
     if not others:
         return None
-    other, one = min(others, key=lambda pair: abs(_ratio(gpu, pair[0]) - 1))
-    if Fraction(str(one.weights_gib)) * CACHE > gpu.memory_gib * ROOM:
+    other, throughput = min(others, key=lambda pair: abs(_ratio(gpu, pair[0]) - 1))
+    if Fraction(str(throughput.weights_gib)) * CACHE > gpu.memory_gib * ROOM:
         return None
     scale = _ratio(gpu, other)
-    return ThroughputEstimate(_each(one) * scale, one, other.name, scale)
+    return ThroughputEstimate(_each(throughput) * scale, throughput, other.name, scale)
 
 
 def _ratio(gpu: GpuOffer, other: GpuOffer) -> Fraction:
     return Fraction(gpu.bandwidth_bytes_s, other.bandwidth_bytes_s)
 
 
-def _each(one: MeasuredThroughput) -> Fraction:
-    return Fraction(str(one.output_tokens_per_s)) / one.gpus
+def _each(measured_throughput: MeasuredThroughput) -> Fraction:
+    return Fraction(str(measured_throughput.output_tokens_per_s)) / measured_throughput.gpus

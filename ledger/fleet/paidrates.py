@@ -28,14 +28,14 @@ class GpuRate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ops_pusd_per_hour: int
 
 
-def rate_of(one: ManualEntry) -> GpuRate | None:
+def rate_of(manual_entry: ManualEntry) -> GpuRate | None:
     """None where the entry hands the word back to the configuration."""
-    return None if one.says is None else msgspec.convert(one.says, GpuRate)
+    return None if manual_entry.says is None else msgspec.convert(manual_entry.says, GpuRate)
 
 
-def carried(contract: Mapping[str, Any], one: ManualEntry | None) -> dict[str, Any]:
+def carried(contract: Mapping[str, Any], manual_entry: ManualEntry | None) -> dict[str, Any]:
     """The contract's columns with what stands entered."""
-    rate = None if one is None else rate_of(one)
+    rate = None if manual_entry is None else rate_of(manual_entry)
     return {**contract} if rate is None else {**contract, **msgspec.structs.asdict(rate)}
 
 
@@ -54,15 +54,15 @@ def carry_rates(
     """
     latest = _latest(connection)
     made = 0
-    for pool, one in sorted(standing_rates(connection, at_us).items()):
+    for pool, entry in sorted(standing_rates(connection, at_us).items()):
         contract = latest.get(pool)
-        rate = rate_of(one) or (configured or {}).get(pool)
+        rate = rate_of(entry) or (configured or {}).get(pool)
         if contract is None or rate is None:
             continue
         wanted = {**contract, **msgspec.structs.asdict(rate)}
         if wanted == contract:
             continue
-        wanted["recorded_us"] = max(one.from_us, contract["recorded_us"])
+        wanted["recorded_us"] = max(entry.from_us, contract["recorded_us"])
         del wanted["id"]
         connection.execute(insert(GpuContractRow), [wanted])
         made += 1

@@ -48,7 +48,7 @@ def sizes(today: GpuOption, load: LoadCurve, known: Iterable[GpuOffer]) -> list[
         for gpu in known
         if gpu.name != today.gpu.name and (size := _size(today, load, gpu, spilled)) is not None
     ]
-    return sorted(found, key=lambda one: (one.pusd_per_month is None, one.pusd_per_month or 0))
+    return sorted(found, key=lambda cost: (cost.pusd_per_month is None, cost.pusd_per_month or 0))
 
 
 def _size(

@@ -98,17 +98,17 @@ def running(
         splits.append(split(pool, version, span, use))
         parts += _spread(splits[-1], version, span, use, seen)
     used: dict[str, int] = {}
-    for one in splits:
-        for team, pusd in one.close.used_pusd.items():
+    for each_split in splits:
+        for team, pusd in each_split.close.used_pusd.items():
             used[team] = used.get(team, 0) + pusd
     return OpenHours(
         pool,
         from_us,
         used,
-        sum(one.close.idle_pusd for one in splits),
-        sum(one.close.unavailable_pusd for one in splits),
-        sum(one.paid_us for one in splits),
-        sum(one.unavailable_us for one in splits),
+        sum(each_split.close.idle_pusd for each_split in splits),
+        sum(each_split.close.unavailable_pusd for each_split in splits),
+        sum(each_split.paid_us for each_split in splits),
+        sum(each_split.unavailable_us for each_split in splits),
         tuple(parts),
     )
 

@@ -43,7 +43,9 @@ class FleetSample:
 def add_round_trips(engine: Engine, at_us: int, rtt_us: Mapping[str, int]) -> None:
     """By engine, those that changed."""
     if rtt_us:
-        rows = [{"engine": name, "at_us": at_us, "rtt_us": one} for name, one in rtt_us.items()]
+        rows = [
+            {"engine": name, "at_us": at_us, "rtt_us": number} for name, number in rtt_us.items()
+        ]
         with engine.begin() as connection:
             connection.execute(insert(orm.RoundTripRow), rows)
 

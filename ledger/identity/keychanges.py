@@ -77,9 +77,7 @@ class KnownKey(NamedTuple):
     @property
     def over_us(self) -> int | None:
         """When it ends by itself."""
-        return min(
-            (one for one in (self.expires_us, self.ends_us) if one is not None), default=None
-        )
+        return min((us for us in (self.expires_us, self.ends_us) if us is not None), default=None)
 
 
 def make(session: Session, spec: KeySpec, author: ChangeAuthor, *, pepper: bytes) -> CreatedKey:

@@ -145,8 +145,8 @@ def differences(
     for line in lines_of(connection, invoice.id):
         found[line.day] = found.get(line.day, 0) + line.amount_pusd
     if manner is not PostingMode.ADDS:
-        for one in booked(connection, invoice.party, invoice.first_day, invoice.last_day):
-            found[one.day] = found.get(one.day, 0) - one.booked_pusd
+        for booking in booked(connection, invoice.party, invoice.first_day, invoice.last_day):
+            found[booking.day] = found.get(booking.day, 0) - booking.booked_pusd
     return {day: pusd for day, pusd in found.items() if pusd}
 
 

@@ -212,7 +212,7 @@ def _bucket(reader: _Reader, where: str, bucket: Any, starts: list[int]) -> Iter
         if pusd is not None:
             quantity = reader.number(result.get("quantity"), f"{where}, {day}")
             texts = [result.get(name) for name in ("line_item", "project_id", "quantity_unit")]
-            item, project, unit = (one if isinstance(one, str) else None for one in texts)
+            item, project, unit = (text if isinstance(text, str) else None for text in texts)
             yield InvoiceLine(day, item or "", pusd, project, quantity, unit)
 
 
@@ -276,7 +276,9 @@ def _rows(
     titles |= {title.lower() for title in titles}
     missing = [name for name, words in wanted.items() if not titles.intersection(words)]
     if missing:
-        reader.faults.append(f"line 1: no column {' and no '.join(f'`{one}`' for one in missing)}")
+        reader.faults.append(
+            f"line 1: no column {' and no '.join(f'`{each_name}`' for each_name in missing)}"
+        )
         return
     for row in rows:
         where = f"line {rows.line_num}"

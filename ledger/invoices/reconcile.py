@@ -77,14 +77,14 @@ class _Pair:
 
     @property
     def booked_pusd(self) -> int:
-        return sum(one.booked_pusd for one in self.booked)
+        return sum(booking.booked_pusd for booking in self.booked)
 
     @property
     def difference_pusd(self) -> int:
         return self.invoiced_pusd - self.booked_pusd
 
     def total(self, name: str) -> int:
-        return sum(int(getattr(one, name)) for one in self.booked)
+        return sum(int(getattr(booking, name)) for booking in self.booked)
 
 
 def model_of(item: str) -> str:
@@ -103,8 +103,8 @@ def by_day_and_model(
     pairs: dict[tuple[date, str], _Pair] = {}
     for line in lines:
         pairs.setdefault((line.day, model_of(line.item)), _Pair()).lines.append(line)
-    for one in booked:
-        pairs.setdefault((one.day, model_of(one.model)), _Pair()).booked.append(one)
+    for booking in booked:
+        pairs.setdefault((booking.day, model_of(booking.model)), _Pair()).booked.append(booking)
     found: dict[date, list[ReconciliationLine]] = {}
     for (day, model), pair in sorted(pairs.items()):
         neighbours = [
@@ -127,8 +127,8 @@ def by_key(
     pairs: dict[str, _Pair] = {}
     for line in lines:
         pairs.setdefault(keys[0](line), _Pair()).lines.append(line)
-    for one in booked:
-        pairs.setdefault(keys[1](one), _Pair()).booked.append(one)
+    for booking in booked:
+        pairs.setdefault(keys[1](booking), _Pair()).booked.append(booking)
     rows = [_row(key, pair, ()) for key, pair in pairs.items()]
     return sorted(rows, key=lambda row: (-abs(row.difference_pusd), row.key))
 
@@ -162,7 +162,11 @@ def _settled(rows: list[ReconciliationLine]) -> list[ReconciliationLine]:
     guesses = {DifferenceCause.UNEXPLAINED, DifferenceCause.NOT_INVOICED}
     return [
         replace(
-            row, causes=(*(one for one in row.causes if one not in guesses), DifferenceCause.POSTED)
+            row,
+            causes=(
+                *(cause for cause in row.causes if cause not in guesses),
+                DifferenceCause.POSTED,
+            ),
         )
         if row.difference_pusd
         else row

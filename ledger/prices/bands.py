@@ -78,12 +78,16 @@ class PriceBands:
         """What there is to hold one kind against, the best first."""
         books = self._book.books_of(price.name)
         others = [
-            max(versions, key=lambda one: one.version) for versions in books
+            max(versions, key=lambda version: version.version) for versions in books
             if versions[0].book != price.book
         ]  # fmt: skip
-        yield from _range([one for one in others if not one.withdrawn], place, SAME_NAME_TIMES)
+        yield from _range(
+            [other for other in others if not other.withdrawn], place, SAME_NAME_TIMES
+        )
         yield from _range(_before(books, price), place, SAME_NAME_TIMES)
-        hosts = [one for one in self._hosts.get(_model(price.name), ()) if one.name != price.name]
+        hosts = [
+            named for named in self._hosts.get(_model(price.name), ()) if named.name != price.name
+        ]
         yield from _range(hosts, place, OTHER_HOST_TIMES)
         if place[2] in USUAL:
             low, high = USUAL[place[2]]
@@ -93,15 +97,15 @@ class PriceBands:
 def _range(prices: Sequence[Price], place: Place, times: int) -> Iterator[_KnownPrices]:
     """What these state of a kind, where any of them charges for it."""
     if times == OTHER_HOST_TIMES:  # a cached read that one host discounts is full price elsewhere
-        prices = [one for one in prices if not _follows(one.terms, place)]
-    found = [(value, one) for one in prices if (value := _value(one.terms, place))]
+        prices = [price for price in prices if not _follows(price.terms, place)]
+    found = [(value, price) for price in prices if (value := _value(price.terms, place))]
     if not found:
         return
     low, high = min(value for value, _ in found), max(value for value, _ in found)
-    one = found[0][1]
-    who = f"version {one.version} of {one.book}"
+    price = found[0][1]
+    who = f"version {price.version} of {price.book}"
     if times == OTHER_HOST_TIMES:
-        who = "other hosts of the model" if len(found) > 1 else f"the model costs as {one.name}"
+        who = "other hosts of the model" if len(found) > 1 else f"the model costs as {price.name}"
     elif len(found) > 1:
         who = "other books"
     yield _KnownPrices(low, high, who, times)
@@ -114,11 +118,15 @@ def _before(books: Iterable[Sequence[Price]], price: Price) -> list[Price]:
     """
     own = next((versions for versions in books if versions[0].book == price.book), ())
     older = sorted(
-        (one for one in own if one.version < price.version and not one.withdrawn),
-        key=lambda one: one.version,
+        (
+            each_price
+            for each_price in own
+            if each_price.version < price.version and not each_price.withdrawn
+        ),
+        key=lambda each_price: each_price.version,
     )
-    other = [one for one in older if one.terms != price.terms]
-    if not other or any(one.terms == price.terms for one in older):
+    other = [each_price for each_price in older if each_price.terms != price.terms]
+    if not other or any(each_price.terms == price.terms for each_price in older):
         return []
     return [other[-1]]
 
@@ -155,8 +163,11 @@ def _unit(place: Place, ratio: Fraction, *, exact: bool) -> str | None:
 def _stated(terms: PriceTerms) -> Stated:
     """Every amount that a price states, but its surcharge."""
     found = {(STANDARD, 0, kind): getattr(terms.rates, kind) for kind in KINDS}
-    for one in terms.schedules:
-        found |= {(one.tier, one.above_tokens, kind): getattr(one.rates, kind) for kind in KINDS}
+    for schedule in terms.schedules:
+        found |= {
+            (schedule.tier, schedule.above_tokens, kind): getattr(schedule.rates, kind)
+            for kind in KINDS
+        }
     for field in _OTHER_UNITS:
         if value := getattr(terms, field):
             found[STANDARD, 0, field] = value
@@ -179,9 +190,9 @@ def _follows(terms: PriceTerms, place: Place) -> bool:
 
 
 def _rates(terms: PriceTerms, place: Place) -> TokenRates:
-    for one in terms.schedules:
-        if (one.tier, one.above_tokens) == place[:2]:
-            return one.rates
+    for schedule in terms.schedules:
+        if (schedule.tier, schedule.above_tokens) == place[:2]:
+            return schedule.rates
     return terms.rates
 
 

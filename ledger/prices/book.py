@@ -66,7 +66,9 @@ class PriceBook:
         self._by_version: dict[int, Price] = {}
         by_book: dict[str, dict[str, list[Price]]] = {}
         faults: list[str] = []
-        for price in sorted(prices, key=lambda one: (one.effective_from_us, one.version)):
+        for price in sorted(
+            prices, key=lambda each_price: (each_price.effective_from_us, each_price.version)
+        ):
             faults += [f"{price.name} (version {price.version}): {why}" for why in check(price)]
             self._by_version[price.version] = price
             by_book.setdefault(price.name, {}).setdefault(price.book, []).append(price)
@@ -77,8 +79,8 @@ class PriceBook:
             name: tuple(map(tuple, books.values())) for name, books in by_book.items()
         }
 
-        edges_us = {one.effective_from_us for one in self._by_version.values()}
-        edges_us |= {one.effective_until_us or 0 for one in self._by_version.values()}
+        edges_us = {each_price.effective_from_us for each_price in self._by_version.values()}
+        edges_us |= {each_price.effective_until_us or 0 for each_price in self._by_version.values()}
         self._edges_us = sorted(edges_us | {0})
         self._any_case = {name.lower(): name for name in sorted(self._by_name, reverse=True)}
 

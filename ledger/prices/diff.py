@@ -95,11 +95,15 @@ def planned(
     Raises `PriceError` for drafts that cannot be used or have ended.
     """
     wanted = [draft for draft in drafts if only(draft.name)]
-    ended = [one.name for one in wanted if (one.effective_until_us or at_us + 1) <= at_us]
+    ended = [
+        wanted_value.name
+        for wanted_value in wanted
+        if (wanted_value.effective_until_us or at_us + 1) <= at_us
+    ]
     if ended:
         raise PriceError("\n".join(f"{book}: {name}: the price has ended" for name in ended))
-    mine = [one for one in stored if one.book == book and only(one.name)]
-    others = frozenset(one.name for one in stored if one.book != book)
+    mine = [row for row in stored if row.book == book and only(row.name)]
+    others = frozenset(row.name for row in stored if row.book != book)
     changes = diff(mine, wanted, at_us=at_us, priced=others)
     now = PriceBook(stored)
     made = changes.prices(now.newest + 1)
@@ -108,9 +112,9 @@ def planned(
         PriceChange(price.name, PriceStatus.DROPPED, at_us, None, price, price)
         for price in changes.gone
     ]
-    entries.sort(key=lambda one: (one.name, one.since_us))
+    entries.sort(key=lambda entry: (entry.name, entry.since_us))
     bands = PriceBands(now, at_us)
-    doubts = [(one.name, words) for one in made if (words := bands.doubt(one))]
+    doubts = [(made_value.name, words) for made_value in made if (words := bands.doubt(made_value))]
     return PriceImportPlan(book, at_us, changes, tuple(entries), tuple(dict.fromkeys(doubts)))
 
 
@@ -169,8 +173,11 @@ def _amounts(price: Price | None) -> dict[Place, int]:
         return {}
     terms = price.terms
     found = {(STANDARD, 0, kind): getattr(terms.rates, kind) for kind in KINDS}
-    for one in terms.schedules:
-        found |= {(one.tier, one.above_tokens, kind): getattr(one.rates, kind) for kind in KINDS}
+    for schedule in terms.schedules:
+        found |= {
+            (schedule.tier, schedule.above_tokens, kind): getattr(schedule.rates, kind)
+            for kind in KINDS
+        }
     for field in _beside():
         if value := getattr(terms, field):
             found[STANDARD, 0, field.rpartition("_")[0]] = value
@@ -179,14 +186,20 @@ def _amounts(price: Price | None) -> dict[Place, int]:
 
 def _beside() -> list[str]:
     """The fields that are charged beside tokens: `request_pusd` and its like, `uplift_ppm`."""
-    return [one for one in PriceTerms.__struct_fields__ if one.endswith(("_pusd", "_ppm"))]
+    return [
+        struct_field
+        for struct_field in PriceTerms.__struct_fields__
+        if struct_field.endswith(("_pusd", "_ppm"))
+    ]
 
 
 def _unlisted(price: Price | None) -> set[Place]:
     if price is None:
         return set()
     every = [(STANDARD, 0, price.terms.rates)]
-    every += [(one.tier, one.above_tokens, one.rates) for one in price.terms.schedules]
+    every += [
+        (schedule.tier, schedule.above_tokens, schedule.rates) for schedule in price.terms.schedules
+    ]
     return {
         (t, above, kind) for t, above, rates in every for kind in KINDS if unlisted(rates, kind)
     }

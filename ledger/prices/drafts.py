@@ -93,7 +93,7 @@ def diff(
     for price in sorted(current, key=_place):
         stored.setdefault((price.book, price.name), []).append(price)
     stated: dict[Key, list[PriceDraft]] = {}
-    for draft in sorted(drafts, key=lambda one: one.effective_from_us or 0):
+    for draft in sorted(drafts, key=lambda each_draft: each_draft.effective_from_us or 0):
         stated.setdefault((draft.book, draft.name), []).append(draft)
     rows: list[DraftChange] = []
     gone: list[Price] = []
@@ -113,9 +113,11 @@ def _missing(versions: list[Price], drafts: list[PriceDraft], start: int) -> lis
     since = {draft.effective_from_us or 0 for draft in drafts}
     since |= {price.effective_from_us for price in versions}
     rows: list[DraftChange] = []
-    for moment in sorted({start, *(one for one in since if one > start)}):
-        standing = _last([one for one in versions if one.effective_from_us <= moment])
-        wanted = _last([one for one in drafts if (one.effective_from_us or 0) <= moment])
+    for moment in sorted({start, *(number for number in since if number > start)}):
+        standing = _last([version for version in versions if version.effective_from_us <= moment])
+        wanted = _last(
+            [each_draft for each_draft in drafts if (each_draft.effective_from_us or 0) <= moment]
+        )
         if standing is not None and not is_open(standing, moment):
             standing = None
         if wanted is not None and (wanted.effective_until_us or moment + 1) <= moment:
@@ -127,7 +129,7 @@ def _missing(versions: list[Price], drafts: list[PriceDraft], start: int) -> lis
         else:
             continue
         rows.append(row)
-        following = max((one.version for one in versions), default=0) + 1
+        following = max((version.version for version in versions), default=0) + 1
         versions = sorted([*versions, row.price(following)], key=_place)
     return rows
 

@@ -136,7 +136,7 @@ def _terms(row: Mapping[str, object]) -> PriceTerms:
         )
     return PriceTerms(
         rates_from(base),
-        tuple(sorted(schedules, key=lambda one: (one.tier, one.above_tokens))),
+        tuple(sorted(schedules, key=lambda schedule: (schedule.tier, schedule.above_tokens))),
         request_pusd=_amount(row, "usd_per_request"),
         uplift_ppm=_count(row, "uplift_ppm"),
         inclusive=row.get("inclusive") is True,

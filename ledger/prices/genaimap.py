@@ -66,7 +66,7 @@ class GenaiSeed:
 def stated_on(providers: Iterable[Any], at_us: int) -> str | None:
     """The last day that the data speaks of as past: it was stated then or later."""
     today = datetime.fromtimestamp(at_us / 1e6, tz=UTC).date().isoformat()
-    comments = (model.price_comments or "" for one in providers for model in one.models)
+    comments = (model.price_comments or "" for provider in providers for model in provider.models)
     return max((day for text in comments for day in _DATE.findall(text) if day <= today),
                default=None)  # fmt: skip
 
@@ -110,15 +110,15 @@ def _draft(
 def _names(prefix: str, model: Any, cased: Mapping[str, str]) -> list[str]:
     """The model's own name, and of its exact aliases those that the price book has."""
     own = prefix + model.id
-    aliases = [prefix + one for one in _equals(model.match)]
-    found = [cased[one] for one in sorted({one.lower() for one in aliases}) if one in cased]
+    aliases = [prefix + equal for equal in _equals(model.match)]
+    found = [cased[name] for name in sorted({alias.lower() for alias in aliases}) if name in cased]
     return list(dict.fromkeys([cased.get(own.lower(), own), *found]))
 
 
 def _equals(clause: Any) -> Iterator[str]:
-    for one in getattr(clause, "or_", [clause]):
-        if hasattr(one, "equals"):
-            yield one.equals
+    for item in getattr(clause, "or_", [clause]):
+        if hasattr(item, "equals"):
+            yield item.equals
 
 
 def _terms(model: Any, known: Price | None, at_us: int) -> tuple[PriceTerms, list[str]]:
@@ -187,7 +187,7 @@ def _filled(stated: Kinds, before: TokenRates | None) -> Kinds:
 
 def _inclusive(steps: Steps, before: PriceTerms) -> bool:
     """Whether `above 199999` is how this data says `from 200000 on`."""
-    places = {one.above_tokens for one in before.schedules}
+    places = {schedule.above_tokens for schedule in before.schedules}
     return before.inclusive and bool(steps) and all(above + 1 in places for above in steps)
 
 
@@ -211,19 +211,23 @@ def _in_force(model: Any, today: date) -> Mapping[str, Any]:
     """The prices of the last condition that holds; the first stands where none does."""
     if not isinstance(model.prices, list):
         return _stated(model.prices)
-    if any(hasattr(one.constraint, "start_time") for one in model.prices):
+    if any(hasattr(price.constraint, "start_time") for price in model.prices):
         raise PriceError("the price depends on the time of day")
-    active = [one for one in model.prices if _since(one.constraint) <= today]
+    active = [price for price in model.prices if _since(price.constraint) <= today]
     return _stated((active or model.prices[:1])[-1].prices)
 
 
 def _variants(model: Any, today: date) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Service tiers and what they state; of several for one tier the first that holds counts."""
     seen: set[str] = set()
-    for one in model.price_variants or ():
-        tier = _TIERS.get(next(iter(one.when.items()))) if len(one.when) == 1 else None
-        stated = _stated(one.prices)
-        if tier and tier not in seen and stated and _since(one.constraint) <= today:
+    for price_variant in model.price_variants or ():
+        tier = (
+            _TIERS.get(next(iter(price_variant.when.items())))
+            if len(price_variant.when) == 1
+            else None
+        )
+        stated = _stated(price_variant.prices)
+        if tier and tier not in seen and stated and _since(price_variant.constraint) <= today:
             seen.add(tier)
             yield tier, stated
 

@@ -111,12 +111,12 @@ def _check_columns(table: CsvTable, book: str, faults: list[str]) -> None:
         faults.append(f"{book}: line {table.header}, column `{column}`: the column {words}")
     if "name" not in table.columns:
         faults.append(f"{book}: line {table.header}: the column `name` is missing")
-    if not any(_AMOUNT.match(one) or one in _BESIDE for one in table.columns):
+    if not any(_AMOUNT.match(name) or name in _BESIDE for name in table.columns):
         words = f"no column has a price, such as `{_EXAMPLE}`"
         faults.append(f"{book}: line {table.header}: {words}")
-    kinds = [match[1] for one in table.columns if (match := _AMOUNT.match(one))]
-    twice = sorted({one for one in kinds if kinds.count(one) > 1})
-    faults += [f"{book}: line {table.header}: `{one}` is stated in two units" for one in twice]
+    kinds = [match[1] for name in table.columns if (match := _AMOUNT.match(name))]
+    twice = sorted({kind for kind in kinds if kinds.count(kind) > 1})
+    faults += [f"{book}: line {table.header}: `{item}` is stated in two units" for item in twice]
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,14 +134,14 @@ def import_drafts(
     """
     with engine.begin() as connection:
         _one_at_a_time(connection)
-        stored = [one for one in _stored(connection) if one.rank < APPROVED_RANK]
+        stored = [row for row in _stored(connection) if row.rank < APPROVED_RANK]
         waiting = 0
         if keep_market:
-            market = [one for one in stored if one.rank == BUNDLED_RANK]
+            market = [row for row in stored if row.rank == BUNDLED_RANK]
             waiting = _waiting(market, drafts, at_us)
-            known = {one.name for one in market}
-            drafts = [one for one in drafts if one.rank or one.name not in known]
-            stored = [one for one in stored if one.rank]
+            known = {price.name for price in market}
+            drafts = [draft for draft in drafts if draft.rank or draft.name not in known]
+            stored = [row for row in stored if row.rank]
         changes = replace(diff(stored, drafts, at_us=at_us), waiting=waiting)
         _store(connection, changes.rows, stamp, at_us)
         return changes
@@ -170,8 +170,8 @@ def import_approved(
 
 def _waiting(market: Sequence[Price], drafts: Iterable[PriceDraft], at_us: int) -> int:
     """Names of a market's list that it states otherwise than it was stored."""
-    books = {(one.book, one.name) for one in market}
-    again = [one for one in drafts if (one.book, one.name) in books]
+    books = {(price.book, price.name) for price in market}
+    again = [draft for draft in drafts if (draft.book, draft.name) in books]
     return len({row.draft.name for row in diff(market, again, at_us=at_us).rows})
 
 
@@ -225,7 +225,7 @@ def _stored(connection: Connection, above: int = 0) -> list[Price]:
         .order_by(PriceVersionRow.version)
     )
     alike: dict[object, Any] = {}  # thousands of names have some hundred terms and sources
-    return [_shared(_price(version, one), alike) for version, one in connection.execute(query)]
+    return [_shared(_price(version, item), alike) for version, item in connection.execute(query)]
 
 
 def _price(version: int, document: dict[str, object]) -> Price:

@@ -107,8 +107,8 @@ def cells(connection: Connection, scope: Scope, *, bucket_us: int) -> list[Attem
     """Everything that was attempted in the scope, added up by bucket and dimension."""
     found = sums(connection, ATTEMPTS, scope, SumQuery(_CELL, bucket_us))
     return [
-        AttemptCell(*(*key[:-1], *one[:5], one[5] * LIMB + one[6], one[7], key[-1]))
-        for key, one in found.items()
+        AttemptCell(*(*key[:-1], *finding[:5], finding[5] * LIMB + finding[6], finding[7], key[-1]))
+        for key, finding in found.items()
     ]
 
 

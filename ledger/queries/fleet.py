@@ -172,7 +172,9 @@ def engines_now(connection: Connection) -> list[EngineRow]:
     places = connection.execute(
         select(names.c.engine, latest.scalar_subquery()).where(names.c.engine.is_not(None))
     ).all()
-    here = tuple_(EngineSampleRow.engine, EngineSampleRow.at_us).in_([tuple(one) for one in places])
+    here = tuple_(EngineSampleRow.engine, EngineSampleRow.at_us).in_(
+        [tuple(place) for place in places]
+    )
     statement = select(*_ENGINE_COLUMNS).where(here).order_by(EngineSampleRow.engine)
     return [EngineRow(*row) for row in rows(connection, statement)]
 
@@ -216,7 +218,7 @@ def engine_samples(connection: Connection, scope: Scope, *, bucket_us: int) -> l
         )
         for engine, start_us, number, peak in rows(connection, statement):
             known, high = ends.get((engine, start_us), (0, None))
-            both = [one for one in (high, peak) if one is not None]
+            both = [item for item in (high, peak) if item is not None]
             ends[engine, start_us] = (max(known, number), max(both, default=None))
     peaks = dict(ends.values())
     found: list[EngineRow] = []

@@ -70,8 +70,14 @@ def refusals(connection: Connection, scope: Scope) -> list[RefusalCount]:
     counted: Counter[tuple[Any, ...]] = Counter()
     for row in rows(connection, statement):
         counted[tuple(row[:-1])] += row[-1]
-    for one in refused_until(connection, scope):
-        alike = (one.reason, one.model, one.team_id, one.scope, one.http_status)
-        counted[alike] += one.requests
-    found = [RefusalCount(*one) for one in ((*alike, count) for alike, count in counted.items())]
-    return sorted(found, key=lambda one: (-one.requests, one.reason, repr(one)))
+    for each_refusals in refused_until(connection, scope):
+        alike = (
+            each_refusals.reason,
+            each_refusals.model,
+            each_refusals.team_id,
+            each_refusals.scope,
+            each_refusals.http_status,
+        )
+        counted[alike] += each_refusals.requests
+    found = [RefusalCount(*pair) for pair in ((*alike, count) for alike, count in counted.items())]
+    return sorted(found, key=lambda finding: (-finding.requests, finding.reason, repr(finding)))

@@ -56,30 +56,30 @@ class PoolLoads:
         Of these `kinds` only (`None`: of all): a document that is ranked is no prompt of a chat.
         """
         mine = {
-            of: one
-            for of, one in self.series.items()
+            of: series_item
+            for of, series_item in self.series.items()
             if (of.pool == pool or of.model in spills) and (kinds is None or of.kind in kinds)
         }
-        requests = self._sum(one.requests for one in mine.values())
+        requests = self._sum(item.requests for item in mine.values())
         seen = self.minutes - requests.count(0)
         if not seen:
             return NOTHING
         first = next(place for place, count in enumerate(requests) if count)
         last = next(place for place in range(self.minutes, 0, -1) if requests[place - 1])
-        over = [one for of, one in mine.items() if of.model in spills]
-        served = [one.good for of, one in mine.items() if of.pool == pool]
+        over = [item for of, item in mine.items() if of.model in spills]
+        served = [item.good for of, item in mine.items() if of.pool == pool]
         return PoolLoad(
             self.start_us + first * MINUTE_US,
-            self._sum(one.tokens for one in mine.values())[first:last],
+            self._sum(item.tokens for item in mine.values())[first:last],
             self._sum(served)[first:last],
-            self._sum(one.tokens for one in over)[first:last],
-            self._sum(one.requests for one in over)[first:last],
+            self._sum(item.tokens for item in over)[first:last],
+            self._sum(item.requests for item in over)[first:last],
             seen,
         )
 
     def _sum(self, columns: Iterable[list[int]]) -> list[int]:
         first, *more = [*columns] or [[0] * self.minutes]
-        return reduce(lambda one, other: list(map(add, one, other)), more, first)
+        return reduce(lambda items, other: list(map(add, items, other)), more, first)
 
 
 def loads(
@@ -172,7 +172,7 @@ def _add_rows(
 ) -> None:
     query = scope.narrow(loads_of_rows().where(which))
     for minute_us, _, pool, model, kind, *load in rows(connection, query):
-        found.minute(_Of(pool, model, kind), minute_us, [sign * one for one in load])
+        found.minute(_Of(pool, model, kind), minute_us, [sign * item for item in load])
 
 
 def _add_sums(
@@ -183,7 +183,7 @@ def _add_sums(
     hours: tuple[Span, ...] = (span,)
     dawn, dusk = -(-start // DAY_US) * DAY_US, min(end, packed_us) // DAY_US * DAY_US
     if dawn < dusk:
-        hours = tuple(one for one in ((start, dawn), (dusk, end)) if one[0] < one[1])
+        hours = tuple(pair for pair in ((start, dawn), (dusk, end)) if pair[0] < pair[1])
         listed = _packed(connection, scope, RollupLoadDayRow, found.columns, ((dawn, dusk),))
         for pool, model, kind, start_us, *columns in listed:
             found.day(_Of(pool, model, kind), start_us, columns)

@@ -211,4 +211,4 @@ def streamed(
             found.append(
                 StreamedAnswer(opened_us, target, ttft_us, tpot_us, request_id, tokens or 0)
             )
-    return sorted(found, key=lambda one: one.opened_us)
+    return sorted(found, key=lambda answer: answer.opened_us)

@@ -98,7 +98,7 @@ def parts_of(
     if first >= last:
         return None
     edges = _cut(scope.start_us, first) + _cut(last, scope.end_us)
-    widths = [one for one in WIDTHS if (bucket_us or one) % one == 0]
+    widths = [number for number in WIDTHS if (bucket_us or number) % number == 0]
     spans = _tiers((first, last), widths, here.packed_us)
     return SpanTiers(
         tuple((width, tuple(sorted(spans[width]))) for width in widths if width in spans),
@@ -220,19 +220,22 @@ def _of_tables(
         if which:
             piece = piece.where(table.cell_id.in_(select(cells.id).where(*which)))
         pieces.append(piece)
-    one = (union_all(*pieces) if len(pieces) > 1 else pieces[0]).subquery()
+    subquery = (union_all(*pieces) if len(pieces) > 1 else pieces[0]).subquery()
     if not bucketed:
-        sums_of = [total(one.c[name]).label(name) for name in ask.of(cube)]
-        one = select(one.c.cell_id, *sums_of).group_by(one.c.cell_id).subquery()
+        sums_of = [total(subquery.c[name]).label(name) for name in ask.of(cube)]
+        subquery = select(subquery.c.cell_id, *sums_of).group_by(subquery.c.cell_id).subquery()
     named = [getattr(cells, name).label(f"by_{name}") for name in ask.by]
     # Where each is one cell there is nothing to add up again.
     whole = not bucketed and set(ask.by) == set(cube.dimensions)
-    starts = [one.c.bucket_us] if bucketed else []
+    starts = [subquery.c.bucket_us] if bucketed else []
     query = select(
         *starts,
         *named,
-        *(one.c[name] if whole else total(one.c[name]).label(name) for name in ask.of(cube)),
-    ).join(cells, cells.id == one.c.cell_id)
+        *(
+            subquery.c[name] if whole else total(subquery.c[name]).label(name)
+            for name in ask.of(cube)
+        ),
+    ).join(cells, cells.id == subquery.c.cell_id)
     grouped = [*(of.name for of in starts), *(of.name for of in named)]
     if grouped and not whole:
         query = query.group_by(*grouped)
@@ -254,7 +257,7 @@ def _of_rows(
     query = cube.joined(select(*columns).where(which, *ask.where(_Columns(cube))))
     grouped = [*starts, *named]
     if grouped:
-        query = query.group_by(*(one.name for one in grouped))
+        query = query.group_by(*(each_named.name for each_named in grouped))
     listed = rows(connection, scope.narrow(query))
     return _collected(listed, len(ask.by), bucketed=ask.bucket_us is not None)
 
@@ -289,7 +292,7 @@ def merge(into: Sums, more: Sums) -> None:
 def _take_off(found: Sums, more: Sums) -> None:
     """What sums hold and the span does not; a group that has nothing else goes with it."""
     for key, values in more.items():
-        left = [one - value for one, value in zip(found[key], values, strict=True)]
+        left = [number - value for number, value in zip(found[key], values, strict=True)]
         if any(left):
             found[key] = left
         else:

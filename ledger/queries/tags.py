@@ -44,7 +44,7 @@ def tagged(connection: Connection, scope: Scope) -> list[TagSpend]:
         for name, value in msgspec.json.decode(text, type=dict[str, str]).items():
             _add(sums[f"{name}={value}"], [attempts, given, answered, high * LIMB + low])
     groups = [TagSpend(tag, *values) for tag, values in sums.items()]
-    return sorted(groups, key=lambda one: (-one.cost_pusd, one.tag))
+    return sorted(groups, key=lambda group: (-group.cost_pusd, group.tag))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,10 @@ def keyed(connection: Connection, scope: Scope) -> list[KeySpend]:
     """By team, key and backend."""
     found = settle_on(connection, partial(_by_key, connection, scope, _BY_KEY))
     return [
-        KeySpend(team, key, backend, one[0], one[1], one[2], one[3] * LIMB + one[4], one[5])
-        for (_, team, key, backend), one in sorted(found.items())
+        KeySpend(
+            team, key, backend, items[0], items[1], items[2], items[3] * LIMB + items[4], items[5]
+        )
+        for (_, team, key, backend), items in sorted(found.items())
     ]
 
 

@@ -81,6 +81,7 @@ def refused_requests(connection: Connection, scope: Scope) -> int:
         RefusalRow.refused_us >= scope.start_us, RefusalRow.refused_us < scope.end_us
     )
     old = sum(
-        one.requests for one in refused_until(connection, Scope(scope.start_us, scope.end_us))
+        refusals.requests
+        for refusals in refused_until(connection, Scope(scope.start_us, scope.end_us))
     )
     return int(connection.execute(query).scalar_one()) + old

@@ -172,7 +172,7 @@ def charges(group: PriceGroup, price: Price | None, listed: Price | None) -> lis
         return []
     public = {part.kind: part.rate_pusd for part in _parts(group, listed)} if listed else {}
     uplift = PPM + (listed.terms.uplift_ppm if listed else 0)
-    shares = split_largest_remainder(group.cost_pusd, [int(one * _COUNTS) for one in amounts])
+    shares = split_largest_remainder(group.cost_pusd, [int(amount * _COUNTS) for amount in amounts])
     return [
         _charge(
             part,

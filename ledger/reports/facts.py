@@ -90,70 +90,78 @@ class SpanFacts:
 
     @property
     def mine(self) -> Iterable[AttemptGroup]:
-        return (one for one in self.attempts if self.team in (None, one.team))
+        return (attempt for attempt in self.attempts if self.team in (None, attempt.team))
 
     def of(self, team: str | None) -> "SpanFacts":
         """A team's, of everyone's or its own."""
         if team == self.team:
             return self
-        compared = tuple(one for one in self.compared if one.team_id == team)
+        compared = tuple(group for group in self.compared if group.team_id == team)
         return SpanFacts(team, self.attempts, compared)
 
     def cells(self) -> list[AttemptCell]:
         found: dict[tuple[Any, ...], list[int]] = {}
-        for one in self.mine:
-            _plus(found, one[:_FLAG], one[_FLAG + 1 : _FLAG + 8])
+        for group in self.mine:
+            _plus(found, group[:_FLAG], group[_FLAG + 1 : _FLAG + 8])
         return [AttemptCell(*(0, *key[:-1], *figures, key[-1])) for key, figures in found.items()]
 
     def comparisons(self) -> list[ComparatorCost]:
         """Per comparator, what the requests that own engines answered would have cost there."""
         found: dict[tuple[Any, ...], list[int]] = {}
-        for one in self.compared:
-            if one.backend == "own":
-                inside = one.status in ANSWERED and one.slo_met is not False
-                good = (one.tokens, one.output_tokens, one.cost_pusd, 0)
-                figures = good if inside else (0, 0, 0, one.cost_pusd)
-                place = (one.model, one.pool, one.position, one.comparator)
-                _plus(found, place, (*figures, one.scaled))
-        ordered = sorted(found.items(), key=lambda one: (one[0][0], one[0][1] or "", *one[0][2:]))
-        return [ComparatorCost(*(*place, *one[:4], one[4] > 0)) for place, one in ordered]
+        for group in self.compared:
+            if group.backend == "own":
+                inside = group.status in ANSWERED and group.slo_met is not False
+                good = (group.tokens, group.output_tokens, group.cost_pusd, 0)
+                figures = good if inside else (0, 0, 0, group.cost_pusd)
+                place = (group.model, group.pool, group.position, group.comparator)
+                _plus(found, place, (*figures, group.scaled))
+        ordered = sorted(
+            found.items(), key=lambda pair: (pair[0][0], pair[0][1] or "", *pair[0][2:])
+        )
+        return [ComparatorCost(*(*place, *items[:4], items[4] > 0)) for place, items in ordered]
 
     def overflowed(
         self, *, spills: Collection[str], kinds: Collection[str] | None = None
     ) -> list[OverflowCost]:
         """What overflow of these models cost, and would have cost; without a price: left out."""
         bought: dict[tuple[Any, ...], list[int]] = {}
-        for one in self.mine:
-            known = one.status is not None and one.flag != "unpriced"
-            if known and _of_kinds(one, kinds) and _spilled(one, spills):
-                figures = (one.input_tokens + one.output_tokens, one.output_tokens, one.cost_pusd)
-                _plus(bought, (one.model,), figures)
+        for group in self.mine:
+            known = group.status is not None and group.flag != "unpriced"
+            if known and _of_kinds(group, kinds) and _spilled(group, spills):
+                figures = (
+                    group.input_tokens + group.output_tokens,
+                    group.output_tokens,
+                    group.cost_pusd,
+                )
+                _plus(bought, (group.model,), figures)
         elsewhere: dict[tuple[Any, ...], list[int]] = {}
         for at in self.compared:
             if at.status in ANSWERED and _of_kinds(at, kinds) and _spilled(at, spills):
                 figures = (at.tokens, at.output_tokens, at.cost_pusd)
                 _plus(elsewhere, (at.model, at.comparator, at.position), figures)
-        paid = [OverflowCost(model, None, None, *one) for (model,), one in sorted(bought.items())]
-        return paid + [OverflowCost(*place, *one) for place, one in sorted(elsewhere.items())]
+        paid = [
+            OverflowCost(model, None, None, *items) for (model,), items in sorted(bought.items())
+        ]
+        return paid + [OverflowCost(*place, *items) for place, items in sorted(elsewhere.items())]
 
     def traffic(
         self, *, pool: str, spills: Collection[str], kinds: Collection[str] | None = None
     ) -> TrafficSums:
         """The mix of everyone's requests of a pool's load, as sums that `capacity` needs."""
         found = [
-            one
-            for one in self.attempts
-            if one.status in ANSWERED
-            and (one.pool == pool or _spilled(one, spills))
-            and _of_kinds(one, kinds)
+            attempt
+            for attempt in self.attempts
+            if attempt.status in ANSWERED
+            and (attempt.pool == pool or _spilled(attempt, spills))
+            and _of_kinds(attempt, kinds)
         ]
         return TrafficSums(
-            sum(one.attempts for one in found),
-            sum(one.input_tokens for one in found),
-            sum(one.cached_tokens for one in found),
-            sum(one.output_tokens for one in found),
-            float(sum(one.output_prompt for one in found)),
-            float(sum(one.output_square for one in found)),
+            sum(group.attempts for group in found),
+            sum(group.input_tokens for group in found),
+            sum(group.cached_tokens for group in found),
+            sum(group.output_tokens for group in found),
+            float(sum(group.output_prompt for group in found)),
+            float(sum(group.output_square for group in found)),
         )
 
 
@@ -176,7 +184,7 @@ def facts(
     found = sums_at(connection, ATTEMPTS, whole, SumQuery(_ATTEMPT), here)
     return SpanFacts(
         scope.team,
-        tuple(AttemptGroup(*key[1:], *_money(one, _COST)) for key, one in found.items()),
+        tuple(AttemptGroup(*key[1:], *_money(finding, _COST)) for key, finding in found.items()),
         _compared(connection, scope, here),
     )
 
@@ -186,7 +194,7 @@ def _compared(
 ) -> tuple[ComparedGroup, ...]:
     found = sums_at(connection, COMPARED, scope, SumQuery(_COMPARED), here)
     return tuple(
-        ComparedGroup(*key[1:], *_money(one, _COMPARED_COST)) for key, one in found.items()
+        ComparedGroup(*key[1:], *_money(finding, _COMPARED_COST)) for key, finding in found.items()
     )
 
 
@@ -202,10 +210,10 @@ def moments(
     """In time order; inside `settle_on`."""
     ask = SumQuery(_CHARTS.by, bucket_us, measures=_CHARTS.measures)
     found: dict[tuple[Any, ...], list[int]] = {}
-    for (start_us, backend, reason, status, slo_met), one in sums_at(
+    for (start_us, backend, reason, status, slo_met), items in sums_at(
         connection, ATTEMPTS, scope, ask, here
     ).items():
-        attempts, given, answered, high, low = one
+        attempts, given, answered, high, low = items
         avoids = backend == "own" and status in ANSWERED and slo_met is not False
         key = (start_us, backend, reason is not None, avoids)
         _plus(found, key, (attempts, given + answered, high * LIMB + low))
@@ -262,10 +270,14 @@ def _plus(found: dict[tuple[Any, ...], list[int]], key: tuple[Any, ...], more: A
             before[place] += value
 
 
-def _spilled(one: AttemptGroup | ComparedGroup, models: Collection[str]) -> bool:
+def _spilled(attempt_group: AttemptGroup | ComparedGroup, models: Collection[str]) -> bool:
     """An answer of these models by an API because own engines lacked capacity."""
-    return one.backend == "api" and one.spill_reason in LACK_OF_CAPACITY and one.model in models
+    return (
+        attempt_group.backend == "api"
+        and attempt_group.spill_reason in LACK_OF_CAPACITY
+        and attempt_group.model in models
+    )
 
 
-def _of_kinds(one: AttemptGroup | ComparedGroup, kinds: Collection[str] | None) -> bool:
-    return kinds is None or one.kind in kinds
+def _of_kinds(attempt_group: AttemptGroup | ComparedGroup, kinds: Collection[str] | None) -> bool:
+    return kinds is None or attempt_group.kind in kinds

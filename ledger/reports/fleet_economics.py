@@ -98,10 +98,10 @@ def with_spares(alone: FleetEconomics, spares: int) -> tuple[ComparatorResult, .
     plain = _configuration([bill], alone.fixed, alone.capability)
     spared = replace(plain, spares=Fraction(spares * plain.gpus, bill.replicas))
     return tuple(
-        one
-        if one.even is None or one.average is None
-        else replace(one, even=assess(spared, one.average))
-        for one in alone.verdicts
+        verdict
+        if verdict.even is None or verdict.average is None
+        else replace(verdict, even=assess(spared, verdict.average))
+        for verdict in alone.verdicts
     )
 
 
@@ -118,21 +118,25 @@ def chosen_comparisons(
 ) -> list[ComparatorCost]:
     """Per model and pool: the first comparator, or the cheapest per token of the others."""
     if against is ComparatorKind.SUBSTITUTE:
-        return [one for one in found if one.position == 0]
+        return [cost for cost in found if cost.position == 0]
     cheapest: dict[tuple[str, str], ComparatorCost] = {}
-    for one in found:
-        key = (one.model, one.pool)
-        if one.position and (key not in cheapest or _price(one) < _price(cheapest[key])):
-            cheapest[key] = one
+    for cost in found:
+        key = (cost.model, cost.pool)
+        if cost.position and (key not in cheapest or _price(cost) < _price(cheapest[key])):
+            cheapest[key] = cost
     return list(cheapest.values())
 
 
-def tokens_of(one: ComparatorCost, basis: TokenBasis) -> int:
-    return one.tokens_in_slo if basis is TokenBasis.INPUT_OUTPUT else one.output_tokens_in_slo
+def tokens_of(comparator_cost: ComparatorCost, basis: TokenBasis) -> int:
+    return (
+        comparator_cost.tokens_in_slo
+        if basis is TokenBasis.INPUT_OUTPUT
+        else comparator_cost.output_tokens_in_slo
+    )
 
 
-def _price(one: ComparatorCost) -> Fraction:
-    return Fraction(one.avoided_pusd, one.tokens_in_slo or 1)
+def _price(comparator_cost: ComparatorCost) -> Fraction:
+    return Fraction(comparator_cost.avoided_pusd, comparator_cost.tokens_in_slo or 1)
 
 
 def _verdict(
@@ -144,8 +148,8 @@ def _verdict(
     capability: FleetCapability | None,
 ) -> ComparatorResult:
     basis = served.basis
-    avoided = sum(one.avoided_pusd for one in chosen)
-    covered = Volume(sum(tokens_of(one, basis) for one in chosen), basis)
+    avoided = sum(choice.avoided_pusd for choice in chosen)
+    covered = Volume(sum(tokens_of(choice, basis) for choice in chosen), basis)
     average = UnitPrice(Fraction(avoided) / covered.tokens, basis) if covered.tokens else None
     even = None
     stands = None
@@ -160,14 +164,14 @@ def _verdict(
     ops = sum((bill.ops_pusd for bill in bills), Fraction(0))
     return ComparatorResult(
         against,
-        tuple(sorted({one.comparator for one in chosen})),
+        tuple(sorted({choice.comparator for choice in chosen})),
         avoided,
-        sum(one.missed_pusd for one in chosen),
+        sum(choice.missed_pusd for choice in chosen),
         covered,
         average,
         even,
         stands,
-        any(one.scaled for one in chosen),
+        any(choice.scaled for choice in chosen),
         (avoided - ops) / gpu_hours if gpu_hours else None,
     )
 

@@ -43,8 +43,8 @@ def movers(before: Mapping[str, int], now: Mapping[str, int]) -> list[SpendChang
     found = [
         SpendChange(name, before.get(name, 0), now.get(name, 0)) for name in sorted({*before, *now})
     ]
-    moved = [one for one in found if one.change_pusd]
-    return sorted(moved, key=lambda one: -abs(one.change_pusd))
+    moved = [finding for finding in found if finding.change_pusd]
+    return sorted(moved, key=lambda change: -abs(change.change_pusd))
 
 
 def anomalies(
@@ -63,19 +63,22 @@ def anomalies(
         if at_us in starts:
             known = series.setdefault(name, dict.fromkeys(starts, 0))
             known[at_us] += pusd
-    whole = [sum(one[at_us] for one in series.values()) for at_us in starts]
+    whole = [sum(item[at_us] for item in series.values()) for at_us in starts]
     least = LEAST_SHARE * Fraction(median(whole)) if whole else Fraction(0)
     found = [
-        one
+        outlier
         for name, values in series.items()
-        for one in _outliers(name, values)
-        if one.pusd > least
+        for outlier in _outliers(name, values)
+        if outlier.pusd > least
     ]
-    return sorted(found, key=lambda one: (one.usual_pusd - one.pusd, one.name, one.start_us))
+    return sorted(
+        found,
+        key=lambda anomaly: (anomaly.usual_pusd - anomaly.pusd, anomaly.name, anomaly.start_us),
+    )
 
 
 def _outliers(name: str, values: Mapping[int, int]) -> list[Anomaly]:
     middle = Fraction(median(values.values()))
-    spread = SCALE * Fraction(median(abs(one - middle) for one in values.values()))
+    spread = SCALE * Fraction(median(abs(value - middle) for value in values.values()))
     limit = max(middle + SPREADS * spread, 2 * middle)
     return [Anomaly(at_us, name, pusd, middle) for at_us, pusd in values.items() if pusd > limit]

@@ -34,7 +34,7 @@ def overflow_prices(
     basis: TokenBasis,
 ) -> tuple[OverflowPrice, ...]:
     """As bought first, where a price was paid; then against every comparator of the verdicts."""
-    paid = [one for one in found if one.comparator is None]
+    paid = [cost for cost in found if cost.comparator is None]
     average = _average(paid, basis)
     prices = [] if average is None else [OverflowPrice(AS_BOUGHT, (), average, _sum(paid))]
     kept = list(served)
@@ -53,17 +53,20 @@ def _compared(
 ) -> list[OverflowCost]:
     """What overflowed, at the comparators that the verdict names."""
     if against is ComparatorKind.SUBSTITUTE:
-        return [one for one in found if one.position == 0]
-    chosen = {(one.model, one.comparator) for one in chosen_comparisons(served, against)}
-    return [one for one in found if one.position and (one.model, one.comparator) in chosen]
+        return [cost for cost in found if cost.position == 0]
+    chosen = {
+        (comparison.model, comparison.comparator)
+        for comparison in chosen_comparisons(served, against)
+    }
+    return [cost for cost in found if cost.position and (cost.model, cost.comparator) in chosen]
 
 
 def _average(rows: Iterable[OverflowCost], basis: TokenBasis) -> UnitPrice | None:
     output = basis is TokenBasis.OUTPUT
     known = list(rows)
-    tokens = sum(one.output_tokens if output else one.tokens for one in known)
+    tokens = sum(name.output_tokens if output else name.tokens for name in known)
     return UnitPrice(Fraction(_sum(known), tokens), basis) if tokens else None
 
 
 def _sum(rows: Iterable[OverflowCost]) -> int:
-    return sum(one.pusd for one in rows)
+    return sum(row.pusd for row in rows)

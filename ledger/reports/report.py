@@ -97,16 +97,16 @@ def report(connection: Connection, scope: Scope) -> Report:
         running=tuple(_running(rests, contracts, scope)),
         comparators=tuple(
             ComparedLine(
-                one.model,
-                one.comparator,
-                one.position,
-                one.avoided_pusd,
-                one.tokens_in_slo,
-                one.scaled,
+                comparison.model,
+                comparison.comparator,
+                comparison.position,
+                comparison.avoided_pusd,
+                comparison.tokens_in_slo,
+                comparison.scaled,
             )
-            for one in comparisons(connection, scope)
+            for comparison in comparisons(connection, scope)
         ),
-        refused=sum(one.requests for one in queries.refusals(connection, scope)),
+        refused=sum(refusal.requests for refusal in queries.refusals(connection, scope)),
         flagged=tuple(flagged(connection, scope)),
         simulated=any(cell.simulated for cell in cells),
     )
@@ -158,7 +158,7 @@ def _team_used(connection: Connection, rests: Iterable[OpenHours], scope: Scope)
     if scope.team is None:
         return None
     hours = queries.hours_by_team(connection, scope, bucket_us=queries.DAY_US)
-    closed = sum(one.used_pusd for one in hours)
+    closed = sum(hour.used_pusd for hour in hours)
     return closed + sum(rest.used_pusd.get(scope.team, 0) for rest in rests)
 
 

@@ -35,9 +35,9 @@ def spend(survey: Survey) -> list[SpendAmount]:
 
 
 def _api(survey: Survey) -> Iterator[tuple[int, SpendSeries, int]]:
-    for one in survey.moments:
-        if one.backend == "api":
-            yield one.start_us, SpendSeries.API, one.cost_pusd
+    for moment in survey.moments:
+        if moment.backend == "api":
+            yield moment.start_us, SpendSeries.API, moment.cost_pusd
 
 
 def _closed(survey: Survey) -> Iterator[tuple[int, SpendSeries, int]]:

@@ -142,16 +142,16 @@ class _Books:
         self, widest: Scope, teams: Sequence[str | None], here: RollupProgress | None
     ) -> _SurveyReads:
         connection, scope = self._connection, self._scope
-        spans = {one: replace(scope, team=one) for one in {None, *teams}}
+        spans = {name: replace(scope, team=name) for name in {None, *teams}}
         by_minute = {None, *self._alone} if self._alone else set()
         return _SurveyReads(
             facts(connection, widest, here, everyone=bool(self._alone)),
             homes(connection, here) if self._alone else {},
             {
-                one: tuple(moments(connection, spans[one], here, bucket_us=self._bucket_us))
-                for one in teams
+                team: tuple(moments(connection, spans[team], here, bucket_us=self._bucket_us))
+                for team in teams
             },
-            {one: loads(connection, spans[one], here, basis=self._basis) for one in by_minute},
+            {name: loads(connection, spans[name], here, basis=self._basis) for name in by_minute},
         )
 
     def survey(self, team: str | None) -> Survey:
@@ -166,7 +166,7 @@ class _Books:
         ]
         rated = rated_pools(bills)
         served = {pool: _served(cells, pool, basis) for pool in rated}
-        found = [one for one in mine.comparisons() if one.pool in rated]
+        found = [comparison for comparison in mine.comparisons() if comparison.pool in rated]
         main = {pool: main_kinds(cells, pool) for pool in rated}
         looks = {
             bill.pool: self._pool(mine, bill, found, served[bill.pool], main[bill.pool])
@@ -176,10 +176,10 @@ class _Books:
         answer = standing(
             bills,
             found,
-            served=Volume(sum(one.tokens for one in served.values()), basis),
+            served=Volume(sum(volume.tokens for volume in served.values()), basis),
             capability=together(
                 {pool: look.capability for pool, look in looks.items()},
-                {pool: int(one.tokens) for pool, one in served.items()},
+                {pool: int(volume.tokens) for pool, volume in served.items()},
                 basis,
                 kinds=main,
             )
@@ -192,7 +192,7 @@ class _Books:
             tuple(cells),
             self._read.moments[team],
             tuple(self._closed),
-            tuple(one for one in self._teams if team in (None, one.team)),
+            tuple(cell for cell in self._teams if team in (None, cell.team)),
             tuple(contracts),
             looks,
             answer,
@@ -224,7 +224,7 @@ class _Books:
         which: Any = {"spills": spills, "kinds": kinds}
         can = self._ability(mine, bill, which)
         load = self._read.loads[mine.team].of(pool=pool, **which)
-        compared = [one for one in found if one.pool == pool]
+        compared = [cost for cost in found if cost.pool == pool]
         alone = standing(
             [bill], compared, served=served, capability=None if can is None else can.capability
         )

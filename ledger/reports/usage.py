@@ -140,8 +140,8 @@ def cost_cells(
             if share.pusd and (not filters.teams or share.team in filters.teams):
                 _add(found, _gpu_cell(share, by, items=items))
     if filters == UsageFilters():
-        for one in adjusted(connection, scope, bucket_us=bucket_us):
-            _add(found, _adjusted_cell(one, by, items=items))
+        for adjustment in adjusted(connection, scope, bucket_us=bucket_us):
+            _add(found, _adjusted_cell(adjustment, by, items=items))
     return sorted(found.values(), key=lambda cell: cell.start_us)
 
 
@@ -200,9 +200,9 @@ def _gpu_cell(share: HourShare, by: Sequence[str], *, items: bool) -> CostCell:
     )
 
 
-def _adjusted_cell(one: Adjustment, by: Sequence[str], *, items: bool) -> CostCell:
-    item = f"{one.party}, adjustments" if items else None
-    return CostCell(one.start_us, (None,) * len(by), item, one.pusd, None, None)
+def _adjusted_cell(adjustment: Adjustment, by: Sequence[str], *, items: bool) -> CostCell:
+    item = f"{adjustment.party}, adjustments" if items else None
+    return CostCell(adjustment.start_us, (None,) * len(by), item, adjustment.pusd, None, None)
 
 
 def _add(found: dict[tuple[Any, ...], CostCell], cell: CostCell) -> None:

@@ -162,20 +162,20 @@ def waterfall(connection: Connection, request_id: str) -> list[AttemptWaterfall]
 
 def lines(tries: Sequence[AttemptWaterfall], width: int = 40) -> list[str]:
     """As text: a bar for each span, in proportion to the whole."""
-    ends = [span.start_us + span.length_us for one in tries for span in one.spans]
+    ends = [span.start_us + span.length_us for try_ in tries for span in try_.spans]
     whole = max(ends, default=0)
     found: list[str] = []
-    for one in tries:
-        found.append(f"{one.target}: {one.status or 'open'}")
-        for span in one.spans:
+    for try_ in tries:
+        found.append(f"{try_.target}: {try_.status or 'open'}")
+        for span in try_.spans:
             begin, length = (
                 round(width * at / whole) if whole else 0 for at in (span.start_us, span.length_us)
             )
             bar = (" " * begin + "#" * max(1, length))[:width].ljust(width)
             took = f"{span.length_us / 1e3:10.1f} ms"
             found.append(f"  {span.what:<12}|{bar}|{took}  {span.how}")
-        if one.warning:
-            found.append(f"  {one.warning}")
+        if try_.warning:
+            found.append(f"  {try_.warning}")
     return found
 
 

@@ -80,9 +80,9 @@ class PostingCompactor:
                     waits_for=waits or f"seal {links[-1][0].number} is not old enough"
                 )
             draft = _draft(connection, since, links[-1][0].to)
-            one = _condensed(connection, since, [link for link, _ in links], draft)
+            entry = _condensed(connection, since, [link for link, _ in links], draft)
         number = 1 if before is None else before.number + 1
-        said = PostingCompaction(number, condensed_us=at_us, **one)
+        said = PostingCompaction(number, condensed_us=at_us, **entry)
         row = asdict(said) | {
             "chain": said.chain(chain, links[-1][1], draft.balances, draft.refused)
         }
@@ -108,10 +108,10 @@ class PostingCompactor:
             select(func.max(RetirementRow.number)).where(RetirementRow.ends)
         ).scalar()
         rows, from_to = 0, [(SealLink(0, 0, since, 0, b""), b""), *stored]
-        for place, ((one, _), (two, _)) in enumerate(pairwise(from_to), 1):
+        for place, ((link, _), (two, _)) in enumerate(pairwise(from_to), 1):
             if two.number > (ended or 0):
                 return since, stored, f"attempts of seal {two.number} are not retired"
-            rows += two.to.postings - one.to.postings + two.to.refusals - one.to.refusals
+            rows += two.to.postings - link.to.postings + two.to.refusals - link.to.refusals
             day_ends = place < len(stored) and _day(stored[place][0]) != _day(two)
             if rows >= self._at_once or day_ends or place == LINKS_AT_ONCE:
                 return since, stored[:place], None
@@ -131,7 +131,7 @@ def _is_young(connection: Connection, since: SealRanges, link: SealLink, before_
             RefusalRow.seq > since.refusals, RefusalRow.seq <= link.to.refusals
         ),
     )
-    return any((connection.execute(one).scalar() or 0) >= before_us for one in latest)
+    return any((connection.execute(item).scalar() or 0) >= before_us for item in latest)
 
 
 def _draft(connection: Connection, since: SealRanges, to: SealRanges) -> _Draft:
@@ -153,8 +153,8 @@ def _draft(connection: Connection, since: SealRanges, to: SealRanges) -> _Draft:
         if line.entry_id in kept:
             continue
         gone.append(line.seq)
-        one = balances.setdefault((line.account, line.at_us // DAY_US * DAY_US), [0, 0])
-        one[0], one[1] = one[0] + 1, one[1] + line.amount_pusd
+        balance = balances.setdefault((line.account, line.at_us // DAY_US * DAY_US), [0, 0])
+        balance[0], balance[1] = balance[0] + 1, balance[1] + line.amount_pusd
         if line.account.startswith(TEAMS):
             charged.add(line.entry_id)
     refusals, refused = _refused(connection, since, to)
@@ -170,10 +170,10 @@ def _draft(connection: Connection, since: SealRanges, to: SealRanges) -> _Draft:
 def _kept(connection: Connection, here: Counter[str]) -> set[str]:
     """Of these entries, those that stay: not an attempt's that is gone, or not wholly in here."""
     kept = {
-        one for one in here
-        if one.endswith(SUSPENSE) or hour_of(one) is not None or invoice_of(one) is not None
+        name for name in here
+        if name.endswith(SUSPENSE) or hour_of(name) is not None or invoice_of(name) is not None
     }  # fmt: skip
-    ids = [one for one in here if one not in kept]
+    ids = [name for name in here if name not in kept]
     # SQLite would give the number of a last row that is gone to the next one.
     newest = select(PostingRow.entry_id).order_by(PostingRow.seq.desc()).limit(1)
     kept |= set(connection.execute(newest).scalars())
@@ -191,7 +191,7 @@ def _kept(connection: Connection, here: Counter[str]) -> set[str]:
 def _refused(
     connection: Connection, since: SealRanges, to: SealRanges
 ) -> tuple[list[int], list[CompactedRefusals]]:
-    alike = [one.name for one in fields(CompactedRefusals)][1:-1]
+    alike = [field.name for field in fields(CompactedRefusals)][1:-1]
     columns = [getattr(RefusalRow, name) for name in alike]
     query = select(RefusalRow.seq, RefusalRow.refused_us, *columns).where(
         RefusalRow.seq > since.refusals,
@@ -204,7 +204,7 @@ def _refused(
         gone.append(seq)
         counted[refused_us // HOUR_US * HOUR_US, *values] += 1
     alike_and_count = ((*key, count) for key, count in counted.items())
-    return gone, [CompactedRefusals(*one) for one in sorted(alike_and_count, key=repr)]
+    return gone, [CompactedRefusals(*pair) for pair in sorted(alike_and_count, key=repr)]
 
 
 def _condensed(
@@ -236,8 +236,8 @@ def _write(connection: Connection, row: dict[str, object], draft: _Draft) -> Non
         (CondensedRefusalRow, draft.refused),
     )
     for table, lines in tables:
-        rows = [asdict(one) | {"number": row["number"], "line": place}
-                for place, one in enumerate(lines)]  # fmt: skip
+        rows = [asdict(line) | {"number": row["number"], "line": place}
+                for place, line in enumerate(lines)]  # fmt: skip
         if rows:
             connection.execute(insert(table), rows)
     deleted: tuple[tuple[Any, list[int]], ...] = (

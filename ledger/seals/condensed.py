@@ -75,7 +75,7 @@ class PostingCompaction:
         """After the one before it (`GENESIS` before the first); `link` is its last link's value."""
         # As text: balances may be beyond 64 bits.
         rows: list[Any] = [*balances, *refused]
-        lines = [[one if one is None else str(one) for one in astuple(row)] for row in rows]
+        lines = [[item if item is None else str(item) for item in astuple(row)] for row in rows]
         return sha256(
             before + link + _encode(sorted(asdict(self).items())) + _encode(lines)
         ).digest()
@@ -99,7 +99,7 @@ def condensings(connection: Connection) -> list[PostingCompaction]:
 def refused_until(connection: Connection, scope: Scope) -> Iterator[CompactedRefusals]:
     """Refusals of the scope that went, by hours that begin in it."""
     table = CondensedRefusalRow
-    query = select(*(getattr(table, one.name) for one in fields(CompactedRefusals))).where(
+    query = select(*(getattr(table, field.name) for field in fields(CompactedRefusals))).where(
         table.hour_us >= scope.start_us, table.hour_us < scope.end_us
     )
     if scope.team is not None:
@@ -123,21 +123,23 @@ def condensings_hold(connection: Connection) -> Generator[tuple[str, str], None,
     balances = _lines(connection, CondensedPostingRow, CompactedBalance)
     refused = _lines(connection, CondensedRefusalRow, CompactedRefusals)
     for row in connection.execute(_STORED).all():
-        one = _condensed(row)
-        name, link = f"condensing {one.number}", bytes(row.link or b"")
-        mine = balances.pop(one.number, [])
-        if (one.number, one.first_link) != (follows, first):
+        compaction = _condensed(row)
+        name, link = f"condensing {compaction.number}", bytes(row.link or b"")
+        mine = balances.pop(compaction.number, [])
+        if (compaction.number, compaction.first_link) != (follows, first):
             yield name, f"{follows}, from seal {first} on, is missing before it"
-        if one.chain(before, link, mine, refused.pop(one.number, [])) != bytes(row.chain):
+        if compaction.chain(before, link, mine, refused.pop(compaction.number, [])) != bytes(
+            row.chain
+        ):
             yield name, "the chain is broken here: it, its lines or its seal were edited"
         if (
             sum(line.amount_pusd for line in mine)
-            or sum(line.lines for line in mine) != one.postings
+            or sum(line.lines for line in mine) != compaction.postings
         ):
             yield name, "its balances do not add up"
         if not row.ends:
             yield name, "the attempts of its last seal are not retired"
-        before, follows, first = bytes(row.chain), one.number + 1, one.last_link + 1
+        before, follows, first = bytes(row.chain), compaction.number + 1, compaction.last_link + 1
     for number in sorted({*balances, *refused}):
         yield f"condensing {number}", "there are lines of it, and it is missing"
 
@@ -154,7 +156,7 @@ _STORED = (
 
 def _lines(connection: Connection, table: Any, line: type[_Line]) -> dict[int, list[_Line]]:
     """The lines of each condensing, in the order in which they were added."""
-    names = [one.name for one in fields(line)]
+    names = [field.name for field in fields(line)]
     query: Select[Any] = select(table.number, *(getattr(table, name) for name in names))
     found: dict[int, list[_Line]] = {}
     for number, *values in connection.execute(query.order_by(table.number, table.line)):
@@ -163,5 +165,5 @@ def _lines(connection: Connection, table: Any, line: type[_Line]) -> dict[int, l
 
 
 def _condensed(row: Row[Any]) -> PostingCompaction:
-    values = {one.name: getattr(row, one.name) for one in fields(PostingCompaction)}
+    values = {field.name: getattr(row, field.name) for field in fields(PostingCompaction)}
     return PostingCompaction(**values | {"gone": bytes(row.gone), "left": bytes(row.left)})

@@ -289,4 +289,4 @@ def _ordered(value: Any) -> Any:
         return str(value)
     if isinstance(value, dict):
         return [[name, _ordered(value[name])] for name in sorted(value)]
-    return [_ordered(one) for one in value] if isinstance(value, list) else value
+    return [_ordered(item) for item in value] if isinstance(value, list) else value

@@ -124,22 +124,22 @@ class AttemptRetirer:
         self, connection: Connection, since: SealRanges, link: SealLink, number: int, at_us: int
     ) -> tuple[RetirementPart, list[int]]:
         leaves, members = proved(connection, since, link)
-        may = _droppable(connection, [one.seq for one in members])
-        gone = [one for one in members if one.seq in may]
+        may = _droppable(connection, [member.seq for member in members])
+        gone = [member for member in members if member.seq in may]
         ends, gone = len(gone) <= self._at_once, gone[: self._at_once]
-        dropped = {one.seq for one in gone}
+        dropped = {member.seq for member in gone}
         left = [leaf for kind, seq, leaf in leaves if kind != ATTEMPTS or seq not in dropped]
         part = RetirementPart(
             link.number,
             number,
             ends,
             at_us,
-            _sums(connection, [one.seq for one in gone]),
-            digest(one.leaf for one in gone),
+            _sums(connection, [member.seq for member in gone]),
+            digest(member.leaf for member in gone),
             len(left),
             digest(left),
         )
-        return part, [one.seq for one in gone]
+        return part, [member.seq for member in gone]
 
 
 def prospect(connection: Connection, *, before_us: int) -> RetirementPreview:
@@ -206,9 +206,9 @@ def _unreconciled(connection: Connection) -> Any:
     sends = exists().where(InvoiceRow.party == party)
     day: Any = AttemptRow.settled_us.op("/")(DAY_US)
     if connection.dialect.name == "postgresql":
-        first, until = (extract("epoch", one) / 86_400 for one in _DAYS)
+        first, until = (extract("epoch", item) / 86_400 for item in _DAYS)
     else:
-        first, until = (func.julianday(one) - func.julianday(EPOCH) for one in _DAYS)
+        first, until = (func.julianday(item) - func.julianday(EPOCH) for item in _DAYS)
     covered = exists().where(
         InvoiceRow.party == party,
         InvoiceRow.posted_us.is_not(None),
@@ -237,21 +237,21 @@ def proved(
         ).scalars()
     )
     rows = [
-        one
+        attempt
         for some in _groups(resolved)
-        for one in sealed.attempts(connection, 0, since.attempts, some)
+        for attempt in sealed.attempts(connection, 0, since.attempts, some)
     ]
     rows += sealed.attempts(connection, since.attempts, link.to.attempts)
-    marks = _marks(connection, [one.seq for one in rows])
+    marks = _marks(connection, [row.seq for row in rows])
     leaves: list[tuple[str, int, bytes]] = []
     members: list[LinkMember] = []
-    for one in rows:
-        mine = marks.get(one.seq, {})
-        leaf = mine.get(link.number, one.leaf)
+    for row in rows:
+        mine = marks.get(row.seq, {})
+        leaf = mine.get(link.number, row.leaf)
         if leaf is not None:
-            leaves.append((ATTEMPTS, one.seq, leaf))
+            leaves.append((ATTEMPTS, row.seq, leaf))
         if leaf is not None and not any(kept is not None for kept in mine.values()):
-            members.append(LinkMember(one.seq, leaf))
+            members.append(LinkMember(row.seq, leaf))
     to = link.to
     for read, *part in (
         (sealed.postings, since.postings, to.postings),

@@ -49,8 +49,8 @@ class RetirementPart:
     def chain(self, before: bytes, link: bytes) -> bytes:
         """After the part before it (`GENESIS` before the first); `link` is its link's value."""
         # As text: sums may be beyond 64 bits.
-        said = {name: one if isinstance(one, bytes) else str(int(one))  # type: ignore[call-overload]
-                for name, one in self.row().items()}  # fmt: skip
+        said = {name: item if isinstance(item, bytes) else str(int(item))  # type: ignore[call-overload]
+                for name, item in self.row().items()}  # fmt: skip
         return sha256(before + link + msgspec.msgpack.encode(sorted(said.items()))).digest()
 
     def row(self) -> dict[str, object]:
@@ -77,8 +77,8 @@ def retired(connection: Connection) -> RetiredTotals:
     """Everything that was retired, added up."""
     found = [part.sums for part, _ in parts(connection)]
     return RetiredTotals(
-        max((one.until_us for one in found), default=0),
-        *(sum(getattr(one, name) for one in found) for name in _SUMS[1:]),
+        max((totals.until_us for totals in found), default=0),
+        *(sum(getattr(totals, name) for totals in found) for name in _SUMS[1:]),
     )
 
 

@@ -37,11 +37,15 @@ class _Draft:
     marks: list[dict[str, object]] = field(default_factory=list)
     resolved: list[int] = field(default_factory=list)  # attempts whose older marks end here
 
-    def attempt(self, one: sealed.SealedAttempt) -> None:
-        if one.leaf is not None:
-            self.leaves.append(one.leaf)
-        if one.leaf is None or one.lost:
-            mark = {"attempt_seq": one.seq, "digest": one.leaf, "sealed_in": None}
+    def attempt(self, sealed_attempt: sealed.SealedAttempt) -> None:
+        if sealed_attempt.leaf is not None:
+            self.leaves.append(sealed_attempt.leaf)
+        if sealed_attempt.leaf is None or sealed_attempt.lost:
+            mark = {
+                "attempt_seq": sealed_attempt.seq,
+                "digest": sealed_attempt.leaf,
+                "sealed_in": None,
+            }
             self.marks.append({"number": self.number, **mark})
 
 
@@ -97,17 +101,17 @@ class Sealer:
         waiting = _waiting(connection, since.attempts)
         for place in range(0, len(waiting), NAMED_AT_ONCE):
             some = waiting[place : place + NAMED_AT_ONCE]
-            for one in sealed.attempts(connection, 0, since.attempts, some):
-                draft.attempt(one)
-                draft.resolved.append(one.seq)
-        for one in sealed.attempts(connection, since.attempts, to.attempts):
-            draft.attempt(one)
+            for attempt in sealed.attempts(connection, 0, since.attempts, some):
+                draft.attempt(attempt)
+                draft.resolved.append(attempt.seq)
+        for attempt in sealed.attempts(connection, since.attempts, to.attempts):
+            draft.attempt(attempt)
         for leaves in (
             sealed.postings(connection, since.postings, to.postings),
             sealed.refusals(connection, since.refusals, to.refusals),
             sealed.prices(connection, since.prices, to.prices),
         ):
-            draft.leaves += [one for _, one in leaves]
+            draft.leaves += [part for _, part in leaves]
         return draft, to
 
 
@@ -129,7 +133,7 @@ def head(connection: Connection) -> tuple[SealLink, bytes]:
 def _most(connection: Connection) -> SealRanges:
     columns = (AttemptRow.seq, PostingRow.seq, RefusalRow.seq, PriceVersionRow.version)
     return SealRanges(
-        *[connection.execute(select(func.max(one))).scalar_one() or 0 for one in columns]
+        *[connection.execute(select(func.max(column))).scalar_one() or 0 for column in columns]
     )
 
 

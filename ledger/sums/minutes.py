@@ -32,7 +32,7 @@ def pack_day(minutes: Mapping[int, Load]) -> LoadDay:
     """By minute of the day; there is at least one."""
     places = sorted(minutes)
     dense = len(places) > SPARSE
-    loads = [minutes.get(one, _QUIET) for one in (range(MINUTES_OF_DAY) if dense else places)]
+    loads = [minutes.get(index, _QUIET) for index in (range(MINUTES_OF_DAY) if dense else places)]
     return LoadDay(b"" if dense else _packed(places), *map(_packed, zip(*loads, strict=True)))
 
 

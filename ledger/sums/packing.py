@@ -96,7 +96,7 @@ def _sum_up(
     connection: Connection, cube: RollupCube, table: Any, start_us: int, until_us: int
 ) -> None:
     """A coarser table's rows of a span, out of the days or the hours in it."""
-    width_us = next(width for one, width in cube.packed if one is table)
+    width_us = next(width for item, width in cube.packed if item is table)
     finer = cube.days if width_us == WEEK_US else cube.hours
     connection.execute(delete(table).where(table.start_us >= start_us, table.start_us < until_us))
     begin = hour_of(finer.start_us, width_us).label("begin_us")

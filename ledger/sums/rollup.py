@@ -90,10 +90,10 @@ class RollupCube:
     def of_rows(self, width_us: int) -> Select[Any]:
         """Sums of attempts by start and dimension; the caller says of which."""
         start = hour_of(width_us=width_us).label("start_us")
-        named = [one.label(f"by_{name}") for name, one in self.dimensions.items()]
-        measures = [one.label(name) for name, one in self.measures.items()]
+        named = [dimension.label(f"by_{name}") for name, dimension in self.dimensions.items()]
+        measures = [measure.label(name) for name, measure in self.measures.items()]
         statement = select(start, *named, *measures)
-        return self.joined(statement.group_by("start_us", *(one.name for one in named)))
+        return self.joined(statement.group_by("start_us", *(widget.name for widget in named)))
 
     def joined(self, statement: Select[Any]) -> Select[Any]:
         if not self.compared:
@@ -198,18 +198,18 @@ def loads_of_rows() -> Select[Any]:
             func.count(),
         )
         .where(AttemptRow.status.in_(ANSWERED), AttemptRow.pool.is_not(None) | _lacked)
-        .group_by(*(one.name for one in named))
+        .group_by(*(each_named.name for each_named in named))
     )
 
 
 def pack(minutes: Mapping[int, Load]) -> bytes:
     """By minute of the hour; the quiet ones are left out."""
-    return msgspec.msgpack.encode([(one, *minutes[one]) for one in sorted(minutes)])
+    return msgspec.msgpack.encode([(minute, *minutes[minute]) for minute in sorted(minutes)])
 
 
 def unpack(packed: bytes) -> Iterator[tuple[int, Load]]:
-    for one, *load in msgspec.msgpack.decode(packed):
-        yield one, tuple(load)
+    for item, *load in msgspec.msgpack.decode(packed):
+        yield item, tuple(load)
 
 
 def unpacked(packed: bytes) -> list[tuple[int, ...]]:

@@ -127,12 +127,12 @@ def totals_equal_sums(connection: Connection) -> Found:
         sums[budget_id, start] = sums.get((budget_id, start), 0) + pusd
     windows = select(BudgetWindowRow.budget_id, BudgetWindowRow.window, BudgetWindowRow.spent_pusd)
     for budget_id, start, spent in connection.execute(windows):
-        found = sums.pop((budget_id, start), 0)
-        if spent != found:
-            yield f"{budget_id} {start}", f"window says {spent} spent, its holds {found}"
-    for (budget_id, start), found in sums.items():
-        if found:
-            yield f"{budget_id} {start}", f"holds came to {found}, and no window counts them"
+        sum_ = sums.pop((budget_id, start), 0)
+        if spent != sum_:
+            yield f"{budget_id} {start}", f"window says {spent} spent, its holds {sum_}"
+    for (budget_id, start), sum_ in sums.items():
+        if sum_:
+            yield f"{budget_id} {start}", f"holds came to {sum_}, and no window counts them"
 
 
 def holds_follow_attempts(connection: Connection) -> Found:
@@ -224,15 +224,15 @@ class _BudgetStatement:
 
     def of(self, account: str) -> list[_Version]:
         names = (account, default_of(account) or "")
-        return [one for name in names for one in self._versions.get(name, ())]
+        return [item for name in names for item in self._versions.get(name, ())]
 
     def moved(self, account: str) -> bool:
-        return len({one.timezone for one in self.of(account)}) > 1
+        return len({item.timezone for item in self.of(account)}) > 1
 
     def was_soft(self, account: str) -> bool:
         """Or may have been."""
         unknown = any(name in self._unknown_until for name in (account, default_of(account)))
-        return unknown or not all(one.hard for one in self.of(account))
+        return unknown or not all(item.hard for item in self.of(account))
 
     def knows(self, account: str, start: int) -> bool:
         names = (account, default_of(account) or "")
@@ -240,7 +240,7 @@ class _BudgetStatement:
 
     def ends_of(self, account: str, start: int) -> int | None:
         """When the window that begins then ends; None: none does."""
-        for period, timezone in {(one.period, one.timezone) for one in self.of(account)}:
+        for period, timezone in {(item.period, item.timezone) for item in self.of(account)}:
             window = window_at(cast("Period", period), timezone, start)
             if window.start_s == start:
                 return window.end_s
@@ -251,9 +251,9 @@ class _BudgetStatement:
         found = set()
         for name in (account, default_of(account) or ""):
             said = self._versions.get(name, [])
-            since = bisect_right([one.recorded_us for one in said], (start - HOUR_S) * _S)
-            until = bisect_right([one.recorded_us for one in said], (ends + HOUR_S) * _S)
-            found |= {one.limit_pusd for one in said[max(0, since - 1) : until]}
+            since = bisect_right([line.recorded_us for line in said], (start - HOUR_S) * _S)
+            until = bisect_right([line.recorded_us for line in said], (ends + HOUR_S) * _S)
+            found |= {line.limit_pusd for line in said[max(0, since - 1) : until]}
         return found
 
 

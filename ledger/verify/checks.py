@@ -100,7 +100,7 @@ def verify(
                 found.append(("the check itself", f"rows that nothing wrote so: {error!r}"[:300]))
         if len(found) > FINDINGS_PER_CHECK:
             truncated.append(name)
-        findings += [Finding(name, *one) for one in found[:FINDINGS_PER_CHECK]]
+        findings += [Finding(name, *pair) for pair in found[:FINDINGS_PER_CHECK]]
     names = tuple(check.__name__ for check in CHECKS)
     disputed = select(func.count()).where(AttemptRow.flag == DISPUTED)
     count = connection.execute(disputed).scalar_one()

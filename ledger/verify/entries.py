@@ -32,7 +32,7 @@ def entries_have_a_cause(connection: Connection) -> Found:
     query = select(PostingRow.entry_id).where(~of_attempt.exists()).distinct()
     gone = retired(connection)
     if gone.attempts:
-        query = query.where(or_(*(PostingRow.entry_id.like(one) for one in _NAMED)))
+        query = query.where(or_(*(PostingRow.entry_id.like(name) for name in _NAMED)))
         yield from _retired_are_posted(connection, gone)
     rest = connection.execute(query).scalars().all()
     suspended = [entry.removesuffix(SUSPENSE) for entry in rest if entry.endswith(SUSPENSE)]
@@ -51,7 +51,7 @@ def _retired_are_posted(connection: Connection, gone: RetiredTotals) -> Found:
     ).where(
         ~of_attempt.exists(),
         PostingRow.account.like(f"{TEAMS}%"),
-        *(~PostingRow.entry_id.like(one) for one in _NAMED),
+        *(~PostingRow.entry_id.like(name) for name in _NAMED),
     )
     entries, pusd = connection.execute(query).one()
     went, charged = teams_total(connection)

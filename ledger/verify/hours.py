@@ -92,13 +92,13 @@ def hours_hold_every_settle(connection: Connection) -> Found:
         before = sums.get((pool, hour_us, team), (0, 0))
         sums[pool, hour_us, team] = (before[0] + engine_us, before[1] + charged)
     for (pool, hour_us, team), (engine_us, charged) in sums.items():
-        found = counted.pop((pool, hour_us, team), (0, 0))
-        if found != (engine_us, charged):
-            inside = f"{found[0]} us and {found[1]} pico-USD"
+        count = counted.pop((pool, hour_us, team), (0, 0))
+        if count != (engine_us, charged):
+            inside = f"{count[0]} us and {count[1]} pico-USD"
             settled_then = f"{engine_us} us and {charged} pico-USD"
             yield gpu_entry(pool, hour_us), f"{team}: {inside}, but {settled_then} settled then"
-    for (pool, hour_us, team), found in counted.items():
-        if found != (0, 0):
+    for (pool, hour_us, team), count in counted.items():
+        if count != (0, 0):
             yield gpu_entry(pool, hour_us), f"{team} is in the hour, and nothing of it settled then"
 
 

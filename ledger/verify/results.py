@@ -35,7 +35,7 @@ def record_verification(engine: Engine, result: VerifyResult, *, actor: str, at_
         "at_us": at_us,
         "actor": actor,
         "checks": list(result.checks),
-        "findings": [asdict(one) for one in result.findings[:FINDINGS_KEPT]],
+        "findings": [asdict(finding) for finding in result.findings[:FINDINGS_KEPT]],
         "found": len(result.findings),
         "disputed": result.disputed,
     }
@@ -51,7 +51,7 @@ def verifications(connection: Connection, limit: int) -> list[VerificationRun]:
     )
     return [
         VerificationRun(
-            at_us, actor, tuple(checks), tuple(Finding(**one) for one in findings), *counts
+            at_us, actor, tuple(checks), tuple(Finding(**finding) for finding in findings), *counts
         )
         for at_us, actor, checks, findings, *counts in connection.execute(
             query.order_by(table.at_us.desc(), table.id.desc()).limit(limit)

@@ -123,7 +123,7 @@ def _with_retired(connection: Connection, rows: ColumnElement[bool], gone: Retir
             exact_sum(AttemptRow.engine_us), exact_sum(AttemptRow.cost_pusd),
         ).where(rows)
     ).one()  # fmt: skip
-    wanted = [int(one) for one in left]
+    wanted = [int(rest) for rest in left]
     for place, name in enumerate((*names, "cost_pusd")):
         wanted[place] += getattr(gone, name)
     for table in (RollupHourRow, RollupDayRow):
@@ -141,7 +141,7 @@ def _days(connection: Connection, counted: ColumnElement[bool], since_us: int) -
         found.update(range(first - first % DAY_US, last + 1, DAY_US))
     for cube in (*CUBES, *LATER):
         found.update(connection.execute(select(cube.days.start_us).distinct()).scalars())
-    return sorted(one for one in found if one >= since_us)
+    return sorted(number for number in found if number >= since_us)
 
 
 def _of_rows(connection: Connection, cube: RollupCube, which: ColumnElement[bool]) -> Sums:

@@ -31,8 +31,8 @@ def seals_hold(connection: Connection) -> Found:
         ("attempts", AttemptRow.seq), ("postings", PostingRow.seq), ("refusals", RefusalRow.seq),
         ("price_versions", PriceVersionRow.version),
     ):  # fmt: skip
-        for (found,) in connection.execute(select(column).where(column < 1)):
-            yield f"{name} {found}", "a row below all that are sealed: the books number from 1"
+        for (item,) in connection.execute(select(column).where(column < 1)):
+            yield f"{name} {item}", "a row below all that are sealed: the books number from 1"
     proof, left, condensed = _Proof(connection), _left(connection), _CompactedRows(connection)
     for group in _groups(connection):
         proof.read(before, group[-1][0])
@@ -103,15 +103,15 @@ class _CompactedRows:
     def add(self, number: int, leaves: list[bytes]) -> Found:
         """What is left under the next link; the last of those that belong together is judged."""
         self._leaves += leaves
-        one = self._waiting[0]
-        if number < one.last_link:
+        compaction = self._waiting[0]
+        if number < compaction.last_link:
             return
         self._waiting.popleft()
         left, self._leaves = self._leaves, []
-        if (len(left), digest(left)) != (one.left_rows, one.left):
+        if (len(left), digest(left)) != (compaction.left_rows, compaction.left):
             yield (
-                f"seals {one.first_link} to {one.last_link}",
-                f"{EDITED}: {one.left_rows} rows were left then, {len(left)} now",
+                f"seals {compaction.first_link} to {compaction.last_link}",
+                f"{EDITED}: {compaction.left_rows} rows were left then, {len(left)} now",
             )
 
 
@@ -139,8 +139,8 @@ class _Proof:
         """What lies under one link now, in the order in which it was sealed."""
         inside: list[bytes] = []
         while self._attempts and self._attempts[0].seq <= link.to.attempts:
-            one = self._attempts.popleft()
-            member = self._sealed_in(link.number, one, self._marks.pop(one.seq, {}))
+            attempt = self._attempts.popleft()
+            member = self._sealed_in(link.number, attempt, self._marks.pop(attempt.seq, {}))
             if member is not None:
                 inside.append(member)
         for seq in [seq for seq in self._marks if seq <= link.to.attempts]:
@@ -158,21 +158,27 @@ class _Proof:
         return found
 
     def _sealed_in(
-        self, number: int, one: sealed.SealedAttempt, marks: dict[int, _Mark]
+        self, number: int, sealed_attempt: sealed.SealedAttempt, marks: dict[int, _Mark]
     ) -> bytes | None:
         """What the link of its range holds of an attempt; what others hold is kept for them."""
         place: int | None = number
         here: bytes | None = None
         while place is not None:
-            sealed_then, following = marks.get(place, (one.leaf, None))
-            if place not in marks and one.leaf is None:
-                self._edited.append((f"attempt {one.seq}", "it was sealed, and is open now"))
-            if place in marks and following is None and sealed_then not in (None, one.leaf):
-                self._edited.append((f"attempt {one.seq}", EDITED))
+            sealed_then, following = marks.get(place, (sealed_attempt.leaf, None))
+            if place not in marks and sealed_attempt.leaf is None:
+                self._edited.append(
+                    (f"attempt {sealed_attempt.seq}", "it was sealed, and is open now")
+                )
+            if (
+                place in marks
+                and following is None
+                and sealed_then not in (None, sealed_attempt.leaf)
+            ):
+                self._edited.append((f"attempt {sealed_attempt.seq}", EDITED))
             if sealed_then is not None and place == number:
                 here = sealed_then
             elif sealed_then is not None:
-                self.later[place].append((one.seq, sealed_then))
+                self.later[place].append((sealed_attempt.seq, sealed_then))
             place = following if following is None or following > place else None
         return here
 

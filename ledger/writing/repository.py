@@ -295,7 +295,7 @@ def _named(items: Iterable[JournalItem], *, opens: bool) -> list[str]:
 
 def _summary(folded: FoldResult) -> ApplyResult:
     rows = folded.rows
-    settled = len(rows.settles) + sum(one.settled is not UNSETTLED for one in rows.attempts)
+    settled = len(rows.settles) + sum(attempt.settled is not UNSETTLED for attempt in rows.attempts)
     return ApplyResult(len(rows.attempts), settled, len(folded.unmatched), folded.spent)
 
 

@@ -62,13 +62,20 @@ class RowBatch:
     own: set[tuple[str, int]] = field(default_factory=set)
 
     def attempt_values(self) -> list[Values]:
-        return [one.opened + one.settled for one in self.attempts]
+        return [attempt.opened + attempt.settled for attempt in self.attempts]
 
     def hold_values(self) -> list[Values]:
         return [
-            (one.attempt_id, hold.scope, hold.window, hold.amount_pusd, one.state, one.actual_pusd)
-            for one in self.attempts
-            for hold in one.holds
+            (
+                attempt.attempt_id,
+                hold.scope,
+                hold.window,
+                hold.amount_pusd,
+                attempt.state,
+                attempt.actual_pusd,
+            )
+            for attempt in self.attempts
+            for hold in attempt.holds
         ]
 
 
@@ -137,8 +144,15 @@ def add_settled(
     postings = postings_for_attempt(opened, settled, suspended=late)
     rows.postings += posting_values(opened.attempt_id, settled.settled_us, postings)
     rows.compared += [
-        (opened.attempt_id, one.comparator, place, one.price_version, one.ratio_ppm, one.cost_pusd)
-        for place, one in enumerate(settled.compared)
+        (
+            opened.attempt_id,
+            cost.comparator,
+            place,
+            cost.price_version,
+            cost.ratio_ppm,
+            cost.cost_pusd,
+        )
+        for place, cost in enumerate(settled.compared)
     ]
 
 

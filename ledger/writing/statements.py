@@ -71,7 +71,9 @@ class InsertStatement:
             compiled.binds[name].type.dialect_impl(dialect).bind_processor(dialect)
             for name in columns
         ]
-        self._converted = [(place, one) for place, one in enumerate(processors) if one]
+        self._converted = [
+            (place, processor) for place, processor in enumerate(processors) if processor
+        ]
 
     def run(self, connection: Connection, rows: Sequence[Values]) -> None:
         """Once for each row."""

@@ -93,8 +93,8 @@ class JournalTailer:
             moves.append(JournalMove(journal.name, journal.worker, since, chunk.after))
             name, segment = journal.name, chunk.after.segment
             items += [
-                JournalItem(name, segment, one.start, one.raw, one.record, one.fault)
-                for one in chunk.frames
+                JournalItem(name, segment, frame.start, frame.raw, frame.record, frame.fault)
+                for frame in chunk.frames
             ]
         if moves:
             step.moved = True

@@ -32,8 +32,8 @@ async def dead(upstream):
         filler.connect_ex((DEAD, port))
         fillers.append(filler)
     yield port
-    for one in (*fillers, listener):
-        one.close()
+    for each_filler in (*fillers, listener):
+        each_filler.close()
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ async def test_what_comes_too_late_is_closed(dead, made, monkeypatch) -> None:
     monkeypatch.setattr(dialing, "STAGGER_S", 1e-9)  # 0 is none: one after the other
     _, won = await dial(asyncio.get_running_loop(), [DEAD, DEAD, WELL, WELL, WELL], dead)
     await asyncio.sleep(0.05)
-    assert [one for one in made if one.fileno() >= 0] == [won]
+    assert [made_value for made_value in made if made_value.fileno() >= 0] == [won]
     won.close()
 
 
@@ -113,4 +113,4 @@ async def test_who_gives_up_meanwhile_leaves_none(dead, made) -> None:
             await dial(asyncio.get_running_loop(), [DEAD, DEAD], dead)
     await asyncio.sleep(0.05)
     assert len(made) == 2
-    assert all(one.fileno() < 0 for one in made)
+    assert all(made_value.fileno() < 0 for made_value in made)

@@ -400,5 +400,9 @@ async def test_its_log_quotes_no_answer(upstream, wire, caplog, monkeypatch, qui
     with caplog.at_level(logging.DEBUG), suppress(BackendError):
         exchange = await target.open(Call("/chat/completions", body, stream=True))
         await read_all(exchange, 10_000, timeout_s=20)
-    said = [one for one in caplog.records if one.name in _LOGGERS and "canary" in one.getMessage()]
+    said = [
+        record
+        for record in caplog.records
+        if record.name in _LOGGERS and "canary" in record.getMessage()
+    ]
     assert bool(said) is not quiet

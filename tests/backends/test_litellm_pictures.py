@@ -32,7 +32,7 @@ def drawn(size: int) -> list[bytes]:
         for part in ({"text": "Here"}, picture)
     ]
     last = {"content": {"parts": [{"text": "."}], "role": "model"}, "finishReason": "STOP"}
-    values = [{"candidates": [one]} for one in (*told, last)]
+    values = [{"candidates": [line]} for line in (*told, last)]
     values[-1]["usageMetadata"] = USAGE
     return [f"data: {json.dumps(value)}\r\n\r\n".encode() for value in values]
 

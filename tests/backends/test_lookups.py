@@ -73,7 +73,7 @@ async def test_a_failure_is_everybodys_and_the_next_asks_again(names, ask) -> No
     await asyncio.sleep(0.05)
     names.open.set()
     told = await asyncio.gather(*waiting, return_exceptions=True)
-    assert [type(one) for one in told] == [UpstreamUnreachable] * 3
+    assert [type(line) for line in told] == [UpstreamUnreachable] * 3
     names.error = None
     assert await ask() == b"{}"
     assert names.asked == 2

@@ -73,7 +73,7 @@ async def test_one_bad_address_among_good_ones_is_enough(monkeypatch) -> None:
     said = ["8.8.8.8", "10.0.0.7"]
 
     async def answered(*_: object, **__: object) -> list:
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, 1)) for one in said]
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (line, 1)) for line in said]
 
     monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", answered)
     with pytest.raises(AddressNotAllowed, match=r"10\.0\.0\.7, a private address; `networks`"):

@@ -64,7 +64,7 @@ async def test_where_nobody_listens_nothing_is_known():
 
 
 def test_where_there_is_no_tcp_connection_nothing_is_known():
-    one, two = socket.socketpair()
-    with one, two:
-        assert of_socket(one) is None
+    item, two = socket.socketpair()
+    with item, two:
+        assert of_socket(item) is None
     assert of_socket(None) is None

@@ -24,10 +24,10 @@ class Holder:
     "said",
     [
         repr, str, "{}".format, "{:>40}".format, "%s".__mod__, "{0!r}".format, "{0!a}".format,
-        lambda one: repr({"k": [one]}), lambda one: repr(Holder(one)),
-        lambda one: repr(dataclasses.asdict(Holder(one))), lambda one: repr(Credentials(one)),
-        lambda one: repr(copy.deepcopy({"k": one})), lambda one: json.dumps(one, default=str),
-        lambda one: json.dumps(one, default=repr),
+        lambda item: repr({"k": [item]}), lambda item: repr(Holder(item)),
+        lambda item: repr(dataclasses.asdict(Holder(item))), lambda item: repr(Credentials(item)),
+        lambda item: repr(copy.deepcopy({"k": item})), lambda item: json.dumps(item, default=str),
+        lambda item: json.dumps(item, default=repr),
     ],
 )  # fmt: skip
 def test_no_form_of_it_says_it(said) -> None:

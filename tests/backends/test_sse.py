@@ -204,5 +204,5 @@ def test_an_event_in_many_segments_is_searched_once():
     splitter, event = EventSplitter(), b"data: " + b"x" * 2**23 + b"\n\n"
     splitter.rest = rest = Counting()
     pieces = [event[at : at + 16384] for at in range(0, len(event), 16384)]
-    assert [one for piece in pieces for one in splitter.feed(piece)] == [event]
+    assert [item for piece in pieces for item in splitter.feed(piece)] == [event]
     assert 0.9 * len(event) <= rest.searched <= 1.01 * len(event)

@@ -49,7 +49,7 @@ class KvBelow(Baseline):
         self._limit = limit
 
     def pick(self, seats: Sequence[ReplayEngine]) -> ReplayEngine | None:
-        seat = min(seats, key=lambda one: one.engine.kv_usage_ratio)
+        seat = min(seats, key=lambda each_seat: each_seat.engine.kv_usage_ratio)
         return seat if seat.engine.kv_usage_ratio < self._limit else None
 
 
@@ -60,7 +60,7 @@ class RunningBelow(Baseline):
         self._limit = limit
 
     def pick(self, seats: Sequence[ReplayEngine]) -> ReplayEngine | None:
-        seat = min(seats, key=lambda one: len(one.flights))
+        seat = min(seats, key=lambda each_seat: len(each_seat.flights))
         return seat if len(seat.flights) < self._limit else None
 
 
@@ -71,7 +71,7 @@ class LeastBusy(Baseline):
         self._at_api = 0
 
     def pick(self, seats: Sequence[ReplayEngine]) -> ReplayEngine | None:
-        seat = min(seats, key=lambda one: len(one.flights))
+        seat = min(seats, key=lambda each_seat: len(each_seat.flights))
         if len(seat.flights) <= self._at_api:
             return seat
         self._at_api += 1

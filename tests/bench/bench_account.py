@@ -124,9 +124,9 @@ def measured(target: Ours, stage: scenes.Stage, seconds: float) -> dict[str, dic
     ]  # fmt: skip
     stage.load.run(**stage.asking(target, clients=32), seconds=seconds)
     target.settle()
-    for one in watching:
-        one.send_signal(signal.SIGINT)
-        one.wait()
+    for item in watching:
+        item.send_signal(signal.SIGINT)
+        item.wait()
     requests = target.rows()[0] - asked
     found: dict[str, dict[str, float]] = {}
     for (label, pid), raw in raws.items():
@@ -157,8 +157,8 @@ def main() -> int:
         stage = scenes.Stage(wire.Load(bench_gateway.FOLDER, {cores[-1]}), upstream, state,
                              scenes.FULL)  # fmt: skip
         found = measured(target, stage, given.seconds)
-    for label, stages in sorted(found.items(), key=lambda one: -one[1]["all"]):
-        for name, spent in sorted(stages.items(), key=lambda one: -one[1]):
+    for label, stages in sorted(found.items(), key=lambda item: -item[1]["all"]):
+        for name, spent in sorted(stages.items(), key=lambda item: -item[1]):
             print(f"{label:<10} {name:<24} {spent:8.1f} us a request")
     (ROOT / "build" / "bench-account.json").write_text(json.dumps(found, indent=1) + "\n")
     return 0

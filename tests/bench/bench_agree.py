@@ -41,8 +41,10 @@ def main() -> int:
             rounds.append(found)
             print(f"round {number + 1}: {json.dumps(found)}", flush=True)
             _keep(options, rounds)
-    settled = [one for one in compared(rounds).values() if one["settled"]]
-    return 0 if settled and all(abs(one["ratio"] - 1) <= AGREE for one in settled) else 1
+    settled = [item for item in compared(rounds).values() if item["settled"]]
+    return (
+        0 if settled and all(abs(settlement["ratio"] - 1) <= AGREE for settlement in settled) else 1
+    )
 
 
 def ours(options: argparse.Namespace, folder: Path, number: int) -> dict[str, float]:
@@ -88,7 +90,7 @@ def compared(rounds: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Of each figure: ours to theirs, and the largest of a side's rounds to its least."""
     found = {}
     for name in FIGURES:
-        sides = {side: [one[side][name] for one in rounds] for side in ("ours", "theirs")}
+        sides = {side: [round_[side][name] for round_ in rounds] for side in ("ours", "theirs")}
         apart = {f"{side}_apart": round(max(all_) / min(all_), 4) for side, all_ in sides.items()}
         found[name] = {
             "ratio": round(median(sides["ours"]) / median(sides["theirs"]), 4),
@@ -107,7 +109,7 @@ def _keep(options: argparse.Namespace, rounds: list[dict[str, Any]]) -> None:
     }  # fmt: skip
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    print("\n".join(f"  {name}: {json.dumps(one)}" for name, one in said.items()), flush=True)
+    print("\n".join(f"  {name}: {json.dumps(line)}" for name, line in said.items()), flush=True)
 
 
 def _flags(words: dict[str, Any]) -> list[str]:

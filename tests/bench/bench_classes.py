@@ -54,13 +54,13 @@ def run(arrivals: list[Arrival], seed: int, *, aware: bool) -> dict[str, float]:
         outcomes = Replay(seats, SLOS, arrivals, answers, EngineKnowledge()).run(Routed(TERMS))
     finally:
         market.tightest_ms = knows
-    own = [one for one in outcomes if one.engine is not None]
-    bill = sum(_usd(one) for one in outcomes)
+    own = [outcome for outcome in outcomes if outcome.engine is not None]
+    bill = sum(_usd(outcome) for outcome in outcomes)
     return {
-        "tight_kept": _kept([one for one in outcomes if one.arrival.model == TIGHT]),
-        "loose_kept": _kept([one for one in outcomes if one.arrival.model == LOOSE]),
+        "tight_kept": _kept([outcome for outcome in outcomes if outcome.arrival.model == TIGHT]),
+        "loose_kept": _kept([outcome for outcome in outcomes if outcome.arrival.model == LOOSE]),
         "own_kept": _kept(own),
-        "avoided_share": sum(_usd(one) for one in own if _inside(one)) / bill,
+        "avoided_share": sum(_usd(item) for item in own if _inside(item)) / bill,
     }
 
 
@@ -91,8 +91,8 @@ def main() -> int:
             runs = [
                 run(traces.arrivals(load, seed), seed, aware=aware) for seed in range(given.seeds)
             ]
-            least = {name: min(one[name] for one in runs) for name in runs[0]}
-            mean = {name: statistics.mean(one[name] for one in runs) for name in runs[0]}
+            least = {name: min(each_run[name] for each_run in runs) for name in runs[0]}
+            mean = {name: statistics.mean(each_run[name] for each_run in runs) for name in runs[0]}
             whose = "the tightest" if aware else "each its own"
             print(
                 f"{times:<6g} {whose:<16} {least['tight_kept']:.3f}  {least['loose_kept']:.3f}  "

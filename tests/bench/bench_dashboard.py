@@ -200,25 +200,27 @@ def widgets(page: Page) -> dict[str, Callable[[], None]]:
     """
     found: dict[str, Callable[[], None]] = {}
     for kind, turn in TURNS.items():
-        for one in page.get_by_test_id(kind).all():
-            label = one.get_by_test_id("stWidgetLabel")
+        for row in page.get_by_test_id(kind).all():
+            label = row.get_by_test_id("stWidgetLabel")
             named = label.first.inner_text() if label.count() else kind
             name = " ".join(named.split())
             alike = sum(known.partition(" (the ")[0] == name for known in found)
-            held = one.locator("xpath=ancestor::*[@data-testid='stForm']").count()
-            if one.is_visible() and not held and name != "Refresh by itself":
+            held = row.locator("xpath=ancestor::*[@data-testid='stForm']").count()
+            if row.is_visible() and not held and name != "Refresh by itself":
                 name = f"{name} (the {alike + 1}.)" if alike else name
-                found[name] = lambda one=one, turn=turn: turn(page, one)
-    ordered = sorted(found, key=lambda one: SIDEBAR.index(one) if one in SIDEBAR else -1)
+                found[name] = lambda item=row, turn=turn: turn(page, item)
+    ordered = sorted(
+        found, key=lambda finding: SIDEBAR.index(finding) if finding in SIDEBAR else -1
+    )
     return {name: found[name] for name in ordered}
 
 
-def _radio(_page: Page, one: Locator) -> None:
-    next(it for it in one.get_by_role("radio").all() if not it.is_checked()).click()
+def _radio(_page: Page, locator: Locator) -> None:
+    next(it for it in locator.get_by_role("radio").all() if not it.is_checked()).click()
 
 
-def _list(page: Page, one: Locator) -> None:
-    one.locator("input").first.click()
+def _list(page: Page, locator: Locator) -> None:
+    locator.locator("input").first.click()
     options = page.get_by_role("option")
     options.first.wait_for()
     other = options.locator("xpath=self::*[not(@aria-selected='true')]")
@@ -228,16 +230,16 @@ def _list(page: Page, one: Locator) -> None:
         raise Unturned
 
 
-def _number(_page: Page, one: Locator) -> None:
+def _number(_page: Page, locator: Locator) -> None:
     """By the keyboard: a narrow field hides its buttons, and at its highest one of them is off."""
-    up = one.get_by_test_id("stNumberInputStepUp")
+    up = locator.get_by_test_id("stNumberInputStepUp")
     highest = up.count() > 0 and not up.is_enabled()
-    one.locator("input").first.press("ArrowDown" if highest else "ArrowUp")
+    locator.locator("input").first.press("ArrowDown" if highest else "ArrowUp")
 
 
-def _typed(_page: Page, one: Locator) -> None:
+def _typed(_page: Page, locator: Locator) -> None:
     """One digit more in a field of figures; texts are names, which are left alone."""
-    field = one.locator("input").first
+    field = locator.locator("input").first
     if not re.fullmatch(r"[0-9.]+", field.input_value()):
         raise Unturned
     field.press("End")
@@ -245,12 +247,12 @@ def _typed(_page: Page, one: Locator) -> None:
     field.press("Enter")
 
 
-def _slider(_page: Page, one: Locator) -> None:
-    one.get_by_role("slider").first.press("ArrowLeft")
+def _slider(_page: Page, locator: Locator) -> None:
+    locator.get_by_role("slider").first.press("ArrowLeft")
 
 
-def _switch(_page: Page, one: Locator) -> None:
-    one.locator("label").first.click()
+def _switch(_page: Page, locator: Locator) -> None:
+    locator.locator("label").first.click()
 
 
 TURNS: dict[str, Callable[[Page, Locator], None]] = {
@@ -268,7 +270,7 @@ def measure(
     browser: Browser, address: str, meter: Meter, given: argparse.Namespace
 ) -> list[Figure]:
     found: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
-    pages = [one for one in PAGES if given.only is None or one in given.only]
+    pages = [item for item in PAGES if given.only is None or item in given.only]
     visit = Visit(browser, address, meter)
     found[pages[0], "the first of all, after the start"].append(visit.opened(pages[0]))
     visit.close()
@@ -294,17 +296,20 @@ def measure(
         print(f"round {number + 1} of {given.rounds}", file=sys.stderr, flush=True)
     return [
         Figure(
-            name or "answer", what,
-            statistics.median(one[0] for one in took), statistics.median(one[1] for one in took),
-            FIRST_MS if what.startswith(("the first", "opened")) else CHANGE_MS, len(took),
+            name or "answer",
+            what,
+            statistics.median(item[0] for item in took),
+            statistics.median(item[1] for item in took),
+            FIRST_MS if what.startswith(("the first", "opened")) else CHANGE_MS,
+            len(took),
         )
         for (name, what), took in found.items()
         if took
-    ]  # fmt: skip
+    ]
 
 
 def _chromium() -> str:
-    found = next((one for one in CHROMIUM if Path(one).exists()), None)
+    found = next((item for item in CHROMIUM if Path(item).exists()), None)
     if found is None:
         raise SystemExit("no Chromium here: make parts")
     return found
@@ -335,16 +340,19 @@ def main() -> None:
 
 def _told(figures: list[Figure]) -> None:
     print(f"{'page':<12} {'what':<52} {'CPU ms':>8} {'wall ms':>8}")
-    for one in figures:
-        verdict = "" if one.ok else "  OVER"
-        print(f"{one.page:<12} {one.what[:52]:<52} {one.cpu_ms:8.0f} {one.wall_ms:8.0f}{verdict}")
+    for figure in figures:
+        verdict = "" if figure.ok else "  OVER"
+        print(
+            f"{figure.page:<12} {figure.what[:52]:<52} "
+            f"{figure.cpu_ms:8.0f} {figure.wall_ms:8.0f}{verdict}"
+        )
     about = {"cpus": os.cpu_count(), "machine": platform.platform(), "load": os.getloadavg()[0]}
     out = ROOT / "build" / "bench-dashboard.json"
     out.parent.mkdir(exist_ok=True)
     out.write_text(
-        json.dumps({"about": about, "figures": [asdict(one) for one in figures]}, indent=1)
+        json.dumps({"about": about, "figures": [asdict(figure) for figure in figures]}, indent=1)
     )
-    short = [f"{one.page}: {one.what}" for one in figures if not one.ok]
+    short = [f"{figure.page}: {figure.what}" for figure in figures if not figure.ok]
     if short:
         raise SystemExit(f"FELL SHORT: {', '.join(short)}")
 

@@ -167,14 +167,14 @@ def _conclude(samples: Samples, rounds: int, *, quick: bool) -> int:
         f"\n{about['machine']}, {rounds} round(s), {left} of {ours.CANDIDATES} candidates feasible"
     )
     print("load of the machine while it was measured: least {}, median {}, most {}".format(
-        *(f"{one:.1f}" for one in report.loads(samples))
+        *(f"{entry:.1f}" for entry in report.loads(samples))
     ))  # fmt: skip
     print(report.table(samples, made))
     print("\nwritten: build/bench-gateway.json, build/bench-gateway.svg")
     if left is not None and left != ours.CANDIDATES:
         print(f"the run does not count: only {left} candidates reached the objective")
         return 1
-    return 0 if all(one.met for one in made) else 1
+    return 0 if all(made_value.met for made_value in made) else 1
 
 
 def _commit() -> str:

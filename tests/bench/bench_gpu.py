@@ -166,7 +166,7 @@ def first(bench: Bench, provider: Provider) -> None:
         feedback = serve.rows(
             "SELECT at_us, step_feedback_ppm, running FROM engine_samples ORDER BY at_us"
         )
-        bench.keep("capacity", step_feedback_ppm=[one["step_feedback_ppm"] for one in feedback])
+        bench.keep("capacity", step_feedback_ppm=[item["step_feedback_ppm"] for item in feedback])
         bench.keep("serve", capacity_rows=serve.rows("SELECT * FROM capacity"))
         serve.settle()
         bench.keep("serve", verify=serve.verify().splitlines()[-1])
@@ -205,16 +205,16 @@ def counted(bench: Bench, serve: Serve) -> None:
         answers += asyncio.run(serve.clients(chat=chat).each(asked(COUNTED // 2), 16))
     serve.settle()
     after, then = serve.rows(sums)[0], counters(serve.engine_url)
-    own = [one for one in answers if one.own]
+    own = [answer for answer in answers if answer.own]
     bench.keep(
         "counts",
         requests=len(answers),
         own=len(own),
-        failed=sum(not one.ok for one in answers),
+        failed=sum(not answer.ok for answer in answers),
         ledger_rows=after["n"] - before["n"],
         ledger=[after[name] - before[name] for name in ("prompt", "output")],
         vllm=[then[name] - engine[name] for name in ("prompt_tokens", "generation_tokens")],
-        clients=[sum(one.prompt_tokens for one in own), sum(one.tokens for one in own)],
+        clients=[sum(item.prompt_tokens for item in own), sum(item.tokens for item in own)],
     )
 
 
@@ -244,8 +244,10 @@ def capacity(bench: Bench, serve: Serve, mix: Shape) -> None:
         points.append(point | {"tpot_ms_predicted": round(1e3 * predicted, 3)})
         print(f"  {name}: {points[-1]}", flush=True)
     through = load(serve.clients(), 2 * found.sequences, mix, mix.output * TPOT_S, own=True)
-    inside = [one for one in points if one.get("tpot_ms_p50", 1e9) <= 1e3 * TPOT_S]
-    best = max((one["output_tokens_per_s"] for one in inside), default=0.0)
+    inside = [
+        each_point for each_point in points if each_point.get("tpot_ms_p50", 1e9) <= 1e3 * TPOT_S
+    ]
+    best = max((item["output_tokens_per_s"] for item in inside), default=0.0)
     bench.keep(
         "capacity",
         **{
@@ -277,10 +279,14 @@ def load(
     )
     if not own:
         return figures(answers, start_s, end_s)
-    kept = [one for one in answers if one.own and one.ok]
-    good = [one for one in kept if one.tpot_s <= TPOT_S and one.ttft_s <= TTFT_S]
+    kept = [answer for answer in answers if answer.own and answer.ok]
+    good = [
+        kept_value
+        for kept_value in kept
+        if kept_value.tpot_s <= TPOT_S and kept_value.ttft_s <= TTFT_S
+    ]
     return figures(kept, start_s, end_s) | {
-        "spilled": sum(not one.own for one in answers),
+        "spilled": sum(not answer.own for answer in answers),
         "attainment": round(len(good) / len(kept), 4) if kept else 0.0,
     }
 
@@ -301,7 +307,7 @@ def spill(bench: Bench, provider: Provider) -> None:
             found = load(Clients(url, MODEL), count, shape, 3.0)
             alone[count] = found | {"preemptions": counters(url)["num_preemptions"] - before}
             print(f"  alone {count}: {alone[count]}", flush=True)
-        calm = [one["output_tokens_per_s"] for one in alone.values() if not one["preemptions"]]
+        calm = [item["output_tokens_per_s"] for item in alone.values() if not item["preemptions"]]
         best = max(calm, default=0.0)
         filtered = pressed(serve, url, shape, most)
         bench.keep("spill", alone=alone, best_alone_tokens_per_s=best, filtered=filtered)
@@ -327,13 +333,13 @@ def pressed(serve: Serve, url: str, shape: Shape, clients: int) -> dict[str, Any
     answers = asyncio.run(
         serve.clients().closed_loop(clients, end_s - time.monotonic(), shape, spread_s=2.0)
     )
-    own = [one for one in answers if one.own]
+    own = [answer for answer in answers if answer.own]
     return figures(own, start_s, end_s) | {
         "requests": len(answers),
         "own": len(own),
-        "failed_anywhere": sum(not one.ok for one in answers),
-        "slowest_ttft_s": round(max(one.ttft_s for one in answers), 3),
-        "slowest_own_ttft_s": round(max((one.ttft_s for one in own), default=0.0), 3),
+        "failed_anywhere": sum(not answer.ok for answer in answers),
+        "slowest_ttft_s": round(max(answer.ttft_s for answer in answers), 3),
+        "slowest_own_ttft_s": round(max((item.ttft_s for item in own), default=0.0), 3),
         "preemptions": counters(url)["num_preemptions"] - before,
     }
 

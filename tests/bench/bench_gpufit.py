@@ -81,9 +81,9 @@ def fitted(files: list[Path], kv_tokens: int, out: Path, evaluations: int) -> di
 def missed(made: dict[str, Any]) -> dict[str, dict[str, float]]:
     """By figure, of the runs that were held out: how large errors are, in percent."""
     found: dict[str, list[float]] = {}
-    for one in made["figures"]:
-        if one["held_out"]:
-            found.setdefault(one["name"], []).append(abs(100 * one["error"]))
+    for figure in made["figures"]:
+        if figure["held_out"]:
+            found.setdefault(figure["name"], []).append(abs(100 * figure["error"]))
     return {
         name: {"runs": len(errors), "mean": round(sum(errors) / len(errors), 1),
                "worst": round(max(errors), 1)}

@@ -121,14 +121,14 @@ async def ttft(bench: Bench, sides: Sides) -> None:
     for number in range(PAIRS + 10):
         straight = sides.straight(number)
         both = (straight, through) if number % 2 else (through, straight)
-        took = [(await ask(one, gpumodel.prompt(PAIR[0]), PAIR[1])).ttft_s for one in both]
+        took = [(await ask(side, gpumodel.prompt(PAIR[0]), PAIR[1])).ttft_s for side in both]
         pairs.append((took[0], took[1]) if number % 2 else (took[1], took[0]))
     kept = pairs[10:]
     rng = random.Random(1)
     gaps = sorted(_gap([kept[rng.randrange(len(kept))] for _ in kept]) for _ in range(RESAMPLES))
     bench.keep(
         "ttft", pairs=len(kept),
-        straight_ms_p50=round(1e3 * median(one for one, _ in kept), 3),
+        straight_ms_p50=round(1e3 * median(item for item, _ in kept), 3),
         gateway_ms_p50=round(1e3 * median(two for _, two in kept), 3),
         added_ms_p50=round(1e3 * _gap(kept), 3),
         added_ms_95=[round(1e3 * gaps[round(x * RESAMPLES)], 3) for x in (0.025, 0.975)],
@@ -136,7 +136,7 @@ async def ttft(bench: Bench, sides: Sides) -> None:
 
 
 def _gap(pairs: list[tuple[float, float]]) -> float:
-    return median(two for _, two in pairs) - median(one for one, _ in pairs)
+    return median(two for _, two in pairs) - median(item for item, _ in pairs)
 
 
 async def affinity(bench: Bench, sides: Sides) -> None:
@@ -181,7 +181,7 @@ def _hits(
              for a, b in zip(before, after, strict=True)]  # fmt: skip
     hits = [b["prefix_cache_hits"] - a["prefix_cache_hits"]
             for a, b in zip(before, after, strict=True)]  # fmt: skip
-    times = sorted(one.ttft_s for one in samples)
+    times = sorted(sample.ttft_s for sample in samples)
     return {
         "hit_rate": round(sum(hits) / max(sum(asked), 1), 4),
         "tokens_asked_of_each": asked,
@@ -217,10 +217,10 @@ async def _told(bench: Bench, sides: Sides) -> None:
             ("own again", mine, secret),
             ("straight, again", alone, plain),
         ):
-            one = await ask(client, prompt, 2)
+            first_ask = await ask(client, prompt, 2)
             if number >= 3:
-                found.setdefault(name, []).append(one.ttft_s)
-                cached[name] = cached.get(name, 0) + one.cached_tokens
+                found.setdefault(name, []).append(first_ask.ttft_s)
+                cached[name] = cached.get(name, 0) + first_ask.cached_tokens
     new = found["new to all"]
     bench.keep(
         "teams",
@@ -236,7 +236,7 @@ async def _told(bench: Bench, sides: Sides) -> None:
 
 def auc(shorter: list[float], longer: list[float]) -> float:
     """How often a random one of the first is below one of the second; a half tells nothing."""
-    pairs = [(one > two) - (one < two) for two in shorter for one in longer]
+    pairs = [(item > two) - (item < two) for two in shorter for item in longer]
     return 0.5 + sum(pairs) / (2 * len(pairs))
 
 

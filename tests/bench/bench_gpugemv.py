@@ -72,8 +72,8 @@ def product(x, q, s, parts, ended, out, n, words, DOT: tl.constexpr, PARTS: tl.c
         tl.debug_barrier()  # all of this part is written before it is counted
         if tl.atomic_add(ended + tl.program_id(0), 1, sem="acq_rel") == PARTS - 1:
             whole = tl.zeros([BLOCK], tl.float32)
-            for one in tl.static_range(PARTS):
-                whole += tl.load(parts + one * n + columns, cache_modifier=".cg")
+            for item in tl.static_range(PARTS):
+                whole += tl.load(parts + item * n + columns, cache_modifier=".cg")
             tl.store(out + columns, whole.to(tl.float16))
             tl.store(ended + tl.program_id(0), 0)
 
@@ -113,7 +113,7 @@ def read_us(depth: int, width: int) -> float:
     made = [_words(depth // 8 * width) for _ in range(copies)]
     out = torch.empty(1 << 22, dtype=torch.int32, device="cuda")
     return min(
-        timed_us([partial(_read, setting, one, out) for one in made])
+        timed_us([partial(_read, setting, made_value, out) for made_value in made])
         for setting in itertools.product((1024, 2048, 4096), (2, 4), (4, 8))
     )
 
@@ -147,8 +147,8 @@ def product_us(depth: int, width: int, seconds: float) -> dict[str, Any]:
         ended = torch.zeros(width // setting[0], dtype=torch.int32, device="cuda")
         out = torch.empty(width, device="cuda").half()
         calls = [
-            partial(_launch, setting, (x, one, scales, parts, ended, out))
-            for one, scales in zip(q, s, strict=True)
+            partial(_launch, setting, (x, item, scales, parts, ended, out))
+            for item, scales in zip(q, s, strict=True)
         ]
         calls[0]()
         off = float((out.float() - wanted).abs().max() / wanted.abs().max())

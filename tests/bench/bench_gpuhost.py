@@ -148,12 +148,14 @@ def run(wanted: Sequence[Job], log: WorkLog, logs: Path, seconds: float) -> None
     try:
         while waiting or running:
             left_s = ends_s - time.monotonic()
-            for one in list(running):
-                if (found := one.ended()) is not None:
-                    running.remove(one)
-                    log.add(one.job.name, found)
-                    print(f"[{left_s:5.0f} s left] {one.job.name}: {json.dumps(found)}", flush=True)
-            busy = [gpu for one in running for gpu in one.job.gpus]
+            for item in list(running):
+                if (found := item.ended()) is not None:
+                    running.remove(item)
+                    log.add(item.job.name, found)
+                    print(
+                        f"[{left_s:5.0f} s left] {item.job.name}: {json.dumps(found)}", flush=True
+                    )
+            busy = [gpu for item in running for gpu in item.job.gpus]
             for job in next_of(waiting, busy, left_s):
                 waiting.remove(job)
                 running.append(Running(job, logs, min(job.limit_s, left_s)))
@@ -162,8 +164,8 @@ def run(wanted: Sequence[Job], log: WorkLog, logs: Path, seconds: float) -> None
                 return
             time.sleep(POLL_S)
     finally:
-        for one in running:
-            one.end()
+        for item in running:
+            item.end()
 
 
 def main() -> int:

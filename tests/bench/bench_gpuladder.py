@@ -96,7 +96,7 @@ def ladder(bench: Bench) -> None:
         if wanted and rung.name not in log.done and _time(bench, options.rung_s):
             asyncio.run(ladderrun.climb(made, [rung], log, bench.say))
         bench.keep("ladder", [asdict(line) for line in lines(all_rungs, log.done)])
-    bench.keep("ladder flags", {name: one.get("flags") for name, one in log.done.items()})
+    bench.keep("ladder flags", {name: item.get("flags") for name, item in log.done.items()})
 
 
 def tuned(bench: Bench) -> None:

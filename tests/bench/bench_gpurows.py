@@ -160,9 +160,9 @@ def arms(rows: Rows) -> None:
 def best_arm(rows: Rows, *formats: str) -> str:
     """The shortest step of these formats, by the time of its kernels."""
     done = {
-        name: one["kernels_us"]
-        for name, one in rows.found.get("arms", {}).items()
-        if "kernels_us" in one and name.split()[0] in formats and "compiled" not in name
+        name: arm["kernels_us"]
+        for name, arm in rows.found.get("arms", {}).items()
+        if "kernels_us" in arm and name.split()[0] in formats and "compiled" not in name
     }
     return min(done, key=lambda name: done[name]) if done else f"{formats[0]} marlin"
 
@@ -236,9 +236,9 @@ def figures(made: RunSummary) -> dict[str, Any]:
         "attainment": round(made.attainment, 4),
     }  # fmt: skip
     for name in ("ttft", "tpot", "itl"):
-        for one in getattr(made, name):
-            found[f"{name}_ms_p{one.percent}"] = [
-                round(1e3 * value, 2) for value in (one.value_s, one.low_s, one.high_s)
+        for item in getattr(made, name):
+            found[f"{name}_ms_p{item.percent}"] = [
+                round(1e3 * value, 2) for value in (item.value_s, item.low_s, item.high_s)
             ]
     both = steady.input_tokens + steady.output_tokens
     for basis, rate in (("input+output", both), ("output", steady.output_tokens)):

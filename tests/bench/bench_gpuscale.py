@@ -74,10 +74,16 @@ async def burst(rows: Rows, stage: str, server: gpufork.Served) -> None:
 
 
 def of_streams(samples: list[RequestSample]) -> dict[str, Any]:
-    streams = [one for one in samples if one.input_tokens < BURST_PROMPT // 2 and not one.error]
-    crowd = [one for one in samples if one.input_tokens >= BURST_PROMPT // 2 and not one.error]
-    tpot = sorted(one.tpot_s for one in streams)
-    gaps = sorted(gap for one in streams for gap in one.gaps_s)
+    streams = [
+        sample for sample in samples if sample.input_tokens < BURST_PROMPT // 2 and not sample.error
+    ]
+    crowd = [
+        sample
+        for sample in samples
+        if sample.input_tokens >= BURST_PROMPT // 2 and not sample.error
+    ]
+    tpot = sorted(stream.tpot_s for stream in streams)
+    gaps = sorted(gap for stream in streams for gap in stream.gaps_s)
     cuts = quantiles(tpot, n=100, method="inclusive")
     return {
         "streams": len(streams), "crowd": len(crowd), "failed": sum(bool(x.error) for x in samples),
@@ -129,8 +135,8 @@ engine_rows.MEASURES.update(loads=loads, burst=burst, overload=overload)
 
 def stages(rows: Rows) -> dict[str, Callable[[], None]]:
     made = {name: partial(spread, rows, name) for name in SPREAD}
-    budgets = {f"budget {one or 'default'}": one for one in rows.options.budgets}
-    return made | {name: partial(bursts, rows, one) for name, one in budgets.items()}
+    budgets = {f"budget {budget or 'default'}": budget for budget in rows.options.budgets}
+    return made | {name: partial(bursts, rows, budget) for name, budget in budgets.items()}
 
 
 def main() -> int:

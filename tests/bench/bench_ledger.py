@@ -217,14 +217,14 @@ def ask(engine: Engine, watcher: Engine, asked: Asked) -> tuple[float, float, in
 
 
 def measure(url: str, restart: Callable[[], None], end_us: int, only: str) -> Iterator[Figure]:
-    chosen = [one for one in questions(end_us, "llama-70b") if only in one[0]]
+    chosen = [question for question in questions(end_us, "llama-70b") if only in question[0]]
     restart()
     engine, watcher = open_readonly(url), make_engine(url)
     cold = {name: ask(engine, watcher, asked)[0] for name, asked in chosen}
     for name, asked in chosen:
         found = [ask(engine, watcher, asked) for _ in range(WARM)]
-        warm = statistics.median(one[0] for one in found)
-        cpu = statistics.median(one[1] for one in found)
+        warm = statistics.median(finding[0] for finding in found)
+        cpu = statistics.median(finding[1] for finding in found)
         figure = Figure(
             name, warm, "ms", BAR_MS, warm <= BAR_MS, cold[name], found[-1][2], cpu_ms=cpu
         )
@@ -267,9 +267,9 @@ def main() -> None:
     out = ROOT / "build" / "bench-ledger.json"
     out.parent.mkdir(exist_ok=True)
     out.write_text(
-        json.dumps({"about": about, "figures": [asdict(one) for one in figures]}, indent=1)
+        json.dumps({"about": about, "figures": [asdict(figure) for figure in figures]}, indent=1)
     )
-    short = [one.figure for one in figures if not one.ok]
+    short = [figure.figure for figure in figures if not figure.ok]
     if short:
         raise SystemExit(f"FELL SHORT: {', '.join(short)}")
 

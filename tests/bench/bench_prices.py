@@ -130,7 +130,7 @@ def models(seed: PriceSeed) -> Iterator[tuple[Price, Any, Any]]:
     """What all three price by the token: not by the time of day, not by searches."""
     rows = diff([], seed.drafts, at_us=0).prices(1)
     prices = {price.name: price for price in PriceBook(rows).in_force(0)}
-    by_the_clock = {one.name for one in seed.unmodelled if one.text == "off_peak_pricing"}
+    by_the_clock = {named.name for named in seed.unmodelled if named.text == "off_peak_pricing"}
     for provider in get_snapshot().providers:
         for model in provider.models:
             price = prices.get(f"{PROVIDERS.get(provider.id)}/{model.id}")
@@ -143,8 +143,8 @@ def models(seed: PriceSeed) -> Iterator[tuple[Price, Any, Any]]:
 
 def requests(price: Price, model: Any) -> Iterator[tuple[str, TokenCounts]]:
     """Counts by kind, and whatever is listed on both sides of each threshold, in every tier."""
-    edges = sorted({one.above_tokens for one in price.terms.schedules} - {0})
-    counts = [one for one in COUNTS if fits(price, model, one)]
+    edges = sorted({schedule.above_tokens for schedule in price.terms.schedules} - {0})
+    counts = [item for item in COUNTS if fits(price, model, item)]
     for edge in edges:
         counts += [
             TokenCounts(edge - 1, output=10),
@@ -153,14 +153,14 @@ def requests(price: Price, model: Any) -> Iterator[tuple[str, TokenCounts]]:
         ]
         counts += [TokenCounts(1, edge, output=10), TokenCounts(0, edge, output=10, reasoning=5)]
     for tier, context in CONTEXTS.items():
-        stated = any(one.when == context for one in model.price_variants or ())
+        stated = any(variant.when == context for variant in model.price_variants or ())
         if tier != STANDARD and not stated:
             continue
         drawn = [
             mix(random.Random(f"{price.name} {tier} {n}"))
             for n in range(MIXES.get(tier, OTHER_MIXES))
         ]
-        for tokens in counts + [fitted(price, model, one) for one in drawn]:
+        for tokens in counts + [fitted(price, model, mark) for mark in drawn]:
             try:
                 cost_pusd(tokens, price, tier=tier)
             except UnpricedTierError:
@@ -222,12 +222,12 @@ def by_litellm(name: str, tier: str, tokens: TokenCounts) -> int | str:
     provider, _, model = name.partition("/")
     usage = litellm_usage(tokens)
     why = ""
-    for one in dict.fromkeys((provider, OTHERWISE.get(provider, provider))):
+    for item in dict.fromkeys((provider, OTHERWISE.get(provider, provider))):
         try:
             usd = sum(
                 litellm.cost_per_token(
                     model=model,
-                    custom_llm_provider=one,
+                    custom_llm_provider=item,
                     usage_object=usage,
                     prompt_tokens=usage.prompt_tokens,
                     completion_tokens=usage.completion_tokens,
@@ -394,7 +394,8 @@ def main(words: Sequence[str]) -> int:
     print(f"\n{found['cases']} cases of {found['models']} models: "
           f"{len(found['disagreements'])} disagreements, {share:.2%}")  # fmt: skip
     for (name, tier, words_), count in Counter(
-        (one["name"], one["tier"], one["why"]) for one in found["disagreements"]
+        (disagreement["name"], disagreement["tier"], disagreement["why"])
+        for disagreement in found["disagreements"]
     ).items():
         print(f"  {count:>3}  {name} {tier}: {words_}")
     print(f"\nBeside them {found['cases_of_other_lists']} cases of {len(lists)} models that "

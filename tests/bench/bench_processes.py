@@ -155,10 +155,10 @@ def _header(came: bytes, name: bytes) -> str:
 
 
 def figures(answers: list[Answered], slow: float) -> dict[str, float]:
-    def kept(one: Answered) -> bool:
-        return 1e3 * one.ttft_s <= slow * TTFT_MS and 1e3 * one.tpot_s <= slow * TPOT_MS
+    def kept(answered: Answered) -> bool:
+        return 1e3 * answered.ttft_s <= slow * TTFT_MS and 1e3 * answered.tpot_s <= slow * TPOT_MS
 
-    own = [one for one in answers if one.backend.startswith("pool:")]
+    own = [answer for answer in answers if answer.backend.startswith("pool:")]
     return {
         "own share": len(own) / len(answers),
         "own kept": sum(map(kept, own)) / max(1, len(own)),
@@ -167,9 +167,9 @@ def figures(answers: list[Answered], slow: float) -> dict[str, float]:
     }
 
 
-def _worth(one: Answered) -> int:
+def _worth(answered: Answered) -> int:
     """At the nearer API, in pico-USD."""
-    return 150_000 * one.prompt + 600_000 * one.output
+    return 150_000 * answered.prompt + 600_000 * answered.output
 
 
 def virtual(
@@ -186,25 +186,26 @@ def virtual(
     )  # fmt: skip
     books.dispose()
     arrivals = [
-        Arrival(one.at_s, one.prompt, one.output, "chat", "bench", LONGEST) for one in answers
+        Arrival(answer.at_s, answer.prompt, answer.output, "chat", "bench", LONGEST)
+        for answer in answers
     ]
     means = dict.fromkeys(FIGURES, 0.0)
     for seed in range(SEEDS):
         document = trial(house, [("as configured", settings)], arrivals, seed, lambda *_: None)
         (found,) = document["results"]
         (rule,), spill = found["classes"], found["spill"]
-        one = (
+        item = (
             1.0 - spill["share_by_count"], rule["attainment_own"], rule["attainment"],
             1.0 - spill["share_by_value"],
         )  # fmt: skip
-        for name, share in zip(FIGURES, one, strict=True):
+        for name, share in zip(FIGURES, item, strict=True):
             means[name] += share / SEEDS
     return means
 
 
 def idle_s() -> tuple[float, float]:
     """(idle, all) seconds of every core since boot."""
-    fields = [float(one) for one in Path("/proc/stat").read_text().split("\n")[0].split()[1:]]
+    fields = [float(word) for word in Path("/proc/stat").read_text().split("\n")[0].split()[1:]]
     return fields[3] + fields[4], sum(fields[:8])
 
 
@@ -291,7 +292,7 @@ def main() -> int:
     if idle < IDLE_LEAST:
         print(f"the run does not count: the machine was {idle:.0%} idle, {IDLE_LEAST:.0%} needed")
         return 1
-    return 0 if all(abs(one) <= OFF_MOST for one in off.values()) else 1
+    return 0 if all(abs(item) <= OFF_MOST for item in off.values()) else 1
 
 
 if __name__ == "__main__":

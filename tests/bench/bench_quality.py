@@ -41,7 +41,10 @@ def main() -> int:
     subprocess.run(words, check=False)
     kept = subprocess.run([*words, "--json"], check=False, capture_output=True, text=True).stdout
     (given.folder / "quality.json").write_text(kept)
-    states = {one["name"]: one["verdict"]["state"] for one in json.loads(kept)["candidates"]}
+    states = {
+        candidate["name"]: candidate["verdict"]["state"]
+        for candidate in json.loads(kept)["candidates"]
+    }
     passed = sorted(name for name in MUST_FAIL & states.keys() if states[name] != "fails")
     if passed:
         print(f"wrong on purpose, and not found: {', '.join(passed)}")

@@ -186,7 +186,7 @@ async def desk(
     async for payload in wire.payloads(reader):
         asked = wire.REQUESTS.decode(payload)
         if isinstance(asked, wire.LoanRequest):
-            much = tuple(wire.amount(one.key, 10**16) for one in asked.asks)
+            much = tuple(wire.amount(ask.key, 10**16) for ask in asked.asks)
             writer.write(wire.frame(wire.Loan(asked.number, much)))
 
 

@@ -100,7 +100,7 @@ def capacity_rps(cell: Cell, traces: Traces) -> float:
     while high / low > 1.02:
         rate = (low * high) ** 0.5
         load = cell.load.__class__(cell.load.traces, rate, 1e9, 3000)
-        arrivals = [one for one in traces.poisson(load, 0) if is_servable(cell, one)]
+        arrivals = [item for item in traces.poisson(load, 0) if is_servable(cell, item)]
         kept = run(cell, arrivals, "all-own", 0).own_kept
         low, high = (rate, high) if kept >= ATTAINMENT else (low, rate)
     return low

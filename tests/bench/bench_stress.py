@@ -77,7 +77,7 @@ def _scene(scene: str, gateway: Gateway, journal: Path) -> Figures:
     if thread is not None:
         thread.join()
     until("the provider's rest", _still(journal), limit_s=60, pause_s=1.0)
-    names = [one.name for one in crowd.customers]
+    names = [customer.name for customer in crowd.customers]
     found = figures(names, worked(journal), gateway.booked(), crowd.told)
     print(f"  {scene:10} {gateway.name:22} {time.monotonic() - began:6.1f} s  {found}", flush=True)
     return found
@@ -156,7 +156,7 @@ def _conclude(results: Results, count: int, *, partly: bool) -> int:
     path = BUILD / "stress.json"
     found = json.loads(path.read_text())["scenes"] if partly and path.exists() else {}
     for scene, of_scene in results.items():
-        measured = {name: asdict(one) for name, one in of_scene.items()}
+        measured = {name: asdict(item) for name, item in of_scene.items()}
         found[scene] = {**found.get(scene, {}), **measured}
     path.write_text(json.dumps({"about": about, "scenes": found}, indent=1) + "\n")
     print(f"\n{about['machine']}, {count} customers a scene\n{table(results)}\n")
@@ -168,11 +168,11 @@ def _conclude(results: Results, count: int, *, partly: bool) -> int:
 
 def _faults(results: Results) -> Iterator[str]:
     for scene, of_scene in results.items():
-        for name, one in of_scene.items():
-            if name == SOFT and one.over_budget == 0:
+        for name, item in of_scene.items():
+            if name == SOFT and item.over_budget == 0:
                 yield f"{scene}, {name}: nothing was overspent, so this bench sees nothing"
             if name in (SQLITE, POSTGRES):
-                short = (one.over_budget, one.lost_usd, one.unjustified_refusals)
+                short = (item.over_budget, item.lost_usd, item.unjustified_refusals)
                 if any(short):
                     words = "over budget {}, lost {}, refused falsely {}".format(*short)
                     yield f"{scene}, {name}: {words}"

@@ -141,20 +141,21 @@ def judged(cell: Cell, seeds: int, traces: Traces, python: Path) -> Judged:
         found.append({what: figures_of(Task(cell, seed, what), traces, python) for what in whats})
         print(f"  {cell.name}, seed {seed}", file=sys.stderr, flush=True)
 
-    def score(one: dict[str, dict[str, Any]], what: str) -> float:
-        run = one[what]
-        return run["avoided_usd"] / one[BOUND]["dollars"] if run["own_kept"] >= KEPT else 0.0
+    def score(entry: dict[str, dict[str, Any]], what: str) -> float:
+        run = entry[what]
+        return run["avoided_usd"] / entry[BOUND]["dollars"] if run["own_kept"] >= KEPT else 0.0
 
-    ours, greedy = (min(score(one, what) for one in found) for what in ("ours", "greedy"))
+    ours, greedy = (min(score(finding, what) for finding in found) for what in ("ours", "greedy"))
     to_greedy = min(
-        score(one, "ours") / max(1e-9, one["greedy"]["avoided_usd"] / one[BOUND]["dollars"])
-        for one in found
+        score(finding, "ours")
+        / max(1e-9, finding["greedy"]["avoided_usd"] / finding[BOUND]["dollars"])
+        for finding in found
     )
-    most = max(score(one, "ours") for one in found)
+    most = max(score(finding, "ours") for finding in found)
     return Judged(
         cell.name, ours, greedy, max(score(found[0], name) for name in THRESHOLDS),
-        min(one["ours"]["own_kept"] for one in found),
-        min(one["ours"]["all_kept"] for one in found),
+        min(finding["ours"]["own_kept"] for finding in found),
+        min(finding["ours"]["all_kept"] for finding in found),
         ok=ours > 0.0 and to_greedy >= TO_GREEDY and most <= 1.0,
     )  # fmt: skip
 
@@ -168,8 +169,8 @@ def main() -> int:
     python, traces, found = install("highs", BUILD / "peers"), Drawn(), []
     print("                   1x, rps  of the bound  greedy  best threshold  own kept  all kept")
     for kind in given.kinds:
-        one = cell_of(kind, 1.0, 1.0)
-        capacity = capacity_rps(one, traces)
+        this_cell_of = cell_of(kind, 1.0, 1.0)
+        capacity = capacity_rps(this_cell_of, traces)
         for times in given.times:
             row = judged(cell_of(kind, times, capacity), given.seeds, traces, python)
             found.append({**asdict(row), "capacity_rps": capacity})
@@ -180,7 +181,7 @@ def main() -> int:
                 flush=True,
             )
     (BUILD / "bench-unseen.json").write_text(json.dumps(found, indent=1) + "\n")
-    return 0 if all(one["ok"] for one in found) else 1
+    return 0 if all(finding["ok"] for finding in found) else 1
 
 
 if __name__ == "__main__":

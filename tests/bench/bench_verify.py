@@ -162,26 +162,27 @@ def main() -> None:
             fill(engine, given.attempts)
             with engine.connect() as connection:
                 rows = [
-                    connection.execute(select(func.count()).select_from(one)).scalar_one()
-                    for one in (orm.AttemptRow, orm.PostingRow, orm.HoldRow, orm.SealRow)
+                    connection.execute(select(func.count()).select_from(item)).scalar_one()
+                    for item in (orm.AttemptRow, orm.PostingRow, orm.HoldRow, orm.SealRow)
                 ]
             engine.dispose()
             print("{:,} attempts, {:,} postings, {:,} holds, {:,} links".format(*rows))
             print(f"{'':<40} {'wall s':>8} {'CPU s':>8} {'waited':>8} {'found':>6}")
             figures += measure(name, url)
     over = False
-    for name in dict.fromkeys(one.database for one in figures):
-        mine = [one for one in figures if one.database == name]
+    for name in dict.fromkeys(each_figure.database for each_figure in figures):
+        mine = [each_figure for each_figure in figures if each_figure.database == name]
         wall, cpu, waited = (
-            sum(getattr(one, figure) for one in mine) for figure in ("wall_s", "cpu_s", "waited_s")
+            sum(getattr(item, figure) for item in mine)
+            for figure in ("wall_s", "cpu_s", "waited_s")
         )
-        found = sum(one.findings for one in mine)
+        found = sum(item.findings for item in mine)
         over |= cpu > LIMIT_S or found > 0
         print(f"{name:<11} {'all':<28} {wall:8.1f} {cpu:8.1f} {waited:8.1f} {found:6}; load "
               f"{os.getloadavg()[0]:.1f}")  # fmt: skip
     out = ROOT / "build" / "bench-verify.json"
     out.parent.mkdir(exist_ok=True)
-    out.write_text(json.dumps([asdict(one) for one in figures], indent=1))
+    out.write_text(json.dumps([asdict(each_figure) for each_figure in figures], indent=1))
     if over:
         raise SystemExit(f"FELL SHORT: over {LIMIT_S:.0f} s of CPU, or something was found")
 

@@ -51,13 +51,13 @@ def ended_by_signals() -> Iterator[None]:
     """A signal that would end the bench at once leaves by way of every `finally` instead."""
 
     def leave(number: int, _frame: Any) -> None:
-        for one in ENDINGS:
-            signal.signal(one, signal.SIG_IGN)  # a second must not interrupt the ending
+        for item in ENDINGS:
+            signal.signal(item, signal.SIG_IGN)  # a second must not interrupt the ending
         raise SystemExit(128 + number)
 
-    before = {one: signal.signal(one, leave) for one in ENDINGS}
+    before = {item: signal.signal(item, leave) for item in ENDINGS}
     try:
         yield
     finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
+        for key, handler in before.items():
+            signal.signal(key, handler)

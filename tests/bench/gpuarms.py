@@ -41,9 +41,9 @@ def decode(model: Path, options: dict[str, Any]) -> dict[str, Any]:
             run(tokens)
             torch.cuda.synchronize()
         return {
-            one.key: (one.self_device_time_total, one.count)
-            for one in made.key_averages()
-            if one.self_device_time_total > 0
+            average.key: (average.self_device_time_total, average.count)
+            for average in made.key_averages()
+            if average.self_device_time_total > 0
         }
 
     for _ in range(2):

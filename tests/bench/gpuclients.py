@@ -127,20 +127,24 @@ class Clients:
 
 def figures(answers: list[Answer], start_s: float, end_s: float) -> dict[str, float]:
     """Rates of the window, latencies of the answers that began in it."""
-    whole = [one for one in answers if one.ok and one.first_s >= start_s and one.sent_s < end_s]
+    whole = [
+        answer
+        for answer in answers
+        if answer.ok and answer.first_s >= start_s and answer.sent_s < end_s
+    ]
     found = {
         "answers": len(answers),
-        "failed": sum(not one.ok for one in answers),
-        "output_tokens_per_s": sum(one.within(start_s, end_s) for one in answers)
+        "failed": sum(not answer.ok for answer in answers),
+        "output_tokens_per_s": sum(answer.within(start_s, end_s) for answer in answers)
         / (end_s - start_s),
         "at_once": sum(
-            max(0.0, min(one.end_s, end_s) - max(one.sent_s, start_s)) for one in answers
+            max(0.0, min(answer.end_s, end_s) - max(answer.sent_s, start_s)) for answer in answers
         )
         / (end_s - start_s),
     }
     if whole:
-        tpot = sorted(one.tpot_s for one in whole)
-        ttft = sorted(one.ttft_s for one in whole)
+        tpot = sorted(part.tpot_s for part in whole)
+        ttft = sorted(part.ttft_s for part in whole)
         found |= {
             "tpot_ms_p50": 1e3 * statistics.median(tpot),
             "tpot_ms_p95": 1e3 * tpot[int(0.95 * len(tpot))],

@@ -33,7 +33,10 @@ def main() -> int:
         for engine in engines:
             if not engine.seconds and not engine.up(options.limit):
                 return failed(engine)
-        said = {"urls": [one.base_url for one in engines], "start_s": [x.seconds for x in engines]}
+        said = {
+            "urls": [each_engine.base_url for each_engine in engines],
+            "start_s": [x.seconds for x in engines],
+        }
         print(json.dumps(said), flush=True)
         sys.stdin.read()
     finally:

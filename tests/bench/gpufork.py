@@ -147,7 +147,9 @@ class Served:
     def said(self, *wanted: str) -> list[str]:
         """Lines of its log that hold one of these."""
         lines = self.log.read_text("utf-8", "replace").splitlines()
-        return [line[-400:] for line in lines if any(one in line for one in wanted)][:12]
+        return [
+            line[-400:] for line in lines if any(wanted_value in line for wanted_value in wanted)
+        ][:12]
 
     def tail(self) -> str:
         return _tail(self.log)

@@ -51,7 +51,7 @@ def measure(
                 for place in range(PROCESSES)
             ]
             counted = _counted(engines, began_s)
-            answers = [one for run in runs for one in run.result()]
+            answers = [item for run in runs for item in run.result()]
             point = figures(answers, began_s + WARM_S, began_s + WARM_S + SEGMENT_S)
             points.append({"way": way, **point, **counted})
             keep(at_once=each * PROCESSES, points=points)
@@ -68,23 +68,23 @@ def _counted(urls: list[str], began_s: float) -> dict[str, Any]:
         time.sleep(max(0.0, first_s + SEGMENT_S * number / LOOKS - time.monotonic()))
         looks.append([counters(url) for url in urls])
     took_s = time.monotonic() - first_s
-    tokens = [sum(one["generation_tokens"] for one in look) for look in (looks[0], looks[-1])]
+    tokens = [sum(item["generation_tokens"] for item in look) for look in (looks[0], looks[-1])]
     return {
         "engines_tokens_per_s": round((tokens[1] - tokens[0]) / took_s, 1),
-        "running": [[one["num_requests_running"] for one in look] for look in looks],
+        "running": [[item["num_requests_running"] for item in look] for look in looks],
     }
 
 
 def _lost(points: list[dict[str, Any]], of: str) -> dict[str, Any]:
     """What each way had less than straight, of neighbouring segments and of all, in percent."""
-    found = {way: [one[of] for one in points if one["way"] == way] for way in WAYS}
+    found = {way: [point[of] for point in points if point["way"] == way] for way in WAYS}
     straight = found.pop(WAYS[0])
     return {WAYS[0]: round(mean(straight), 1)} | {
         way: {
             "tokens_per_s": round(mean(rates), 1),
             "lost_percent": round(100 * (1 - mean(rates) / mean(straight)), 2),
-            "lost_percent_of_turns": [round(100 * (1 - one / base), 2)
-                                      for one, base in zip(rates, straight, strict=True)],
+            "lost_percent_of_turns": [round(100 * (1 - rate / base), 2)
+                                      for rate, base in zip(rates, straight, strict=True)],
         }
         for way, rates in found.items()
     }  # fmt: skip

@@ -74,7 +74,7 @@ def fill(engine: Engine, attempts: int, *, end_us: int, seed: int = 7) -> None:
 
 def _template(rng: random.Random) -> tuple[str, str, int]:
     """The columns of an attempt without times and ids, its comparators, and its duration."""
-    name, _, pool, kind, api = rng.choices(MODELS, [one[1] for one in MODELS])[0]
+    name, _, pool, kind, api = rng.choices(MODELS, [item[1] for item in MODELS])[0]
     team = min(TEAMS - 1, int(rng.paretovariate(0.8)) - 1)
     own = pool is not None and rng.random() < 0.88
     failed, gone = rng.random() < 0.01, rng.random() < 0.02
@@ -116,7 +116,7 @@ def _template(rng: random.Random) -> tuple[str, str, int]:
             for position, comparator in enumerate(COMPARATORS)
         ]
         compared = "\n".join(lines)
-    return "\t".join(_cell(values.get(one)) for one in _CONSTANT), compared, values["duration_us"]
+    return "\t".join(_cell(values.get(item)) for item in _CONSTANT), compared, values["duration_us"]
 
 
 _COMPARED = ("comparator", "position", "price_version", "ratio_ppm", "cost_pusd")

@@ -64,7 +64,7 @@ def memory_mb(pids: Iterable[int]) -> dict[str, float]:
             figure = _MEMORY.get(line.partition(":")[0])
             if figure is not None:
                 kilobytes[figure] += int(line.split()[1])
-    return {figure: found * 1024 / 1e6 for figure, found in kilobytes.items()}
+    return {figure: kilobyte * 1024 / 1e6 for figure, kilobyte in kilobytes.items()}
 
 
 def by_label(root: int) -> dict[str, list[int]]:

@@ -70,7 +70,7 @@ class Ours(Target):
         from router.packed import unpack  # noqa: PLC0415  (the checkout's own, found at run time)
 
         decision = unpack(msgspec.msgpack.decode(row[0]))
-        kept = [one for one in decision["candidates"] if one["feasible"]]
+        kept = [candidate for candidate in decision["candidates"] if candidate["feasible"]]
         return len(kept)
 
     def requests_by_worker(self) -> list[int]:
@@ -149,7 +149,7 @@ def configuration(
                 "engine": {
                     "kind": "vllm",
                     "served_name": "mock",
-                    "endpoints": [f"http://127.0.0.1:{one}/v1" for one in upstream],
+                    "endpoints": [f"http://127.0.0.1:{item}/v1" for item in upstream],
                     "max_num_seqs": 4096,
                     "prefill_budget_tokens": 65536,
                 },
@@ -157,8 +157,8 @@ def configuration(
             }
         },
         "providers": {
-            name: {"base_url": f"http://127.0.0.1:{one}/v1"}
-            for name, one in zip(apis, upstream, strict=True)
+            name: {"base_url": f"http://127.0.0.1:{item}/v1"}
+            for name, item in zip(apis, upstream, strict=True)
         },
         "policies": [*never, last],
         "prices": [str(prices)],
@@ -174,7 +174,9 @@ def wait_fitted(target: Ours) -> None:
 
     until("measuring every engine", fitted, limit_s=120, pause_s=0.5)
     labels = by_label(target.process.pid)
-    print(f"{target.name}: {', '.join(f'{len(labels[one])} {one}' for one in sorted(labels))}")
+    print(
+        f"{target.name}: {', '.join(f'{len(labels[label])} {label}' for label in sorted(labels))}"
+    )
 
 
 def _prices() -> dict[str, Any]:

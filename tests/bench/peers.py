@@ -96,7 +96,7 @@ def install(name: str, folder: Path) -> Path:
 
 def start(name: str, python: Path, upstream: list[int], folder: Path, cores: set[int]) -> Target:
     port, metrics = free_ports(2)
-    urls = [f"http://127.0.0.1:{one}" for one in upstream]
+    urls = [f"http://127.0.0.1:{item}" for item in upstream]
     token = f"sk-{secrets.token_hex(24)}"  # LiteLLM refuses keys that are publicly known
     if name == "litellm":
         words = _litellm(python, port, urls, folder, token)

@@ -64,17 +64,17 @@ def lines(samples: Samples) -> list[Line]:
 def table(samples: Samples, made: list[Line]) -> str:
     rows = [
         (
-            one.figure,
-            _number(one.value, one.unit),
-            _verdict(one.must, one.met),
-            _verdict(one.aim, one.aim_met),
-            one.note,
+            made_value.figure,
+            _number(made_value.value, made_value.unit),
+            _verdict(made_value.must, made_value.met),
+            _verdict(made_value.aim, made_value.aim_met),
+            made_value.note,
         )
-        for one in made
+        for made_value in made
     ]
     text = _columns([("figure", "ours", "must", "aim", ""), *rows])
-    short = [one.figure for one in made if one.met is False]
-    unseen = [one.figure for one in made if one.met is None]
+    short = [made_value.figure for made_value in made if made_value.met is False]
+    unseen = [made_value.figure for made_value in made if made_value.met is None]
     verdict = "no figure that was measured fell short of what it must reach"
     if short:
         verdict = "FELL SHORT of what they must reach: " + "; ".join(short)
@@ -153,7 +153,11 @@ def candidates(samples: Samples) -> int | None:
 
 
 def write(path: Path, samples: Samples, made: list[Line], about: dict[str, Any]) -> None:
-    document = {"about": about, "figures": [asdict(one) for one in made], "samples": samples}
+    document = {
+        "about": about,
+        "figures": [asdict(made_value) for made_value in made],
+        "samples": samples,
+    }
     path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 
@@ -264,8 +268,8 @@ def _memory_and_workers(found: Medians) -> Iterable[Line]:
     yield _at_most("RSS growth", grown, "MB", 1.05, None, note)  # 1 MiB
     for size in ("16 KB", "128 KB"):
         yield _blocked(found, size)
-    one, two = (found.get("two workers", target, "cpu_ms") for target in (OURS, TWO))
-    ratio = None if not one or two is None else two / one
+    item, two = (found.get("two workers", target, "cpu_ms") for target in (OURS, TWO))
+    ratio = None if not item or two is None else two / item
     yield _at_most("CPU per request, 2 workers to 1", ratio, "x", 1.1, None)
     share = found.get("two workers", TWO, "least_share")
     met = None if share is None else share >= 0.4

@@ -226,7 +226,7 @@ def sparse(stage: Stage, target: Target | None) -> Figures:
     _answered(target, found, rows)
     return figures | {
         "cpu_us": 1e6 * cpu / max(found["chunks"], 1),
-        **{name: max(one[name] for one in resident) / len(workers) for name in resident[0]},
+        **{name: max(item[name] for item in resident) / len(workers) for name in resident[0]},
         "waited_share": waited / found["seconds"],
     }
 

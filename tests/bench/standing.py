@@ -87,7 +87,7 @@ def _row(cell: Cell, seeds: Found, ours: list[float]) -> tuple[tuple[str, ...], 
         for name in THRESHOLDS
         if name in first
     ]
-    best = max((one for one, kept in swept if kept), default=None)
+    best = max((item for item, kept in swept if kept), default=None)
     mine_then = next(iter(scores({"0": first}, "ours")), None)
     over = mine_then / best if best and mine_then is not None else None
     bar = cell.least_to_threshold
@@ -112,7 +112,7 @@ def _row(cell: Cell, seeds: Found, ours: list[float]) -> tuple[tuple[str, ...], 
         f"{cell.least_to_greedy:g}",
         "yes" if beside else "NO",
         _number(next(iter(scores({"0": first}, "known lengths", valid=False)), None)),
-        _number(max((one for one, _ in swept), default=None)),
+        _number(max((item for item, _ in swept), default=None)),
         _number(best),
         _number(over),
         "" if bar is None else f"{bar:g}",
@@ -149,7 +149,7 @@ def _kinds(
                 f"{times:g}x",
                 str(len(group)),
                 _number(min(lows)),
-                _number(statistics.mean(one for _, ours in group for one in ours)),
+                _number(statistics.mean(our for _, ours in group for our in ours)),
                 f"{must:g}",
                 f"{sum(low >= must for low in lows)}/{len(lows)}",
                 f"{aim:g}",
@@ -195,8 +195,8 @@ def plot(path: Path, chosen: list[Cell], found: dict[str, Found]) -> None:
                 for mark, shade in ((must, "black"), (aim, "#9aa5b1"))
             )
             + "".join(
-                f'<circle cx="{left + wide * one:.1f}" cy="{top + 6:.0f}" r="3" fill="#e8a33d"/>'
-                for one in (greedy and [min(greedy)]) or []
+                f'<circle cx="{left + wide * item:.1f}" cy="{top + 6:.0f}" r="3" fill="#e8a33d"/>'
+                for item in (greedy and [min(greedy)]) or []
             )
             + f'<text x="{left + wide + 12}" y="{top + 11:.0f}">{min(ours):.3f}</text>'
         )

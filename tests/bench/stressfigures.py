@@ -87,15 +87,15 @@ def table(rows: Mapping[str, Mapping[str, Figures]]) -> str:
             "refused falsely", "told")  # fmt: skip
     lines = [head]
     for scene, of_scene in rows.items():
-        for gateway, one in of_scene.items():
-            worst = one.worst_overspend_usd
+        for gateway, item in of_scene.items():
+            worst = item.worst_overspend_usd
             share = worst * USD / BUDGET_PUSD
-            lost = "no books" if one.lost_usd is None else f"${one.lost_usd:.4f}"
-            told = ", ".join(f"{count} {name}" for name, count in one.outcomes.items())
+            lost = "no books" if item.lost_usd is None else f"${item.lost_usd:.4f}"
+            told = ", ".join(f"{count} {name}" for name, count in item.outcomes.items())
             lines.append(
-                (scene, gateway, f"{one.over_budget / one.customers:.1%}",
-                 f"${worst:.4f} ({share:.0%})", f"{one.budget_used:.0%}", lost,
-                 str(one.unjustified_refusals), told)
+                (scene, gateway, f"{item.over_budget / item.customers:.1%}",
+                 f"${worst:.4f} ({share:.0%})", f"{item.budget_used:.0%}", lost,
+                 str(item.unjustified_refusals), told)
             )  # fmt: skip
     widths = [max(len(line[place]) for line in lines) for place in range(len(head) - 1)]
     return "\n".join(

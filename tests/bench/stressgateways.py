@@ -155,7 +155,7 @@ def ours(
         "server": {"port": port, "workers": 2},
         "models": {"mock": {"targets": ["mock/m"]}},
         "providers": {"mock": {"base_url": f"http://127.0.0.1:{upstream}/v1"}},
-        "budgets": budgets if hard else [{**one, "hard": False} for one in budgets],
+        "budgets": budgets if hard else [{**budget, "hard": False} for budget in budgets],
         "prices": [str(prices)],
         **({} if url is None else {"ledger": {"url": url}}),
     }
@@ -220,5 +220,5 @@ def litellm(
     patience = ("--timeout_worker_healthcheck", "240")
     command = (str(python.parent / "litellm"), "--config", str(config), *address, *patience)
     environ = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "DO_NOT_TRACK": "1"}
-    tokens = {one: f"sk-{one}" for one in customers}
+    tokens = {customer: f"sk-{customer}" for customer in customers}
     return Gateway(name, folder, port, command, tokens, "/health/liveliness", environ)

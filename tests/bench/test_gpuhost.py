@@ -33,7 +33,7 @@ BOTH, ZERO, ONE, LATER = job("both", 0, 1), job("zero", 0), job("one", 1), job("
     ],
 )
 def test_none_overtakes_another_on_a_gpu(waiting, busy, begun) -> None:
-    assert [one.name for one in next_of(waiting, busy, 50.0)] == begun
+    assert [named.name for named in next_of(waiting, busy, 50.0)] == begun
 
 
 def test_what_ended_well_is_not_run_again(tmp_path, capsys) -> None:
@@ -47,7 +47,7 @@ def test_what_ended_well_is_not_run_again(tmp_path, capsys) -> None:
         log = WorkLog(tmp_path / "log.jsonl", {})
         run([works, fails], log, tmp_path, 60.0)
     assert out.read_text() == "works1" + "fails1" * 2
-    assert {name: one["status"] for name, one in log.done.items()} == {"works": 0, "fails": 3}
+    assert {name: item["status"] for name, item in log.done.items()} == {"works": 0, "fails": 3}
 
 
 def test_a_job_is_ended_by_its_own_way(tmp_path) -> None:
@@ -72,7 +72,7 @@ def test_a_job_is_ended_by_its_own_way(tmp_path) -> None:
 
 
 def test_every_job_names_a_bench_that_is_there(tmp_path) -> None:
-    for one in jobs(tmp_path / "engine", tmp_path):
-        scripts = [word for word in one.words if word.endswith(".py")]
-        assert all(Path(word).is_file() for word in scripts), json.dumps(one.words)
-        assert one.least_s < one.limit_s
+    for job in jobs(tmp_path / "engine", tmp_path):
+        scripts = [word for word in job.words if word.endswith(".py")]
+        assert all(Path(word).is_file() for word in scripts), json.dumps(job.words)
+        assert job.least_s < job.limit_s

@@ -68,7 +68,7 @@ def test_a_cell_gets_its_rate_and_a_seed_repeats() -> None:
     arrivals = traces.arrivals(load, 1)
     assert arrivals == traces.arrivals(load, 1) != traces.arrivals(load, 2)
     assert 10.0 < len(arrivals) / 100.0 < 40.0
-    share = sum(one.model == "a" for one in arrivals) / len(arrivals)
+    share = sum(arrival.model == "a" for arrival in arrivals) / len(arrivals)
     assert share == pytest.approx(0.3, abs=0.05)
 
 
@@ -87,10 +87,10 @@ def test_stand_ins_have_the_statistics_and_are_told(tmp_path) -> None:
 
 def test_everything_is_asked_for_once_what_matters_most_first() -> None:
     asked = list(tasks(list(CELLS.values()), 3, quick=False))
-    assert len(asked) == len({(one.cell.name, one.seed, one.what) for one in asked})
-    assert [one.what for one in asked[:3]] == ["bound", "ours", "greedy"]
-    assert {one.seed for one in asked[: 3 * len(CELLS)]} == {0}
-    assert {one.seed for one in tasks([CELL], 1, quick=True)} == {0}
+    assert len(asked) == len({(request.cell.name, request.seed, request.what) for request in asked})
+    assert [request.what for request in asked[:3]] == ["bound", "ours", "greedy"]
+    assert {request.seed for request in asked[: 3 * len(CELLS)]} == {0}
+    assert {task.seed for task in tasks([CELL], 1, quick=True)} == {0}
 
 
 def test_what_was_found_is_kept_and_other_circumstances_begin_anew(tmp_path) -> None:
@@ -107,5 +107,5 @@ def test_a_run_is_scored_and_its_bound_is_asked_in_the_same_dollars() -> None:
     assert own.own_share == 1.0
     assert 0.0 < ours.avoided_usd <= ours.gross_usd <= ours.bill_usd
     given = json.loads(json.dumps(problem(CELL, arrivals, finer=2)))
-    assert sum(one[3] for one in given["requests"]) == pytest.approx(ours.bill_usd)
+    assert sum(request[3] for request in given["requests"]) == pytest.approx(ours.bill_usd)
     assert (given["window_s"], given["fine_s"]) == (2.0, 0.125)

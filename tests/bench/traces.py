@@ -73,7 +73,7 @@ class Traces:
         rng = random.Random(seed)
         merged: list[tuple[float, int, int, str]] = []
         for name, models in load.traces:
-            names, weights = [one for one, _ in models], [weight for _, weight in models]
+            names, weights = [item for item, _ in models], [weight for _, weight in models]
             for at_s, prompt, output in self.rows(name):
                 label = names[0] if len(names) == 1 else rng.choices(names, weights)[0]
                 if rng.random() < KEPT_SHARE:

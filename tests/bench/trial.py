@@ -78,21 +78,21 @@ def _chooser(cell: Cell, policy: str) -> ReplayPolicyProtocol:
 
 
 def score(cell: Cell, outcomes: list[ReplayOutcome]) -> Score:
-    own = [one for one in outcomes if one.engine is not None]
-    kept = [one for one in own if one.kept(SLO)]
+    own = [outcome for outcome in outcomes if outcome.engine is not None]
+    kept = [item for item in own if item.kept(SLO)]
     count = max(1, len(own))
     return Score(
         requests=len(outcomes),
         seconds=outcomes[-1].arrival.at_s,
-        bill_usd=sum(usd(cell, one.arrival) for one in outcomes),
-        avoided_usd=sum(usd(cell, one.arrival) for one in kept),
-        gross_usd=sum(usd(cell, one.arrival) for one in own),
+        bill_usd=sum(usd(cell, outcome.arrival) for outcome in outcomes),
+        avoided_usd=sum(usd(cell, kept_value.arrival) for kept_value in kept),
+        gross_usd=sum(usd(cell, item.arrival) for item in own),
         own_share=len(own) / len(outcomes),
         own_kept=len(kept) / count,
-        own_kept_ttft=sum(one.kept_ttft(SLO) for one in own) / count,
-        own_kept_tpot=sum(one.kept_tpot(SLO) for one in own) / count,
-        all_kept=sum(one.kept(SLO) for one in outcomes) / len(outcomes),
-        preempted=sum(one.preemptions > 0 for one in outcomes),
+        own_kept_ttft=sum(item.kept_ttft(SLO) for item in own) / count,
+        own_kept_tpot=sum(item.kept_tpot(SLO) for item in own) / count,
+        all_kept=sum(outcome.kept(SLO) for outcome in outcomes) / len(outcomes),
+        preempted=sum(outcome.preemptions > 0 for outcome in outcomes),
     )
 
 
@@ -115,8 +115,15 @@ def problem(cell: Cell, arrivals: list[Arrival], *, finer: int = 1) -> dict[str,
     return asdict(
         Problem(
             [
-                (one.at_s, one.prompt_tokens, one.output_tokens, usd(cell, one), TTFT_S, TPOT_S)
-                for one in arrivals
+                (
+                    arrival.at_s,
+                    arrival.prompt_tokens,
+                    arrival.output_tokens,
+                    usd(cell, arrival),
+                    TTFT_S,
+                    TPOT_S,
+                )
+                for arrival in arrivals
             ],
             (step.a_s, step.b_s, step.c_s, step.d_s, step.t0_s),
             shape.kv_capacity_tokens,

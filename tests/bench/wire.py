@@ -82,8 +82,8 @@ class Load:
             words += ["--body", str(body)]
         for name, value in options.items():
             flag = f"--{name.replace('_', '-')}"
-            for one in value if isinstance(value, list | tuple) else [value]:
-                words += [flag] if one is True else [flag, str(one)]
+            for item in value if isinstance(value, list | tuple) else [value]:
+                words += [flag] if item is True else [flag, str(item)]
         process = children.start(words, cores=self._cores, stdout=subprocess.PIPE, text=True)
         return Running(process)
 

@@ -66,7 +66,7 @@ def read(url: str) -> Books:
                 windows, limits,
                 rows("SELECT request_id, refused_us, reason, scope FROM refusals"),
                 [bytes(row["record"]) for row in rows("SELECT record FROM quarantine")],
-                [f"{one.check}: {one.subject}: {one.message}" for one in found],
+                [f"{finding.check}: {finding.subject}: {finding.message}" for finding in found],
             )  # fmt: skip
     finally:
         engine.dispose()
@@ -125,16 +125,16 @@ def join(
     for row in books.attempts:
         rows.setdefault(row["request_id"], []).append(row)
     did = {entry["request_id"]: entry for entry in entries if entry["status"] != "refused"}
-    finished = [one for one in said if one.finished]
+    finished = [line for line in said if line.finished]
     lost = doubled = difference = 0
-    for one in finished:
-        whole = [row for row in rows.get(one.request_id, ()) if row["status"] == "finished"]
+    for item in finished:
+        whole = [row for row in rows.get(item.request_id, ()) if row["status"] == "finished"]
         if not whole:
             lost += 1
             continue
         doubled += len(whole) > 1
         row, entry = whole[0], did.get(whole[0]["attempt_id"])
-        if entry is None or row["output_tokens"] != one.completion_tokens:
+        if entry is None or row["output_tokens"] != item.completion_tokens:
             lost += 1
         elif priced(entry):
             difference += abs((row["cost_pusd"] or 0) - price(entry))
@@ -170,7 +170,7 @@ def _within(books: Books) -> int:
     for hold in books.holds:
         counted[hold["budget_id"], hold["window"]] += hold["actual_pusd"] or 0
     spent = {*books.windows, *counted}
-    return unposted + sum(abs(books.windows.get(one, 0) - counted[one]) for one in spent)
+    return unposted + sum(abs(books.windows.get(amount, 0) - counted[amount]) for amount in spent)
 
 
 def overspent(books: Books) -> int:

@@ -71,7 +71,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"not on {' or '.join(given.database)}: {', '.join(given.only)} (see --list)")
         return 2
     print(f"\n{_table(played)}\n\nwritten: {OUT.relative_to(ROOT)}")
-    return 0 if all(_as_wanted(one, broken=given.broken) for one in played) else 1
+    return 0 if all(_as_wanted(item, broken=given.broken) for item in played) else 1
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
@@ -113,8 +113,8 @@ def _played(scene: Scene, database: str, given: argparse.Namespace) -> dict[str,
     return {**about, "seconds": round(seconds, 1), **found.as_dict()}
 
 
-def _as_wanted(one: dict[str, object], *, broken: bool) -> bool:
-    return bool(one["skipped"]) or bool(one["red"]) is broken
+def _as_wanted(entry: dict[str, object], *, broken: bool) -> bool:
+    return bool(entry["skipped"]) or bool(entry["red"]) is broken
 
 
 def _write(played: list[dict[str, object]], given: argparse.Namespace) -> None:
@@ -133,12 +133,12 @@ def _write(played: list[dict[str, object]], given: argparse.Namespace) -> None:
 def _table(played: list[dict[str, object]]) -> str:
     names = ["scene", "database", "seconds", *(SHORT.get(name, name) for name in COUNTERS)]
     lines = [[*names, "size and figures"]]
-    for one in played:
-        counted = ["-" if one[name] is None else str(one[name]) for name in COUNTERS]
-        shown = f"SKIPPED: {one['skipped']}" if one["skipped"] else _figures(one)
-        mark = "RED " if one["red"] else ""
+    for item in played:
+        counted = ["-" if item[name] is None else str(item[name]) for name in COUNTERS]
+        shown = f"SKIPPED: {item['skipped']}" if item["skipped"] else _figures(item)
+        mark = "RED " if item["red"] else ""
         lines.append([
-            str(one["scene"]), str(one["database"]), str(one["seconds"]), *counted, mark + shown,
+            str(item["scene"]), str(item["database"]), str(item["seconds"]), *counted, mark + shown,
         ])  # fmt: skip
     wide = [max(len(line[place]) for line in lines) for place in range(len(names))]
     return "\n".join(
@@ -147,12 +147,12 @@ def _table(played: list[dict[str, object]]) -> str:
     )
 
 
-def _figures(one: dict[str, object]) -> str:
-    figures = one["figures"]
+def _figures(entry: dict[str, object]) -> str:
+    figures = entry["figures"]
     assert isinstance(figures, dict)
     told = [f"{name} {value}" for name, value in figures.items() if value not in (0, "")]
-    red = [f"!! {fault}" for fault in one["red"]] if isinstance(one["red"], list) else []
-    return "; ".join([str(one["size"]), *told, *red])
+    red = [f"!! {fault}" for fault in entry["red"]] if isinstance(entry["red"], list) else []
+    return "; ".join([str(entry["size"]), *told, *red])
 
 
 if __name__ == "__main__":

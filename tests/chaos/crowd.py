@@ -72,10 +72,10 @@ class Crowd:
         for caller in self.callers:
             caller.join(90)
         assert not any(caller.is_alive() for caller in self.callers), "a caller never ended"
-        said = [one for caller in self.callers for one in caller.said]
+        said = [line for caller in self.callers for line in caller.said]
         if self._journal is not None:
             lines = (
-                json.dumps({name: getattr(one, name) for name in Said.__slots__}) for one in said
+                json.dumps({name: getattr(line, name) for name in Said.__slots__}) for line in said
             )
             self._journal.write_text("\n".join(lines))
         return said
@@ -161,5 +161,5 @@ def asked(line: HTTPConnection, said: Said, body: dict[str, Any], *, leaves: boo
 
 
 def statuses(said: list[Said]) -> str:
-    found = Counter("left" if one.left else str(one.status or "broke") for one in said)
+    found = Counter("left" if line.left else str(line.status or "broke") for line in said)
     return ", ".join(f"{name} {count}" for name, count in sorted(found.items()))

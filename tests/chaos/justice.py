@@ -19,19 +19,19 @@ def unjustified(said: list[Said], books: Books, limit_pusd: int, bound_pusd: int
     costs = {row["request_id"]: (row["bound_pusd"], row["cost_pusd"] or 0)
              for row in books.attempts}  # fmt: skip
     moves: list[tuple[float, int]] = []
-    for one in said:
-        if one.status == 429:
+    for line in said:
+        if line.status == 429:
             continue
-        bound, cost = costs.get(one.request_id, (0 if one.request_id else bound_pusd, 0))
-        moves.append((one.begun_s, bound))
-        moves.append((one.ended_s + (LEAVING_S if one.left else TOLD_S), cost - bound))
+        bound, cost = costs.get(line.request_id, (0 if line.request_id else bound_pusd, 0))
+        moves.append((line.begun_s, bound))
+        moves.append((line.ended_s + (LEAVING_S if line.left else TOLD_S), cost - bound))
     moves.sort(key=lambda move: (move[0], -move[1]))
     times = [at for at, _ in moves]
     totals = [0, *accumulate(change for _, change in moves)]  # totals[n]: after n moves
     wrong = 0
-    for one in said:
-        if one.status != 429 or one.code != "budget_exceeded":
+    for line in said:
+        if line.status != 429 or line.code != "budget_exceeded":
             continue
-        first, last = bisect_left(times, one.begun_s), bisect_right(times, one.ended_s)
+        first, last = bisect_left(times, line.begun_s), bisect_right(times, line.ended_s)
         wrong += max(totals[first : last + 1]) + bound_pusd <= limit_pusd
     return wrong

@@ -78,8 +78,8 @@ def _add_up(given: Given, url: str, books: Any, found: Found) -> None:
     )
     # Budgets whose counters are folded again are compared in every other scene: here are none.
     # The ledger's adjustments are postings without an invoice: `verify` must name just these.
-    other = [one for one in result.findings if one.subject not in planted(books)]
-    broken = sorted({one.check for one in other})
+    other = [finding for finding in result.findings if finding.subject not in planted(books)]
+    broken = sorted({item.check for item in other})
     found.expect("verify findings", len(other), holds=not other)
     named = len(result.findings) - len(other)
     found.expect("planted ones named", named, holds=named == len(books.adjusted))

@@ -71,7 +71,7 @@ def uses(rng: random.Random, asked: RoutingRequest, terms: PriceTerms):
     sizes = {prompt}
     for step in terms.schedules:
         sizes |= {step.above_tokens + beside for beside in (-1, 0, 1)}
-    for size in sorted(one for one in sizes if 0 <= one <= prompt):
+    for size in sorted(each_size for each_size in sizes if 0 <= each_size <= prompt):
         for kind in INPUTS:
             yield TokenCounts(**{kind: size}, output=output, reasoning=0)
             yield TokenCounts(**{kind: size}, output=output, reasoning=output)
@@ -86,15 +86,15 @@ def play(given: Given) -> Found:
     cases = given.of(CASES)
     settles = beyond = 0
     for number in range(cases):
-        one = price(rng, number)
-        while check(one):
-            one = price(rng, number)
+        this_price = price(rng, number)
+        while check(this_price):
+            this_price = price(rng, number)
         asked = request(rng)
-        held = min(_holds(one, asked, broken=given.broken))
-        for tokens in uses(rng, asked, one.terms):
+        held = min(_holds(this_price, asked, broken=given.broken))
+        for tokens in uses(rng, asked, this_price.terms):
             for tier in EVERY:
                 settles += 1
-                cost, _ = tier_cost_pusd(tokens, one, tier)
+                cost, _ = tier_cost_pusd(tokens, this_price, tier)
                 if cost > held:
                     beyond += 1
                     found.overspent_pusd = max(found.overspent_pusd or 0, cost - held)
@@ -105,15 +105,15 @@ def play(given: Given) -> Found:
     return found
 
 
-def _holds(one: Price, asked: RoutingRequest, *, broken: bool) -> tuple[int, ...]:
+def _holds(price: Price, asked: RoutingRequest, *, broken: bool) -> tuple[int, ...]:
     """By each of the ways in which a hold is made of a price."""
     output = asked.max_tokens or 0
     if broken:  # as if every answer came in the standard tier
         prompt = asked.prompt_tokens_bound
-        return (bound_pusd(one, prompt_tokens=prompt, output_tokens=output, n=asked.n,
+        return (bound_pusd(price, prompt_tokens=prompt, output_tokens=output, n=asked.n,
                            tiers=("standard",)),)  # fmt: skip
-    quoted = PriceQuote(one).bound_pusd(asked.prompt_tokens_bound, output * asked.n)
-    return api_bound_pusd(one, asked, output), quoted
+    quoted = PriceQuote(price).bound_pusd(asked.prompt_tokens_bound, output * asked.n)
+    return api_bound_pusd(price, asked, output), quoted
 
 
 SCENES = (

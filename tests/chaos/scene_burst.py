@@ -115,7 +115,7 @@ def _judge(
 ) -> None:  # fmt: skip
     afforded, bound = money
     books, limit = read(host.ledger), afforded * bound
-    said = [one for some in heard.values() for one in some]
+    said = [item for some in heard.values() for item in some]
     join(said, entries, books, found)
     spent = {name.partition("@")[0].partition(":")[2]: pusd
              for (name, _), pusd in books.windows.items()}  # fmt: skip
@@ -127,9 +127,9 @@ def _judge(
     found.unjustified = wrong + left
     asked = len(said)
     found.figures["asked"] = asked
-    found.figures["refused"] = sum(one.code == "budget_exceeded" for one in said)
-    others = Counter(f"{one.status} {one.code}" for one in said
-                     if not one.finished and one.code != "budget_exceeded")  # fmt: skip
+    found.figures["refused"] = sum(line.code == "budget_exceeded" for line in said)
+    others = Counter(f"{line.status} {line.code}" for line in said
+                     if not line.finished and line.code != "budget_exceeded")  # fmt: skip
     found.expect("answered otherwise", str(dict(others)) if others else "", holds=not others)
     least = min((spent.get(name, 0) / limit for name in heard), default=0.0)
     found.expect("least used, % of a limit", round(100 * least, 1), holds=least > 0)

@@ -64,10 +64,10 @@ def stops(given: Given) -> Found:
 def _judge_stops(
     found: Found, said: list[Said], hard: set[str], recovered: list[float], most: float
 ) -> None:
-    mine = [one for one in said if one.token in hard and one.status not in (0, 200)]
-    plain = [one for one in mine if (one.status, one.retry_after) != (503, "1")]
+    mine = [line for line in said if line.token in hard and line.status not in (0, 200)]
+    plain = [key for key in mine if (key.status, key.retry_after) != (503, "1")]
     found.expect("hard budgets told otherwise", len(plain), holds=not plain)
-    times = sorted(one.ended_s - one.begun_s for one in mine)
+    times = sorted(key.ended_s - key.begun_s for key in mine)
     told = times[int(0.99 * len(times))] if times else 0.0
     found.expect("503s on hard budgets", len(mine), holds=bool(mine))  # or nobody was told
     found.expect("told so in s, p99", round(told, 2), holds=told <= 5 * TOLD_S)
@@ -82,8 +82,8 @@ def until_served(crowd: Crowd, token: str) -> float:
     began, wall = time.monotonic(), time.time()
     callers = [caller for caller in crowd.callers if caller._token == token]
     while time.monotonic() < began + 60:
-        if any(one.finished and one.begun_s > wall
-               for caller in callers for one in caller.said[-50:]):  # fmt: skip
+        if any(line.finished and line.begun_s > wall
+               for caller in callers for line in caller.said[-50:]):  # fmt: skip
             break
         time.sleep(0.05)
     return time.monotonic() - began
@@ -191,7 +191,7 @@ def _settle(
     host: Any, said: list[Said], stage: Stage, found: Found, bad: list[Said] | None = None
 ) -> None:
     """The join without what is poisonous, which must lie in the quarantine, and nothing else."""
-    poison = {one.request_id for one in bad or ()}
+    poison = {item.request_id for item in bad or ()}
 
     def healthy() -> list[dict[str, Any]]:
         return [entry for entry in stage.upstream.entries()
@@ -205,7 +205,7 @@ def _settle(
         return
     for name in ("quarantined", "verify findings"):
         found.faults = [fault for fault in found.faults if not fault.startswith(name)]
-    finished = {one.request_id for one in bad if one.finished}
+    finished = {item.request_id for item in bad if item.finished}
     alone = {name for name in poison if any(name.encode() in row for row in books.aside)}
     found.expect("poison not set aside", len(finished - alone), holds=finished <= alone)
     others = [row for row in books.aside if not any(name.encode() in row for name in poison)]

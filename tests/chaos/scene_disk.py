@@ -41,7 +41,7 @@ def play(given: Given) -> Found:
             given.say(f"{number + 1} of {times} full, {crowd.finished} answers finished")
         said = crowd.stop()
         settle(host.ledger, said, stage.upstream.entries, found)
-        refused = sum(one.status == 503 for one in said)
+        refused = sum(line.status == 503 for line in said)
         found.expect("exit", code := host.terminate(), holds=code == 0)
     found.size = f"a disk of {SIZE_MIB} MiB full {times} times"
     found.expect("refused while it was full", refused, holds=refused > 0)
@@ -81,8 +81,8 @@ def fill(path: Path) -> None:
 def until_served(crowd: Any) -> float:
     began, wall = time.monotonic(), time.time()
     while time.monotonic() < began + 2 * HEALED_S:
-        if any(one.finished and one.begun_s > wall
-               for caller in crowd.callers for one in caller.said[-50:]):  # fmt: skip
+        if any(line.finished and line.begun_s > wall
+               for caller in crowd.callers for line in caller.said[-50:]):  # fmt: skip
             break
         time.sleep(0.05)
     return time.monotonic() - began

@@ -56,7 +56,7 @@ def play(given: Given) -> Found:
         crowd.start()
         trouble.start()
         limit_s = time.monotonic() + 60 + 0.2 * wanted
-        while sum(len(one.said) for one in crowd.callers) < wanted:
+        while sum(len(caller.said) for caller in crowd.callers) < wanted:
             time.sleep(0.2)
             if time.monotonic() > limit_s:
                 break
@@ -98,8 +98,8 @@ def spend(url: str, token: str, given: Given, *, most: int) -> list[Said]:
 
 def _judge(found: Found, books: Any, said: list[Said], late: list[Said], limit: int) -> None:
     bounds = {row["request_id"]: row["bound_pusd"] for row in books.attempts}
-    least = min((bounds[one.request_id] for one in said if one.request_id in bounds), default=0)
-    most = max((bounds[one.request_id] for one in late if one.request_id in bounds), default=0)
+    least = min((bounds[line.request_id] for line in said if line.request_id in bounds), default=0)
+    most = max((bounds[item.request_id] for item in late if item.request_id in bounds), default=0)
     wrong = unjustified(said, books, limit, least)
     spent = max(books.windows.values(), default=0)
     refused = late[-1].status == 429
@@ -111,7 +111,7 @@ def _judge(found: Found, books: Any, said: list[Said], late: list[Said], limit: 
     found.expect("refused at the end", int(refused), holds=refused)
     found.figures["used, % of the limit"] = round(100 * spent / limit, 2)
     found.figures["left, in holds"] = round((limit - spent) / most, 2) if most else "-"
-    found.figures["refused before"] = sum(one.code == "budget_exceeded" for one in said)
+    found.figures["refused before"] = sum(line.code == "budget_exceeded" for line in said)
 
 
 SCENES = (

@@ -71,7 +71,7 @@ def play(given: Given) -> Found:
             revisions.append(revision(host))
             given.say(f"{number + 1} of {rounds} restarts, {done(crowds)} answers finished")
         time.sleep(2.0)
-        said = [one for crowd in crowds for one in crowd.stop()]
+        said = [item for crowd in crowds for item in crowd.stop()]
         settle(hosts[0].ledger, said, stage.upstream.entries, found)
         codes += [host.terminate() for host in hosts]
         found.figures["in the books"] = " and ".join(names(hosts[0]))
@@ -81,7 +81,7 @@ def play(given: Given) -> Found:
     found.figures["old version"] = old[:8] or ("none" if given.database == "sqlite" else "missing")
     found.figures["schema"] = " to ".join(dict.fromkeys(revisions))
     found.figures["answers"] = statuses(said)
-    silent = [one for one in said if is_cut(one)]
+    silent = [line for line in said if is_cut(line)]
     found.expect("ended without a word", len(silent), holds=not silent)
     return found
 
@@ -106,9 +106,9 @@ def command_of(root: Path) -> str:
     return f"from {module} import {name}; {name}()"
 
 
-def is_cut(one: Said) -> bool:
+def is_cut(said: Said) -> bool:
     """Answered with 200, and neither whole nor told of an error."""
-    return one.status == 200 and not one.finished and not one.left and one.code == ""
+    return said.status == 200 and not said.finished and not said.left and said.code == ""
 
 
 def done(crowds: list[Crowd]) -> int:

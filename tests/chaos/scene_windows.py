@@ -113,11 +113,11 @@ class Night:
             if place > settles // 2 and self.rng.random() < 0.5:
                 self._settle(open_.pop(self.rng.randrange(len(open_))))
         self.rng.shuffle(open_)
-        for one in open_:
-            self._settle(one)
+        for item in open_:
+            self._settle(item)
 
-    def _settle(self, one: tuple) -> None:
-        name, cost, desk, journal, hold = one
+    def _settle(self, pair: tuple) -> None:
+        name, cost, desk, journal, hold = pair
         journal.append_ending(settled(name, self.now_us(), cost))
         desk.release(name, cost)
         self.names.add(name)
@@ -144,7 +144,9 @@ def play(given: Given) -> Found:
     found.lost = len(night.names - set(names))
     found.duplicated = len(names) - len(set(names))
     windows = {*spent, *night.truth}
-    found.difference_pusd = sum(abs(spent.get(one, 0) - night.truth[one]) for one in windows)
+    found.difference_pusd = sum(
+        abs(spent.get(window, 0) - night.truth[window]) for window in windows
+    )
     found.overspent_pusd = max(0, *(pusd - LIMIT for pusd in spent.values()))
     found.figures["windows"] = len(windows)
     found.expect("verify findings", len(findings), holds=not findings)

@@ -236,7 +236,7 @@ def fill(
     repository = LedgerRepository(engine, host="here")
     records = sorted(
         [*books.opened, *books.settled, *_refusals(now_us)],
-        key=lambda one: (getattr(one, "opened_us", None) or now_us, type(one).__name__),
+        key=lambda opening: (getattr(opening, "opened_us", None) or now_us, type(opening).__name__),
     )
     repository.import_records(records, journal="history", at_us=now_us)
     with engine.begin() as connection:
@@ -251,7 +251,7 @@ def fill(
         )  # fmt: skip
         if books.hours:
             teams = [team for hour in books.hours for team in hour.pop("teams")]
-            postings = [row for one in books.hours for row in one.pop("postings")]
+            postings = [row for each_hour in books.hours for row in each_hour.pop("postings")]
             connection.execute(insert(orm.PostingRow), postings)
             connection.execute(insert(orm.GpuHourRow), books.hours)
             if teams:
@@ -269,7 +269,7 @@ def _offered(engine, at_us: int) -> None:
     kinds = ("input", "cached", "output")
     rates = {name: dict(zip(kinds, row, strict=True)) for name, row in PRICES.items()}
     terms = {name: PriceTerms(rates_from(row)) for name, row in rates.items()}
-    drafts = [PriceDraft(name, "list", one, source="a list") for name, one in terms.items()]
+    drafts = [PriceDraft(name, "list", term, source="a list") for name, term in terms.items()]
     import_drafts(engine, drafts, at_us=0)
     served = MeasuredThroughput("8B", 8.5, 1, 1_000.0, 2.0, 300.0, 40.0, "a bench of ours")
     rate = 6_980_000_000_000
@@ -406,8 +406,8 @@ def show_page(name: str, url: str, period: str, team: str | None) -> None:
     from dashboard import entrance  # noqa: PLC0415  (as above)
     from dashboard.data import reads  # noqa: PLC0415  (as above)
 
-    now_us = reads.rounded_now_us(reads.PERIODS[period])
-    view = reads.DashboardView(url, period, team, now_us, who=lambda: entrance.AT_THIS_MACHINE)
+    end_us, who = reads.rounded_now_us(reads.PERIODS[period]), entrance.AT_THIS_MACHINE
+    view = reads.DashboardView(url, period, team, end_us, who=lambda: who)
     importlib.import_module(f"dashboard.page.{name}").show(view)
 
 
@@ -597,5 +597,5 @@ def serving(tmp_path_factory) -> Iterator[Callable[[str], Served]]:
         return made[-1]
 
     yield serve
-    for one in made:
-        one.close()
+    for made_value in made:
+        made_value.close()

@@ -38,7 +38,9 @@ USED_PUSD = 55_443_320_000_000_000  # $55,443.32
 NUMBER = re.compile(r"(?<![\w.,])\d[\d,]*(?:\.\d+)?(?:e[+]?\d+)?")
 NEAR = 1.001
 SCALES = (1, 1e-12)  # in pico-dollars and in dollars
-FIGURES = [one * scale for one in (COST_PUSD, USED_PUSD, COST_PUSD + USED_PUSD) for scale in SCALES]
+FIGURES = [
+    element * scale for element in (COST_PUSD, USED_PUSD, COST_PUSD + USED_PUSD) for scale in SCALES
+]
 FIGURES += [TOKENS, 2 * TOKENS]
 WORDS = (CANARY, "88.9M", "178M")
 FILE = f"""
@@ -125,16 +127,16 @@ def app(two, tmp_path, monkeypatch):
 def sent(message) -> Iterator[str]:
     """All that a message to the browser holds, tables unpacked."""
     for field, value in message.ListFields():
-        for one in value if field.is_repeated else [value]:
-            if isinstance(one, bytes):
+        for item in value if field.is_repeated else [value]:
+            if isinstance(item, bytes):
                 try:
-                    yield str(pa.ipc.open_stream(one).read_all().to_pydict())
+                    yield str(pa.ipc.open_stream(item).read_all().to_pydict())
                 except pa.ArrowInvalid:
-                    yield one.decode("utf-8", "replace")
-            elif hasattr(one, "ListFields"):
-                yield from sent(one)
+                    yield item.decode("utf-8", "replace")
+            elif hasattr(item, "ListFields"):
+                yield from sent(item)
             else:
-                yield str(one)
+                yield str(item)
 
 
 def hits(text: str) -> list[str]:
@@ -142,7 +144,7 @@ def hits(text: str) -> list[str]:
     found = [word for word in WORDS if word in text]
     for number in NUMBER.findall(text):
         value = float(number.replace(",", ""))
-        found += [number for one in FIGURES if one / NEAR <= value <= one * NEAR]
+        found += [number for item in FIGURES if item / NEAR <= value <= item * NEAR]
     return found
 
 
@@ -156,14 +158,14 @@ def shown(test: AppTest) -> list[str]:
 
 
 def sung(test: AppTest) -> list[str]:
-    return [one for text in shown(test) for one in hits(text)]
+    return [hit for text in shown(test) for hit in hits(text)]
 
 
 def walks(test: AppTest) -> Iterator[AppTest]:
     """The page, and again with each of its switches turned and each choice taken."""
     yield test
     for kind in ("toggle", "segmented_control"):
-        for key in [one.key for one in test.get(kind) if one.key not in (None, "live")]:
+        for key in [item.key for item in test.get(kind) if item.key not in (None, "live")]:
             if kind == "toggle":
                 test.toggle(key=key).set_value(True)
                 yield test.run()
@@ -178,7 +180,7 @@ QUICK = {"spend", "routing"}  # the others are in the long tier
 
 def some(names: list[str]) -> list:
     """Those that every commit waits for, and those that it does not."""
-    return [one if one in QUICK else pytest.param(one, marks=pytest.mark.long) for one in names]
+    return [name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in names]
 
 
 @pytest.mark.parametrize("page", some(PATHS))
@@ -195,7 +197,7 @@ def test_no_page_tells_of_the_other_team(app, page: str) -> None:
 )  # fmt: skip
 def test_no_address_tells_of_it(app, address: dict[str, str]) -> None:
     test = app(SCOPED, "spend", **address)
-    assert [one for one in sung(test) if one not in address.values()] == []
+    assert [item for item in sung(test) if item not in address.values()] == []
     assert test.selectbox(key="team").options == [OWN]
     assert test.selectbox(key="team").value == OWN
     assert "canary0.1" not in "".join(shown(test))
@@ -211,9 +213,9 @@ def test_pages_of_the_house_are_not_there_for_a_team(app, two) -> None:
     """Asked for by their addresses, they say so; what they read is refused anyway."""
     for page in ("breakeven", "engines", "policies", "plan", "audit"):
         test = app(SCOPED, page)
-        (said,) = [one.value for one in test.warning]
+        (said,) = [warning.value for warning in test.warning]
         assert "is not for a viewer of" in said
-        assert "As of " not in " ".join(one.value for one in test.caption)
+        assert "As of " not in " ".join(caption.value for caption in test.caption)
 
 
 def files(view: reads.DashboardView) -> Iterator[str]:
@@ -242,10 +244,10 @@ def test_control_a_download_of_all_tells_of_it(two) -> None:
 
 
 READS = {
-    name: one
+    name: variable
     for module in (reads, entries, fleet, tags)
-    for name, one in vars(module).items()
-    if hasattr(one, "reach")
+    for name, variable in vars(module).items()
+    if hasattr(variable, "reach")
 }
 GIVEN = {
     "attempts": ((), 5), "attempts_of": ("canary0",), "bill": (1,), "changes": (5,),
@@ -306,7 +308,7 @@ def test_no_page_changes_what_is_remembered_for_the_others(
         for test in walks(app(name, page)):
             assert not test.exception
     assert seen, "the control: what the page read was seen"
-    changed = [found for found, before in seen.values() if pickle.dumps(found) != before]
+    changed = [item for item, before in seen.values() if pickle.dumps(item) != before]
     assert changed == []
 
 
@@ -327,7 +329,7 @@ def test_whatever_opens_the_ledger_is_a_read() -> None:
     own = {
         name
         for module in (reads, entries, fleet, tags)
-        for name, one in vars(module).items()
-        if not name.startswith("_") and getattr(one, "__module__", "") == module.__name__
+        for name, variable in vars(module).items()
+        if not name.startswith("_") and getattr(variable, "__module__", "") == module.__name__
     }
     assert own - free == set(READS)

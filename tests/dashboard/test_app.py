@@ -120,9 +120,9 @@ def faults() -> list[str]:
 def browser_page(browser: Browser, faults: list[str]) -> Iterator[Page]:
     """A fresh page; a test that leaves `faults` behind fails."""
     page = browser.new_page(viewport={"width": 1440, "height": 1000})
-    page.on("request", lambda one: faults.append(one.url) if _beyond(one.url) else None)
-    page.on("console", lambda one: faults.append(_said(one)) if _is_error(one) else None)
-    page.on("pageerror", lambda one: faults.append(str(one)))
+    page.on("request", lambda target: faults.append(target.url) if _beyond(target.url) else None)
+    page.on("console", lambda target: faults.append(_said(target)) if _is_error(target) else None)
+    page.on("pageerror", lambda target: faults.append(str(target)))
     page.set_default_timeout(60_000)
     yield page
     page.context.close()
@@ -134,7 +134,7 @@ def _said(message: ConsoleMessage) -> str:
 
 
 def _is_error(message: ConsoleMessage) -> bool:
-    return message.type == "error" and not any(one.search(_said(message)) for one in NOISE)
+    return message.type == "error" and not any(item.search(_said(message)) for item in NOISE)
 
 
 def _beyond(url: str) -> bool:
@@ -176,7 +176,7 @@ def test_every_page_in_a_real_browser(served, browser_page: Page, books) -> None
     filled = books(peak=40.0)
     address = served(filled.url)
     seen = {}
-    for name in ("engines", *(one for one in PATHS if one != "engines")):  # samples grow old
+    for name in ("engines", *(item for item in PATHS if item != "engines")):  # samples grow old
         seen[name] = open_page(browser_page, address, PATHS[name])
         assert set(browser_page.evaluate(PALE)) == {"1"}, "what is pale is not read"
         picture(browser_page, name)
@@ -447,7 +447,7 @@ def test_a_chart_that_the_browser_cannot_draw_is_a_fault(
     deadline = time.monotonic() + START_LIMIT_S
     while not faults and time.monotonic() < deadline:
         browser_page.wait_for_timeout(100)
-    assert any("Expression parse error" in one for one in faults)
+    assert any("Expression parse error" in fault for fault in faults)
     faults.clear()
 
 
@@ -553,9 +553,9 @@ def test_pictures_of_every_page_at_every_size(served, browser: Browser, books, s
             page.set_viewport_size({"width": width, "height": height})
             wide += [kept] if over > 0 else []
             first = page.locator(HEADLINE).first
-            one = told.setdefault(name, {"pictures": {}})
-            one["figure"] = first.inner_text() if first.count() else None
-            one["pictures"][kept] = {"drawn_s": round(drawn, 2), "height": whole}
+            item = told.setdefault(name, {"pictures": {}})
+            item["figure"] = first.inner_text() if first.count() else None
+            item["pictures"][kept] = {"drawn_s": round(drawn, 2), "height": whole}
         context.close()
     SHOWN.write_text(json.dumps(told, indent=2) + "\n")
     assert wide == [], "wider than the screen"

@@ -50,7 +50,7 @@ def test():
 
 
 def test_nothing_is_asked_before_somebody_wants_it(test) -> None:
-    assert [one.key for one in test.button] == ["start"]
+    assert [button.key for button in test.button] == ["start"]
 
 
 def test_yes_is_done_once_and_told_once(test) -> None:
@@ -59,7 +59,7 @@ def test_yes_is_done_once_and_told_once(test) -> None:
     assert "changed" not in test.session_state, "the control: nobody has said yes"
     test.button(key="rows-yes").click().run()
     assert (test.session_state["changed"], test.success[0].value) == (1, "Changed.")
-    assert [one.key for one in test.button] == ["start"]
+    assert [button.key for button in test.button] == ["start"]
 
 
 def test_what_was_said_stays_until_the_next_change_or_another_page(test) -> None:
@@ -96,7 +96,7 @@ def test_what_was_not_done_says_why_beside_yes_and_no(test, error: Exception, sa
     test.button(key="rows-yes").click().run()
     for _ in range(3):
         assert said in test.run().error[0].value
-        assert "rows-yes" in [one.key for one in test.button], "to try it again"
+        assert "rows-yes" in [button.key for button in test.button], "to try it again"
     test.session_state["away"] = None
     test.button(key="rows-yes").click().run()
     assert (test.session_state["changed"], test.success[0].value) == (1, "Changed.")
@@ -107,4 +107,4 @@ def test_no_forgets_that_it_was_asked(test) -> None:
     test.button(key="start").click().run()
     test.button(key="rows-no").click().run()
     assert "changed" not in test.session_state
-    assert [one.key for one in test.button] == ["start"]
+    assert [button.key for button in test.button] == ["start"]

@@ -63,6 +63,6 @@ def test_money_without_a_rate_and_a_place_that_is_none_stay_as_the_books(app, te
 
 
 def test_an_old_rate_says_so() -> None:
-    one = Currency("EUR", Fraction(9, 10), date(2026, 11, 2), "ECB", "fay")
-    assert of_rate(one, date(2026, 11, 9)) == "0.9 a dollar on 02 Nov 2026, says ECB"
-    assert "**8 days old**: enter a newer rate" in of_rate(one, date(2026, 11, 10))
+    currency = Currency("EUR", Fraction(9, 10), date(2026, 11, 2), "ECB", "fay")
+    assert of_rate(currency, date(2026, 11, 9)) == "0.9 a dollar on 02 Nov 2026, says ECB"
+    assert "**8 days old**: enter a newer rate" in of_rate(currency, date(2026, 11, 10))

@@ -22,25 +22,27 @@ def rows(text: bytes) -> list[dict]:
 
 def test_attempts_are_those_of_the_journal(month) -> None:
     found = rows(attempts_csv(view_of(month)))
-    assert {one["request_id"] for one in found} == {one.request_id for one in month.opened}
+    assert {finding["request_id"] for finding in found} == {
+        opening.request_id for opening in month.opened
+    }
     table = pq.read_table(io.BytesIO(attempts_parquet(view_of(month))))
     assert table.num_rows == len(found)
     paid = sum(last.cost_pusd or 0 for _, last in month.pairs)
-    assert sum(one for one in table["cost_usd"].to_pylist() if one) == pusd_to_usd(paid)
+    assert sum(item for item in table["cost_usd"].to_pylist() if item) == pusd_to_usd(paid)
 
 
 def test_a_teams_file_has_its_rows_alone(month) -> None:
     found = rows(attempts_csv(view_of(month, "finance")))
-    assert {one["team_id"] for one in found} == {"finance"}
-    assert {one["SubAccountId"] for one in rows(focus_csv(view_of(month, "finance")))} <= {
+    assert {finding["team_id"] for finding in found} == {"finance"}
+    assert {row["SubAccountId"] for row in rows(focus_csv(view_of(month, "finance")))} <= {
         "finance"
     }
 
 
 def test_focus_has_what_apis_charged(month) -> None:
-    found = [one for one in rows(focus_csv(view_of(month))) if one["x_Backend"] == "api"]
-    paid = sum(last.cost_pusd or 0 for one, last in month.pairs if one.backend == "api")
-    assert sum(round(float(one["BilledCost"]) * 1e12) for one in found) == paid
+    found = [row for row in rows(focus_csv(view_of(month))) if row["x_Backend"] == "api"]
+    paid = sum(last.cost_pusd or 0 for item, last in month.pairs if item.backend == "api")
+    assert sum(round(float(finding["BilledCost"]) * 1e12) for finding in found) == paid
 
 
 def test_the_page_offers_them_or_says_how(page, month, text_of, monkeypatch) -> None:

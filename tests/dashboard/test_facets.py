@@ -34,14 +34,16 @@ def matching(chosen: dict[str, str]) -> list[dict[str, str | None]]:
 def test_a_value_is_offered_where_something_has_it_and_all_others_chosen() -> None:
     for chosen in CHOICES:
         for name, values in offered(CELLS, chosen).items():
-            others = {one: value for one, value in chosen.items() if one != name}
+            others = {key: value for key, value in chosen.items() if key != name}
             fitting = {value for value in VALUES[name] if matching(others | {name: value})}
             mine = {chosen[name]} if name in chosen else set()
             assert values == sorted(fitting | mine), chosen
 
 
 def test_it_occurs_where_a_row_has_all_of_it() -> None:
-    assert [occurs(CELLS, chosen) for chosen in CHOICES] == [bool(matching(one)) for one in CHOICES]
+    assert [occurs(CELLS, chosen) for chosen in CHOICES] == [
+        bool(matching(item)) for item in CHOICES
+    ]
     assert not all(map(matching, CHOICES)), "the control"
 
 

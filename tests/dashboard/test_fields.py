@@ -26,11 +26,11 @@ def form() -> None:
 )
 def test_only_what_is_within_bounds_counts(key, typed, said, counted) -> None:
     test = AppTest.from_function(form).run()
-    assert [one.value for one in test.caption] == ["rate None", "months 36"]
+    assert [caption.value for caption in test.caption] == ["rate None", "months 36"]
     test.number_input(key=key).set_value(typed).run()
     assert not test.exception
-    assert [one.value for one in test.error] == said
-    assert counted in [one.value for one in test.caption]
+    assert [error.value for error in test.error] == said
+    assert counted in [caption.value for caption in test.caption]
 
 
 def followed() -> None:

@@ -25,17 +25,19 @@ def test_money_over_time_is_all_the_money(look) -> None:
 
 
 def test_over_time_adds_up_by_key(look) -> None:
-    records = figures.over_time(look, lambda one: str(one.spilled), lambda one: float(one.attempts))
+    records = figures.over_time(
+        look, lambda item: str(item.spilled), lambda item: float(item.attempts)
+    )
     spilled = sum(cell.attempts for cell in look.cells if cell.spill_reason)
     assert spilled
-    assert sum(one["value"] for one in records if one["kind"] == "True") == spilled
-    assert sum(one["value"] for one in records) == sum(cell.attempts for cell in look.cells)
+    assert sum(record["value"] for record in records if record["kind"] == "True") == spilled
+    assert sum(record["value"] for record in records) == sum(cell.attempts for cell in look.cells)
 
 
 def test_what_was_spent_by_group_is_in_dollars(look) -> None:
     spent = [SpendPoint(0, "a", 2 * 10**12), SpendPoint(look.bucket_us, "b", 10**12)]
     records = figures.spent_over_time(look, spent)
-    assert [(one["kind"], one["value"]) for one in records] == [("a", 2.0), ("b", 1.0)]
+    assert [(record["kind"], record["value"]) for record in records] == [("a", 2.0), ("b", 1.0)]
     assert records[0]["until"] == records[1]["at"]
 
 

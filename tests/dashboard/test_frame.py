@@ -33,7 +33,9 @@ def test_choices_and_as_of(app, month) -> None:
     assert test.selectbox(key="team").options == ["All teams", *sorted(
         {first.team_id for first in month.opened}
     )]  # fmt: skip
-    assert any("As of" in one.value and "last record was" in one.value for one in test.caption)
+    assert any(
+        "As of" in caption.value and "last record was" in caption.value for caption in test.caption
+    )
     test.segmented_control(key="period").set_value("7 d").run()
     assert not test.exception
     test.selectbox(key="team").set_value("finance").run()
@@ -80,7 +82,7 @@ def test_books_that_nothing_was_written_to() -> None:
 def test_the_writer_of_this_host_is_asked(app, month, tmp_path, monkeypatch) -> None:
     write_lag(tmp_path, WriterLag(12_000, month.now_us, False, 0))
     monkeypatch.setattr("sys.argv", ["app.py", "--run-dir", str(tmp_path)])
-    assert any("12,000 bytes to go" in one.value for one in app(month.url).caption)
+    assert any("12,000 bytes to go" in caption.value for caption in app(month.url).caption)
 
 
 def test_the_question_names_the_hardware(app, books) -> None:

@@ -43,13 +43,13 @@ def test_a_button_for_each_provider(monkeypatch, tmp_path, auth: str, labels: li
     path = tmp_path / "access.toml"
     path.write_text(auth + PEOPLE)
     monkeypatch.setenv(entrance.FILE_VARIABLE, str(path))
-    assert [one.label for one in run("kept", None).button] == labels
+    assert [button.label for button in run("kept", None).button] == labels
 
 
 def test_who_is_refused_reads_why_and_can_leave() -> None:
     test = run("kept", "Not for you", {"is_logged_in": True})
     assert test.warning[0].value == "Not for you"
-    assert [one.label for one in test.button] == ["Sign out"]
+    assert [button.label for button in test.button] == ["Sign out"]
     assert not run("kept", "Not for you").button
 
 
@@ -62,4 +62,4 @@ def test_who_one_is_stands_there() -> None:
         "who", Viewer("ada@example.com", DashboardRole.VIEWER, ("search",)), {"is_logged_in": True}
     )
     assert test.get("html")[0].proto.body.count("<b>ada@example.com</b>: viewer of search") == 1
-    assert [one.label for one in test.button] == ["Sign out"]
+    assert [button.label for button in test.button] == ["Sign out"]

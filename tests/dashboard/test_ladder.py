@@ -101,7 +101,9 @@ def test_what_runs_costs_what_the_books_say(filled, bought_at, select, join, hou
 
 def test_the_price_of_overflow_is_not_that_of_what_was_served(look) -> None:
     """What spilled here has other lengths; at the average over what was served it is mispriced."""
-    prices = {one.name: one.average.pusd_per_token for one in look.pools["llama-70b"].overflow}
+    prices = {
+        named.name: named.average.pusd_per_token for named in look.pools["llama-70b"].overflow
+    }
     (substitute, _) = look.standing.verdicts
     assert list(prices) == ["as bought", *ComparatorKind]
     assert prices["as bought"] == pytest.approx(float(prices[ComparatorKind.SUBSTITUTE]), rel=0.01)
@@ -118,7 +120,7 @@ def test_curves_meet_where_they_say(look, reach: ChartReach) -> None:
     }  # fmt: skip
     own = [row["usd"] for row in records if row["kind"] == "own, 1 GPU"]
     ideal = [row["usd"] for row in records if row["kind"] == "own, best number of GPUs"]
-    assert all(best <= one for best, one in zip(ideal, own, strict=True))
+    assert all(best <= item for best, item in zip(ideal, own, strict=True))
     assert own == sorted(own)
     assert ideal[0] == 0
     here, *evens = marks(steps, reach)
@@ -154,8 +156,8 @@ def test_spares_cost_and_add_nothing(look) -> None:
     )
     assert "own, 1 GPU + 1 spare" in curves(spared, COLOURS, ChartReach.TODAY)[1]
     fixed = lean.standing.fixed.total_pusd
-    for one, other in zip(lean.meetings, spared.meetings, strict=True):
-        needed = other.verdict.even.volume.tokens / one.verdict.even.volume.tokens
+    for meeting, other in zip(lean.meetings, spared.meetings, strict=True):
+        needed = other.verdict.even.volume.tokens / meeting.verdict.even.volume.tokens
         assert float(needed) == pytest.approx(float((fixed + spare) / fixed))
 
 
@@ -262,7 +264,7 @@ def test_the_printed_break_even_is_where_the_drawn_lines_cross(books_of, against
     found = request.getfixturevalue(books_of)
     met_once = 0
     for pool, drawn in found.pools.items():
-        if against not in [one.name for one in drawn.overflow]:
+        if against not in [named.name for named in drawn.overflow]:
             assert (pool, against) == ("embed", "as bought"), "none of its requests spilled"
             continue
         steps = ladder(found, pool, against, spares=0)
@@ -318,10 +320,10 @@ def test_a_crossing_that_no_chart_shows_is_none(look) -> None:
     )
     steps = ladder(replace(look, pools={pool: far}), pool, ComparatorKind.SUBSTITUTE, spares=0)
     assert steps.meetings[0].verdict.even.feasible
-    assert [one.asked for one in steps.meetings] == [None, None]
+    assert [meeting.asked for meeting in steps.meetings] == [None, None]
     assert len(marks(steps, ChartReach.CAPACITY)) == 1
     records, _ = curves(steps, COLOURS, ChartReach.TODAY)
-    assert max(one["volume"] for one in records) == float(2 * steps.volume * steps.scale)
+    assert max(record["volume"] for record in records) == float(2 * steps.volume * steps.scale)
 
 
 def test_what_cannot_be_drawn_is_none(books) -> None:

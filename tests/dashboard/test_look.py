@@ -29,7 +29,7 @@ def test_stars_make_bold() -> None:
 
 
 def widths(block: str, name: str) -> list[float]:
-    return [float(one) for one in re.findall(rf"{name}:([0-9.]+)%", block)]
+    return [float(match_text) for match_text in re.findall(rf"{name}:([0-9.]+)%", block)]
 
 
 def test_shares_fill_the_bar() -> None:
@@ -86,13 +86,13 @@ APART = 14.0  # CIE76; 2.3 is just noticeable side by side
 
 def linear(colour: str) -> list[float]:
     parts = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
-    return [one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in parts]
+    return [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
 
 
 def lab(colour: str, vision: str) -> tuple[float, float, float]:
     rgb = linear(colour)
     r, g, b = (
-        min(1.0, max(0.0, sum(a * one for a, one in zip(row, rgb, strict=True))))
+        min(1.0, max(0.0, sum(a * item for a, item in zip(row, rgb, strict=True))))
         for row in VISIONS[vision]
     )
     x = (0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.9505
@@ -104,7 +104,7 @@ def lab(colour: str, vision: str) -> tuple[float, float, float]:
 
 def nearest(colours, vision: str) -> float:
     pairs = itertools.combinations(colours, 2)
-    return min(math.dist(lab(one, vision), lab(other, vision)) for one, other in pairs)
+    return min(math.dist(lab(item, vision), lab(other, vision)) for item, other in pairs)
 
 
 @pytest.mark.parametrize("vision", VISIONS)
@@ -118,10 +118,10 @@ def test_green_and_magenta_of_one_lightness_would_be_found() -> None:
     assert nearest(("#0F766E", "#B4478F"), "deutan") < APART
 
 
-def contrast(one: str, other: str) -> float:
+def contrast(name: str, other: str) -> float:
     light = sorted(
         sum(k * c for k, c in zip((0.2126, 0.7152, 0.0722), linear(colour), strict=True))
-        for colour in (one, other)
+        for colour in (name, other)
     )
     return (light[1] + 0.05) / (light[0] + 0.05)
 

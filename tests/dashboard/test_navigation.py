@@ -33,7 +33,7 @@ def test_engines_are_of_all_teams_whichever_is_chosen(month, monkeypatch) -> Non
         test._page_hash = calc_hash("engines")
         test.run()
         assert not test.exception
-        drawn.append([one.proto.spec for one in test.get("vega_lite_chart")])
-        said = " ".join(one.value for one in test.caption)
+        drawn.append([element.proto.spec for element in test.get("vega_lite_chart")])
+        said = " ".join(caption.value for caption in test.caption)
     assert "Of all teams: engines are shared, so their figures are of all teams, not of" in said
     assert drawn[0] == drawn[1] != []

@@ -59,5 +59,5 @@ def test_every_page_is_drawn_whatever_stands_in_its_address(opened, text_of, val
         assert not re.search(r"\b(nan|inf)\b", shown.lower()), page
         for block in test.get("html"):
             assert "<img" not in block.proto.body
-        for one in (*test.markdown, *test.caption, *test.info, *test.warning, *test.error):
-            assert not re.search(r"(?<!\\)\]\(http://evil", one.value), one.value
+        for text in (*test.markdown, *test.caption, *test.info, *test.warning, *test.error):
+            assert not re.search(r"(?<!\\)\]\(http://evil", text.value), text.value

@@ -22,7 +22,7 @@ from ledger.writing.repository import LedgerRepository
 
 S, HOUR, USD = 10**6, 3_600 * 10**6, 10**12
 PATHS = [place.module.__name__.rpartition(".")[2] for place in navigation.PLACES]
-BOOKS = [one for one in PATHS if one not in ("claims", "terms")]
+BOOKS = [element for element in PATHS if element not in ("claims", "terms")]
 OF_TEAMS = ("answer", "spend")
 EVIL = "<img src=x onerror=alert(1)>![p](http://evil.example/p.png)[l](http://evil.example)"
 NAMES = {
@@ -188,8 +188,8 @@ def test_names_stay_names(page, written, text_of, which: str) -> None:
     for path in BOOKS:
         for team in (None, name) if path in OF_TEAMS else (None,):
             test = page(path, url, team=team)
-            for one in (*test.markdown, *test.caption, *test.info, *test.warning, *test.error):
-                assert not re.search(r"(?<!\\)\]\(http://evil", one.value), (path, one.value)
+            for text in (*test.markdown, *test.caption, *test.info, *test.warning, *test.error):
+                assert not re.search(r"(?<!\\)\]\(http://evil", text.value), (path, text.value)
             for block in test.get("html"):
                 assert "<img" not in block.proto.body, path
                 assert "<script" not in block.proto.body, path

@@ -52,19 +52,19 @@ class Journal:
 
     @property
     def own(self) -> list:
-        return [one for one in self.pairs if one[0].backend == "own"]
+        return [pair for pair in self.pairs if pair[0].backend == "own"]
 
     @property
     def api(self) -> list:
-        return [one for one in self.pairs if one[0].backend == "api"]
+        return [pair for pair in self.pairs if pair[0].backend == "api"]
 
     @property
     def api_pusd(self) -> int:
-        return sum(charged(one) for one in self.api)
+        return sum(charged(item) for item in self.api)
 
     @property
     def good(self) -> list:
-        return [one for one in self.own if one[1].slo_met and one[1].status in ANSWERED]
+        return [item for item in self.own if item[1].slo_met and item[1].status in ANSWERED]
 
     def avoided(self, name: str) -> int:
         return sum(at(name, last) for _, last in self.good)
@@ -77,8 +77,8 @@ class Journal:
 
 def at(name: str, last) -> int:
     """The answer's tokens at one name's prices."""
-    one, (given, cached, answer) = last.tokens, PRICES[name]
-    return one.input * given + one.cached * cached + one.output * answer
+    item, (given, cached, answer) = last.tokens, PRICES[name]
+    return item.input * given + item.cached * cached + item.output * answer
 
 
 def charged(pair) -> int:
@@ -142,8 +142,8 @@ def week(filled, page, monkeypatch) -> Iterator[Journal]:
     """Seven days up to when the books were filled, from a full hour on."""
     monkeypatch.setattr("dashboard.data.reads.rounded_now_us", lambda _: filled.now_us)
     start_us = (filled.now_us - WEEK_US) // HOUR_US * HOUR_US
-    pairs = [one for one in filled.pairs if start_us <= one[0].opened_us < filled.now_us]
-    hours = [one for one in filled.hours if start_us <= one["hour_us"]]
+    pairs = [pair for pair in filled.pairs if start_us <= pair[0].opened_us < filled.now_us]
+    hours = [hour for hour in filled.hours if start_us <= hour["hour_us"]]
     assert 0 < len(pairs) < len(filled.pairs)
     yield Journal(filled.url, start_us, filled.now_us, pairs, hours)
     reads.engine(filled.url).dispose()  # the dashboard keeps its connections
@@ -155,7 +155,7 @@ def look(page, week):
 
 
 def tables(test: AppTest) -> list[list[dict[str, Any]]]:
-    return [one.value.to_dict("records") for one in test.dataframe]
+    return [element.value.to_dict("records") for element in test.dataframe]
 
 
 def drawn(test: AppTest, place: int) -> list[dict[str, Any]]:
@@ -172,7 +172,7 @@ def test_are_we_winning(look, week, text_of) -> None:
     spent = len(week.hours) * RATE_PUSD + week.api_pusd
     assert re.search(rf"Spent\s+{re.escape(money(spent))}", shown)
     for line in ("used", "idle", "unavailable"):
-        each = sum(one[f"{line}_pusd"] for one in week.hours)
+        each = sum(hour[f"{line}_pusd"] for hour in week.hours)
         assert re.search(rf"Own GPUs, {line}\s+{re.escape(money(each))}", shown)
     for name in (SUBSTITUTE, "deepinfra/llama-3.3-70b"):
         result = week.avoided(name) - week.fixed_pusd
@@ -217,7 +217,7 @@ def closed(week: Journal) -> dict[str, float]:
     )
     with engine.connect() as connection:
         found = {
-            one[0]: int(one[1]) / USD for one in connection.execute(query, {"since": week.start_us})
+            row[0]: int(row[1]) / USD for row in connection.execute(query, {"since": week.start_us})
         }
     engine.dispose()
     return found
@@ -233,15 +233,15 @@ def test_spend_by_team_key_model_and_backend(look, week) -> None:
             wanted = {team: (*row[:5], shares[team]) for team, row in wanted.items()}
         rows = {row[name]: row for row in found[place] if not row[name].startswith("(")}
         assert set(rows) == set(wanted)
-        for one, row in rows.items():
-            assert [row[column] for column in COLUMNS] == pytest.approx(wanted[one], rel=1e-12)
+        for each_key, row in rows.items():
+            assert [row[column] for column in COLUMNS] == pytest.approx(wanted[each_key], rel=1e-12)
             assert row["spend"] == pytest.approx(row["APIs"] + row["own GPUs"])
     (key,) = found[1]
     (wanted_key,) = groups(week, "key_id").values()
     assert [key[column] for column in COLUMNS[1:]] == pytest.approx(wanted_key[1:], rel=1e-12)
     assert key["attempts"] == len(week.pairs)
     nobodys = sum(row["own GPUs"] for row in found[0] if row["team"].startswith("("))
-    idle = sum(one["idle_pusd"] + one["unavailable_pusd"] for one in week.hours)
+    idle = sum(hour["idle_pusd"] + hour["unavailable_pusd"] for hour in week.hours)
     assert nobodys == pytest.approx(idle / USD)
 
 
@@ -249,7 +249,7 @@ def test_single_requests_cost_their_tokens_at_the_price(look, week) -> None:
     by_id = {first.request_id: (first, last) for first, last in week.pairs}
     rows = tables(look("spend"))[4]
     assert len(rows) == 200
-    latest = sorted(week.pairs, key=lambda one: one[0].opened_us)[-200:]
+    latest = sorted(week.pairs, key=lambda each_pair: each_pair[0].opened_us)[-200:]
     assert {row["request"] for row in rows} == {first.request_id for first, _ in latest}
     for row in rows:
         first, last = pair = by_id[row["request"]]
@@ -264,8 +264,8 @@ def test_single_requests_cost_their_tokens_at_the_price(look, week) -> None:
 
 def test_what_a_token_cost_and_what_moved(look, week, filled, text_of) -> None:
     shown = text_of(look("spend"))
-    answers = [one for one in week.api if one[1].status in ANSWERED]
-    paid = sum(charged(one) for one in answers)
+    answers = [item for item in week.api if item[1].status in ANSWERED]
+    paid = sum(charged(answer) for answer in answers)
     for count in (sum(all_tokens(last) for _, last in answers),
                   sum(last.tokens.output for _, last in answers)):  # fmt: skip
         each = money(Fraction(paid, count) * 10**6)
@@ -289,11 +289,11 @@ def test_what_a_token_cost_and_what_moved(look, week, filled, text_of) -> None:
 def test_routing(look, week, text_of) -> None:
     test = look("routing")
     shown = text_of(test)
-    spilled = [one for one in week.pairs if one[0].spill_reason is not None]
+    spilled = [pair for pair in week.pairs if pair[0].spill_reason is not None]
     own = len(week.own)
     assert re.search(rf"Requests\s+{len(week.pairs):,}\s", shown)
     assert f"{100 * len(spilled) / (own + len(spilled)):.1f} %" in shown
-    paid = money(sum(charged(one) for one in spilled))
+    paid = money(sum(charged(item) for item in spilled))
     assert f"Spilled requests cost {paid} at APIs." in shown.replace("\\", "")
     bars = Counter[int]()
     for record in drawn(test, 0):
@@ -305,8 +305,8 @@ def test_routing(look, week, text_of) -> None:
 def test_engines(look, week) -> None:
     test = look("engines")
     by_id = {first.request_id: last for first, last in week.own}
-    finished = [one for one in week.own if one[1].status == "finished"]
-    latest = sorted(finished, key=lambda one: one[0].opened_us)[-200:]
+    finished = [item for item in week.own if item[1].status == "finished"]
+    latest = sorted(finished, key=lambda item: item[0].opened_us)[-200:]
     rows = tables(test)[0]
     assert [row["request"].partition("request=")[2].partition("&")[0] for row in rows] == [
         first.request_id for first, _ in reversed(latest)
@@ -317,7 +317,7 @@ def test_engines(look, week) -> None:
         each = (last.duration_us - last.ttft_us) / (last.tokens.output - 1) / 1e3
         assert row["each further, ms"] == pytest.approx(each, abs=1e-3)
 
-    worth = {round(one["at"] * 1e3): one["value"] for one in drawn(test, 8)}
+    worth = {round(mark["at"] * 1e3): mark["value"] for mark in drawn(test, 8)}
     wanted = tokens_per_dollar(week)
     assert worth == {start_us: pytest.approx(each) for start_us, each in wanted.items()}
     assert len(worth) > 20
@@ -329,9 +329,9 @@ def tokens_per_dollar(week: Journal) -> dict[int, float]:
     served, bills = Counter[int](), Counter[int]()
     for first, last in week.own:
         served[first.opened_us // bar_us * bar_us] += all_tokens(last)
-    for one in week.hours:
-        bills[one["hour_us"] // bar_us * bar_us] += one["bill_pusd"]
-    closed_us = max(one["hour_us"] for one in week.hours) + HOUR_US
+    for hour in week.hours:
+        bills[hour["hour_us"] // bar_us * bar_us] += hour["bill_pusd"]
+    closed_us = max(hour["hour_us"] for hour in week.hours) + HOUR_US
     return {
         start: served[start] / (bill / USD)
         for start, bill in bills.items()
@@ -345,9 +345,9 @@ def test_policies_spill_over_time(look, week) -> None:
         if first.backend == "own" or first.spill_reason is not None:
             asked[first.opened_us // (6 * HOUR_US)] += 1
             spilled[first.opened_us // (6 * HOUR_US)] += first.spill_reason is not None
-    shown = [one["value"] for one in drawn(look("policies"), 0) if "value" in one]
+    shown = [mark["value"] for mark in drawn(look("policies"), 0) if "value" in mark]
     assert shown.pop() == shown[-1], "the line ends where its last step does"
-    assert shown == pytest.approx([spilled[one] / count for one, count in sorted(asked.items())])
+    assert shown == pytest.approx([spilled[item] / count for item, count in sorted(asked.items())])
 
 
 def test_plan(look, week, text_of) -> None:
@@ -378,7 +378,7 @@ def test_prices(look) -> None:
 
 def test_a_bill_stands_beside_what_was_booked(look, filled, text_of) -> None:
     shown = text_of(look("audit"))
-    booked = sum(charged(one) for one in filled.pairs if one[0].target == SUBSTITUTE)
+    booked = sum(charged(pair) for pair in filled.pairs if pair[0].target == SUBSTITUTE)
     assert re.search(rf"Invoiced\s+{re.escape(money(booked))}", shown)
     assert re.search(rf"In the books\s+{re.escape(money(booked))}", shown)
     assert re.search(rf"Difference\s+{re.escape(money(0))}", shown)
@@ -386,8 +386,8 @@ def test_a_bill_stands_beside_what_was_booked(look, filled, text_of) -> None:
 
 def test_a_team_alone(page, week, text_of) -> None:
     shown = text_of(page("answer", week.url, period="7 d", team="coding"))
-    mine = [one for one in week.pairs if one[0].team_id == "coding"]
-    api = sum(charged(one) for one in mine if one[0].backend == "api")
+    mine = [pair for pair in week.pairs if pair[0].team_id == "coding"]
+    api = sum(charged(item) for item in mine if item[0].backend == "api")
     assert re.search(
         rf"Spent by coding\s+{re.escape(money(api + closed_of(week, 'coding')))}", shown
     )

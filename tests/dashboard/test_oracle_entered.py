@@ -77,10 +77,15 @@ def look(filled, page, monkeypatch):
 
 
 BUDGETS = {  # limit in pico-USD, refuses, calendar, and which attempts fall under it
-    "team:search@month": (50 * USD, True, "UTC", lambda one: one.team_id == "search"),
-    "model:chat-large@month": (USD // 100, False, "UTC", lambda one: one.model == "chat-large"),
-    "provider:openai@month": (9 * USD, True, "UTC", lambda one: one.provider == "openai"),
-    "key:k1@day": (30 * USD + 1, False, "Asia/Kolkata", lambda one: one.key_id == "k1"),
+    "team:search@month": (50 * USD, True, "UTC", lambda target: target.team_id == "search"),
+    "model:chat-large@month": (
+        USD // 100,
+        False,
+        "UTC",
+        lambda target: target.model == "chat-large",
+    ),
+    "provider:openai@month": (9 * USD, True, "UTC", lambda target: target.provider == "openai"),
+    "key:k1@day": (30 * USD + 1, False, "Asia/Kolkata", lambda target: target.key_id == "k1"),
     "team:*@day": (7 * USD, False, "UTC", None),
 }
 
@@ -92,8 +97,8 @@ def window_of(budget: str, now_s: int) -> tuple[int, int]:
 
 
 def spent_by(pairs: list[Pair], window: tuple[int, int], which) -> int:
-    inside = (one for one in pairs if window[0] * S <= one[0].opened_us < window[1] * S)
-    return sum(charged(one) for one in inside if which(one[0]))
+    inside = (pair for pair in pairs if window[0] * S <= pair[0].opened_us < window[1] * S)
+    return sum(charged(item) for item in inside if which(item[0]))
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +117,7 @@ def budgeted(filled) -> dict[str, tuple[int, int, int]]:
     )
     month, _ = month_of(now_s)
     holds = (Hold("team:search@month", month, 3 * USD // 7),)
-    like = next(one for one in filled.pairs if one[0].backend == "api" and one[1].cost_pusd)
+    like = next(pair for pair in filled.pairs if pair[0].backend == "api" and pair[1].cost_pusd)
     at_us = max(month * S, filled.now_us - 60 * S)
     made = [
         replace(like[0], attempt_id=f"h{n}.1", request_id=f"h{n}", opened_us=at_us, holds=holds)
@@ -133,7 +138,7 @@ def budgeted(filled) -> dict[str, tuple[int, int, int]]:
     found["team:search@month"] = (limit, spent + charged((made[0], settle)), 2 * (3 * USD // 7))
     today = day_of(now_s)
     for team in {first.team_id for first, _ in filled.pairs}:
-        spent = spent_by(filled.pairs, today, lambda one, team=team: one.team_id == team)
+        spent = spent_by(filled.pairs, today, lambda item, team=team: item.team_id == team)
         if spent:
             found[f"team:{team}@day"] = (BUDGETS["team:*@day"][0], spent, 0)
     return found
@@ -165,7 +170,9 @@ def test_budgets(look, filled, budgeted, text_of) -> None:
     assert over == ["model:chat-large@month"]
     assert re.search(r"Nothing left\s+1 budget\s+model:chat-large \(month\)", text_of(test))
     limit, spent, _ = budgeted["model:chat-large@month"]
-    bars = {one["kind"]: one for one in drawn(test, 0) if one["name"] == "model:chat-large, month"}
+    bars = {
+        mark["kind"]: mark for mark in drawn(test, 0) if mark["name"] == "model:chat-large, month"
+    }
     assert bars["over the limit"]["high"] == pytest.approx(spent / limit)
     assert bars["over the limit"]["shown"] == money(spent - limit)
 
@@ -209,7 +216,7 @@ def test_rates(look, rated, text_of) -> None:
     assert f"From {later:%d %b %Y} (UTC): {money(LATER_PUSD)} an hour, by fay." in re.sub(
         r" +", " ", shown.replace(" :", ":").replace(" ,", ",")
     )
-    steps = [(one["at"] / 1e3, units(one["usd"])) for one in drawn(test, 0) if one["said"]]
+    steps = [(mark["at"] / 1e3, units(mark["usd"])) for mark in drawn(test, 0) if mark["said"]]
     assert steps == [
         (pytest.approx(rated[name] / S, abs=1e-3), pusd)
         for name, pusd in (
@@ -217,10 +224,12 @@ def test_rates(look, rated, text_of) -> None:
         )
     ]  # fmt: skip
     projects, currencies = tables(test)
-    assert [(one["provider"], one["project"], one["team"]) for one in projects] == [
+    assert [(project["provider"], project["project"], project["team"]) for project in projects] == [
         ("openai", "p 1", "search")
     ]
-    assert [(one["currency"], one["one dollar is"]) for one in currencies] == [("EUR", 0.862345)]
+    assert [(currency["currency"], currency["one dollar is"]) for currency in currencies] == [
+        ("EUR", 0.862345)
+    ]
 
 
 def test_what_was_spent_in_other_money_is_what_was_spent_at_its_rate(
@@ -232,17 +241,17 @@ def test_what_was_spent_in_other_money_is_what_was_spent_at_its_rate(
     euro = re.search(r"EUR ([0-9.,]+)", shown)
     assert spent is not None
     assert euro is not None
-    dollars, euros = (float(one.group(1).replace(",", "")) for one in (spent, euro))
+    dollars, euros = (float(item.group(1).replace(",", "")) for item in (spent, euro))
     assert euros == pytest.approx(dollars * 0.862345, abs=0.006 + 0.005 * 0.862345)
 
 
 def tables(test: AppTest) -> list[list[dict[str, Any]]]:
-    return [one.value.to_dict("records") for one in test.dataframe]
+    return [element.value.to_dict("records") for element in test.dataframe]
 
 
 def drawn(test: AppTest, place: int) -> list[dict[str, Any]]:
     """The records of a chart; lines beside them, such as a limit or now, have no kind."""
     sent = test.get("vega_lite_chart")[place].proto.datasets
-    frames = [convert_arrow_bytes_to_pandas_df(one.data.data) for one in sent]
-    (found,) = (one.to_dict("records") for one in frames if "kind" in one.columns)
+    frames = [convert_arrow_bytes_to_pandas_df(message.data.data) for message in sent]
+    (found,) = (frame.to_dict("records") for frame in frames if "kind" in frame.columns)
     return found

@@ -36,10 +36,10 @@ def test_traffic_is_restated_for_a_month() -> None:
 
 
 def test_every_way_that_has_its_figures_and_no_other() -> None:
-    ways = [one.option.way for one in plan(TRAFFIC, FIGURES).ways]
+    ways = [way.option.way for way in plan(TRAFFIC, FIGURES).ways]
     assert ways == [PurchaseKind.STAY, PurchaseKind.RENT, PurchaseKind.RESERVE]
     bought = replace(FIGURES, pusd_per_hour=None, purchase=Purchase(USD, 48, Fraction(0)))
-    assert [one.option.way for one in plan(TRAFFIC, bought).ways] == [
+    assert [way.option.way for way in plan(TRAFFIC, bought).ways] == [
         PurchaseKind.STAY,
         PurchaseKind.BUY,
     ]
@@ -86,14 +86,14 @@ def test_an_export_becomes_traffic_that_says_what_it_hides() -> None:
     assert sum(found.minutes) == 1_200, "what has no price is left out"
     assert found.average.pusd_per_token == 10
     assert found.hidden_peaks
-    assert any("openai/b: left out, not counted as free" in one for one in found.notes)
+    assert any("openai/b: left out, not counted as free" in note for note in found.notes)
     assert of_file(file, PricedUsage({}, ("openai/a", "openai/b"), ())) is None
 
 
 def test_lines_of_the_chart() -> None:
     records, colours = cumulative_records(plan(TRAFFIC, FIGURES))
     assert set(colours) == {"stay with the API", "rent by the hour", "reserve, 12 months"}
-    last = {one["kind"]: one["usd"] for one in records if one["month"] == 36}
+    last = {record["kind"]: record["usd"] for record in records if record["month"] == 36}
     assert last["stay with the API"] == pytest.approx(float(36 * MONTHLY))
     assert len(set(colours.values())) == 3
 

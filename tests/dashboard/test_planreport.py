@@ -29,9 +29,9 @@ def made():
 
 def test_it_has_every_way_and_every_input(made) -> None:
     page = report(made, "H100", [("GPU rate", "$0.10 an hour <script>")], "Made today")
-    for one in made.ways:
-        assert words.money(one.npv_pusd) in page
-        assert words.money(one.saved_pusd, sign=True) in page
+    for way in made.ways:
+        assert words.money(way.npv_pusd) in page
+        assert words.money(way.saved_pusd, sign=True) in page
     assert page.count("<polyline") == len(made.ways)
     assert "$0.10 an hour &lt;script&gt;" in page
     assert "&lt;b&gt;a note&lt;/b&gt;" in page

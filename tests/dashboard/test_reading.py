@@ -70,7 +70,7 @@ def test_charts_draw_wall_time_and_the_chosen_money() -> None:
     assert box["at"] == (SUMMER_US // 10**6 + 2 * 3_600) * 1000
     assert drawn["encoding"]["y"]["title"] == "EUR"
     assert "$" not in drawn["encoding"]["y"]["axis"]["labelExpr"]
-    tooltips = [one["title"] for one in drawn["encoding"]["tooltip"]]
+    tooltips = [item["title"] for item in drawn["encoding"]["tooltip"]]
     assert tooltips == ["from (Europe/Berlin)", "what", "EUR"]
 
 

@@ -35,7 +35,7 @@ def test_the_base_is_the_month_of_the_books(base, month) -> None:
     assert found.listed
     assert case.gpu_pusd_per_hour == 400_000_000_000
     assert case.ops_hours_per_week == Fraction(1, 2)
-    good = [(one, last) for one, last in month.pairs if one.backend == "own" and last.slo_met]
+    good = [(item, last) for item, last in month.pairs if item.backend == "own" and last.slo_met]
     prompt = sum(last.tokens.input + last.tokens.cached for _, last in good)
     output = sum(last.tokens.output for _, last in good)
     assert case.input_share == Fraction(prompt, prompt + output)
@@ -61,10 +61,10 @@ def test_the_lines_meet_at_v_star_where_it_is_within_reach(base, rate: Fraction)
     case = replace(base[0].case, gpu_pusd_per_hour=rate * 10**12)
     told = outcome(case)
     records, marks, capacity = lines(case)
-    met = [one["volume"] for one in marks if one["sort"] == "even"]
+    met = [mark["volume"] for mark in marks if mark["sort"] == "even"]
     assert met == ([pytest.approx(float(told.volume_tokens))] if told.feasible else [])
     assert capacity == pytest.approx(float(case.configuration.capacity.tokens))
-    assert {one["kind"] for one in records} == {"API", "own GPUs, overflow bought"}
+    assert {record["kind"] for record in records} == {"API", "own GPUs, overflow bought"}
 
 
 def test_bars_are_changes_of_the_result(base) -> None:
@@ -72,6 +72,6 @@ def test_bars_are_changes_of_the_result(base) -> None:
     result = outcome(case).result_pusd
     found = bars(tornado(case, share=Fraction(1, 5)), result)
     assert found[0]["order"] == 0
-    rate = {one["end"]: one["usd"] for one in found if one["name"] == "GPU rate"}
+    rate = {finding["end"]: finding["usd"] for finding in found if finding["name"] == "GPU rate"}
     assert rate["-20 %"] == pytest.approx(0.2 * 720 * 0.4)
     assert rate["+20 %"] == pytest.approx(-0.2 * 720 * 0.4)

@@ -80,8 +80,8 @@ def start(tmp_path, month) -> Iterator:
 
 def provider(start) -> str:
     port = free_port()
-    users = [{"sub": one, "email": one, "email_verified": True} for one in PEOPLE]
-    claims = [word for one in users for word in ("--user-claims", json.dumps(one))]
+    users = [{"sub": item, "email": item, "email_verified": True} for item in PEOPLE]
+    claims = [word for user in users for word in ("--user-claims", json.dumps(user))]
     program = str(Path(sys.executable).with_name("oidc-provider-mock"))
     address = f"http://127.0.0.1:{port}"
     start([program, "--port", str(port), *claims], f"{address}/.well-known/openid-configuration")
@@ -105,7 +105,7 @@ class Session:
 
     def __init__(self, client: httpx.Client, address: str, headers: dict[str, str]) -> None:
         client.get(f"{address}/_stcore/health")
-        cookies = {one.name: one.value or "" for one in client.cookies.jar}
+        cookies = {named.name: named.value or "" for named in client.cookies.jar}
         said = "; ".join(f"{name}={value}" for name, value in cookies.items())
         token = cookies.get("_streamlit_xsrf", "").strip('"')
         self._socket = connect(
@@ -131,8 +131,8 @@ class Session:
         ask = BackMsg()
         ask.rerun_script.query_string = ""
         if press:
-            one = ask.rerun_script.widget_states.widgets.add()
-            one.id, one.trigger_value = press, True
+            add = ask.rerun_script.widget_states.widgets.add()
+            add.id, add.trigger_value = press, True
         self._socket.send(ask.SerializeToString())
         self.text = ""
         while True:
@@ -240,13 +240,13 @@ def arrives(browser: Browser, address: str, name: str) -> Page:
 
 
 def shows(page: Page, *words: str) -> None:
-    for one in words:
-        expect(page.get_by_text(one).first).to_be_visible(timeout=LIMIT_S * 1000)
+    for word in words:
+        expect(page.get_by_text(word).first).to_be_visible(timeout=LIMIT_S * 1000)
 
 
 def hidden(page: Page, *words: str) -> None:
-    for one in words:
-        expect(page.get_by_text(one)).to_have_count(0)
+    for word in words:
+        expect(page.get_by_text(word)).to_have_count(0)
 
 
 def asked_again(page: Page) -> None:
@@ -273,9 +273,9 @@ def test_a_browser_goes_to_the_provider_and_back(start, tmp_path, browser) -> No
     ada.reload()
     shows(ada, "ada@example.com: admin", "As of ")
     changed = [
-        {**one, "value": f"{one['value'][:-6]}AAAAAA"}
-        if one["name"].startswith("_streamlit_user") else one
-        for one in ada.context.cookies()
+        {**cooky, "value": f"{cooky['value'][:-6]}AAAAAA"}
+        if cooky["name"].startswith("_streamlit_user") else cooky
+        for cooky in ada.context.cookies()
     ]  # fmt: skip
     assert changed != ada.context.cookies()
     stranger = browser.new_context()

@@ -17,8 +17,10 @@ def used() -> dict[str, set[str]]:
     for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in SHOWS:
-                named = [one.value for one in node.keywords if one.arg == "about"]
-                names = {one.value for one in named if isinstance(one, ast.Constant)} or {""}
+                named = [keyword.value for keyword in node.keywords if keyword.arg == "about"]
+                names = {
+                    element.value for element in named if isinstance(element, ast.Constant)
+                } or {""}
                 found.setdefault(str(path.relative_to(PACKAGE)), set()).update(names)
     return found
 

@@ -20,16 +20,16 @@ def costs_of(url: str, now_us: int, team: str | None = None):
 
 def test_both_bases_follow_from_the_records(month) -> None:
     (whole, busy, api), look = costs_of(month.url, month.now_us)
-    good = [last.tokens for one, last in month.pairs if one.backend == "own" and last.slo_met]
-    output = sum(one.output for one in good)
-    every = output + sum(one.input + one.cached for one in good)
+    good = [last.tokens for item, last in month.pairs if item.backend == "own" and last.slo_met]
+    output = sum(item.output for item in good)
+    every = output + sum(item.input + item.cached for item in good)
     bill = Fraction(look.standing.fixed.total_pusd)
     assert whole.per_token == {
         TokenBasis.INPUT_OUTPUT: bill / every, TokenBasis.OUTPUT: bill / output,
     }  # fmt: skip
-    used = sum(one["used_pusd"] for one in month.hours)
+    used = sum(hour["used_pusd"] for hour in month.hours)
     assert busy.per_token[TokenBasis.OUTPUT] == Fraction(used, output)
-    bought = [last for one, last in month.pairs if one.backend == "api"]
+    bought = [last for item, last in month.pairs if item.backend == "api"]
     paid = sum(last.cost_pusd or 0 for last in bought)
     assert api.per_token[TokenBasis.OUTPUT] == pytest.approx(
         Fraction(paid, sum(last.tokens.output for last in bought))
@@ -41,4 +41,4 @@ def test_without_a_rate_there_is_no_cost_and_a_team_has_no_bill(books, month) ->
     found, _ = costs_of(filled.url, filled.now_us)
     assert set(found[0].per_token.values()) == {None}
     found, _ = costs_of(month.url, month.now_us, "finance")
-    assert [one.name for one in found] == ["APIs, as charged"]
+    assert [finding.name for finding in found] == ["APIs, as charged"]

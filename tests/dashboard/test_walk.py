@@ -89,7 +89,7 @@ class House:
 
     def entered(self, kind: str) -> list[str]:
         with self.gateway.engine.connect() as connection:
-            return [f"{one.name} by {one.actor}" for one in entries(connection, kind)]
+            return [f"{entry.name} by {entry.actor}" for entry in entries(connection, kind)]
 
     def bills(self) -> list[invoices.ImportedInvoice]:
         with self.gateway.engine.connect() as connection:
@@ -104,8 +104,8 @@ def house(books, serving, chromium, tmp_path_factory) -> Iterator[House]:
     address, provider = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{asked}"
     access = state / "access.toml"
     access.write_text(FILE.format(address=address, provider=provider))
-    users = [{"sub": one, "email": one, "email_verified": True} for one in (ADA, FAY, JOE, EVE)]
-    claims = [word for one in users for word in ("--user-claims", json.dumps(one))]
+    users = [{"sub": item, "email": item, "email_verified": True} for item in (ADA, FAY, JOE, EVE)]
+    claims = [word for user in users for word in ("--user-claims", json.dumps(user))]
     program = str(Path(sys.executable).with_name("oidc-provider-mock"))
     environ = {
         **os.environ, "PYTHONPATH": str(ROOT), "HOME": str(state), GATEWAY: gateway.address,
@@ -142,8 +142,8 @@ def goes(page: Page, address: str, path: str) -> None:
 
 
 def shows(page: Page, *words: str) -> None:
-    for one in words:
-        expect(page.get_by_text(one).first).to_be_visible(timeout=LIMIT_MS)
+    for word in words:
+        expect(page.get_by_text(word).first).to_be_visible(timeout=LIMIT_MS)
 
 
 def types(page: Page, **said: str) -> None:

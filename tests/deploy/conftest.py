@@ -28,8 +28,8 @@ class Chart(NamedTuple):
 
     def of(self, kind: str, name: str = "") -> list[dict[str, Any]]:
         return [
-            one for one in self.objects
-            if one["kind"] == kind and (not name or one["metadata"]["name"] == name)
+            object_ for object_ in self.objects
+            if object_["kind"] == kind and (not name or object_["metadata"]["name"] == name)
         ]  # fmt: skip
 
     def one(self, kind: str, name: str) -> dict[str, Any]:
@@ -39,10 +39,10 @@ class Chart(NamedTuple):
     @property
     def pods(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Every pod template by the name of what makes it."""
-        for one in self.objects:
-            template = one.get("spec", {}).get("template")
+        for object_ in self.objects:
+            template = object_.get("spec", {}).get("template")
             if isinstance(template, dict) and "spec" in template:
-                yield one["metadata"]["name"], template
+                yield object_["metadata"]["name"], template
 
 
 @pytest.fixture(scope="session")
@@ -72,9 +72,9 @@ def _chart(found: dict[str, Any]) -> Chart:
     texts = found["manifests"]
     (notes,) = (text for name, text in texts.items() if name.endswith("NOTES.txt"))
     objects = [
-        one
+        item
         for name, text in sorted(texts.items()) if name.endswith(".yaml")
-        for one in yaml.safe_load_all(text) if one is not None
+        for item in yaml.safe_load_all(text) if item is not None
     ]  # fmt: skip
     return Chart(objects, notes, found["lint"])
 

@@ -35,10 +35,10 @@ def container(template: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("version", KUBERNETES)
 def test_every_object_is_valid(example, version: str) -> None:
-    native = [one for one in example.objects if one["kind"] not in NOT_KUBERNETES]
+    native = [object_ for object_ in example.objects if object_["kind"] not in NOT_KUBERNETES]
     assert len(native) >= 14
-    for one in native:
-        assert kubernetes_validate.validate(one, version, strict=True)
+    for item in native:
+        assert kubernetes_validate.validate(item, version, strict=True)
 
 
 @pytest.mark.parametrize("version", KUBERNETES)
@@ -54,20 +54,20 @@ def test_control_a_misspelt_member_is_not_valid(several, version: str) -> None:
 
 
 def test_helm_finds_nothing_to_say_of_it(example) -> None:
-    assert [one for one in example.lint["messages"] if one["severity"] > 1] == []
+    assert [message for message in example.lint["messages"] if message["severity"] > 1] == []
     assert example.lint["errors"] == []
 
 
 def test_names_are_unique_and_selectors_find_their_own_pods(example) -> None:
-    names = [(one["kind"], one["metadata"]["name"]) for one in example.objects]
+    names = [(object_["kind"], object_["metadata"]["name"]) for object_ in example.objects]
     assert len(set(names)) == len(names)
     pods = [template["metadata"]["labels"] for _, template in example.pods]
     for kind in ("StatefulSet", "Deployment", "Service", "PodDisruptionBudget"):
-        for one in example.of(kind):
-            selector = one["spec"]["selector"]
+        for item in example.of(kind):
+            selector = item["spec"]["selector"]
             wanted = selector.get("matchLabels", selector)
             found = [labels for labels in pods if wanted.items() <= labels.items()]
-            assert len(found) == 1, one["metadata"]["name"]
+            assert len(found) == 1, item["metadata"]["name"]
 
 
 def test_its_version_is_the_products() -> None:
@@ -80,9 +80,9 @@ def test_the_gateway_takes_its_configuration(example) -> None:
     config = config_of(example)
     assert config.server.host == "0.0.0.0"
     (gateway,) = example.of("StatefulSet", "breakeven-gateway")
-    one = container(gateway["spec"]["template"])
-    assert config.server.port == one["ports"][0]["containerPort"]
-    assert config.state_dir in {mount["mountPath"] for mount in one["volumeMounts"]}
+    this_container = container(gateway["spec"]["template"])
+    assert config.server.port == this_container["ports"][0]["containerPort"]
+    assert config.state_dir in {mount["mountPath"] for mount in this_container["volumeMounts"]}
 
 
 def test_control_a_configuration_that_it_does_not_take_is_noticed(several) -> None:
@@ -101,7 +101,7 @@ def test_whole_numbers_stay_whole(several) -> None:
 def test_every_variable_that_the_configuration_names_is_given(example) -> None:
     config = config_of(example)
     gateway = example.one("StatefulSet", "breakeven-gateway")
-    given = {one["name"] for one in container(gateway["spec"]["template"])["env"]}
+    given = {item["name"] for item in container(gateway["spec"]["template"])["env"]}
     named = {config.ledger.url_env, config.alerts.webhook_env, config.peers.secret_env}
     named |= {provider.api_key_env for provider in config.providers.values()}
     named |= {pool.engine.api_key_env for pool in config.pools.values()}
@@ -148,7 +148,10 @@ def test_every_host_has_the_same_secrets_and_a_disk_of_its_own(several) -> None:
     (claim,) = spec["volumeClaimTemplates"]
     assert claim["spec"]["accessModes"] == ["ReadWriteOnce"]
     state = config_of(several).state_dir
-    mounts = {one["mountPath"]: one for one in container(spec["template"])["volumeMounts"]}
+    mounts = {
+        volumeMount["mountPath"]: volumeMount
+        for volumeMount in container(spec["template"])["volumeMounts"]
+    }
     assert mounts[state]["name"] == claim["metadata"]["name"]
     for file in (PEPPER_FILE, KEY_FILE):
         assert mounts[f"{state}/{file}"]["subPath"] == file
@@ -163,11 +166,11 @@ def test_hosts_find_their_peers_behind_the_headless_service(several, render) -> 
     service = several.one("Service", gateway["serviceName"])
     assert service["spec"]["clusterIP"] == "None"
     assert service["spec"]["publishNotReadyAddresses"] is True
-    (port,) = [one for one in service["spec"]["ports"] if one["name"] == "peers"]
+    (port,) = [each_port for each_port in service["spec"]["ports"] if each_port["name"] == "peers"]
     peers, spec = config_of(several).peers, container(gateway["template"])
     assert peers.hosts == (f"breakeven-gateway-hosts.llm.svc:{port['port']}",)
     assert {"name": port["targetPort"], "containerPort": port_of(peers.listen)} in spec["ports"]
-    (secret,) = [one for one in spec["env"] if one["name"] == peers.secret_env]
+    (secret,) = [item for item in spec["env"] if item["name"] == peers.secret_env]
     assert secret["valueFrom"] == {"secretKeyRef": {"name": "breakeven", "key": "peers"}}
     alone = render("gateway: {replicas: 2}")
     assert config_of(alone).peers.hosts == ()
@@ -206,10 +209,10 @@ def test_an_engine_ends_its_answers_and_tells_cached_tokens(everything, several)
 def test_migrations_come_before_the_pods_with_their_own_role(several) -> None:
     job = several.one("Job", "breakeven-migrations")
     assert job["metadata"]["annotations"]["helm.sh/hook"] == "pre-install,pre-upgrade"
-    one = container(job["spec"]["template"])
-    (url,) = one["env"]
+    this_container = container(job["spec"]["template"])
+    (url,) = this_container["env"]
     assert url["valueFrom"]["secretKeyRef"]["key"] == "migrations-url"
-    group, command = one["args"]
+    group, command = this_container["args"]
     assert command in COMMANDS[group].commands
     # What it stands on is there before it.
     for kind in ("ServiceAccount", "NetworkPolicy"):
@@ -234,8 +237,8 @@ def test_without_dashboard_and_policies_it_is_valid_too(render) -> None:
     chart = render(values + "ingress: {enabled: true, host: llm.example.com, tlsSecret: tls}")
     assert chart.of("Deployment") == chart.of("NetworkPolicy") == []
     assert chart.one("Ingress", "breakeven")["spec"]["tls"][0]["hosts"] == ["llm.example.com"]
-    for one in chart.objects:
-        assert kubernetes_validate.validate(one, KUBERNETES[-1], strict=True)
+    for object_ in chart.objects:
+        assert kubernetes_validate.validate(object_, KUBERNETES[-1], strict=True)
     assert config_of(chart).dashboard.access_file is None
     assert "WARNING: networkPolicy.enabled is false" in chart.notes
 
@@ -247,16 +250,25 @@ def test_people_at_the_admin_api_have_their_access_file_without_a_dashboard(rend
     path = Path(config_of(chart).dashboard.access_file or "")
     gateway = chart.one("StatefulSet", "breakeven-gateway")["spec"]["template"]
     (mount,) = [
-        one for one in container(gateway)["volumeMounts"] if one["mountPath"] == str(path.parent)
+        volumeMount
+        for volumeMount in container(gateway)["volumeMounts"]
+        if volumeMount["mountPath"] == str(path.parent)
     ]
-    (volume,) = [one for one in gateway["spec"]["volumes"] if one["name"] == mount["name"]]
+    (volume,) = [
+        each_volume
+        for each_volume in gateway["spec"]["volumes"]
+        if each_volume["name"] == mount["name"]
+    ]
     assert volume["secret"]["secretName"] == "breakeven-access"
     assert chart.of("Deployment") == []
 
 
 def test_two_releases_stand_beside_each_other(render) -> None:
     names = [
-        {(one["kind"], one["metadata"]["name"]) for one in render("", name=release).objects}
+        {
+            (object_["kind"], object_["metadata"]["name"])
+            for object_ in render("", name=release).objects
+        }
         for release in ("breakeven", "second")
     ]
     assert names[0] & names[1] == set()

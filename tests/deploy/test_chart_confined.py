@@ -36,21 +36,21 @@ def faults(pod: dict[str, Any]) -> Iterator[str]:
     for volume in spec.get("volumes", []):
         if not set(volume) - {"name"} <= VOLUMES:
             yield f"mounts {volume}"
-    for one in [*spec["containers"], *spec.get("initContainers", [])]:
-        own = one.get("securityContext", {})
+    for container in [*spec["containers"], *spec.get("initContainers", [])]:
+        own = container.get("securityContext", {})
         if own.get("allowPrivilegeEscalation") is not False or own.get("privileged"):
             yield "may gain privileges"
         if own.get("capabilities") != {"drop": ["ALL"]}:
             yield "keeps capabilities"
         if own.get("readOnlyRootFilesystem") is not True:
             yield "may write its image"
-        if "memory" not in one.get("resources", {}).get("limits", {}):
+        if "memory" not in container.get("resources", {}).get("limits", {}):
             yield "has no limit of memory"
 
 
 def open_secrets(pod: dict[str, Any]) -> Iterator[str]:
-    for one in pod["spec"]["containers"]:
-        for variable in one.get("env", []):
+    for container in pod["spec"]["containers"]:
+        for variable in container.get("env", []):
             name, value = variable["name"], str(variable.get("value", ""))
             sounds = any(word in name for word in SECRET_WORDS)
             if value and sounds and not name.endswith(("_FILE",)):
@@ -60,12 +60,12 @@ def open_secrets(pod: dict[str, Any]) -> Iterator[str]:
 
 
 def paths(pod: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    for one in pod["spec"]["containers"]:
-        ports = {port["name"] for port in one["ports"]} if "ports" in one else set()
+    for container in pod["spec"]["containers"]:
+        ports = {port["name"] for port in container["ports"]} if "ports" in container else set()
         for kind in ("startupProbe", "readinessProbe", "livenessProbe"):
-            if kind in one:
-                assert one[kind]["httpGet"]["port"] in ports
-                yield kind, one[kind]["httpGet"]["path"]
+            if kind in container:
+                assert container[kind]["httpGet"]["port"] in ports
+                yield kind, container[kind]["httpGet"]["path"]
 
 
 def test_every_pod_is_restricted(example) -> None:
@@ -104,9 +104,9 @@ def test_control_each_freedom_is_noticed(several, where, value: object, fault: s
 def test_service_accounts_have_no_token_and_no_rights(example) -> None:
     accounts = example.of("ServiceAccount")
     used = {pod["spec"]["serviceAccountName"] for _, pod in example.pods}
-    assert {one["metadata"]["name"] for one in accounts} == used
-    assert all(one["automountServiceAccountToken"] is False for one in accounts)
-    assert not [one for one in example.objects if "Role" in one["kind"]]
+    assert {account["metadata"]["name"] for account in accounts} == used
+    assert all(account["automountServiceAccountToken"] is False for account in accounts)
+    assert not [object_ for object_ in example.objects if "Role" in object_["kind"]]
 
 
 def test_every_secret_is_a_reference(example) -> None:
@@ -196,7 +196,8 @@ def test_the_example_s_ingress_lets_through_what_the_gateway_takes(everything) -
     config = settings.parse(text, name="rendered")
     (ingress,) = everything.of("Ingress")
     said = {
-        name.rpartition("/")[2]: one for name, one in ingress["metadata"]["annotations"].items()
+        name.rpartition("/")[2]: annotation
+        for name, annotation in ingress["metadata"]["annotations"].items()
     }
     largest = max(config.server.body_limit_bytes, config.batches.file_limit_bytes)
     assert int(said["proxy-body-size"].removesuffix("m")) * 1024**2 > largest
@@ -207,11 +208,11 @@ def test_the_example_s_ingress_lets_through_what_the_gateway_takes(everything) -
 
 def test_the_dashboard_is_started_as_serve_starts_it(example) -> None:
     """Its script is where the image has it, and who looks is asked."""
-    (one,) = dict(example.pods)["breakeven-dashboard"]["spec"]["containers"]
+    (item,) = dict(example.pods)["breakeven-dashboard"]["spec"]["containers"]
     compose = (ROOT / "deploy" / "compose.yaml").read_text(encoding="utf-8")
-    script = next(word for word in one["args"] if word.endswith("app.py"))
+    script = next(word for word in item["args"] if word.endswith("app.py"))
     assert f"- {script}\n" in compose
-    access = one["args"][one["args"].index("--access") + 1]
-    assert f"--secrets.files={access}" in one["args"]
-    assert any(access.startswith(m["mountPath"] + "/") for m in one["volumeMounts"])
-    assert "--open" not in json.dumps(one)
+    access = item["args"][item["args"].index("--access") + 1]
+    assert f"--secrets.files={access}" in item["args"]
+    assert any(access.startswith(m["mountPath"] + "/") for m in item["volumeMounts"])
+    assert "--open" not in json.dumps(item)

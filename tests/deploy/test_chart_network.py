@@ -24,19 +24,21 @@ def allows(
     them has to allow it; a rule without peers allows everybody, one without ports every port.
     """
     own = [
-        one["spec"] for one in policies
-        if way.title() in one["spec"]["policyTypes"] and selects(one["spec"]["podSelector"], pod)
-    ]  # fmt: skip
+        policy["spec"]
+        for policy in policies
+        if way.title() in policy["spec"]["policyTypes"]
+        and selects(policy["spec"]["podSelector"], pod)
+    ]
     if not own:
         return True
     for spec in own:
         for rule in spec.get(way, []):
             peers = rule.get("from" if way == "ingress" else "to", [])
-            ports = [one["port"] for one in rule.get("ports", [])]
+            ports = [each_port["port"] for each_port in rule.get("ports", [])]
             named = not peers or any(
-                selects(one["podSelector"], peer)
-                for one in peers
-                if "podSelector" in one and "namespaceSelector" not in one
+                selects(each_peer["podSelector"], peer)
+                for each_peer in peers
+                if "podSelector" in each_peer and "namespaceSelector" not in each_peer
             )
             if named and (not ports or port in ports):
                 return True
@@ -48,12 +50,12 @@ def reached(chart: Any, policies: list[dict[str, Any]] | None = None) -> set[tup
     policies = chart.of("NetworkPolicy") if policies is None else policies
     pods = {name: pod["metadata"]["labels"] for name, pod in chart.pods}
     return {
-        (one, other)
-        for one in pods
+        (each_pod, other)
+        for each_pod in pods
         for other, port in PORTS.items()
-        if one != other
-        and allows(policies, "egress", pods[one], pods[other], port)
-        and allows(policies, "ingress", pods[other], pods[one], port)
+        if each_pod != other
+        and allows(policies, "egress", pods[each_pod], pods[other], port)
+        and allows(policies, "ingress", pods[other], pods[each_pod], port)
     }
 
 
@@ -66,8 +68,8 @@ def peers_reached(chart: Any, policies: list[dict[str, Any]] | None = None) -> s
     policies = chart.of("NetworkPolicy") if policies is None else policies
     pods = {name: pod["metadata"]["labels"] for name, pod in chart.pods}
     return {
-        one
-        for one, labels in pods.items()
+        key
+        for key, labels in pods.items()
         if allows(policies, "egress", labels, pods[GATEWAY], PEERS)
         and allows(policies, "ingress", pods[GATEWAY], labels, PEERS)
     }
@@ -80,9 +82,9 @@ def test_hosts_reach_their_peers_and_nobody_else_does(several, everything) -> No
 
 def test_control_a_policy_that_lets_the_dashboard_to_the_peers_is_noticed(several) -> None:
     policies = copy.deepcopy(several.of("NetworkPolicy"))
-    for one in policies:
+    for policy in policies:
         for way in ("ingress", "egress"):
-            for rule in one["spec"].get(way, []):
+            for rule in policy["spec"].get(way, []):
                 rule.pop("ports", None)
     assert peers_reached(several, policies) == {GATEWAY, DASHBOARD}
     assert peers_reached(several, []) == {GATEWAY, DASHBOARD, MIGRATIONS, ENGINE}
@@ -94,11 +96,11 @@ def test_control_without_policies_everybody_reaches_everybody(several) -> None:
 
 def test_control_an_engine_that_admits_all_is_noticed(several) -> None:
     policies = copy.deepcopy(several.of("NetworkPolicy"))
-    for one in policies:
-        if one["metadata"]["name"] == ENGINE:
-            one["spec"]["ingress"][0]["from"] = []
-        if one["metadata"]["name"] in (DASHBOARD, "breakeven-nothing-else"):
-            one["spec"]["policyTypes"] = ["Ingress"]
+    for policy in policies:
+        if policy["metadata"]["name"] == ENGINE:
+            policy["spec"]["ingress"][0]["from"] = []
+        if policy["metadata"]["name"] in (DASHBOARD, "breakeven-nothing-else"):
+            policy["spec"]["policyTypes"] = ["Ingress"]
     assert (DASHBOARD, ENGINE) in reached(several, policies)
 
 
@@ -155,7 +157,7 @@ def test_hosts_reach_the_collector_that_they_are_told_of(render, endpoint: str, 
     chart = render(f"config: {{opentelemetry: {{endpoint: '{endpoint}'}}}}")
     rules = chart.one("NetworkPolicy", GATEWAY)["spec"]["egress"]
     inside = [rule for rule in rules if rule["to"] == [{"namespaceSelector": {}}]]
-    assert port in {one["port"] for rule in inside for one in rule["ports"]}
+    assert port in {each_port["port"] for rule in inside for each_port in rule["ports"]}
     assert egress_ports(chart, DASHBOARD) == {53, 5432, 8080}
 
 

@@ -65,18 +65,20 @@ def test_each_value_reaches_its_pods(render, place) -> None:
     assert first["labelSelector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
     assert second["labelSelector"] == {"matchLabels": {"own": "yes"}}
     container, *beside = spec["containers"]
-    assert [one["name"] for one in beside] == (["collector"] if place != "migrations" else [])
-    assert [one["name"] for one in spec["initContainers"]] == ["fetch"]
-    assert all(one in container["env"] for one in ADDED["extraEnv"])
+    assert [neighbour["name"] for neighbour in beside] == (
+        ["collector"] if place != "migrations" else []
+    )
+    assert [initContainer["name"] for initContainer in spec["initContainers"]] == ["fetch"]
+    assert all(item in container["env"] for item in ADDED["extraEnv"])
     assert ADDED["extraVolumeMounts"][0] in container["volumeMounts"]
     assert ADDED["extraVolumes"][0] in spec["volumes"]
     account = chart.one("ServiceAccount", PLACES[place])
     annotations = ADDED["serviceAccount"]["annotations"]
     assert account["metadata"]["annotations"].items() >= annotations.items()
     assert spec["serviceAccountName"] == PLACES[place]
-    for one in chart.objects:
-        if one["kind"] in ("StatefulSet", "Deployment", "Job", "ServiceAccount"):
-            assert kubernetes_validate.validate(one, "1.33", strict=True)
+    for object_ in chart.objects:
+        if object_["kind"] in ("StatefulSet", "Deployment", "Job", "ServiceAccount"):
+            assert kubernetes_validate.validate(object_, "1.33", strict=True)
 
 
 def test_labels_that_select_a_pod_stay_its_own(render, place) -> None:

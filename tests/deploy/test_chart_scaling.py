@@ -39,7 +39,7 @@ tests:
 
 def faults(objects: Iterable[dict[str, Any]]) -> list[str | None]:
     folder = parts.by_name("crds").find()
-    lines = "".join(json.dumps(one) + "\n" for one in objects)
+    lines = "".join(json.dumps(object_) + "\n" for object_ in objects)
     done = subprocess.run(
         ["node", SCRIPT, str(folder)], input=lines, check=True, capture_output=True, text=True
     )
@@ -48,9 +48,9 @@ def faults(objects: Iterable[dict[str, Any]]) -> list[str | None]:
 
 def queries(chart: Any) -> dict[str, str]:
     return {
-        one["metadata"]["name"]: trigger["metadata"]["query"]
-        for one in chart.of("ScaledObject")
-        for trigger in one["spec"]["triggers"]
+        item["metadata"]["name"]: trigger["metadata"]["query"]
+        for item in chart.of("ScaledObject")
+        for trigger in item["spec"]["triggers"]
     }
 
 
@@ -72,8 +72,8 @@ def gauges(tmp_path_factory) -> dict[str, set[str]]:
 
 @pytest.mark.part("crds")
 def test_every_added_object_is_valid(everything) -> None:
-    objects = [one for kind in ADDED for one in everything.of(kind)]
-    counted = Counter(one["kind"] for one in objects)
+    objects = [item for kind in ADDED for item in everything.of(kind)]
+    counted = Counter(object_["kind"] for object_ in objects)
     assert counted == dict.fromkeys(ADDED, 1) | {"ScaledObject": 2, "HTTPRoute": 2}
     assert faults(objects) == [None] * 6
 
@@ -189,10 +189,12 @@ def test_the_board_is_the_very_file_that_grafana_reads(everything) -> None:
 def test_hosts_are_scraped_once_each(everything) -> None:
     (monitor,) = everything.of("ServiceMonitor")
     wanted = monitor["spec"]["selector"]["matchLabels"].items()
-    found = [one for one in everything.of("Service") if wanted <= one["metadata"]["labels"].items()]
-    assert [one["metadata"]["name"] for one in found] == ["breakeven-gateway"]
+    found = [
+        item for item in everything.of("Service") if wanted <= item["metadata"]["labels"].items()
+    ]
+    assert [finding["metadata"]["name"] for finding in found] == ["breakeven-gateway"]
     ports = {port["name"] for port in found[0]["spec"]["ports"]}
-    assert {one["port"] for one in monitor["spec"]["endpoints"]} <= ports
+    assert {endpoint["port"] for endpoint in monitor["spec"]["endpoints"]} <= ports
 
 
 UPSIDE_DOWN = """\

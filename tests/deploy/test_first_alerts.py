@@ -37,8 +37,10 @@ def begun(tmp_path: Path) -> CollectorRegistry:
 def counted() -> set[tuple[str, str, str]]:
     groups = yaml.safe_load(RULES.read_text(encoding="utf-8"))["groups"]
     rules = [rule["expr"] for group in groups for rule in group["rules"]]
-    found = {found for rule in rules for found in COUNTED.findall(rule)}
-    return {one for one in found if one[0] != HOSTS and not one[0].startswith(SHARES)}
+    found = {text for rule in rules for text in COUNTED.findall(rule)}
+    return {
+        finding for finding in found if finding[0] != HOSTS and not finding[0].startswith(SHARES)
+    }
 
 
 @pytest.mark.parametrize(("name", "label", "value"), sorted(counted()))

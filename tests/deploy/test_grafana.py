@@ -34,7 +34,7 @@ def known() -> dict[str, set[str]]:
     names = of_the_host()
     metrics = RequestMetrics(prometheus_client.CollectorRegistry(), models=(), targets=())
     every = (metrics, metrics.pace, metrics.policies, metrics.calibration, ExportCounters(None))
-    for metric in (one for part in every for one in vars(part).values()):
+    for metric in (variable for part in every for variable in vars(part).values()):
         if isinstance(metric, prometheus_client.metrics.MetricWrapperBase):
             labels = set(metric._labelnames)
             kinds = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count")}
@@ -62,8 +62,8 @@ def faults(expression: str) -> list[str]:
     """Unknown metric names, and labels that the named metric does not have."""
     names = known()
     names |= {
-        one["record"]: {word for group in BY.findall(one["expr"]) for word in group.split(", ")}
-        for one in rules("record")
+        rule["record"]: {word for group in BY.findall(rule["expr"]) for word in group.split(", ")}
+        for rule in rules("record")
     }
     used = re.findall(r"\b(?:breakeven|vllm)[a-z0-9_:]*", expression)
     found = [f"no metric {name}" for name in used if name not in names]
@@ -209,7 +209,7 @@ def estimates(predicted: int, count: int = 2, backend: str = "own") -> dict[str,
     """Samples of predictions of which ten a minute came."""
     said = {"_predicted": predicted, "_observed": 10, "s": count}
     labels = f'{{estimate="ttft_seconds",backend="{backend}"}}'
-    return {f"breakeven_estimate{one}_total{labels}": f"0+{by}x120" for one, by in said.items()}
+    return {f"breakeven_estimate{key}_total{labels}": f"0+{by}x120" for key, by in said.items()}
 
 
 FIRING = (  # alert, its labels, samples
@@ -267,10 +267,14 @@ def test_an_alert_fires_when_it_is_so_and_not_else(tmp_path, alert, labels, samp
     """Each is its own control: what is expected of it holds, and the opposite does not."""
     program = parts.find_promtool()
     read = yaml.safe_load(RULES.read_text())
-    for rule in (one for group in read["groups"] for one in group["rules"]):
+    for rule in (each_rule for group in read["groups"] for each_rule in group["rules"]):
         rule.pop("annotations", None)  # their wording is no part of when they fire
     (tmp_path / "rules.yml").write_text(yaml.safe_dump(read))
-    (severity,) = (one["labels"]["severity"] for one in rules("alert") if one["alert"] == alert)
+    (severity,) = (
+        each_rule["labels"]["severity"]
+        for each_rule in rules("alert")
+        if each_rule["alert"] == alert
+    )
     firing = [{"exp_labels": {"severity": severity, **labels}}]
     fires = (alert, labels, samples) in FIRING
     series = [{"series": name, "values": values} for name, values in samples.items()]

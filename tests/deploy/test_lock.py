@@ -72,4 +72,6 @@ def test_sets_that_share_an_environment_agree() -> None:
         for package, version in pins(ROOT / name):
             versions.setdefault(package, set()).add(version)
     split_by_python = {"numpy"}
-    assert {name for name, found in versions.items() if len(found) > 1} <= split_by_python
+    assert {
+        name for name, each_version in versions.items() if len(each_version) > 1
+    } <= split_by_python

@@ -75,8 +75,8 @@ def opened():
         return made[-1]
 
     yield make
-    for one in made:
-        one.dispose()
+    for made_value in made:
+        made_value.dispose()
 
 
 def test_it_reads_what_pages_show_and_no_prompts(reader_url: str, opened) -> None:

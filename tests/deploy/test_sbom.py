@@ -22,7 +22,7 @@ LICENCES = {("anyio", "4.16.0"): "MIT", ("uv", "0.13.8"): "MIT OR Apache-2.0", (
 
 
 def every(name: str) -> list[Locked]:
-    return [one for file in environments()[name] for one in locked(file)]
+    return [item for file in environments()[name] for item in locked(file)]
 
 
 @cache
@@ -35,7 +35,7 @@ def test_every_lock_of_the_repository_is_in_one() -> None:
         ["git", "ls-files", "*.lock", "*package-lock.json"],
         cwd=ROOT, check=True, capture_output=True, text=True,
     )  # fmt: skip
-    files = [file for found in environments().values() for file in found]
+    files = [file for environment in environments().values() for file in environment]
     assert sorted(files) == sorted(ROOT / line for line in listed.stdout.splitlines())
     assert {"gateway", "tests", "tools", "engine-cpu", "engine-cuda"} <= set(environments())
 
@@ -49,16 +49,21 @@ def test_it_is_valid(name: str) -> None:
 @pytest.mark.parametrize("name", environments())
 def test_each_names_every_package_with_its_hashes(name: str) -> None:
     components = json.loads(made(name))["components"]
-    wanted = {(one.name, one.version) for one in every(name)}
+    wanted = {(named.name, named.version) for named in every(name)}
     assert {
-        (f"{one['group']}/{one['name']}" if "group" in one else one["name"], one["version"])
-        for one in components
+        (
+            f"{component['group']}/{component['name']}"
+            if "group" in component
+            else component["name"],
+            component["version"],
+        )
+        for component in components
     } == wanted
     assert len(components) == len(wanted)
-    for one in components:
-        (files,) = one["externalReferences"]
+    for component in components:
+        (files,) = component["externalReferences"]
         assert files["hashes"]
-        assert one["purl"] == one["bom-ref"]
+        assert component["purl"] == component["bom-ref"]
 
 
 def test_control_a_document_out_of_form_is_not_valid() -> None:
@@ -70,7 +75,9 @@ def test_control_a_document_out_of_form_is_not_valid() -> None:
 def test_every_hash_of_the_lock_is_in_it_and_no_other(name: str) -> None:
     components = json.loads(made(name))["components"]
     found = [
-        each["content"] for one in components for each in one["externalReferences"][0]["hashes"]
+        each["content"]
+        for component in components
+        for each in component["externalReferences"][0]["hashes"]
     ]
     text = "".join(file.read_text(encoding="utf-8") for file in environments()[name])
     in_the_lock = re.findall(r"sha256:([0-9a-f]{64})", text) or re.findall(r"sha512-", text)
@@ -99,10 +106,16 @@ def test_its_time_is_the_one_that_is_given() -> None:
 
 
 def test_licences_are_those_of_the_very_version() -> None:
-    found = {one["name"]: one.get("licenses") for one in json.loads(made("gateway"))["components"]}
+    found = {
+        component["name"]: component.get("licenses")
+        for component in json.loads(made("gateway"))["components"]
+    }
     assert found["anyio"] == [{"license": {"id": "MIT"}}]
     assert found["httpx"] is None  # none stated here
-    tools = {one["name"]: one.get("licenses") for one in json.loads(made("tools"))["components"]}
+    tools = {
+        component["name"]: component.get("licenses")
+        for component in json.loads(made("tools"))["components"]
+    }
     assert tools["uv"] == [{"expression": "MIT OR Apache-2.0"}]
     told = document("x", [Locked("pypi", "x", "1", ())], LICENCES, None)
     assert json.loads(told)["components"][0]["licenses"] == [{"license": {"name": "Free"}}]
@@ -110,7 +123,7 @@ def test_licences_are_those_of_the_very_version() -> None:
 
 def test_a_package_for_some_machines_says_for_which() -> None:
     components = json.loads(made("gateway"))["components"]
-    (colorama,) = [one for one in components if one["name"] == "colorama"]
+    (colorama,) = [component for component in components if component["name"] == "colorama"]
     assert "win32" in colorama["properties"][0]["value"]
 
 

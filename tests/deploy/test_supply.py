@@ -105,7 +105,7 @@ def test_our_own_folder_is_no_surprise(tmp_path) -> None:
 def test_every_package_says_its_licence() -> None:
     found = packages(SITE)
     assert len(found) > 50
-    assert [one.name for one in found if one.licence == "unknown"] == []
+    assert [finding.name for finding in found if finding.licence == "unknown"] == []
 
 
 @pytest.mark.parametrize(

@@ -81,10 +81,10 @@ def test_a_wrong_value_is_refused_by_its_name(render, refused, values: str, name
 
 def defaults(value: Any, at: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     """Every name that `values.yaml` gives a value, but in what belongs to somebody else."""
-    for name, one in value.items():
+    for name, item in value.items():
         yield (*at, name)
-        if isinstance(one, dict) and name not in OTHERS:
-            yield from defaults(one, (*at, name))
+        if isinstance(item, dict) and name not in OTHERS:
+            yield from defaults(item, (*at, name))
 
 
 OTHERS = {"config", "image", "engineImage", "resources", "labels"}

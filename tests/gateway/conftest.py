@@ -258,7 +258,7 @@ class Stack:
 
     async def _start(self) -> None:
         sockets = {name: bind("127.0.0.1", 0) for name in ("engine", *PROVIDERS)}
-        self.ports = {name: one.getsockname()[1] for name, one in sockets.items()}
+        self.ports = {name: socket.getsockname()[1] for name, socket in sockets.items()}
         engine = SimulatedEngineApp(
             PROFILES[ENGINE].shape, "llama", profile=ENGINE, journal=self.journals["engine"]
         )

@@ -7,7 +7,7 @@ def test_ids_differ_within_and_between_processes() -> None:
     first, second = RequestIds(), RequestIds()
     ids = [make() for make in (first, second) for _ in range(500)]
     assert len(set(ids)) == 1000
-    assert all(one.startswith("req_") and one[4:].isalnum() for one in ids)
+    assert all(id_.startswith("req_") and id_[4:].isalnum() for id_ in ids)
 
 
 def test_ids_of_one_process_sort_by_creation() -> None:

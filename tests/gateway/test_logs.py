@@ -116,10 +116,10 @@ def test_lines_of_a_running_gateway_name_the_request_that_was_answered(stack, mo
         answers = [stack.chat("own"), stack.get("/v1/models"), stack.chat("own")]
     finally:
         logging.getLogger().removeHandler(sink)
-    assert [one.status_code for one in answers] == [500] * 3
+    assert [answer.status_code for answer in answers] == [500] * 3
     said = [json.loads(line) for line in out.getvalue().splitlines()]
-    told = [one["request_id"] for one in said if "a defect" in one.get("error", "")]
-    assert told == [one.headers["x-request-id"] for one in answers]
+    told = [response["request_id"] for response in said if "a defect" in response.get("error", "")]
+    assert told == [answer.headers["x-request-id"] for answer in answers]
 
 
 PRINTING = """
@@ -146,10 +146,15 @@ def test_what_is_printed_passes_it_line_by_line() -> None:
     }  # fmt: skip
     said = [json.loads(line) for line in done[True].stderr.splitlines()]
     assert done[True].stdout == ""
-    assert [(one["logger"], one["level"], one["message"]) for one in said] == [
-        ("stdout", "info", "to people: ***"), ("stdout", "info", "a line in parts, and its end"),
-        ("stderr", "warning", "one"), ("stderr", "warning", "two"), ("stderr", "warning", "begun"),
-    ]  # fmt: skip
+    assert [
+        (each_line["logger"], each_line["level"], each_line["message"]) for each_line in said
+    ] == [
+        ("stdout", "info", "to people: ***"),
+        ("stdout", "info", "a line in parts, and its end"),
+        ("stderr", "warning", "one"),
+        ("stderr", "warning", "two"),
+        ("stderr", "warning", "begun"),
+    ]
     assert KEY in done[False].stdout
     assert done[False].stderr == "one\ntwo\nbegun"
 
@@ -170,7 +175,7 @@ def test_what_the_sink_fails_at_is_said_on_the_real_stream(capsys) -> None:
         printed.write("first\n" + "x" * (logs.LONGEST_LINE + 1))
     finally:
         log.removeHandler(handler)
-    assert [len(one.getMessage()) for one in asked] == [5, logs.LONGEST_LINE + 1]
+    assert [len(request.getMessage()) for request in asked] == [5, logs.LONGEST_LINE + 1]
     assert real.getvalue() == "the sink is at fault\n" * 2
 
 
@@ -226,5 +231,5 @@ def test_a_process_logs_through_it_to_its_last_word(level, ours) -> None:
     assert done.returncode == 1
     said = [json.loads(line) for line in done.stderr.splitlines()]
     wanted = [*ours, "theirs, and worse", "ended by an error"]
-    assert [one["message"] for one in said] == wanted
+    assert [each_line["message"] for each_line in said] == wanted
     assert said[-1]["error"].splitlines()[-1] == "RuntimeError: ***"

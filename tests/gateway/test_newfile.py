@@ -13,7 +13,7 @@ def test_it_is_there_once_the_block_has_ended(tmp_path: Path) -> None:
         file.write(b"whole")
         assert not path.exists()
     assert path.read_bytes() == b"whole"
-    assert [one.name for one in tmp_path.iterdir()] == ["a.csv"]
+    assert [named.name for named in tmp_path.iterdir()] == ["a.csv"]
 
 
 def test_a_failure_leaves_nothing_and_what_was_there(tmp_path: Path) -> None:
@@ -28,7 +28,7 @@ def test_a_failure_leaves_nothing_and_what_was_there(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError):
         fail()
     assert path.read_bytes() == b"before"
-    assert [one.name for one in tmp_path.iterdir()] == ["a.csv"]
+    assert [named.name for named in tmp_path.iterdir()] == ["a.csv"]
 
 
 def test_only_who_asks_replaces(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_a_file_that_comes_to_exist_meanwhile_is_not_replaced(tmp_path: Path) ->
     with pytest.raises(FileExistsError):
         lose()
     assert path.read_bytes() == b"first"
-    assert [one.name for one in tmp_path.iterdir()] == ["a.csv"]
+    assert [named.name for named in tmp_path.iterdir()] == ["a.csv"]
 
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:

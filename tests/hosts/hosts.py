@@ -119,9 +119,13 @@ def _lines(found: Found, prefix: str) -> list[dict[str, object]]:
         red = any(fault.startswith(f"{name} ") for fault in found.faults)
         lines.append({"figure": prefix + name, "value": figure, "unit": "", "bar": "",
                       "ok": not red, "note": ""})  # fmt: skip
-    missing = [one for one in found.faults if one.split(":")[0].endswith(("Error", "Exception"))]
-    lines += [{"figure": prefix + "played", "value": one, "unit": "", "bar": "to its end",
-               "ok": False, "note": ""} for one in missing]  # fmt: skip
+    missing = [
+        each_fault
+        for each_fault in found.faults
+        if each_fault.split(":")[0].endswith(("Error", "Exception"))
+    ]
+    lines += [{"figure": prefix + "played", "value": item, "unit": "", "bar": "to its end",
+               "ok": False, "note": ""} for item in missing]  # fmt: skip
     return lines
 
 

@@ -79,9 +79,9 @@ def apart(play: Play, number: int, others: Sequence[int]) -> Iterator[None]:
     names = play.house.namespaces
     with ExitStack() as mended:
         for other in others:
-            for one, two in ((number, other), (other, number)):
-                cut(names[one], address_of(two))
-                mended.callback(mend, names[one], address_of(two))
+            for item, two in ((number, other), (other, number)):
+                cut(names[item], address_of(two))
+                mended.callback(mend, names[item], address_of(two))
         yield
 
 
@@ -120,10 +120,10 @@ def exchange(play: Play) -> None:
                 within(lambda count=count: all(heard(host) == count for host in hosts), BACK_S)
                 chosen = [hosts[number % len(hosts)]] if name == "one host" else hosts
                 ways[name] += _phase(play, chosen, play.seconds, seed=number)
-    one, all_, _ = (_kept(play, name, said) for name, said in ways.items())
+    item, all_, _ = (_kept(play, name, said) for name, said in ways.items())
     play.found.expect(
-        "points that all hosts lose against one", round(one - all_, 1),
-        holds=all_ >= one - LOST_POINTS,
+        "points that all hosts lose against one", round(item - all_, 1),
+        holds=all_ >= item - LOST_POINTS,
     )  # fmt: skip
 
 
@@ -137,10 +137,10 @@ def _phase(play: Play, hosts: Sequence[Any], seconds: float, *, seed: int) -> li
 
 def _kept(play: Play, name: str, said: list[Said]) -> float:
     """Of all promises that were made, those kept, in percent: who is refused was promised none."""
-    names = [one.request_id for one in said if one.finished]
+    names = [line.request_id for line in said if line.finished]
     quiet(play.house.ledger, [f"{name}.1" for name in names])
     count, missed = kept(play, names)
-    refused = sum(one.status == 429 for one in said)
+    refused = sum(line.status == 429 for line in said)
     share = round(100 * count / max(1, count + missed), 1)
     play.found.figures |= {
         f"asked of {name}": len(said), f"in time by {name}": count, f"late by {name}": missed,
@@ -165,9 +165,9 @@ def cut_off(play: Play) -> None:
             lambda: heard(hosts[0]) == 0 and heard(hosts[1]) == all_hear - 1, 4 * GONE_S
         )
         gone = heard(hosts[0]) == 0 and all(heard(hosts[each]) == all_hear - 1 for each in others)
-        before = sum(one.finished for one in arrivals.said)
+        before = sum(line.finished for line in arrivals.said)
         time.sleep(play.seconds)
-        served = sum(one.finished for one in arrivals.said) - before
+        served = sum(line.finished for line in arrivals.said) - before
     back_s = within(lambda: all(heard(host) == all_hear for host in hosts), 3 * BACK_S)
     coming.join()
     play.said += arrivals.ended()

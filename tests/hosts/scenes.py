@@ -47,9 +47,9 @@ def load(play: Play) -> None:
     for name, hosts in (("one host", play.house.hosts[:1]), ("all hosts", play.house.hosts)):
         crowd = play.crowd(hosts, callers=9)
         time.sleep(play.seconds)
-        said = [one for one in play.ended(crowd) if one.finished]
+        said = [item for item in play.ended(crowd) if item.finished]
         play.found.expect(f"answers by {name}", len(said), holds=bool(said))
-        names = {one.request_id for one in said}
+        names = {line.request_id for line in said}
         quiet(play.house.ledger, [f"{each}.1" for each in names])
         count, missed = kept(play, names)
         share = round(100 * count / max(1, count + missed), 1)
@@ -68,11 +68,11 @@ def budgets(play: Play) -> None:
             if len(refused) == len(hosts):
                 break
             time.sleep(0.3)  # what lies idle at one host is another's within 0.2 s
-            one = asyncio.run(ask(hosts[turn % len(hosts)].url, token))
-            said.append(one)
-            refused = {*refused, turn % len(hosts)} if one.status == 429 else set()
+            run = asyncio.run(ask(hosts[turn % len(hosts)].url, token))
+            said.append(run)
+            refused = {*refused, turn % len(hosts)} if run.status == 429 else set()
         play.said += said
-        told = Counter(one.status for one in said)
+        told = Counter(line.status for line in said)
         play.found.expect(f"round {number}: answered otherwise", told.total() - told[200]
                           - told[429], holds=told[200] + told[429] == told.total())  # fmt: skip
         play.say(f"budget {number}: {told[200]} served of {told.total()}")
@@ -86,13 +86,13 @@ def limits(play: Play) -> None:
     said += [asyncio.run(ask(hosts[turn % len(hosts)].url, token)) for turn in range(9)]
     took_s = time.monotonic() - began
     play.said += said
-    served = sum(one.status == 200 for one in said)
+    served = sum(line.status == 200 for line in said)
     play.found.figures["limit: asked"] = len(said)
     if took_s < 55:  # all within one minute
         play.found.expect("limit: let in", served, holds=served == PER_MINUTE)
     else:
         play.found.expect("limit: let in", served, holds=served >= PER_MINUTE)
-    others = Counter(one.status for one in said) - Counter({200: served, 429: len(said) - served})
+    others = Counter(line.status for line in said) - Counter({200: served, 429: len(said) - served})
     play.found.expect("limit: answered otherwise", str(dict(others)) if others else "",
                       holds=not others)  # fmt: skip
     play.say(f"limit: {served} of {len(said)} in {took_s:.1f} s")
@@ -152,7 +152,7 @@ def rolling(play: Play) -> None:
         play.say(f"a host ended with {codes[-1]} and serves again")
     time.sleep(play.seconds / 3)
     said = play.ended(crowd)
-    silent = [one for one in said if one.status == 200 and not one.finished and not one.code]
+    silent = [line for line in said if line.status == 200 and not line.finished and not line.code]
     play.found.expect("exits", sum(map(abs, codes)), holds=not any(codes))
     play.found.expect("streams ended without a word", len(silent), holds=not silent)
 

@@ -10,12 +10,12 @@ EUR = {"per_usd": "0.9213", "day": "2026-11-02", "source": "ECB"}
 
 
 def test_money_that_there_is_not_is_told_with_the_fix() -> None:
-    assert [unknown(one) for one in ("EUR", "JPY", "XOF", "ZWG")] == [None] * 4
+    assert [unknown(name) for name in ("EUR", "JPY", "XOF", "ZWG")] == [None] * 4
     for wrong in ("EUX", "eur", "", "DEM"):
         assert f"`{wrong}` is no code of ISO 4217's list" in (unknown(wrong) or "")
     assert "the books are in USD" in (unknown("USD") or "")
     assert len(CODES) > 150
-    assert all(len(one) == 3 and one.isupper() for one in CODES)
+    assert all(len(item) == 3 and item.isupper() for item in CODES)
 
 
 def test_the_newest_rate_of_each_counts() -> None:
@@ -24,9 +24,12 @@ def test_the_newest_rate_of_each_counts() -> None:
         ManualEntry(2, CURRENCY + "EUR", EUR, 5, 5, "ada"),
         ManualEntry(1, CURRENCY + "GBP", {**EUR, "per_usd": "0.8"}, 5, 5, "ada"),
     ]
-    (one,) = currencies(found, 9)
-    assert (one.code, one.per_usd, one.source) == ("EUR", Fraction(9213, 10_000), "ECB")
-    assert [one.stale(date(2026, 11, 2 + n)) for n in (FRESH_DAYS, FRESH_DAYS + 1)] == [False, True]
+    (item,) = currencies(found, 9)
+    assert (item.code, item.per_usd, item.source) == ("EUR", Fraction(9213, 10_000), "ECB")
+    assert [item.stale(date(2026, 11, 2 + n)) for n in (FRESH_DAYS, FRESH_DAYS + 1)] == [
+        False,
+        True,
+    ]
 
 
 def test_the_newest_day_counts_whenever_it_was_entered() -> None:
@@ -39,4 +42,4 @@ def test_the_newest_day_counts_whenever_it_was_entered() -> None:
         for n, (day, rate) in enumerate(said, 1)
     ]
     stood = [currencies(entered[n - 1 :: -1], 9)[0].per_usd for n in (1, 2, 3)]
-    assert [float(one) for one in stood] == [0.92, 0.92, 0.93]
+    assert [float(item) for item in stood] == [0.92, 0.92, 0.93]

@@ -85,8 +85,8 @@ def test_a_contract_is_stored_whole_and_once(engine, apply):
 )
 def test_a_changed_contract_is_a_row_more(engine, apply, change):
     """Also back to an earlier one: what counts is the latest, not whether it was ever seen."""
-    for at_us, one in enumerate((CONTRACT, replace(CONTRACT, **change), CONTRACT), start=1):
-        apply(at_us, [one])
+    for at_us, item in enumerate((CONTRACT, replace(CONTRACT, **change), CONTRACT), start=1):
+        apply(at_us, [item])
     found = contracts(engine)
     assert [row["recorded_us"] for row in found] == [1, 2, 3]
     (name,) = change

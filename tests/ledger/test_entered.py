@@ -41,7 +41,7 @@ def test_what_is_to_come_outlives_what_is_entered_for_an_earlier_day(engine, say
     say(RATE + "chat", {"n": 0}, from_us=5)  # at once
     with engine.connect() as connection:
         found = entries(connection, RATE)
-    assert [one.says for one in to_come(found, 7)] == [{"n": 1}, {"n": 2}]
+    assert [item.says for item in to_come(found, 7)] == [{"n": 1}, {"n": 2}]
     assert [in_force(found, at)["chat"].says["n"] for at in (7, 29, 30, 39, 40)] == [0, 0, 1, 1, 2]
 
 
@@ -79,14 +79,14 @@ def test_what_is_entered_again_is_the_same_entry(engine) -> None:
     def told(at_us: int, from_us: int | None = None, **other: object) -> int:
         said = {"says": {"n": 1}, "actor": "ada", "note": None, **other}
         begins = at_us if from_us is None else from_us
-        one = ManualEntry(0, RATE + "chat", from_us=begins, recorded_us=at_us, **said)
+        entry = ManualEntry(0, RATE + "chat", from_us=begins, recorded_us=at_us, **said)
         with engine.begin() as connection:
-            return enter(connection, one).number
+            return enter(connection, entry).number
 
     assert [told(5), told(9)] == [1, 1]
     assert [told(10, from_us=90), told(12, from_us=90)] == [2, 2], "for a day to come"
     others = [{"says": {"n": 2}}, {"actor": "eve"}, {"note": "why"}, {"says": None}, {}]
-    assert [told(20, **one) for one in others] == [3, 4, 5, 6, 7]
+    assert [told(20, **each_other) for each_other in others] == [3, 4, 5, 6, 7]
     assert told(21, from_us=90) == 8
 
 

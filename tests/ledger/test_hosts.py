@@ -44,10 +44,10 @@ def test_a_directory_keeps_its_name_whatever_its_machine_is_called(engine, tmp_p
 
 
 def test_two_directories_on_machines_of_one_name_have_two_names(engine, tmp_path):
-    one, two = a_host(tmp_path, "a"), a_host(tmp_path, "b")
-    assert take(engine, one, "web") == "web"
+    item, two = a_host(tmp_path, "a"), a_host(tmp_path, "b")
+    assert take(engine, item, "web") == "web"
     assert take(engine, two, "web") == f"web~{two.holder[:8]}"
-    assert [take(engine, claim, "web") for claim in (one, two)] == ["web", f"web~{two.holder[:8]}"]
+    assert [take(engine, claim, "web") for claim in (item, two)] == ["web", f"web~{two.holder[:8]}"]
 
 
 def test_a_machine_without_a_name_is_not_the_holder_of_nobodys_grant(engine, tmp_path):
@@ -157,7 +157,7 @@ class Worker:
         while not isinstance(answer := await self._hear(), (wire.Loan, wire.LoanRefusal)):
             pass
         if isinstance(answer, wire.Loan):
-            self.lent += sum(one.pusd for one in answer.loans)
+            self.lent += sum(loan.pusd for loan in answer.loans)
 
     def hang_up(self):
         self._writer.close()

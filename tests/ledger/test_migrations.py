@@ -149,7 +149,7 @@ def test_two_who_migrate_at_once_do_not_wait_for_each_other(before) -> None:
     url = before.url.render_as_string(hide_password=False)
     script = f"from ledger.database import migrate; migrate({url!r})"
     both = [subprocess.Popen([sys.executable, "-c", script]) for _ in range(2)]
-    assert [one.wait(timeout=60) for one in both] == [0, 0]
+    assert [side.wait(timeout=60) for side in both] == [0, 0]
     with before.connect() as connection:
         assert connection.execute(select(orm.RollupPositionRow.seq)).all() == []
 
@@ -198,7 +198,7 @@ def test_a_host_of_before_writes_and_seals_beside_rows_that_went(
     old = {name: Table(name, MetaData(), autoload_with=engine) for name in names}
     migrate(postgres_url)
     own = {"holds": (), "backend": "own"}
-    write(engine, *(one for n in (1, 2, 3) for one in (opened(n, **own), settled(n))))
+    write(engine, *(item for n in (1, 2, 3) for item in (opened(n, **own), settled(n))))
     seal_all(engine)
     while Rollups(engine).follow():
         pass
@@ -216,7 +216,7 @@ def test_a_host_of_before_writes_and_seals_beside_rows_that_went(
     with engine.connect() as connection:
         gone = select(orm.PostingCompactionRow.postings)
         assert sum(connection.execute(gone).scalars()) > 0
-        found = {one.check for one in verify(connection).findings}
+        found = {finding.check for finding in verify(connection).findings}
     engine.dispose()
     # Its row is open and of no journal here; all chains, sums and balances hold.
     assert found <= {"holds_end"}
@@ -226,7 +226,9 @@ def faults(source: str) -> list[str]:
     """What an upgrade does that would stop writers, or that the version before cannot live with."""
     tree = ast.parse(source)
     upgrades = [
-        one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name != "downgrade"
+        named
+        for named in tree.body
+        if isinstance(named, ast.FunctionDef) and named.name != "downgrade"
     ]
     made = set()
     found = []
@@ -254,7 +256,7 @@ def faults(source: str) -> list[str]:
 def test_no_migration_is_in_the_way() -> None:
     checked = [path for path in sorted(VERSIONS.glob("*.py")) if path.name[:4] >= FIRST_CHECKED]
     assert checked
-    assert [(path.name, one) for path in checked for one in faults(path.read_text())] == []
+    assert [(path.name, fault) for path in checked for fault in faults(path.read_text())] == []
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def source(migrated_sqlite, tmp_path, make_random_ledger, opened, settled):
     end = settled(9_999, settled_us=AT_US + 9)
     cost, _ = tier_cost_pusd(end.tokens, random.prices[0], None)
     end = settled(9_999, settled_us=AT_US + 9, cost_pusd=cost)
-    items = [JournalItem("j9", 1, place, b"", one) for place, one in enumerate((first, end))]
+    items = [JournalItem("j9", 1, place, b"", item) for place, item in enumerate((first, end))]
     move = JournalMove("j9", "w", JournalOffset(0, 0), JournalOffset(1, 7))
     LedgerRepository(engine, host="h").apply(items, (move,), at_us=AT_US)
     yield engine
@@ -97,7 +97,7 @@ def kept(target, carried: dict[str, list[dict]]) -> None:
         if not rows:
             continue
         table = Table(name, now, autoload_with=target)
-        columns = [table.columns[one] for one in rows[0]]
+        columns = [table.columns[item] for item in rows[0]]
         with target.connect() as connection:
             found = (
                 [dict(row) for row in connection.execute(select(*columns)).mappings()]

@@ -33,7 +33,7 @@ def test_the_newest_of_each_subject_counts(engine: Engine) -> None:
     store_override(engine, said("model:*", API, until_us=9))
     store_override(engine, said("target:a", NOTHING))
     found = overrides(engine)
-    assert [(one.number, one.subject, one.says) for one in found] == [
+    assert [(finding.number, finding.subject, finding.says) for finding in found] == [
         (2, "model:*", API), (3, "target:a", NOTHING),
     ]  # fmt: skip
     assert (found[0].until_us, found[0].actor, found[0].note) == (9, "ann", "maintenance")
@@ -47,7 +47,7 @@ def test_two_at_once_follow_one_another(engine: Engine) -> None:
         stored = list(
             threads.map(lambda n: store_override(engine, said(f"target:{n}", DISABLED)), range(12))
         )
-    assert sorted(one.number for one in stored) == list(range(1, 13))
+    assert sorted(row.number for row in stored) == list(range(1, 13))
     assert len(overrides(engine)) == 12
     engine.dispose()
 

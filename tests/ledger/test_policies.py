@@ -22,8 +22,8 @@ AT_ONCE = 8
 def test_the_newest_is_in_force_and_all_stay(engine):
     assert policies_in_force(engine) is None
     second = PolicySet(2, None, 2_000, "ben")
-    for one in (FIRST, second):
-        store_policies(engine, one)
+    for item in (FIRST, second):
+        store_policies(engine, item)
     assert policies_in_force(engine) == second
     assert policy_sets(engine, 10) == [second, FIRST]
     assert policy_sets(engine, 1) == [second]

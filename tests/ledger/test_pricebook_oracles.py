@@ -185,7 +185,7 @@ def test_against_genai_prices(prices):
 
 def test_against_litellm(seed, prices):
     # Their discounts by time of day follow the clock; such models are compared above, at a peak.
-    by_the_clock = {one.name for one in seed.unmodelled if one.text == "off_peak_pricing"}
+    by_the_clock = {named.name for named in seed.unmodelled if named.text == "off_peak_pricing"}
     cases, ours = [], []
     for name, price in prices.items():
         if name.partition("/")[0] not in LITELLM_PROVIDERS or "#" in name or name in by_the_clock:
@@ -234,8 +234,8 @@ def test_every_kind_of_request_costs_the_same_by_three_calculators(table):
     assert table["cases"] >= 5000
     assert table["models"] >= 40
     assert len(wrong) <= table["cases"] * 0.01
-    assert [one for one in wrong if not one["why"]] == []
-    found = {(one["tier"], one["why"]) for one in wrong}
+    assert [item for item in wrong if not item["why"]] == []
+    found = {(item["tier"], item["why"]) for item in wrong}
     assert len(found) == 6  # a rule that explains nothing any more is taken away
 
 

@@ -36,7 +36,7 @@ def gateway(serve, tiny_engine):
                 name: {"targets": [f"pool:{name}"], "compare_with": ["openai/gpt-4o-mini"]}
                 for name in pools
             },
-            "pools": {name: {"engine": one, "gpu": gpu} for name, one in pools.items()},
+            "pools": {name: {"engine": pool, "gpu": gpu} for name, pool in pools.items()},
         }
     )
     found.until(lambda: found.rows("SELECT 1 FROM engine_samples LIMIT 1"), 60)
@@ -115,11 +115,11 @@ def test_guidellm(
     (measured,) = json.loads(result.read_text(encoding="utf-8"))["benchmarks"]
     asked = measured["requests"]
     assert (asked["errored"], asked["incomplete"]) == ([], [])
-    assert {one["output_tokens"] for one in asked["successful"]} == {OUTPUT_TOKENS}
+    assert {item["output_tokens"] for item in asked["successful"]} == {OUTPUT_TOKENS}
     expected = {
         "n": len(asked["successful"]),
-        "input": sum(one["prompt_tokens"] for one in asked["successful"]),
-        "output": sum(one["output_tokens"] for one in asked["successful"]),
+        "input": sum(item["prompt_tokens"] for item in asked["successful"]),
+        "output": sum(item["output_tokens"] for item in asked["successful"]),
     }
     assert expected["n"] == REQUESTS
     assert booked(gateway, team) == [expected]

@@ -92,7 +92,7 @@ def test_a_stream_has_the_events_that_vllm_gives_in_this_dialect(
         """The kinds in their order, each once in a row, and the text of all deltas."""
         kinds = [event["type"] for event in found]
         deltas = [event["delta"] for event in found if "delta" in event]
-        texts = [one if isinstance(one, str) else one.get("text", "") for one in deltas]
+        texts = [delta if isinstance(delta, str) else delta.get("text", "") for delta in deltas]
         return [k for k, before in zip(kinds, ["", *kinds], strict=False) if k != before], "".join(
             texts
         )

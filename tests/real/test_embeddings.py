@@ -59,7 +59,7 @@ def test_tokens_are_counted_and_priced(gateway, tiny_embedder, counters) -> None
     used = counters(tiny_embedder.base_url)["prompt_tokens"] - before
     ids = [answer.headers["x-request-id"] for answer in answers]
     query = "SELECT * FROM attempts WHERE request_id = :id AND settled_us IS NOT NULL"
-    rows = [gateway.until(lambda one=one: gateway.rows(query, id=one), 20)[0] for one in ids]
+    rows = [gateway.until(lambda item=id_: gateway.rows(query, id=item), 20)[0] for id_ in ids]
     assert [row["kind"] for row in rows] == ["embedding"] * 3
     assert [row["output_tokens"] for row in rows] == [0, 0, 0]
     tokens = [row["input_tokens"] + row["cached_tokens"] for row in rows]

@@ -123,10 +123,10 @@ def test_embeddings_tell_texts_apart(tiny_embedder):
     texts = ["hello there", "the price of tokens", "hello there"]
     body = {"model": tiny_embedder.model, "input": texts}
     answer = httpx.post(tiny_embedder.base_url + "/embeddings", json=body, timeout=120).json()
-    one, other, same = (item["embedding"] for item in answer["data"])
+    element, other, same = (item["embedding"] for item in answer["data"])
     assert answer["usage"]["prompt_tokens"] > 0
-    assert sum(x * y for x, y in zip(one, same, strict=True)) == pytest.approx(1.0, abs=0.01)
-    assert sum(x * y for x, y in zip(one, other, strict=True)) < 0.9
+    assert sum(x * y for x, y in zip(element, same, strict=True)) == pytest.approx(1.0, abs=0.01)
+    assert sum(x * y for x, y in zip(element, other, strict=True)) < 0.9
 
 
 @pytest.mark.real

@@ -42,14 +42,14 @@ def test_a_broken_quantization_fails_and_an_honest_one_does_not(engine_python, t
     for method in ("int8", "broken"):
         subprocess.run([*words, tmp_path / method, "--method", method], cwd=ROOT, check=True)
     prompts = tmp_path / "prompts.jsonl"
-    prompts.write_text("".join(json.dumps({"prompt": one}) + "\n" for one in ASKED))
+    prompts.write_text("".join(json.dumps({"prompt": item}) + "\n" for item in ASKED))
     asked = ["engine", "eval", str(shipped.DIRECTORY), f"int8={tmp_path}/int8",
              f"broken={tmp_path}/broken", "--prompts", str(prompts), "--tokens", "48", "--engine",
              str(engine_python.parent.parent), "--log", str(tmp_path / "log.jsonl"),
              "--json"]  # fmt: skip
     answer = CliRunner().invoke(app, asked)
     assert answer.exit_code == 1, answer.output
-    rows = {one["name"]: one for one in json.loads(answer.stdout)["candidates"]}
+    rows = {candidate["name"]: candidate for candidate in json.loads(answer.stdout)["candidates"]}
     assert rows["broken"]["verdict"]["state"] == "fails"
     assert rows["int8"]["verdict"]["state"] != "fails", rows["int8"]
     kls = [rows[name]["figures"]["kl"]["value"] for name in ("int8", "broken")]

@@ -78,7 +78,7 @@ def breakeven(gateway, *words: str) -> str:
 
 def lives(gateway) -> dict[str, int]:
     told = json.loads(breakeven(gateway, "engine", "status", "--json"))
-    return {one["engine"]: one["life"] for one in told if one["state"] == "healthy"}
+    return {line["engine"]: line["life"] for line in told if line["state"] == "healthy"}
 
 
 def test_an_engine_that_answers_otherwise_than_its_baseline_drifts(gateway):

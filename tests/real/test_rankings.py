@@ -33,7 +33,7 @@ def direct(engine, **body) -> dict:
 
 
 def scores(document: dict) -> dict[int, float]:
-    return {one["index"]: one["relevance_score"] for one in document["results"]}
+    return {result["index"]: result["relevance_score"] for result in document["results"]}
 
 
 @pytest.mark.parametrize("path", ["/v1/rerank", "/v2/rerank", "/rerank"])
@@ -46,8 +46,8 @@ def test_the_ranking_is_the_engines_own(gateway, tiny_embedder, path) -> None:
     assert found["usage"] == expected["usage"]
     assert scores(found) == pytest.approx(scores(expected), abs=0.02)
     assert len(set(scores(found).values())) == 3  # the control: documents differ
-    assert [one["document"]["text"] for one in found["results"]] == [
-        DOCUMENTS[one["index"]] for one in found["results"]
+    assert [result["document"]["text"] for result in found["results"]] == [
+        DOCUMENTS[result["index"]] for result in found["results"]
     ]
 
 

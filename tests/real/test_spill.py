@@ -93,8 +93,8 @@ def gateway_with(serve, scarce_engine, provider: str, clients, question):
 
         def met() -> bool:
             """The engine serves through the gateway, and its prompts' tokens are calibrated."""
-            one = next(warm)
-            answer = asyncio.run(asking.ask(question(one.prompt, 8)))
+            item = next(warm)
+            answer = asyncio.run(asking.ask(question(item.prompt, 8)))
             return answer.backend.startswith("pool:")
 
         gateway.until(met, 90)

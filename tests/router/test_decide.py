@@ -69,9 +69,7 @@ def test_the_bid_price_goes_by_the_least_load_whatever_is_cached(ask, rule, own)
     busy = {"running": 61, "kv_used_tokens": 40_500.0, "prefix_hit_tokens": 499}
     both = decide(ask(), rule(), [idle, own(busy, **{**price, "name": "pool:llama/1"})])
     alone = decide(ask(), rule(), [idle])
-    per_second = [
-        found.chosen.objective_pusd / found.chosen.engine_seconds for found in (both, alone)
-    ]
+    per_second = [item.chosen.objective_pusd / item.chosen.engine_seconds for item in (both, alone)]
     assert names(both)[0] == "pool:llama/1"
     assert per_second[0] == pytest.approx(per_second[1])
     assert per_second[0] > 0.0
@@ -275,7 +273,9 @@ def test_what_is_full_still_tells_what_its_time_was_worth(ask, rule, own, api):
     """Demand that is turned away counts in the pool's price."""
     full = own({"running": 100, "queued_prefill_tokens": 10**6})
     decision = decide(ask(), rule(slo=Slo(ttft_ms=500.0)), [full, api()])
-    verdict = next(one for one in decision.verdicts if one.candidate is full)
+    verdict = next(
+        each_verdict for each_verdict in decision.verdicts if each_verdict.candidate is full
+    )
     assert (verdict.feasible, verdict.reason) == (False, Reason.TTFT)
     assert verdict.density_pusd_per_s == pytest.approx(
         (decision.order[0].objective_pusd or 0) / (verdict.engine_seconds or 1)

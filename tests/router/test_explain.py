@@ -61,7 +61,7 @@ def test_the_table_marks_the_chosen_and_gives_the_rejected_their_words(ask, rule
 
 def test_a_cap_on_the_answer_is_told_in_each_form(ask, rule, own, api):
     decision = decide(ask(max_tokens=None), rule(), [own(), api(output_cap=3000)])
-    found = {one["name"]: one for one in explain.as_dict(decision)["candidates"]}
+    found = {candidate["name"]: candidate for candidate in explain.as_dict(decision)["candidates"]}
     assert found["openai/small"]["output_cap_tokens"] == 3000
     assert found["pool:llama/0"]["output_cap_tokens"] is None
     *_, free, capped = explain.as_lines(decision)

@@ -20,14 +20,14 @@ class Fifo:
     def __init__(self):
         self.waiting = deque()
 
-    def join(self, one):
-        self.waiting.append(one)
+    def join(self, item):
+        self.waiting.append(item)
 
     def heads(self):
         return list(self.waiting)[:1]
 
-    def serve(self, one):
-        self.waiting.remove(one)
+    def serve(self, item):
+        self.waiting.remove(item)
 
 
 def served(line, demand, seconds=200, rate=1000.0):
@@ -92,8 +92,8 @@ def test_within_a_tenant_the_least_slack_goes_first():
     line = FairQueue(9, {})
     relaxed, urgent = waiter("a", 1, due_s=9.0), waiter("a", 1, due_s=5.0)
     long = waiter("a", 1, due_s=8.0, needs_s=6.0)
-    for one in (relaxed, urgent, long):
-        assert line.join(one)
+    for item in (relaxed, urgent, long):
+        assert line.join(item)
     order = []
     while len(line):
         order.append(line.heads()[0])
@@ -111,8 +111,8 @@ def test_places_are_bounded_and_who_leaves_makes_room():
     line.leave(first)
     assert (len(line), line.everybody()) == (1, [second])
     assert line.join(waiter("c", 1))
-    for one in line.everybody():
-        line.leave(one)
+    for item in line.everybody():
+        line.leave(item)
     assert not len(line)
     assert not line._tenants
 
@@ -120,7 +120,7 @@ def test_places_are_bounded_and_who_leaves_makes_room():
 def test_what_is_ahead_counts_the_own_and_what_others_get_meanwhile():
     line = FairQueue(99, WEIGHTS)
     mine = [waiter("tin", 10.0, due_s=s) for s in (1, 2, 3)]
-    for one in (*mine, *(waiter("gold", 10.0) for _ in range(20))):
-        line.join(one)
+    for item in (*mine, *(waiter("gold", 10.0) for _ in range(20))):
+        line.join(item)
     assert line.ahead(mine[0]) == 0.0
     assert line.ahead(mine[2]) == 20.0 + 60.0

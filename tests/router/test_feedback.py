@@ -86,7 +86,7 @@ class Answers:
         loops.fold(self.sums, 0.0)
 
     def end(self, kept: list[bool]) -> None:
-        pulled = sum(pull(kept=one, attainment=0.99) for one in kept)
+        pulled = sum(pull(kept=kept_value, attainment=0.99) for kept_value in kept)
         self.sums = self.sums._replace(
             ttft_pull=self.sums.ttft_pull + pulled,
             judged=self.sums.judged + len(kept),
@@ -158,8 +158,8 @@ def test_what_steps_take_with_prefill_among_them() -> None:
 
 def trusted(*sums: tuple[float, float]) -> float:
     trust = PrefixHitTrust()
-    for expected, found in sums:
-        trust.fold(expected, found)
+    for expected, item in sums:
+        trust.fold(expected, item)
     return trust.share
 
 

@@ -209,7 +209,7 @@ def test_what_the_prefix_cache_has_takes_room_all_the_same(ask, rule, own):
             own({"prefix_hit_tokens": hit, "kv_used_tokens": 4000.0, "residents": residents})
             for hit in (0, 900)
         )
-        told = [forecast_engine(work, one, one.engine) for one in (cold, warm)]
+        told = [forecast_engine(work, item, item.engine) for item in (cold, warm)]
         assert told[0].kv_promise == told[1].kv_promise == 800
         assert told[0].kv_free == told[1].kv_free
         assert told[0].kv_ratio == told[1].kv_ratio

@@ -31,7 +31,7 @@ RATIO = 2.0 ** (1 / BINS_PER_OCTAVE)  # of a bin's edges
 
 def knapsack(asked: list[tuple[float, float]], room_s: float) -> float:
     """The density at which the densest first have spent the room; 0 when it is enough."""
-    for seconds, density in sorted(asked, key=lambda one: -one[1]):
+    for seconds, density in sorted(asked, key=lambda request: -request[1]):
         room_s -= seconds
         if room_s < 0.0:
             return density

@@ -55,8 +55,8 @@ def test_ttft_and_tpot_miss_together(ask, rule, api):
     request, candidate = ask(), api({"ttft_median_ms": 500.0, "tpot_median_ms": 50.0})
     both = forecast_api(work_of(request, rule()), candidate)
     assert both.miss_probability == pytest.approx(0.75)
-    one = forecast_api(work_of(request, rule(slo=Slo(ttft_ms=500.0))), candidate)
-    assert one.miss_probability == pytest.approx(0.5)
+    this_forecast_api = forecast_api(work_of(request, rule(slo=Slo(ttft_ms=500.0))), candidate)
+    assert this_forecast_api.miss_probability == pytest.approx(0.5)
     none = forecast_api(work_of(request, rule(slo=Slo())), candidate)
     assert none.miss_probability == 0.0
 

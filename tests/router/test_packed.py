@@ -33,9 +33,9 @@ def test_eight_candidates_fit_in_800_bytes(ask, rule, own, api, slo):
     request = ask(prompt_tokens=7654, prompt_tokens_bound=65_432, max_tokens=16_384,
                   features=frozenset(Feature), salted=True)  # fmt: skip
     policy = rule(slo=slo, name="code-completion", penalty_pusd=2_000_000_000)
-    wide = [replace(one, output_cap=131_072) for one in fleet_of(own, api, 8)]
+    wide = [replace(named, output_cap=131_072) for named in fleet_of(own, api, 8)]
     assert len(encoded(request, policy, wide)) <= 800
-    names = [one.name for one in wide]
+    names = [named.name for named in wide]
     shares = ask(preferred=Preference(frozenset(names[:2]), Reason.CANARY),
                  barred=dict.fromkeys(names[2:4], (Reason.CANARY, "")))  # fmt: skip
     request = replace(request, preferred=shares.preferred, barred=shares.barred)
@@ -127,7 +127,8 @@ def test_the_kv_figure_can_be_computed_again_from_the_record(ask, rule, own, flo
     names = ("kv_used_tokens", "kv_promised_tokens", "prefix_hit_tokens")
     state = {name: seen[name] for name in names}
     state["residents"] = tuple(
-        (one["held_tokens"], one["final_tokens"], one["slack_tokens"]) for one in seen["residents"]
+        (resident["held_tokens"], resident["final_tokens"], resident["slack_tokens"])
+        for resident in seen["residents"]
     )
     (recomputed,) = decide(again, policy, [own(state)]).verdicts
     assert recomputed.kv_free_tokens == pytest.approx(verdict.kv_free_tokens, abs=1)

@@ -57,12 +57,12 @@ def rules(*said):
     """`name` or `name?` (asks of the request) or `name!` (shadow), or both."""
     return tuple(
         RoutingRule(
-            name=one.strip("?!"),
-            policy=Policy(one.strip("?!")),
-            is_conditional="?" in one,
-            shadow="!" in one,
+            name=line.strip("?!"),
+            policy=Policy(line.strip("?!")),
+            is_conditional="?" in line,
+            shadow="!" in line,
         )
-        for one in said
+        for line in said
     )
 
 

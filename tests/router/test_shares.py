@@ -21,7 +21,7 @@ def test_places_are_even_and_the_same_in_every_process():
     tenths = [0] * 10
     for key in KEYS:
         tenths[int(10 * place_of("x", key))] += 1
-    assert max(sigmas(found, 0.1) for found in tenths) < 4
+    assert max(sigmas(tenth, 0.1) for tenth in tenths) < 4
     say = "from router.shares import place_of; print(place_of('x', 'req-1'))"
     told = subprocess.run(
         [sys.executable, "-c", say], capture_output=True, check=True, env={"PYTHONHASHSEED": "7"},
@@ -67,6 +67,6 @@ def test_weights_are_kept_and_do_not_hang_on_the_canary():
 
 
 def test_rules_share_out_independently():
-    one, other = (TrafficSplit(name, Canary(A, 0.5)) for name in ("one", "other"))
-    both = sum(bool(one.of(key)[0]) and bool(other.of(key)[0]) for key in KEYS)
+    item, other = (TrafficSplit(name, Canary(A, 0.5)) for name in ("one", "other"))
+    both = sum(bool(item.of(key)[0]) and bool(other.of(key)[0]) for key in KEYS)
     assert sigmas(both, 0.25) < 4

@@ -14,14 +14,14 @@ def test_reasons_are_distinct_words():
 
 def test_every_value_is_slotted_and_hashable():
     classes = [
-        found
-        for found in vars(types).values()
-        if isinstance(found, type) and dataclasses.is_dataclass(found)
+        variable
+        for variable in vars(types).values()
+        if isinstance(variable, type) and dataclasses.is_dataclass(variable)
     ]
     assert len(classes) >= 8
-    for found in classes:
-        assert "__dict__" not in dir(found)
-        assert found.__hash__ is not None
+    for class_name in classes:
+        assert "__dict__" not in dir(class_name)
+        assert class_name.__hash__ is not None
 
 
 def test_nothing_is_chosen_when_nothing_is_in_order():

@@ -19,12 +19,12 @@ def test_a_batch_runs_to_its_end(batches_told: dict, gateway) -> None:
     done = batches_told["done"]
     assert (done["status"], done["metadata"]) == ("completed", {"job": "x"})
     assert done["counts"] == {"total": 3, "completed": 2, "failed": 1}
-    assert [one["custom_id"] for one in batches_told["output"]] == ["a", "b"]
-    for one in batches_told["output"]:
-        body = one["response"]["body"]
+    assert [line["custom_id"] for line in batches_told["output"]] == ["a", "b"]
+    for line in batches_told["output"]:
+        body = line["response"]["body"]
         assert body["choices"][0]["message"]["content"].startswith(LABEL)
         (row,) = gateway.until(
-            lambda one=one: gateway.rows(QUERY, id=one["response"]["request_id"]), 10
+            lambda item=line: gateway.rows(QUERY, id=item["response"]["request_id"]), 10
         )
         assert (row["team_id"], row["backend"]) == (batches_told["team"], "own")
         assert row["output_tokens"] == body["usage"]["completion_tokens"]
@@ -47,5 +47,5 @@ def test_pages_are_walked_by_the_sdk(batches_told: dict) -> None:
 
 
 def test_another_team_finds_nothing(batches_told: dict) -> None:
-    assert [one["raised"] for one in batches_told["other"]] == ["NotFoundError"] * 2
-    assert [one["code"] for one in batches_told["other"]] == ["file_not_found", "batch_not_found"]
+    assert [item["raised"] for item in batches_told["other"]] == ["NotFoundError"] * 2
+    assert [item["code"] for item in batches_told["other"]] == ["file_not_found", "batch_not_found"]

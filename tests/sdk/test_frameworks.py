@@ -36,7 +36,7 @@ def test_answers_are_whole(framework_told: dict) -> None:
 def test_streams_say_what_whole_answers_say(framework_told: dict) -> None:
     checks, streams = framework_told["checks"], 0
     for name, seen in checks.items():
-        end = next((one for one in WHOLE if name == one or name.endswith("_" + one)), None)
+        end = next((item for item in WHOLE if name == item or name.endswith("_" + item)), None)
         if end is not None:
             assert seen["text"] == checks[name.removesuffix(end) + WHOLE[end]]["text"]
             assert seen.get("deltas", seen["text"]) == seen["text"]

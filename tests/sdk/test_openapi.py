@@ -64,10 +64,10 @@ def with_key(gateway) -> tuple[str, str]:
 
 def are_clean(runs: list[subprocess.CompletedProcess]) -> None:
     selected = 0
-    for found in runs:
-        assert found.returncode == 0, found.stdout[-6000:] + found.stderr[-2000:]
-        assert "No issues found" in found.stdout
-        selected += int(SELECTED.search(found.stdout)[1])
+    for run in runs:
+        assert run.returncode == 0, run.stdout[-6000:] + run.stderr[-2000:]
+        assert "No issues found" in run.stdout
+        selected += int(SELECTED.search(run.stdout)[1])
     assert selected == OPERATIONS
 
 

@@ -74,7 +74,7 @@ def injected(given: Given) -> Measured:
 def _tables(stack: Any) -> list[str]:
     with stack.reader.connect() as connection:
         found = connection.execute(sql("SELECT sql FROM sqlite_master ORDER BY name")).scalars()
-        return [str(one) for one in found]
+        return [str(finding) for finding in found]
 
 
 def _says(stack: Any, text: str) -> bool:

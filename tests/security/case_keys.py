@@ -139,7 +139,7 @@ def told_apart(given: Given) -> Measured:
         near, far = _with_ring(_timed)
     finally:
         keyring.matches = usual
-    order = sorted([(one, 1) for one in near] + [(one, 0) for one in far])
+    order = sorted([(item, 1) for item in near] + [(item, 0) for item in far])
     ranks = sum(place for place, (_, is_near) in enumerate(order, 1) if is_near)
     area = (ranks - len(near) * (len(near) + 1) / 2) / (len(near) * len(far))
     return Measured(round(max(area, 1 - area), 3), f"{len(near):,} of each")
@@ -148,7 +148,7 @@ def told_apart(given: Given) -> Measured:
 def _by_letters(stored: bytes, pepper: bytes, parts: TokenParts) -> bool:
     """What nobody should do: the secret compared letter by letter, up to the first other one."""
     del stored, pepper
-    return all(one == other for one, other in zip(parts.secret, _SECRET[0], strict=False))
+    return all(item == other for item, other in zip(parts.secret, _SECRET[0], strict=False))
 
 
 _SECRET = [""]

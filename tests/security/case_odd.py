@@ -89,13 +89,13 @@ def failures(given: Given) -> Measured:
     try:
         with tempfile.TemporaryDirectory() as folder, Stack(Path(folder), {}) as stack:
             key = stack.key("admin", scopes=tuple(sorted(ROLES[KeyRole.ADMIN]))).token
-            answers = [raw_answer(stack, *one, key)[9:12] for one in tried]
+            answers = [raw_answer(stack, *item, key)[9:12] for item in tried]
             opened = list(_opened(stack, key))
     finally:
         gateway.worker.app.cards = usual
         logging.disable(loud)
     wrong = [
-        one for one, status in zip(tried, answers, strict=True) if not b"200" <= status < b"500"
+        item for item, status in zip(tried, answers, strict=True) if not b"200" <= status < b"500"
     ]
     first = (
         ": " + ", ".join(f"{method} {target}" for method, target, _ in wrong[:3]) if wrong else ""

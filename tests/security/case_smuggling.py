@@ -161,7 +161,9 @@ async def _agrees(
 
 def _same(wanted: strict.Read, got: list[strict.Request], *, closed: bool) -> bool:
     """Who refuses more than the reader does is strict, too, when nothing that follows is read."""
-    targets = [one._replace(target=_ORIGIN.sub(b"", one.target)) for one in wanted.requests]
+    targets = [
+        request._replace(target=_ORIGIN.sub(b"", request.target)) for request in wanted.requests
+    ]
     return got == targets or (closed and got == targets[: len(got)])
 
 

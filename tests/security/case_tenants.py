@@ -34,7 +34,7 @@ SLOW = Latency(ttft_s=0.01, ttft_sigma=1.8, tpot_s=0.001, tpot_sigma=0.0)  # p95
 def area(near: list[float], far: list[float]) -> float:
     """The area under the curve that tells both apart, from 0.5 (not at all) to 1; ties are half."""
     order = sorted(near), sorted(far)
-    above = sum((one > other) + (one == other) / 2 for one in order[0] for other in order[1])
+    above = sum((item > other) + (item == other) / 2 for item in order[0] for other in order[1])
     part = above / (len(near) * len(far))
     return max(part, 1 - part)
 
@@ -101,7 +101,7 @@ def _ask(stack: Any, token: str, prompt: str, **members: Any) -> tuple[Any, floa
             if not line.startswith("data: {"):
                 continue
             event = json.loads(line[6:])
-            said = [one["delta"].get("content") for one in event["choices"]]
+            said = [choice["delta"].get("content") for choice in event["choices"]]
             if first_s is None and any(said):
                 first_s = time.monotonic() - began
             usage = event.get("usage") or usage
@@ -132,9 +132,9 @@ def _twice(usual: Any) -> Any:
     """What hedges without a bound: whoever has not answered is asked once more, every time."""
 
     async def opened(self: Any, call: Any) -> Any:
-        one, other = await asyncio.gather(usual(self, call), usual(self, call))
+        item, other = await asyncio.gather(usual(self, call), usual(self, call))
         await other.aclose()
-        return one
+        return item
 
     return opened
 

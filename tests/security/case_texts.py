@@ -79,14 +79,16 @@ def slowest(given: Given) -> Measured:
         )
     ]
     wide = conditions.ConditionInput(
-        model="m" * 256, team="t" * 256, tags={f"k{one}": "v" * 256 for one in range(64)}, n=1
+        model="m" * 256, team="t" * 256, tags={f"k{index}": "v" * 256 for index in range(64)}, n=1
     )
     limit, conditions.LONGEST = conditions.LONGEST, 10**9
     try:
         made = [conditions.Condition(text) for text in texts]
     finally:
         conditions.LONGEST = limit
-    return Measured(round(max(_ms(one, wide) for one in made), 3), f"{len(texts)} of the longest")
+    return Measured(
+        round(max(_ms(made_value, wide) for made_value in made), 3), f"{len(texts)} of the longest"
+    )
 
 
 def _ms(condition: conditions.Condition, asking: conditions.ConditionInput) -> float:

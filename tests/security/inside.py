@@ -119,7 +119,7 @@ async def by_targets(canaries: Canaries, *, broken: bool) -> tuple[int, int]:
     for form in tried:
         await by_target(form)
         await by_httpx(form, tls)
-    return len(tried), len([one for one in canaries.met if one != urls.PUBLIC])
+    return len(tried), len([item for item in canaries.met if item != urls.PUBLIC])
 
 
 def asked(stack: Any, form: str) -> int:
@@ -139,7 +139,7 @@ def asked(stack: Any, form: str) -> int:
         tried.append(stack.post("/v1/responses", spoken))
         said = {"model": model, "max_tokens": 1, "messages": [{"role": "user", "content": source}]}
         tried.append(stack.post("/v1/messages", said))
-    return sum(one.status_code < 500 for one in tried)
+    return sum(response.status_code < 500 for response in tried)
 
 
 def by_requests(folder: str, *, broken: bool) -> tuple[int, int]:

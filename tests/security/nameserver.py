@@ -30,15 +30,15 @@ class NameServer(asyncio.DatagramProtocol):
         told = [
             packed
             for packed in (
-                ip_address(one).packed for one in urls.answers(name, self.asked[name, kind])
+                ip_address(answer).packed for answer in urls.answers(name, self.asked[name, kind])
             )
             if len(packed) == (4 if kind == A else 16)
         ]
         self.asked[name, kind] += 1
         records = [
             b"\xc0\x0c" + kind.to_bytes(2, "big") + IN.to_bytes(2, "big") + bytes(4)
-            + len(one).to_bytes(2, "big") + one
-            for one in told
+            + len(line).to_bytes(2, "big") + line
+            for line in told
         ]  # fmt: skip
         head = data[:2] + b"\x81\x80\x00\x01" + len(records).to_bytes(2, "big") + bytes(4)
         self._transport.sendto(head + question + b"".join(records), addr)

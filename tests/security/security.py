@@ -133,7 +133,9 @@ def _write(rows: list[Row], seed: int) -> None:
 def _table(rows: list[Row]) -> str:
     lines = [HEAD]
     for row in rows:
-        values = ["-" if one is None else f"{one.value:g}" for one in (row.found, row.control)]
+        values = [
+            "-" if element is None else f"{element.value:g}" for element in (row.found, row.control)
+        ]
         size = f"{row.found.size}; " if row.found is not None and row.found.size else ""
         end = f"RED: {'; '.join(row.red)}" if row.red else f"{size}{row.note or row.case.control}"
         lines.append(

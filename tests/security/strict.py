@@ -126,7 +126,7 @@ def _check_target(method: bytes, target: bytes) -> None:
 
 
 def _check_host(hosts: list[bytes], *, old: bool) -> None:
-    if len(hosts) > 1 or (not hosts and not old) or not all(_HOST.match(one) for one in hosts):
+    if len(hosts) > 1 or (not hosts and not old) or not all(_HOST.match(host) for host in hosts):
         raise _Bad
 
 

@@ -43,12 +43,12 @@ def _run(tests: list[str]) -> tuple[int, list[str], list[str]]:
                 f"the tests did not run:\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
             )
         cases = list(ET.parse(path).iter("testcase"))
-    skipped = [one for one in cases if one.find("skipped") is not None]
+    skipped = [case for case in cases if case.find("skipped") is not None]
     if cases and len(skipped) == len(cases):
         raise Missing(str(skipped[0].find("skipped").get("message")))
-    failed = [one.get("name", "") for one in cases if _why(one) is not None]
+    failed = [case.get("name", "") for case in cases if _why(case) is not None]
     ran = len(cases) - len(skipped)
-    faults = [f"failed: {one.get('name')}: {why}" for one in cases if (why := _why(one))] or (
+    faults = [f"failed: {case.get('name')}: {why}" for case in cases if (why := _why(case))] or (
         [] if ran else ["no test ran"]
     )
     return ran, failed, faults

@@ -76,10 +76,10 @@ def _v4(address: IPv4Address) -> Iterator[str]:
     yield f"{number:#x}"
     yield f"{number:#o}".replace("0o", "0")
     yield f"0x{number:08X}"
-    yield ".".join(f"{one:#x}" for one in octets)
-    yield ".".join(f"0{one:o}" for one in octets)
-    yield ".".join(f"{one:04o}" for one in octets)
-    yield ".".join(f"{one:03d}" for one in octets)
+    yield ".".join(f"{octet:#x}" for octet in octets)
+    yield ".".join(f"0{octet:o}" for octet in octets)
+    yield ".".join(f"{octet:04o}" for octet in octets)
+    yield ".".join(f"{octet:03d}" for octet in octets)
     yield f"{a}.{int.from_bytes(octets[1:], 'big')}"
     yield f"{a}.{b}.{int.from_bytes(octets[2:], 'big')}"
     yield f"{a:#x}.{b}.0{c:o}.{d}"
@@ -93,7 +93,7 @@ def _v4(address: IPv4Address) -> Iterator[str]:
     yield (
         str(address).replace("1", "\N{CIRCLED DIGIT ONE}").replace(".", "\N{IDEOGRAPHIC FULL STOP}")
     )
-    yield "".join(chr(ord(one) + 0xFEE0) if one.isdigit() else one for one in str(address))
+    yield "".join(chr(ord(item) + 0xFEE0) if item.isdigit() else item for item in str(address))
 
 
 def _misread(port: int) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Names: a class is a noun, and unique in its package."""
+"""Names: classes are unique nouns, and a loop variable names its item."""
 
 import ast
 import re
@@ -16,6 +16,7 @@ NO_NOUNS = {
     "Seen", "Sent", "Shown", "Sold", "Somebody", "Spent", "Stood", "Taken", "There", "Told", "Way",
     "What", "Where", "Who", "Whole", "Written",
 }  # fmt: skip
+PLACEHOLDERS = {"one", "found"}
 SHARED_PER_MILLE = 30  # of all public classes, by their names
 
 
@@ -29,6 +30,24 @@ def is_noun(name: str) -> bool:
 
 def classes(tree: ast.Module) -> list[str]:
     return [node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+
+
+def loop_variables(tree: ast.Module) -> list[tuple[str, int]]:
+    """Names that a `for`, a comprehension or a lambda binds, with their lines."""
+    targets: list[ast.expr] = []
+    names: list[tuple[str, int]] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
+            targets.append(node.target)
+        elif isinstance(node, ast.Lambda):
+            names += [(argument.arg, argument.lineno) for argument in node.args.args]
+    for target in targets:
+        names += [(n.id, n.lineno) for n in ast.walk(target) if isinstance(n, ast.Name)]
+    return names
+
+
+def placeholders(tree: ast.Module) -> list[tuple[str, int]]:
+    return [(name, line) for name, line in loop_variables(tree) if name in PLACEHOLDERS]
 
 
 def test_class_names_are_nouns(product) -> None:
@@ -57,6 +76,29 @@ def test_class_names_are_unique(product) -> None:
     assert within == {}
     total = sum(map(len, places.values()))
     assert sum(map(len, shared.values())) * 1000 <= total * SHARED_PER_MILLE, shared
+
+
+def test_loop_variables_name_their_item(everything) -> None:
+    faults = [
+        f"{source.name}:{line} `{name}`"
+        for source in everything
+        for name, line in placeholders(source.tree)
+    ]
+    assert faults == []
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("for one in rows: pass", ["one"]),
+        ("[found for found in rows]", ["found"]),
+        ("{key: one for key, one in rows}", ["one"]),
+        ("sorted(rows, key=lambda one: one.at_us)", ["one"]),
+        ("for row in rows: one = row", []),
+    ],
+)
+def test_a_placeholder_is_found(text: str, names: list[str]) -> None:
+    assert [name for name, _ in placeholders(ast.parse(text))] == names
 
 
 @pytest.mark.parametrize("name", ["Told", "Held", "Waiting", "Packed", "_Seen", "Nobody"])

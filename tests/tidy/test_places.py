@@ -72,6 +72,8 @@ def test_the_places_of_today_are_read_back_as_their_words() -> None:
         verdicts = [(f"x{place}", place, False, b"") for place in places]
         terms = bytes.fromhex("000000400000804000000041") + bytes(12)
         told = unpack((4, asked, ("p", 0, "reject"), terms, first, 0, 0, verdicts))
-        assert [one["reason"] for one in told["candidates"]] == [words[place] for place in places]
+        assert [candidate["reason"] for candidate in told["candidates"]] == [
+            words[place] for place in places
+        ]
         assert told["reason"] == words[first]
         assert told["request"]["features"] == list(FEATURE_PLACES)

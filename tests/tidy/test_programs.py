@@ -132,4 +132,4 @@ def test_programs_in_texts_name_what_exists(everything, names) -> None:
 def test_an_unknown_name_is_found(names, program: str, fault: str) -> None:
     assert unknown_names(ast.parse(program), names) == [fault]
     planted = ast.parse(f"TEXT = {program!r}")
-    assert [unknown_names(found, names) for _, found in programs(planted)] == [[fault]]
+    assert [unknown_names(item, names) for _, item in programs(planted)] == [[fault]]

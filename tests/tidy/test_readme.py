@@ -77,7 +77,7 @@ def test_no_command_is_missing_from_the_table(readme: str) -> None:
     rows = re.findall(r"^\| `breakeven (.*?)` \|", readme, re.MULTILINE)
     told = {word for row in rows for word in re.findall(r"[a-z]+", row)}
     group = typer.main.get_command(cli.app)
-    names = {name: getattr(one, "commands", {}) for name, one in group.commands.items()}
+    names = {name: getattr(command, "commands", {}) for name, command in group.commands.items()}
     assert sorted({*names, *(sub for subs in names.values() for sub in subs)} - told) == []
 
 

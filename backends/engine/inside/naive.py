@@ -171,7 +171,7 @@ def place_of(number: int, depth: int, devices: list[Any]) -> Any:
 def _stand(module: Any, device: Any) -> None:
     def follow(_: Any, words: Any, named: Any) -> Any:
         return torch.utils._pytree.tree_map_only(  # noqa: SLF001  (it has no public one)
-            torch.Tensor, lambda one: one.to(device), (words, named)
+            torch.Tensor, lambda item: item.to(device), (words, named)
         )
 
     module.to(device).register_forward_pre_hook(follow, with_kwargs=True)
@@ -255,11 +255,11 @@ def application(engine: NaiveEngine, name: str) -> fastapi.FastAPI:
         if asked.get("stream"):
             return StreamingResponse(stream(engine, job, name), media_type="text/event-stream")
         text, failed = "", None
-        while (one := await job.out.get()) is not None:
-            if isinstance(one, Exception):
-                failed = str(one)
+        while (item := await job.out.get()) is not None:
+            if isinstance(item, Exception):
+                failed = str(item)
                 break
-            text += engine.tokenizer.decode([one])
+            text += engine.tokenizer.decode([item])
         if failed is not None:
             return JSONResponse({"error": {"message": failed}}, status_code=500)
         choice = {"index": 0, "text": text, "finish_reason": reason(job)}
@@ -272,10 +272,10 @@ def application(engine: NaiveEngine, name: str) -> fastapi.FastAPI:
 async def stream(engine: NaiveEngine, job: NaiveJob, name: str) -> AsyncIterator[str]:
     """An event a token, then the usage, then the end."""
     head = {"object": "text_completion", "model": name}
-    while (one := await job.out.get()) is not None:
-        if isinstance(one, Exception):
-            raise one
-        choice = {"index": 0, "text": engine.tokenizer.decode([one]), "finish_reason": None}
+    while (item := await job.out.get()) is not None:
+        if isinstance(item, Exception):
+            raise item
+        choice = {"index": 0, "text": engine.tokenizer.decode([item]), "finish_reason": None}
         yield f"data: {json.dumps({**head, 'choices': [choice]})}\n\n"
     yield f"data: {json.dumps({**head, 'choices': [], 'usage': usage(job)})}\n\n"
     yield "data: [DONE]\n\n"

@@ -99,10 +99,10 @@ class DeviceProbe:
         """A square product of random operands; the second is laid out by columns, as engines do."""
         left, right = self.random(side, side), self.random(side, side).t()
         if number == "fp8":
-            one = torch.ones((), device=self.device)
+            item = torch.ones((), device=self.device)
             a, b = (each.to(torch.float8_e4m3fn) for each in (left, right))
             return lambda: torch._scaled_mm(  # noqa: SLF001  (torch has no other name for it)
-                a, b, scale_a=one, scale_b=one, out_dtype=torch.bfloat16
+                a, b, scale_a=item, scale_b=item, out_dtype=torch.bfloat16
             )
         if number == "int8":
             a, b = ((each * 30).clamp(-127, 127).to(torch.int8) for each in (left, right))
@@ -196,8 +196,8 @@ def all_reduce(ranks: int, *, gpu: bool, small: bool) -> list[dict[str, Any]]:
         raise RuntimeError("a rank of the all-reduce ended early")
     per_rank = [answers.get() for _ in processes]
     found = []
-    for size, times in ((size, [one[size] for one in per_rank]) for size in per_rank[0]):
-        slowest = max(times, key=lambda one: one["value"])
+    for size, times in ((size, [item[size] for item in per_rank]) for size in per_rank[0]):
+        slowest = max(times, key=lambda time: time["value"])
         moved = 2 * (ranks - 1) / ranks * size  # what a ring sends and receives
         row = {"ranks": ranks, "bytes": size, "seconds": slowest}
         found.append(row | {"bus_bytes_s": moved / slowest["value"]})

@@ -43,7 +43,7 @@ class LockedPackage:
 
     @property
     def lines(self) -> str:
-        hashes = "".join(f" \\\n    --hash=sha256:{one}" for one in sorted(self.sha256))
+        hashes = "".join(f" \\\n    --hash=sha256:{name}" for name in sorted(self.sha256))
         return f"{self.name}=={self.version}{hashes}\n"
 
 
@@ -55,7 +55,7 @@ def read_lock(lock: Path, target: WheelPlatform) -> list[LockedPackage]:
 def _entries(lock: Path, target: WheelPlatform) -> Iterator[LockedPackage]:
     text = lock.read_text(encoding="utf-8")
     found = list(_ENTRY.finditer(text))
-    ends = [one.start() for one in found[1:]] + [len(text)]
+    ends = [match_.start() for match_ in found[1:]] + [len(text)]
     for entry, end in zip(found, ends, strict=True):
         marker = (entry[3] or "").strip()
         if marker and not applies(marker, target):

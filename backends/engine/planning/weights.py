@@ -60,11 +60,11 @@ def choices(
         if _multiplied(name, gpu)
     ]
     best = min(
-        (one for one in found if one.gpu_s_per_million is not None),
-        key=lambda one: one.gpu_s_per_million or 0.0,
+        (format_ for format_ in found if format_.gpu_s_per_million is not None),
+        key=lambda format_: format_.gpu_s_per_million or 0.0,
         default=None,
     )
-    return tuple(replace(one, advised=one is best) for one in found)
+    return tuple(replace(format_, advised=format_ is best) for format_ in found)
 
 
 def _multiplied(name: str, gpu: GpuSpec) -> bool:
@@ -102,6 +102,6 @@ def _cost(
     flops = value(figures, "compute") * 1e12 * gpus
     prefill_s = 2.0 * model.active_parameters * load.prompt_tokens / flops
     tokens = load.prompt_tokens + load.output_tokens
-    links_s = tokens * sum(one.value for one in figures if one.name == "allreduce_token_s")
+    links_s = tokens * sum(figure.value for figure in figures if figure.name == "allreduce_token_s")
     request_s = prefill_s + links_s + load.output_tokens * step_s / load.users
     return alone_s, gpus * request_s / tokens * 1e6

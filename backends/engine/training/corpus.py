@@ -149,13 +149,13 @@ def _documented(scope: str, body: list[ast.stmt]) -> Iterator[_DocumentedObject]
 
 def _documented_in_c(module: ModuleType) -> Iterator[_DocumentedObject]:
     scope = {"builtins": "", "posix": "os."}.get(module.__name__, f"{module.__name__}.")
-    for name, found in sorted(vars(module).items()):
-        text = inspect.getdoc(found) if callable(found) else None
-        if name.startswith("_") or text is None or getattr(found, "__code__", None) is not None:
+    for name, item in sorted(vars(module).items()):
+        text = inspect.getdoc(item) if callable(item) else None
+        if name.startswith("_") or text is None or getattr(item, "__code__", None) is not None:
             continue
-        yield _DocumentedObject(scope + name, f"{scope}{name}{_signature(found)}", text)
-        if isinstance(found, type):
-            for method, member in sorted(vars(found).items()):
+        yield _DocumentedObject(scope + name, f"{scope}{name}{_signature(item)}", text)
+        if isinstance(item, type):
+            for method, member in sorted(vars(item).items()):
                 said = getattr(member, "__doc__", None)
                 if isinstance(said, str) and not method.startswith("_") and callable(member):
                     whole = f"{scope}{name}.{method}"
@@ -175,16 +175,16 @@ def _chats(
     module: str, found: Iterable[_DocumentedObject], rng: random.Random
 ) -> Iterator[Document]:
     """Of each, four of the five forms that a question can have."""
-    for one in found:
-        first = one.text.split("\n\n")[0].strip()
-        if len(first) < _LEAST or not one.text.isascii():
+    for finding in found:
+        first = finding.text.split("\n\n")[0].strip()
+        if len(first) < _LEAST or not finding.text.isascii():
             continue
         forms = (
-            (f"What does `{one.name}` do?", first),
-            (f"What does {one.name} do?", _cut(one.text)),
-            (f"Explain {one.name}.", _cut(one.text)),
-            (f"How do I call {one.name}?", f"`{one.call}`\n\n{first}"),
-            (f"Which part of Python is this: {first}", f"It is `{one.name}`."),
+            (f"What does `{finding.name}` do?", first),
+            (f"What does {finding.name} do?", _cut(finding.text)),
+            (f"Explain {finding.name}.", _cut(finding.text)),
+            (f"How do I call {finding.name}?", f"`{finding.call}`\n\n{first}"),
+            (f"Which part of Python is this: {first}", f"It is `{finding.name}`."),
         )
         for question, answer in rng.sample(forms, 4):
             yield Document("chat", module, answer, question, _is_kept(module))
@@ -221,8 +221,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args(arguments)
     library = Path(os.__file__).parent
-    found = [asdict(one) for one in documents(library, given.seed)]
-    text = "".join(json.dumps(one) + "\n" for one in found)
+    found = [asdict(document) for document in documents(library, given.seed)]
+    text = "".join(json.dumps(finding) + "\n" for finding in found)
     with lzma.open(given.corpus, "wt", encoding="utf-8", preset=6) as file:
         file.write(text)
     count = len(found)

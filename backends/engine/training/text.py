@@ -38,16 +38,24 @@ class TrainingText:
 def read(corpus: Path, vocabulary: int) -> TrainingText:
     with lzma.open(corpus, "rt", encoding="utf-8") as file:
         found = [json.loads(line) for line in file]
-    tokenizer = _tokenizer((_plain(one) for one in found if not one["held_out"]), vocabulary)
+    tokenizer = _tokenizer(
+        (_plain(finding) for finding in found if not finding["held_out"]), vocabulary
+    )
     learned: dict[str, TokenStream] = {}
     kept: dict[str, TokenStream] = {}
     ratio: dict[str, float] = {}
     for kind in KINDS:
         for held_out, streams in ((False, learned), (True, kept)):
-            of = [one for one in found if one["kind"] == kind and one["held_out"] == held_out]
-            streams[kind] = _stream(tokenizer, [as_text(one) for one in of])
+            of = [
+                finding
+                for finding in found
+                if finding["kind"] == kind and finding["held_out"] == held_out
+            ]
+            streams[kind] = _stream(tokenizer, [as_text(item) for item in of])
         size = sum(
-            len(as_text(one).encode()) for one in found if one["held_out"] and one["kind"] == kind
+            len(as_text(finding).encode())
+            for finding in found
+            if finding["held_out"] and finding["kind"] == kind
         )
         ratio[kind] = size / max(len(kept[kind].tokens), 1)
     return TrainingText(tokenizer, learned, kept, ratio)
@@ -107,10 +115,10 @@ def _stream(tokenizer: Any, texts: list[str]) -> TokenStream:
     encoded = tokenizer.encode_batch(texts, add_special_tokens=False)
     starts: list[int] = []
     at = 0
-    for one in encoded:
-        starts.extend(_starts(at, len(one.ids)))
-        at += len(one.ids)
-    tokens = np.fromiter((number for one in encoded for number in one.ids), np.int64, count=at)
+    for item in encoded:
+        starts.extend(_starts(at, len(item.ids)))
+        at += len(item.ids)
+    tokens = np.fromiter((number for item in encoded for number in item.ids), np.int64, count=at)
     return TokenStream(tokens, np.array(starts, np.int64))
 
 

@@ -102,8 +102,8 @@ class TrainingRun:
         self.loss: Callable[[Any], Any] = (
             torch.compile(self.network, dynamic=False) if is_gpu else self.network
         )
-        matrices = [one for one in self.network.parameters() if one.dim() == 2]
-        others = [one for one in self.network.parameters() if one.dim() != 2]
+        matrices = [parameter for parameter in self.network.parameters() if parameter.dim() == 2]
+        others = [parameter for parameter in self.network.parameters() if parameter.dim() != 2]
         self.optimiser = torch.optim.AdamW(
             [{"params": matrices, "weight_decay": DECAY}, {"params": others, "weight_decay": 0.0}],
             lr=PEAK, betas=(0.9, 0.95), fused=is_gpu,
@@ -242,7 +242,7 @@ def main(arguments: list[str]) -> int:
         many, kept = len(text.learned[kind].tokens), len(text.held_out[kind].tokens)
         say(f"{kind}: {many:,} tokens to learn, {kept:,} held out")
     training = TrainingRun(size, GPU if torch.cuda.is_available() else CPU, given.dropout)
-    count = sum(one.numel() for one in training.network.parameters())
+    count = sum(parameter.numel() for parameter in training.network.parameters())
     say(f"{count:,} parameters on {training.machine.device}")
     weights, figures = train(
         training, text, TrainingBudget(given.seconds, given.steps), given.seed, say

@@ -39,22 +39,22 @@ def budgets_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
     )
     with place.ledger.connect() as connection:
         found = budget_states(connection, place.now_us, () if team is None else (team,))
-    return listed([_line(one) for one in found if team in (None, one.scope)])
+    return listed([_line(state) for state in found if team in (None, state.scope)])
 
 
-def _line(one: BudgetState) -> dict[str, Any]:
+def _line(state: BudgetState) -> dict[str, Any]:
     return {
-        "budget": one.account,
-        "scope": one.scope,
-        "period": one.line.period,
-        "timezone": one.line.timezone,
-        "hard": one.line.hard,
-        "limit_usd": usd_exact(one.line.limit_pusd),
-        "spent_usd": usd_exact(one.spent_pusd),
-        "held_usd": usd_exact(one.held_pusd),
-        "since": _moment(one.window.start_s),
-        "until": _moment(one.window.end_s),
-        "default": one.default,
+        "budget": state.account,
+        "scope": state.scope,
+        "period": state.line.period,
+        "timezone": state.line.timezone,
+        "hard": state.line.hard,
+        "limit_usd": usd_exact(state.line.limit_pusd),
+        "spent_usd": usd_exact(state.spent_pusd),
+        "held_usd": usd_exact(state.held_pusd),
+        "since": _moment(state.window.start_s),
+        "until": _moment(state.window.end_s),
+        "default": state.default,
     }
 
 

@@ -128,7 +128,7 @@ def _storable(given: T) -> T:
         texts = value if isinstance(value, list) else [value]
         if isinstance(value, dict):
             texts = [*value, *value.values()]
-        if any(isinstance(one, str) and "\0" in one for one in texts):
+        if any(isinstance(text, str) and "\0" in text for text in texts):
             raise RequestError("bad_request", f"`{name}` holds a NUL.", param=name)
         if name == "note" and value is not None and not value.isprintable():
             raise RequestError("bad_request", "`note` is one printable line.", param=name)

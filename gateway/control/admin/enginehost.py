@@ -50,9 +50,13 @@ class EngineHost:
 
     def named(self, name: str) -> list[EngineSnapshot]:
         """The engines that a name means; raises `OverrideError` when there are none."""
-        found = [one for one in self.every() if name in (one.seat.name, f"pool:{one.seat.pool}")]
+        found = [
+            snapshot
+            for snapshot in self.every()
+            if name in (snapshot.seat.name, f"pool:{snapshot.seat.pool}")
+        ]
         if not found:
-            known = ", ".join(one.name for one in self.runtime.engines)
+            known = ", ".join(engine.name for engine in self.runtime.engines)
             raise OverrideError(f"there is no engine {name}; there are {known}")
         return found
 

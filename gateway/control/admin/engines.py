@@ -60,13 +60,13 @@ def engines_status(place: OperationContext, _: NoInput) -> dict[str, Any]:
         measured = read_measurements(host.runtime.run_dir)
         return listed(
             [
-                _seen(one, stands)
-                | {"reason": words.get(one.seat.name)}
-                | _upkeep(one, notes)
-                | {"measured": _measured(measured.get(one.seat.name))}
-                | _way(host.round_trip_us(one.row), ttft_us)
-                | _steps(one.state, tpot_us)
-                for one in host.every()
+                _seen(snapshot, stands)
+                | {"reason": words.get(snapshot.seat.name)}
+                | _upkeep(snapshot, notes)
+                | {"measured": _measured(measured.get(snapshot.seat.name))}
+                | _way(host.round_trip_us(snapshot.row), ttft_us)
+                | _steps(snapshot.state, tpot_us)
+                for snapshot in host.every()
             ]
         )
 
@@ -83,7 +83,7 @@ def engines_drain(place: OperationContext, given: EngineNameInput) -> dict[str, 
         host.named(given.engine)
         verbs.disable(place.ledger, place.settings, given.engine, author(place, given.note))
         stands = verbs.in_force(place.ledger, place.now_us)
-        return listed([_seen(one, stands) for one in host.named(given.engine)])
+        return listed([_seen(snapshot, stands) for snapshot in host.named(given.engine)])
 
 
 @verb(
@@ -109,45 +109,51 @@ def engines_restart(place: OperationContext, given: RestartEngineInput) -> dict[
     with place.engines() as host:
         stands = verbs.in_force(place.ledger, place.now_us)
         told = words_of(host.runtime.run_dir)
-        for one in (found := host.named(given.engine)):
-            if not one.seat.managed:
-                words = f"{one.seat.name} was not started by this gateway: restart it where it runs"
-                raise OperationRefused(words, param="engine")
-            if one.word == "stopped":  # flags that this vLLM has not: no start can succeed
-                why = told.get(one.seat.name, "its host ends")
-                raise OperationRefused(
-                    f"{one.seat.name} is stopped for good: {why}", param="engine"
+        for snapshot in (found := host.named(given.engine)):
+            if not snapshot.seat.managed:
+                words = (
+                    f"{snapshot.seat.name} was not started by this gateway: "
+                    "restart it where it runs"
                 )
-            if _override(one.seat, stands) is None:
-                raise OperationRefused(
-                    f"{one.seat.name} gets requests: drain it first", param="engine"
-                )
-            if one.in_flight and not given.at_once:
-                words = f"{one.seat.name} has {one.in_flight} requests under way: wait for them"
                 raise OperationRefused(words, param="engine")
-        for one in found:
-            host.order(one.row)
-        return listed([_seen(one, stands) for one in found])
+            if snapshot.word == "stopped":  # flags that this vLLM has not: no start can succeed
+                why = told.get(snapshot.seat.name, "its host ends")
+                raise OperationRefused(
+                    f"{snapshot.seat.name} is stopped for good: {why}", param="engine"
+                )
+            if _override(snapshot.seat, stands) is None:
+                raise OperationRefused(
+                    f"{snapshot.seat.name} gets requests: drain it first", param="engine"
+                )
+            if snapshot.in_flight and not given.at_once:
+                words = (
+                    f"{snapshot.seat.name} has {snapshot.in_flight} requests under way: "
+                    "wait for them"
+                )
+                raise OperationRefused(words, param="engine")
+        for finding in found:
+            host.order(finding.row)
+        return listed([_seen(finding, stands) for finding in found])
 
 
-def _seen(one: EngineSnapshot, stands: Sequence[Override]) -> dict[str, Any]:
-    state = one.state
+def _seen(engine_snapshot: EngineSnapshot, stands: Sequence[Override]) -> dict[str, Any]:
+    state = engine_snapshot.state
     return {
-        "engine": one.seat.name,
-        "state": one.word,
-        "in_flight": one.in_flight,
+        "engine": engine_snapshot.seat.name,
+        "state": engine_snapshot.word,
+        "in_flight": engine_snapshot.in_flight,
         "running": state.running,
         "kv_usage": _usage(state),
-        "life": one.life,
-        "url": one.seat.base_url,
-        "managed": one.seat.managed,
-        "override": _override(one.seat, stands),
-        "held": any(two.subject == TARGET + one.seat.name for two in stands),
+        "life": engine_snapshot.life,
+        "url": engine_snapshot.seat.base_url,
+        "managed": engine_snapshot.seat.managed,
+        "override": _override(engine_snapshot.seat, stands),
+        "held": any(two.subject == TARGET + engine_snapshot.seat.name for two in stands),
     }
 
 
-def _upkeep(one: EngineSnapshot, notes: Mapping[str, UpkeepNote]) -> dict[str, Any]:
-    note = notes.get(one.seat.name)
+def _upkeep(engine_snapshot: EngineSnapshot, notes: Mapping[str, UpkeepNote]) -> dict[str, Any]:
+    note = notes.get(engine_snapshot.seat.name)
     return {"upkeep": None if note is None else msgspec.to_builtins(note)}
 
 
@@ -161,7 +167,7 @@ def _measured(note: EngineMeasurement | None) -> dict[str, Any] | None:
 def _promised_us(settings: Settings) -> tuple[int | None, int | None]:
     """The tightest first token and the tightest further one that policies promise."""
     slos = [rule.slo for rule in settings.policies]
-    promised = ([one.ttft_ms for one in slos], [one.tpot_ms for one in slos])
+    promised = ([slo.ttft_ms for slo in slos], [slo.tpot_ms for slo in slos])
     ttft, tpot = (min((ms for ms in some if ms is not None), default=None) for some in promised)
     return None if ttft is None else round(ttft * 1e3), None if tpot is None else round(tpot * 1e3)
 

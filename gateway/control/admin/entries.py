@@ -64,7 +64,7 @@ class QuoteCurrencyInput(msgspec.Struct, forbid_unknown_fields=True):
 
 @verb("GET /projects", INVOICES, None, "Whose the projects on providers' bills are", NoInput)
 def projects_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
-    return listed([_told(one) for one in _standing(place, PROJECT)])
+    return listed([_told(entry) for entry in _standing(place, PROJECT)])
 
 
 @verb(
@@ -85,7 +85,7 @@ def projects_map(place: OperationContext, given: MapProjectInput) -> dict[str, A
 
 @verb("GET /scenarios", USAGE + EVERY_TEAM, None, "Scenarios that were saved by name", NoInput)
 def scenarios_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
-    return listed([_told(one) for one in _standing(place, SCENARIO)])
+    return listed([_told(entry) for entry in _standing(place, SCENARIO)])
 
 
 @verb("POST /scenarios", CONTRACTS + APPLY, None, "Save a scenario by its name", SaveScenarioInput)
@@ -107,7 +107,7 @@ def scenarios_save(place: OperationContext, given: SaveScenarioInput) -> dict[st
     DropScenarioInput,
 )
 def scenarios_drop(place: OperationContext, given: DropScenarioInput) -> dict[str, Any]:
-    if given.name not in {one.name for one in _standing(place, SCENARIO)}:
+    if given.name not in {entry.name for entry in _standing(place, SCENARIO)}:
         raise OperationRefused(f"there is no scenario named `{given.name}`", param="name")
     return _entered(place, SCENARIO + given.name, None, given.note)
 
@@ -120,7 +120,7 @@ def scenarios_drop(place: OperationContext, given: DropScenarioInput) -> dict[st
     NoInput,
 )
 def currencies_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
-    return listed([_told(one) for one in _quoted(place).values()])
+    return listed([_told(entry) for entry in _quoted(place).values()])
 
 
 @verb(
@@ -155,7 +155,7 @@ def _quoted(place: OperationContext) -> dict[str, ManualEntry]:
 def _standing(place: OperationContext, kind: str) -> list[ManualEntry]:
     with place.ledger.connect() as connection:
         found = in_force(entries(connection, kind), place.now_us)
-    return [one for _, one in sorted(found.items()) if one.says is not None]
+    return [entry for _, entry in sorted(found.items()) if entry.says is not None]
 
 
 def _entered(
@@ -166,11 +166,15 @@ def _entered(
         return _told(enter(connection, given))
 
 
-def _told(one: ManualEntry) -> dict[str, Any]:
+def _told(manual_entry: ManualEntry) -> dict[str, Any]:
     return {
-        "number": one.number, "name": one.name, "says": one.says, "entered_us": one.recorded_us,
-        "by": one.actor, "note": one.note,
-    }  # fmt: skip
+        "number": manual_entry.number,
+        "name": manual_entry.name,
+        "says": manual_entry.says,
+        "entered_us": manual_entry.recorded_us,
+        "by": manual_entry.actor,
+        "note": manual_entry.note,
+    }
 
 
 VERBS = (

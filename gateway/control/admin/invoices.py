@@ -34,8 +34,8 @@ LARGEST = 16 * 1024 * 1024  # bytes of a body
 By = Literal["day", "model", "project"]
 _Number = Annotated[int, msgspec.Meta(ge=1, le=NUMBER_LIMIT, description="as the list has it")]
 KEYS: dict[By, tuple[Callable[[InvoiceLine], str], Callable[[BookedCost], str]]] = {
-    "model": (lambda line: model_of(line.item), lambda one: model_of(one.model)),
-    "project": (lambda line: line.project or "", lambda one: one.project),
+    "model": (lambda line: model_of(line.item), lambda cost: model_of(cost.model)),
+    "project": (lambda line: line.project or "", lambda cost: cost.project),
 }
 
 
@@ -75,7 +75,7 @@ class PostInvoiceInput(msgspec.Struct, forbid_unknown_fields=True):
 )
 def invoices_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
     with place.ledger.connect() as connection:
-        return listed(msgspec.to_builtins([asdict(one) for one in invoices.stored(connection)]))
+        return listed(msgspec.to_builtins([asdict(row) for row in invoices.stored(connection)]))
 
 
 @verb(

@@ -109,7 +109,7 @@ def keys_list(place: OperationContext, given: ListKeysInput) -> dict[str, Any]:
         )
     page = found[: given.limit]
     return {
-        **listed([_document(one, place.now_us) for one in page]),
+        **listed([_document(key, place.now_us) for key in page]),
         "first_id": page[0].id if page else None,
         "last_id": page[-1].id if page else None,
         "has_more": len(found) > len(page),
@@ -245,7 +245,8 @@ def _refuse_excess(
     if whose is None:
         return
     if missing := lacking(whose.scopes | _made_for_others(whose), scopes):
-        words = f"this key lacks {', '.join(f'`{one}`' for one in missing)}, and cannot hand it on"
+        names = ", ".join(f"`{name}`" for name in missing)
+        words = f"this key lacks {names}, and cannot hand it on"
         raise OperationRefused(words, kind="forbidden", param="scopes")
     if not models_too:
         return
@@ -297,14 +298,14 @@ def _scopes(given: CreateKeyInput) -> tuple[str, ...]:
         )
     if given.role is not None:
         return tuple(sorted(ROLES[given.role]))
-    return tuple(str(one) for one in given.scopes or (KeyScope.INFERENCE,))
+    return tuple(str(scope) for scope in given.scopes or (KeyScope.INFERENCE,))
 
 
 def _refuse_unknown(place: OperationContext, name: str) -> None:
     """A key for a model that nobody has would be refused with every request."""
     models = place.settings.models
     if name not in models and resolve_model(place.settings, name) is None:
-        known = ", ".join(f"`{one}`" for one in models) or "none"
+        known = ", ".join(f"`{model}`" for model in models) or "none"
         words = f"there is no model named `{name}`; the configuration has {known}"
         raise OperationRefused(words, param="models")
 

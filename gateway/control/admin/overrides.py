@@ -51,15 +51,15 @@ def author(
     return verbs.OverrideAuthor(place.by, note, place.now_us, until_us)
 
 
-def document(one: Override) -> dict[str, Any]:
-    kind, _, name = one.subject.partition(":")
+def document(override: Override) -> dict[str, Any]:
+    kind, _, name = override.subject.partition(":")
     return {
         kind: name,
-        "says": one.says,
-        "until": until(one).removeprefix(" until ") or None,
-        "by": one.actor,
-        "note": one.note,
-        "number": one.number,
+        "says": override.says,
+        "until": until(override).removeprefix(" until ") or None,
+        "by": override.actor,
+        "note": override.note,
+        "number": override.number,
     }
 
 
@@ -74,7 +74,7 @@ def targets_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
     stands = verbs.in_force(place.ledger, place.now_us)
     return {
         "targets": verbs.target_names(place.settings),
-        "overrides": [document(one) for one in stands],
+        "overrides": [document(stand) for stand in stands],
         "unserved": verbs.unserved(place.settings, stands),
     }
 
@@ -87,7 +87,7 @@ def targets_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
     NoInput,
 )
 def routes_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
-    return listed([document(one) for one in verbs.in_force(place.ledger, place.now_us)])
+    return listed([document(override) for override in verbs.in_force(place.ledger, place.now_us)])
 
 
 @verb(
@@ -140,7 +140,7 @@ def routes_release(place: OperationContext, given: ReleaseRouteInput) -> dict[st
 def _said(place: OperationContext, said: list[Override]) -> dict[str, Any]:
     """With the models that are left without a target."""
     left = verbs.unserved(place.settings, verbs.in_force(place.ledger, place.now_us))
-    return {"overrides": [document(one) for one in said], "unserved": left}
+    return {"overrides": [document(line) for line in said], "unserved": left}
 
 
 VERBS = (targets_list, targets_disable, targets_enable, routes_list, routes_force, routes_release)

@@ -75,9 +75,12 @@ def policies_show(place: OperationContext, _: NoInput) -> dict[str, Any]:
     stands = stored is not None and stored.document is not None and rules.fault is None
     source = "the ledger" if stands else policy_changes.FILE
     promises = [
-        {"policy": one.name, **one.slo.model_dump(include={"ttft_ms", "tpot_ms", "attainment"})}
-        for one in rules.settings.policies
-        if one.slo.ttft_ms is not None or one.slo.tpot_ms is not None
+        {
+            "policy": policy.name,
+            **policy.slo.model_dump(include={"ttft_ms", "tpot_ms", "attainment"}),
+        }
+        for policy in rules.settings.policies
+        if policy.slo.ttft_ms is not None or policy.slo.tpot_ms is not None
     ]
     return {**document, "fault": rules.fault, "source": source, "promises": promises}
 

@@ -77,14 +77,19 @@ def prices_show(place: OperationContext, given: ShowPricesInput) -> dict[str, An
     single = name is not None and "*" not in name
     names = [name] if name is not None and single else _names(settings, book, given.everything)
     if name is not None and not single:
-        names = [one for one in book.names() if _like(one, [name])]
+        names = [each_name for each_name in book.names() if _like(each_name, [name])]
     doubts: dict[str, list[PriceFlag]] = {}
     for flag in _doubts(place, book, names):
         doubts.setdefault(flag.name, []).append(flag)
-    shown = [price_json(one, book.find(one, place.now_us), doubts.get(one, ())) for one in names]
+    shown = [
+        price_json(each_name, book.find(each_name, place.now_us), doubts.get(each_name, ()))
+        for each_name in names
+    ]
     if not single:
         return listed(shown)
-    history = [record_json(one) for one in records_of(place.ledger, shown[0]["name"] or names[0])]
+    history = [
+        record_json(record) for record in records_of(place.ledger, shown[0]["name"] or names[0])
+    ]
     return {**shown[0], "versions": history}
 
 
@@ -98,7 +103,7 @@ def prices_show(place: OperationContext, given: ShowPricesInput) -> dict[str, An
 def prices_check(place: OperationContext, given: CheckPricesInput) -> dict[str, Any]:
     book = load_price_book(place.ledger, price_aliases(place.settings))
     names = _names(place.settings, book, given.everything)
-    found = [flag_json(one) for one in _doubts(place, book, names)]
+    found = [flag_json(doubt) for doubt in _doubts(place, book, names)]
     return {"checked": len(names), "flags": found}
 
 
@@ -164,7 +169,7 @@ def _planned(
 
 
 def _like(name: str, patterns: Sequence[str] | None) -> bool:
-    return not patterns or any(fnmatchcase(name.lower(), one.lower()) for one in patterns)
+    return not patterns or any(fnmatchcase(name.lower(), pattern.lower()) for pattern in patterns)
 
 
 def _names(settings: Settings, book: PriceBook, everything: bool) -> list[str]:
@@ -184,20 +189,20 @@ def _doubts(place: OperationContext, book: PriceBook, names: Sequence[str]) -> l
     now_us = place.now_us
     found = flags(book, names, now_us, read_on=read_days(place.ledger))
     wanted = {price.name for name in names if (price := book.find(name, now_us))}
-    seed = [one for one in bundled_seed().drafts if one.name in wanted]
+    seed = [draft for draft in bundled_seed().drafts if draft.name in wanted]
     plan = planned(stored_prices(place.ledger), seed, book="litellm",
                    only=wanted.__contains__, at_us=now_us)  # fmt: skip
-    changed = {one.name: one for one in plan.entries if one.status is PriceStatus.CHANGED}
+    changed = {entry.name: entry for entry in plan.entries if entry.status is PriceStatus.CHANGED}
     for name in names:
         price = book.find(name, now_us)
         if price is not None and price.name in changed:
             words = f"{_moved(changed[price.name])}: `breakeven prices diff --from litellm`"
             found.append(PriceFlag(name, price.version, PriceDoubt.PENDING, words))
-    return sorted(found, key=lambda one: (one.name, one.flag))
+    return sorted(found, key=lambda flag: (flag.name, flag.flag))
 
 
 def _moved(entry: PriceChange) -> str:
-    kinds = ", ".join(sorted({one.kind for one in entry.amounts}))
+    kinds = ", ".join(sorted({amount.kind for amount in entry.amounts}))
     return f"the bundled map states another price ({kinds})"
 
 

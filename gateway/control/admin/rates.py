@@ -65,18 +65,18 @@ def rates_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
     later = to_come(found, place.now_us)
     pools = []
     for name, contract in declared.items():
-        one = standing.get(name)
+        entry = standing.get(name)
         pools.append(
             {
                 "pool": name, "gpu_type": contract["gpu_type"],
                 "gpus": contract["gpus_per_replica"] * contract["replicas"],
                 "machine": contract["machine"], "simulated": contract["simulated"],
-                "in_force": _terms(carried(contract, one)), "configured": _terms(contract),
-                "entered": None if one is None or one.says is None else _entry(one),
+                "in_force": _terms(carried(contract, entry)), "configured": _terms(contract),
+                "entered": None if entry is None or entry.says is None else _entry(entry),
                 "to_come": [_entry(each) for each in later if each.name == name],
             }
         )  # fmt: skip
-    return {"object": "list", "data": pools, "entries": [_entry(one) for one in found]}
+    return {"object": "list", "data": pools, "entries": [_entry(finding) for finding in found]}
 
 
 @verb(
@@ -98,7 +98,7 @@ def rates_enter(place: OperationContext, given: EnterRateInput) -> dict[str, Any
             for name, rate in _rates(given, now, place.settings).items()
         ]
         carry_rates(connection, place.now_us)
-    return {"entered": [_entry(one) for one in said], "by": place.by}
+    return {"entered": [_entry(line) for line in said], "by": place.by}
 
 
 @verb(
@@ -115,15 +115,15 @@ def rates_withdraw(place: OperationContext, given: WithdrawRateInput) -> dict[st
     with place.ledger.begin() as connection:
         found = entries(connection, RATE)
         standing, later = standing_rates(connection, place.now_us), to_come(found, place.now_us)
-        known = {name for name, one in standing.items() if one.says is not None}
-        if not (known | {one.name for one in later}) & set(names):
+        known = {name for name, entry in standing.items() if entry.says is not None}
+        if not (known | {entry.name for entry in later}) & set(names):
             raise OperationRefused(f"no rate is entered for pool `{given.pool}`", param="pool")
         said = [
             _say(connection, place, name, None, from_us=place.now_us, note=given.note)
             for name in names
         ]
         carry_rates(connection, place.now_us, {name: _rate(declared[name]) for name in names})
-    return {"entered": [_entry(one) for one in said], "by": place.by}
+    return {"entered": [_entry(line) for line in said], "by": place.by}
 
 
 def _say(
@@ -201,7 +201,7 @@ def _begins(since: date | None, now_us: int) -> int:
 def _declared(settings: Settings) -> dict[str, dict[str, Any]]:
     """By pool, what the configuration says, as a contract's columns."""
     found: list[DeclaredContract] = contracts(settings)
-    return {one.pool: asdict(one) for one in found}
+    return {contract.pool: asdict(contract) for contract in found}
 
 
 def _sharing(declared: Mapping[str, Mapping[str, Any]], pool: str) -> list[str]:
@@ -211,7 +211,7 @@ def _sharing(declared: Mapping[str, Mapping[str, Any]], pool: str) -> list[str]:
     machine = declared[pool]["machine"]
     if machine is None:
         return [pool]
-    return [name for name, one in declared.items() if one["machine"] == machine]
+    return [name for name, entry in declared.items() if entry["machine"] == machine]
 
 
 def _rate(contract: Mapping[str, Any]) -> GpuRate:
@@ -229,13 +229,18 @@ def _terms(contract: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _entry(one: ManualEntry) -> dict[str, Any]:
-    rate = rate_of(one)
+def _entry(manual_entry: ManualEntry) -> dict[str, Any]:
+    rate = rate_of(manual_entry)
     terms = None if rate is None else _terms(msgspec.structs.asdict(rate))
     return {
-        "number": one.number, "pool": one.name, "says": terms, "from_us": one.from_us,
-        "entered_us": one.recorded_us, "by": one.actor, "note": one.note,
-    }  # fmt: skip
+        "number": manual_entry.number,
+        "pool": manual_entry.name,
+        "says": terms,
+        "from_us": manual_entry.from_us,
+        "entered_us": manual_entry.recorded_us,
+        "by": manual_entry.actor,
+        "note": manual_entry.note,
+    }
 
 
 VERBS = (rates_list, rates_enter, rates_withdraw)

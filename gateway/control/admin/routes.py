@@ -39,8 +39,13 @@ def described(verb: AdminOperation[Any]) -> dict[str, Any]:
         }
     return {
         "parameters": [
-            {"name": name, "in": "query", "required": name in shape["required"], "schema": one}
-            for name, one in shape["properties"].items()
+            {
+                "name": name,
+                "in": "query",
+                "required": name in shape["required"],
+                "schema": property_,
+            }
+            for name, property_ in shape["properties"].items()
         ]
     }
 
@@ -48,12 +53,12 @@ def described(verb: AdminOperation[Any]) -> dict[str, Any]:
 def _whole(part: Any, named: dict[str, Any]) -> Any:
     """Without references: the document has no other place for what they name."""
     if isinstance(part, list):
-        return [_whole(one, named) for one in part]
+        return [_whole(item, named) for item in part]
     if not isinstance(part, dict):
         return part
     if "$ref" in part:
         return _whole(named[part["$ref"].rpartition("/")[2]], named)
-    return {name: _whole(one, named) for name, one in part.items()}
+    return {name: _whole(item, named) for name, item in part.items()}
 
 
 def _endpoint(

@@ -42,17 +42,17 @@ class DecisionReplay:
         promised = f"ttft {_ms(slo.ttft_ms)}, tpot {_ms(slo.tpot_ms)}"
         penalty = f"penalty ${policy.penalty_pusd / 1e12:.6f}"
         found = [f"policy {policy.name}: {promised}, attainment {slo.attainment:g}, {penalty}"]
-        for one in candidates:
-            engine = one.engine
+        for candidate in candidates:
+            engine = candidate.engine
             if engine is None:
-                expected = one.expected_pusd
+                expected = candidate.expected_pusd
                 price = "unpriced" if expected is None else f"${expected / 1e12:.6f} expected"
-                seen = 0 if one.api is None else one.api.observations
-                found.append(f"{one.name}: {price}, latencies from {seen} answers")
+                seen = 0 if candidate.api is None else candidate.api.observations
+                found.append(f"{candidate.name}: {price}, latencies from {seen} answers")
                 continue
             found.append(
-                f"{one.name}: {engine.health.value}, {engine.sequences} sequences,"
-                f" bid price ${3600 * one.bid_price_pusd_per_s / 1e12:.4f}/h,"
+                f"{candidate.name}: {engine.health.value}, {engine.sequences} sequences,"
+                f" bid price ${3600 * candidate.bid_price_pusd_per_s / 1e12:.4f}/h,"
                 f" step factor {engine.step_feedback:.3f},"
                 f" safety ttft {engine.safety_ttft:.3f} tpot {engine.safety_tpot:.3f},"
                 f" age {engine.age_s:.3f} s"

@@ -58,9 +58,9 @@ def recorded(engine: Engine, request_id: str, team: str | None = None) -> Record
         document, told = _try(row, before)
         documents.append(document)
         lines += told
-    for document, one in zip(documents, tries, strict=True):
-        document["waterfall"] = [asdict(span) for span in one.spans]
-        document["warning"] = one.warning
+    for document, try_ in zip(documents, tries, strict=True):
+        document["waterfall"] = [asdict(span) for span in try_.spans]
+        document["warning"] = try_.warning
     return RecordedDecision(documents, [*lines, "", "where its time went:", *drawn(tries)])
 
 

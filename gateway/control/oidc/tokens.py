@@ -65,7 +65,7 @@ def usable(document: Mapping[str, Any], rule: TokenRequirements) -> KeySet:
     said = document.get("keys")
     if not isinstance(said, Sequence) or len(said) > MOST_KEYS:
         raise NoKey(f"`keys` is a list of at most {MOST_KEYS}")
-    found: list[Key] = [key for one in said if (key := _key(one, rule)) is not None]
+    found: list[Key] = [key for line in said if (key := _key(line, rule)) is not None]
     if not found:
         raise NoKey("none of its keys signs by what `oidc.algorithms` allows")
     return KeySet(found)

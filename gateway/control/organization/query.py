@@ -91,7 +91,7 @@ def page_query(
     first_s = _cursor(values, start_s, end_s, width.seconds)
     last_s = first_s - first_s % width.seconds + limit * width.seconds
     filters = {FILTERS[name]: tuple(values.get(name, ())) for name in accepted.filters}
-    if team is not None and any(one != team for one in filters["teams"]):
+    if team is not None and any(each_team != team for each_team in filters["teams"]):
         message = f"This key may read the team `{team}` only."
         raise RequestError("forbidden", message, param="project_ids")
     return PageQuery(
@@ -125,7 +125,7 @@ def parameters(accepted: EndpointFilters) -> list[dict[str, Any]]:
         "group_by": {"type": "string", "enum": list(accepted.groups)},
         **({"line_items": text} if accepted.line_items else {}),
     }
-    schemas = singles | {name: {"type": "array", "items": one} for name, one in lists.items()}
+    schemas = singles | {name: {"type": "array", "items": list_} for name, list_ in lists.items()}
     return [
         {"name": name, "in": "query", "required": name == "start_time", "schema": schema}
         for name, schema in schemas.items()
@@ -133,13 +133,16 @@ def parameters(accepted: EndpointFilters) -> list[dict[str, Any]]:
 
 
 def _refuse_unknown(values: Mapping[str, Sequence[str]], accepted: EndpointFilters) -> None:
-    known = {one["name"]: one["schema"]["type"] == "array" for one in parameters(accepted)}
-    for name, found in values.items():
+    known = {
+        parameter["name"]: parameter["schema"]["type"] == "array"
+        for parameter in parameters(accepted)
+    }
+    for name, each_value in values.items():
         if name not in known:
             raise _bad(name, f"`{name}` is unknown here; known are {', '.join(sorted(known))}.")
-        if len(found) > 1 and not known[name]:
+        if len(each_value) > 1 and not known[name]:
             raise _bad(name, f"`{name}` is given more than once.")
-        for value in found:
+        for value in each_value:
             storable(name, value)
 
 

@@ -22,8 +22,8 @@ def store_prices(settings: Settings, engine: Engine, at_us: int) -> DraftChanges
     Another price of the map for a name that has one waits for `breakeven prices import`.
     """
     drafts = list(bundled_seed().drafts)
-    for found in _files(settings):
-        drafts += found.drafts
+    for file in _files(settings):
+        drafts += file.drafts
     stamp = ImportStamp(actor=actor(), origin="start")
     try:
         return import_drafts(engine, drafts, at_us=at_us, keep_market=True, stamp=stamp)
@@ -51,8 +51,8 @@ def actor() -> str:
 def price_aliases(settings: Settings) -> dict[str, str]:
     """Names that the files declare to be other names; a later file wins."""
     aliases: dict[str, str] = {}
-    for found in _files(settings):
-        aliases |= found.aliases
+    for file in _files(settings):
+        aliases |= file.aliases
     return aliases
 
 

@@ -49,7 +49,7 @@ def _entry_json(entry: PriceChange) -> dict[str, Any]:
         "until": None if entry.until_us is None else moment(entry.until_us),
         "before": _brief(entry.before),
         "after": _brief(entry.after),
-        "prices": [_amount_json(one) for one in entry.amounts],
+        "prices": [_amount_json(amount) for amount in entry.amounts],
     }
 
 
@@ -59,21 +59,25 @@ def _brief(price: Price | None) -> dict[str, Any] | None:
     return {"book": price.book, "source": price.source, "source_date": price.source_date}
 
 
-def _amount_json(one: PriceAmount) -> dict[str, Any]:
+def _amount_json(price_amount: PriceAmount) -> dict[str, Any]:
     return {
-        "tier": one.tier,
-        "above_tokens": one.above_tokens,
-        "kind": one.kind,
-        "unit": one.unit,
-        "old": None if one.old is None else amount_text(one.old, one.unit),
-        "new": None if one.new is None else amount_text(one.new, one.unit),
-        "percent": one.percent,
+        "tier": price_amount.tier,
+        "above_tokens": price_amount.above_tokens,
+        "kind": price_amount.kind,
+        "unit": price_amount.unit,
+        "old": None
+        if price_amount.old is None
+        else amount_text(price_amount.old, price_amount.unit),
+        "new": None
+        if price_amount.new is None
+        else amount_text(price_amount.new, price_amount.unit),
+        "percent": price_amount.percent,
     }
 
 
 def price_json(asked: str, price: Price | None, flags: Sequence[PriceFlag]) -> dict[str, Any]:
     """`asked` may be another name than the one that is priced."""
-    shown: dict[str, Any] = {"asked": asked, "flags": [flag_json(one) for one in flags]}
+    shown: dict[str, Any] = {"asked": asked, "flags": [flag_json(flag) for flag in flags]}
     if price is None:
         return {**shown, "name": None}
     return {
@@ -87,9 +91,9 @@ def price_json(asked: str, price: Price | None, flags: Sequence[PriceFlag]) -> d
         "until": None if price.effective_until_us is None else moment(price.effective_until_us),
         "simulated": price.simulated,
         "prices": [
-            {"tier": one.tier, "above_tokens": one.above_tokens, "kind": one.kind,
-             "unit": one.unit, "price": amount_text(one.new, one.unit)}
-            for one in amounts(price)
+            {"tier": amount.tier, "above_tokens": amount.above_tokens, "kind": amount.kind,
+             "unit": amount.unit, "price": amount_text(amount.new, amount.unit)}
+            for amount in amounts(price)
         ],
     }  # fmt: skip
 

@@ -85,7 +85,7 @@ def source_of(
         seed = seed_from_map(_text(given), source_date=day)
         return PriceSource(pricebook.BOOK, seed.drafts, replace(stamp, read_on=day), seed.refused)
     chosen = book or given.name
-    if chosen in (*(Path(one).name for one in configured), LITELLM, GENAI):
+    if chosen in (*(Path(name).name for name in configured), LITELLM, GENAI):
         raise PriceError(f"`{chosen}` is a book of its own already: name another with --book")
     if kind == ".csv":
         return PriceSource(chosen, parse_price_csv(given.data, book=chosen), stamp)
@@ -119,9 +119,9 @@ def _genai(stored: Sequence[Price], at_us: int) -> PriceSource:
     seed = genaimap.seed_from_genai(providers, known, at_us=at_us, read_on=read_on)
     own = {price.name for price in stored if price.book == genaimap.BOOK}
     drafts = tuple(
-        one
-        for one in seed.drafts
-        if one.name in own or one.name not in known or known[one.name].terms != one.terms
+        draft
+        for draft in seed.drafts
+        if draft.name in own or draft.name not in known or known[draft.name].terms != draft.terms
     )
     stamp = ImportStamp(actor(), f"genai-prices {release}", read_on=read_on)
     return PriceSource(genaimap.BOOK, drafts, stamp, seed.refused)

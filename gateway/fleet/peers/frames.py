@@ -79,7 +79,7 @@ class FrameWriter:
 
     def frame(self, shares: Shares) -> bytes:
         """At most `MOST_ENTRIES`, those with the most in flight first."""
-        told = sorted(shares.items(), key=lambda one: -one[1].sequences)[:MOST_ENTRIES]
+        told = sorted(shares.items(), key=lambda pair: -pair[1].sequences)[:MOST_ENTRIES]
         entries = b"".join([_ENTRY.pack(key, *share) for key, share in told])
         body = _NUMBER.pack(self._next) + entries
         head = _LENGTH.pack(len(body) + TAG_BYTES)

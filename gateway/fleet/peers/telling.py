@@ -63,9 +63,9 @@ class PeerSender:
 
     def _follow(self, addresses: Sequence[Address]) -> None:
         wanted = list(dict.fromkeys(addresses))[: 2 * MOST_HOSTS]
-        for gone in [one for one in self._links if one not in wanted]:
+        for gone in [link for link in self._links if link not in wanted]:
             self._links.pop(gone).cancel()
-        for new in [one for one in wanted if one not in self._links]:
+        for new in [wanted_value for wanted_value in wanted if wanted_value not in self._links]:
             self._links[new] = asyncio.create_task(self._keep(new))
 
     async def _resolve(self, host: Address) -> None:
@@ -75,7 +75,7 @@ class PeerSender:
             with suppress(OSError, UnicodeError):
                 found = await loop.getaddrinfo(*host, type=socket.SOCK_STREAM)
                 self._known[host] = [(str(entry[4][0]), int(entry[4][1])) for entry in found]
-            self._follow([each for one in self._hosts for each in self._known.get(one, [])])
+            self._follow([each for pair in self._hosts for each in self._known.get(pair, [])])
             await asyncio.sleep(RESOLVE_S)
 
     async def _keep(self, address: Address) -> None:

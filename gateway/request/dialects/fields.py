@@ -45,9 +45,9 @@ def each(value: Any, place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The objects of a list, each with its place."""
     if not isinstance(value, list):
         raise wrong(place, "must be a list.")
-    for index, one in enumerate(value):
+    for index, item in enumerate(value):
         where = f"{place}[{index}]"
-        yield where, mapping(one, where)
+        yield where, mapping(item, where)
 
 
 def refuse_given(members: Members, reasons: Mapping[str, str]) -> None:

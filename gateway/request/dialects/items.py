@@ -102,7 +102,7 @@ def _part(part: Mapping[str, Any], place: str) -> Message:
     if kind == "input_file" and part.get("file_data") is not None:
         names = ("file_data", "filename")
         told = {name: optional_text(part.get(name), f"{place}.{name}") for name in names}
-        return {"type": "file", "file": {name: one for name, one in told.items() if one}}
+        return {"type": "file", "file": {name: line for name, line in told.items() if line}}
     if kind == "input_audio":
         audio = mapping(part.get("input_audio"), f"{place}.input_audio")
         return {"type": "input_audio", "input_audio": audio}

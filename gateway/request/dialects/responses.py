@@ -102,7 +102,11 @@ class ResponsesDialect:
             if name in members and bytes(members[name]) != b"null"
         }
         session = member(members, "prompt_cache_key", str)
-        spaces = {one.told["name"]: one.origin for one in functions if one.origin is not None}
+        spaces = {
+            function.told["name"]: function.origin
+            for function in functions
+            if function.origin is not None
+        }
         return DecodedRequest(heard, partial(ResponsesEncoder, echo=echo, spaces=spaces), session)
 
     def refusal(self, body: bytes, status: int, request_id: str, *, of_chat: bool = True) -> bytes:
@@ -128,8 +132,8 @@ def _check(members: Members) -> None:
     """What may only be left out in some of its forms."""
     if optional_text(opened(members, "truncation"), "truncation") not in (None, "disabled"):
         raise unsupported("truncation", "the conversation is sent as it is. Send `disabled`.")
-    for index, one in enumerate(member(members, "include", list[str], [])):
-        if one.endswith("logprobs"):
+    for index, item in enumerate(member(members, "include", list[str], [])):
+        if item.endswith("logprobs"):
             why = "log probabilities are told by chat completions only. Leave it out."
             raise unsupported(f"include[{index}]", why)
 
@@ -148,8 +152,8 @@ def _functions(members: Members) -> Iterator[_Function]:
     for where, tool in declared:
         if tool.get("type") == "namespace":
             space = text(tool.get("name"), f"{where}.name")
-            for inner, one in each(tool.get("tools"), f"{where}.tools"):
-                told = _tool(one, inner)
+            for inner, entry in each(tool.get("tools"), f"{where}.tools"):
+                told = _tool(entry, inner)
                 name = told["name"]
                 yield _Function({**told, "name": flat(space, name)}, (space, name))
         elif not (beside and str(tool.get("type")).startswith(SEARCH)):
@@ -160,7 +164,7 @@ def _tools(members: Members, functions: Sequence[_Function]) -> Members:
     choice = opened(members, "tool_choice")
     if not functions:  # there is nothing to choose from, and chat refuses to choose
         return {}
-    told = [{"type": "function", "function": one.told} for one in functions]
+    told = [{"type": "function", "function": function.told} for function in functions]
     found: dict[str, Any] = {"tools": told}
     if isinstance(choice, str):
         found["tool_choice"] = choice

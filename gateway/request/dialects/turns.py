@@ -41,9 +41,9 @@ def conversation(system: Any, messages: Any) -> ConversationBuilder:
     if system is not None:
         found.instructed(*_texts(system, "system"))
     where, role = "messages", ""
-    for where, one in each(messages, "messages"):
-        role = text(one.get("role"), f"{where}.role")
-        content, place = one.get("content"), f"{where}.content"
+    for where, entry in each(messages, "messages"):
+        role = text(entry.get("role"), f"{where}.role")
+        content, place = entry.get("content"), f"{where}.content"
         if role == "user":
             _user(found, content, place)
         elif role == "assistant":
@@ -108,7 +108,7 @@ def _result(block: Mapping[str, Any], place: str) -> list[Message]:
         parts = [text_part(content)]
     else:
         inner = () if content is None else each(content, place)
-        parts = [part for where, one in inner for part in _parts(one, where)]
+        parts = [part for where, entry in inner for part in _parts(entry, where)]
     return [text_part("Error:"), *parts] if block.get("is_error") is True else parts
 
 
@@ -143,7 +143,7 @@ def _document(block: Mapping[str, Any], place: str) -> list[Message]:
     """Texts are text; what would have to be rendered first is refused."""
     source = mapping(block.get("source"), f"{place}.source")
     lead = [optional_text(block.get(name), f"{place}.{name}") for name in ("title", "context")]
-    told = [one for one in lead if one]
+    told = [each_name for each_name in lead if each_name]
     if source.get("type") == "text":
         told.append(text(source.get("data"), f"{place}.source.data"))
     elif source.get("type") == "content":
@@ -164,7 +164,11 @@ def _texts(content: Any, place: str) -> list[Message]:
             if block.get("type") != "text":
                 raise unsupported(where, "only blocks of type `text` can stand here.")
             found.append(_text(block, where))
-    return [one for one in found if one["text"] and not one["text"].startswith(ATTRIBUTION)]
+    return [
+        finding
+        for finding in found
+        if finding["text"] and not finding["text"].startswith(ATTRIBUTION)
+    ]
 
 
 def _text(block: Mapping[str, Any], place: str) -> Message:

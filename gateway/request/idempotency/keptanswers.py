@@ -132,7 +132,7 @@ class ResponseCapture:
 
 def again(answer: StoredResponse) -> StoredResponse:
     """The answer as it is sent to who asks once more, which costs nothing."""
-    headers = (*(one for one in answer.headers if one[0] != COST), REPLAYED)
+    headers = (*(header for header in answer.headers if header[0] != COST), REPLAYED)
     return StoredResponse(answer.status, headers, answer.body)
 
 

@@ -129,7 +129,9 @@ class RateWindowTable:
         with self._locked():
             rows = [self._row(name, second) for name in names]
             asked = list(zip(accounts, rows, strict=True))
-            over = next((one for pair in asked if (one := self._over(*pair, tokens))), None)
+            over = next(
+                (exceeded for pair in asked if (exceeded := self._over(*pair, tokens))), None
+            )
             if over is None:
                 for row in rows:
                     self._add(row, 0, second, 1)

@@ -125,7 +125,9 @@ class AdmissionQueue:
             if not len(queue.line) and not queue.pace(self._now_s()):
                 self._queues.pop(place, None)
             self._metrics.observe_queue_wait(ended, self._now_s() - since_s)
-            self._metrics.set_queue_length(sum(len(one.line) for one in self._queues.values()))
+            self._metrics.set_queue_length(
+                sum(len(each_queue.line) for each_queue in self._queues.values())
+            )
         if ended == "drained" or (ended == "late" and plan.decision.order):
             raise QueueFull(RETRY_S, hopeless=ended == "late")  # others were there before
         return plan
@@ -138,7 +140,9 @@ class AdmissionQueue:
             late_s = queue.line.ahead(ticket) / pace - (ticket.due_s - now_s)
             if late_s > 0.0:
                 raise QueueFull(late_s, hopeless=True)
-        self._metrics.set_queue_length(sum(len(one.line) for one in self._queues.values()))
+        self._metrics.set_queue_length(
+            sum(len(each_queue.line) for each_queue in self._queues.values())
+        )
 
     async def _turn(
         self, queue: PoolQueue, ticket: Ticket, plan: RoutingPlan, again: Callable[[], RoutingPlan]
@@ -166,4 +170,4 @@ class AdmissionQueue:
 
 
 def _pools(plan: RoutingPlan) -> tuple[str, ...]:
-    return tuple(sorted({one.pool for one in plan.route.targets if one.pool is not None}))
+    return tuple(sorted({target.pool for target in plan.route.targets if target.pool is not None}))

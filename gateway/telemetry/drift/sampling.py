@@ -106,82 +106,84 @@ class DriftSampler:
         self._run_dir = runtime.run_dir
         self._host = host
         self._clock = clock
-        self.watched = {one.name: one for one in watched(settings, runtime)}
+        self.watched = {pool.name: pool for pool in watched(settings, runtime)}
 
     def take(self, news: bytes) -> None:
         """What a worker drew; of what cannot be read nothing is told, it may be a prompt."""
         with suppress(msgspec.DecodeError):
             drawn = _DRAWN.decode(news)
-            if one := self.watched.get(drawn.pool):
-                one.take(drawn)
+            if pool := self.watched.get(drawn.pool):
+                pool.take(drawn)
 
-    def idle(self, one: SampledPool) -> bool:
+    def idle(self, sampled_pool: SampledPool) -> bool:
         return all(
             seen.in_flight == 0 and not seen.state.running and not seen.state.waiting
-            for seen in map(self._host.look, one.rows)
+            for seen in map(self._host.look, sampled_pool.rows)
         )
 
     async def run(self, client: httpx.AsyncClient, keys: Mapping[str, str]) -> None:
         """Each pool by itself: one that is never idle holds up no other."""
         self.tell()
         async with asyncio.TaskGroup() as group:
-            for one in self.watched.values():
-                group.create_task(self._each(one, client, keys[one.name]))
+            for pool in self.watched.values():
+                group.create_task(self._each(pool, client, keys[pool.name]))
 
-    async def _each(self, one: SampledPool, client: httpx.AsyncClient, key: str) -> None:
+    async def _each(self, sampled_pool: SampledPool, client: httpx.AsyncClient, key: str) -> None:
         while True:
-            if one.waiting and one.may_ask(self._clock.now_s()):
-                await self._one(one, client, key)
+            if sampled_pool.waiting and sampled_pool.may_ask(self._clock.now_s()):
+                await self._one(sampled_pool, client, key)
             else:
                 await asyncio.sleep(LOOK_S)
 
-    async def _one(self, one: SampledPool, client: httpx.AsyncClient, key: str) -> None:
-        drawn = one.waiting.popleft()
-        one.asked_s.append(self._clock.now_s())
+    async def _one(self, sampled_pool: SampledPool, client: httpx.AsyncClient, key: str) -> None:
+        drawn = sampled_pool.waiting.popleft()
+        sampled_pool.asked_s.append(self._clock.now_s())
         try:
             async with asyncio.timeout(PATIENCE_S):
-                item = await self._compared(one, drawn, client, key)
+                item = await self._compared(sampled_pool, drawn, client, key)
         except TimeoutError:
-            one.let_go += 1
+            sampled_pool.let_go += 1
         except (NoAnswer, LookupError, ValueError, TypeError) as error:
-            one.failed += 1  # what it says may repeat the prompt
-            log.warning("%s: a question had no answer of both: %s", one.name, type(error).__name__)
+            sampled_pool.failed += 1  # what it says may repeat the prompt
+            log.warning(
+                "%s: a question had no answer of both: %s", sampled_pool.name, type(error).__name__
+            )
         else:
-            one.compared += 1
+            sampled_pool.compared += 1
             if item.tokens:
-                one.window.append(item)
+                sampled_pool.window.append(item)
         self.tell()
 
     async def _compared(
-        self, one: SampledPool, drawn: DriftSample, client: httpx.AsyncClient, key: str
+        self, sampled_pool: SampledPool, drawn: DriftSample, client: httpx.AsyncClient, key: str
     ) -> PromptComparison:
         headers = {"authorization": f"Bearer {key}"}
         sides = [
-            EvalModel(client, self._url, model, one.rule.tokens, headers)
-            for model in (one.rule.baseline, one.rule.model)
+            EvalModel(client, self._url, model, sampled_pool.rule.tokens, headers)
+            for model in (sampled_pool.rule.baseline, sampled_pool.rule.model)
         ]
         messages = _MESSAGES.decode(drawn.messages)
         answers = []
         for side in sides:
-            await self._moment(one)
+            await self._moment(sampled_pool)
             answers.append(await side.answer(messages))
         first, second = answers
         if first.ids and second.ids and first.ids[0] == second.ids[0]:
             thoughts = []
             for side in sides:
-                await self._moment(one)
+                await self._moment(sampled_pool)
                 thoughts.append(await side.told(first.ids))
             if thoughts[0] and thoughts[1]:
                 return forced(thoughts[0], thoughts[1])
         return freely(first.told, second.told)
 
-    async def _moment(self, one: SampledPool) -> None:
-        while not self.idle(one):  # noqa: ASYNC110  (other processes write what is looked at)
+    async def _moment(self, sampled_pool: SampledPool) -> None:
+        while not self.idle(sampled_pool):  # noqa: ASYNC110  (other processes write what is looked at)
             await asyncio.sleep(LOOK_S)
 
     def tell(self) -> None:
         at_us = self._clock.wall_us()
-        write_drift(self._run_dir, [one.note(at_us) for one in self.watched.values()])
+        write_drift(self._run_dir, [pool.note(at_us) for pool in self.watched.values()])
 
 
 def watched(settings: Settings, runtime: Runtime) -> list[SampledPool]:
@@ -231,7 +233,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     host = EngineHost(settings, runtime, board)
     sampler = DriftSampler(settings, runtime, host, f"http://{given.address}/v1", clock)
     keys = {
-        name: os.environ.get(one.rule.key_env, "").strip() for name, one in sampler.watched.items()
+        name: os.environ.get(pool.rule.key_env, "").strip()
+        for name, pool in sampler.watched.items()
     }
     with suppress(KeyboardInterrupt):
         asyncio.run(_serve(sampler, runtime.run_dir, keys))

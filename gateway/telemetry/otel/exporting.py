@@ -74,7 +74,7 @@ class OtelObserver:
 
     def close(self) -> None:
         """The SDK waits half a minute for each way; a worker that ends has a second."""
-        ends = [threading.Thread(target=one.shutdown, daemon=True) for one, _ in self._sent]
+        ends = [threading.Thread(target=item.shutdown, daemon=True) for item, _ in self._sent]
         for end in ends:
             end.start()
         for end in ends:

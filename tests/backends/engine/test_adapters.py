@@ -29,13 +29,13 @@ def test_the_room_fits_the_largest_rank(tmp_path: Path):
 
 
 def test_the_room_fits_a_layer_that_has_a_rank_of_its_own(tmp_path: Path):
-    one = adapter(tmp_path / "a", rank_pattern={"q_proj": 64})
-    assert flags({"sql": one})[5:7] == ("--max-lora-rank", "64")
+    this_adapter = adapter(tmp_path / "a", rank_pattern={"q_proj": 64})
+    assert flags({"sql": this_adapter})[5:7] == ("--max-lora-rank", "64")
 
 
 def test_a_batch_has_room_for_eight_of_many(tmp_path: Path):
-    one = adapter(tmp_path / "a")
-    made = flags({f"a{number}": one for number in range(20)})
+    this_adapter = adapter(tmp_path / "a")
+    made = flags({f"a{number}": this_adapter for number in range(20)})
     assert made[1:5] == ("--max-loras", "8", "--max-cpu-loras", "20")
 
 
@@ -80,9 +80,9 @@ def test_what_is_usual_in_a_configuration_is_taken(tmp_path: Path):
 
 
 def test_a_folder_with_a_comma_in_its_name_is_told_in_the_form_that_has_room_for_it(tmp_path: Path):
-    one = adapter(tmp_path / "sql, v2")
-    *_, words = flags({"sql": one})
-    assert json.loads(words) == {"name": "sql", "path": str(one)}
+    this_adapter = adapter(tmp_path / "sql, v2")
+    *_, words = flags({"sql": this_adapter})
+    assert json.loads(words) == {"name": "sql", "path": str(this_adapter)}
 
 
 def test_folders_that_are_no_adapters(tmp_path: Path):

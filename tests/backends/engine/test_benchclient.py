@@ -51,13 +51,13 @@ async def test_a_closed_loop_counts_what_the_engine_counts(chat):
         seen = []
         found = await client.run(closed(4, 12, PromptShape(200, 20)), prompts, seen.append)
     assert len(found) == len(seen) == 12
-    assert [one.error for one in found] == [None] * 12
-    assert {one.output_tokens for one in found} == {20}
-    for one in found:
-        assert one.input_tokens == pytest.approx(200, abs=20)
-        assert 0 < one.ttft_s < one.e2e_s
-        assert len(one.gaps_s) <= 19
-        assert sum(one.gaps_s) == pytest.approx(one.e2e_s - one.ttft_s, abs=0.02)
+    assert [finding.error for finding in found] == [None] * 12
+    assert {finding.output_tokens for finding in found} == {20}
+    for finding in found:
+        assert finding.input_tokens == pytest.approx(200, abs=20)
+        assert 0 < finding.ttft_s < finding.e2e_s
+        assert len(finding.gaps_s) <= 19
+        assert sum(finding.gaps_s) == pytest.approx(finding.e2e_s - finding.ttft_s, abs=0.02)
     assert point(found, BenchSlo()).in_flight <= 4.001
 
 
@@ -70,8 +70,8 @@ async def test_an_open_loop_sends_at_its_own_times():
             poisson(40.0, 10, PromptShape(50, 5), random.Random(2)),
         ):
             found = await client.run(loop, prompts)
-            for ask, one in zip(loop.asks, found, strict=True):
-                assert one.start_s >= ask.at_s - 1e-3, "never before its time"
+            for ask, finding in zip(loop.asks, found, strict=True):
+                assert finding.start_s >= ask.at_s - 1e-3, "never before its time"
 
 
 async def test_a_shared_prefix_is_the_engines_prefix():
@@ -83,7 +83,7 @@ async def test_a_shared_prefix_is_the_engines_prefix():
             prompts = await client.calibrate(shared, random.Random(1))
             found = await client.run(closed(1, 4, PromptShape(512, 4, shared)), prompts)
             hits[shared] = await cached(backend)
-        assert [one.error for one in found] == [None] * 4
+        assert [finding.error for finding in found] == [None] * 4
     assert 3 * 400 * 0.85 <= hits[400] <= 3 * 400 * 1.15
     assert hits[0] == 0
 
@@ -100,8 +100,8 @@ async def test_refusals_are_samples_with_their_reason():
         client = BenchClient(backend, BenchTarget("other", chat=False))
         with pytest.raises(BackendError, match="404"):
             await client.calibrate(0, random.Random(1))
-        one = await client.ask("load", 4, began=0.0)
-    assert "404" in one.error
+        ask = await client.ask("load", 4, began=0.0)
+    assert "404" in ask.error
 
 
 async def test_an_engine_with_a_short_context_is_calibrated_with_short_prompts():
@@ -110,16 +110,16 @@ async def test_an_engine_with_a_short_context_is_calibrated_with_short_prompts()
         assert "400" in (await client.ask(words(240, random.Random(1)), 4, began=0.0)).error
         prompts = await client.calibrate(0, random.Random(1))
         found = await client.run(closed(1, 4, PromptShape(64, 8)), prompts)
-    assert [one.error for one in found] == [None] * 4
-    assert all(one.input_tokens == pytest.approx(64, abs=8) for one in found)
+    assert [finding.error for finding in found] == [None] * 4
+    assert all(finding.input_tokens == pytest.approx(64, abs=8) for finding in found)
 
 
 async def test_an_address_without_anybody_is_a_failed_sample():
     http = HttpClient()
     client = BenchClient(OpenAIBackend("http://127.0.0.1:1/v1", client=http), BenchTarget("m"))
-    one = await client.ask("load", 4, began=0.0)
+    ask = await client.ask("load", 4, began=0.0)
     await http.aclose()
-    assert "Unreachable" in one.error
+    assert "Unreachable" in ask.error
 
 
 TOKEN = b'data: {"choices": [{"index": 0, "delta": {"content": "x"}}]}\n\n'
@@ -155,23 +155,23 @@ async def streamed(*pieces: bytes, endless: bool = False):
 
 
 async def test_a_stream_without_an_end_is_given_up():
-    one = await streamed(endless=True)
-    assert one.error == "its stream is longer than 4 tokens can be; it was given up"
+    this_streamed = await streamed(endless=True)
+    assert this_streamed.error == "its stream is longer than 4 tokens can be; it was given up"
 
 
 @pytest.mark.parametrize("count", ["1e99", "-5", '"no"', "true", "[1]"])
 async def test_usage_that_is_no_count_is_a_failure_and_no_figure(count):
     usage = f'data: {{"choices": [], "usage": {{"completion_tokens": {count}}}}}\n\n'.encode()
-    one = await streamed(TOKEN, usage, END)
-    assert one.error is not None
-    assert one.error.startswith("its usage is no count: completion_tokens is ")
-    assert one.output_tokens == 1
+    this_streamed = await streamed(TOKEN, usage, END)
+    assert this_streamed.error is not None
+    assert this_streamed.error.startswith("its usage is no count: completion_tokens is ")
+    assert this_streamed.output_tokens == 1
 
 
 @pytest.mark.parametrize("odd", [b"3", b'{"a": 1}', b"[3]", b'[{"delta": 3}]', b"[[]]"])
 async def test_events_of_another_shape_carry_no_token(odd):
-    one = await streamed(b'data: {"choices": ' + odd + b"}\n\n", END)
-    assert one.error == "no token came"
+    this_streamed = await streamed(b'data: {"choices": ' + odd + b"}\n\n", END)
+    assert this_streamed.error == "no token came"
 
 
 async def test_a_stream_that_is_cut_short_is_no_fast_answer():

@@ -61,7 +61,7 @@ def test_a_point_counts_failures_and_what_kept_the_promise():
     assert (made.requests, made.failed) == (3, 1)
     assert made.attainment == pytest.approx(1 / 3)
     assert made.good_requests_per_s == pytest.approx(1 / 1.5)
-    assert [one.percent for one in made.ttft] == list(PERCENTILES)
+    assert [item.percent for item in made.ttft] == list(PERCENTILES)
     assert made.ttft[0].value_s == pytest.approx(0.75)
 
 
@@ -104,10 +104,12 @@ def test_a_closed_loop_is_saturated_where_more_adds_nothing():
 
 
 def test_an_open_loop_is_saturated_at_the_last_rate_it_serves():
-    one = point([replace(ONE, e2e_s=1.0)], BenchSlo())  # a request per second
-    assert saturation([(0.5, one), (1.0, one), (2.0, one)], offered=True) == 1.0
-    assert saturation([(0.5, one), (1.0, one)], offered=True) is None
-    assert saturation([(2.0, one)], offered=True) is None
+    this_point = point([replace(ONE, e2e_s=1.0)], BenchSlo())  # a request per second
+    assert (
+        saturation([(0.5, this_point), (1.0, this_point), (2.0, this_point)], offered=True) == 1.0
+    )
+    assert saturation([(0.5, this_point), (1.0, this_point)], offered=True) is None
+    assert saturation([(2.0, this_point)], offered=True) is None
 
 
 def test_cost_is_exact_and_names_nothing_without_tokens():

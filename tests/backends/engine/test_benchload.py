@@ -31,19 +31,19 @@ def test_poisson_arrivals_have_their_rate_and_can_be_repeated():
 
 
 def test_even_arrivals_have_one_distance():
-    assert [one.at_s for one in even(2.0, 4, SHAPE).asks] == [0.0, 0.5, 1.0, 1.5]
+    assert [ask.at_s for ask in even(2.0, 4, SHAPE).asks] == [0.0, 0.5, 1.0, 1.5]
 
 
 def test_a_closed_loop_has_no_times():
     loop = closed(8, 20, SHAPE, spread_s=2.0)
-    assert {one.at_s for one in loop.asks} == {0.0}
+    assert {ask.at_s for ask in loop.asks} == {0.0}
     assert (len(loop.asks), loop.at_once, loop.spread_s, loop.name) == (20, 8, 2.0, "8 at once")
 
 
 def test_recorded_arrivals_begin_at_zero_and_can_be_quicker():
     rows = [MeasuredRequest(at, 10, 5, 0.1, 0.2) for at in (7.0, 5.0, 9.0)]
     loop = recorded(rows, speed=2.0)
-    assert [one.at_s for one in loop.asks] == [0.0, 1.0, 2.0]
+    assert [ask.at_s for ask in loop.asks] == [0.0, 1.0, 2.0]
     assert loop.name == "recorded"
     assert LoadProfile(loop.asks, rate=1.5).name == "1.5"
 

@@ -29,9 +29,9 @@ def made(usd: str | None = "3.50") -> BenchReport:
 
 
 def test_both_bases_of_cost_are_given_and_differ():
-    one = document(made())["runs"][0]["pusd_per_million"]
-    assert one["output"] > 2 * one["input+output"] > 0
-    assert all(isinstance(value, int) for value in one.values())
+    item = document(made())["runs"][0]["pusd_per_million"]
+    assert item["output"] > 2 * item["input+output"] > 0
+    assert all(isinstance(value, int) for value in item.values())
 
 
 def test_without_a_rate_there_is_no_cost():

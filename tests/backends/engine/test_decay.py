@@ -40,7 +40,7 @@ def test_a_loss_is_found_and_noise_is_none(seed, slower, lost):
 def test_less_load_is_no_loss():
     """The control: its throughput has halved, but so has what was asked of it."""
     quiet = series(2 * 3600, seed=3, most=6)
-    whole = [one[-1].output_tokens / (one[-1].at_s - one[0].at_s) for one in (FIRST, quiet)]
+    whole = [item[-1].output_tokens / (item[-1].at_s - item[0].at_s) for item in (FIRST, quiet)]
     assert whole[1] < 0.6 * whole[0]
     found = pace(FIRST, quiet, 0.15)
     assert found is not None
@@ -73,17 +73,17 @@ def test_one_load_alone_that_is_slow_is_no_loss():
 @pytest.mark.parametrize(
     "spoiled",
     [
-        lambda one, n: DecayReading(100.0 * n, one.running, one.prompt_tokens, one.output_tokens),
-        lambda one, n: DecayReading(one.at_s, 0, one.prompt_tokens, one.output_tokens),
-        lambda one, n: DecayReading(one.at_s, one.running, one.prompt_tokens, 0),
-        lambda one, n: DecayReading(one.at_s, one.running, -n, one.output_tokens),
-        lambda one, n: DecayReading(0.0, one.running, one.prompt_tokens, one.output_tokens),
+        lambda at, n: DecayReading(100.0 * n, at.running, at.prompt_tokens, at.output_tokens),
+        lambda item, n: DecayReading(item.at_s, 0, item.prompt_tokens, item.output_tokens),
+        lambda item, n: DecayReading(item.at_s, item.running, item.prompt_tokens, 0),
+        lambda item, n: DecayReading(item.at_s, item.running, -n, item.output_tokens),
+        lambda item, n: DecayReading(0.0, item.running, item.prompt_tokens, item.output_tokens),
     ],
 )  # fmt: skip
 def test_gaps_idle_moments_and_other_lives_are_left_out(spoiled):
     now = _always(8, 200)
     assert pace(_always(8, 200), now, 0.15) is not None
-    assert pace(_always(8, 200), [spoiled(one, n) for n, one in enumerate(now)], 0.15) is None
+    assert pace(_always(8, 200), [spoiled(item, n) for n, item in enumerate(now)], 0.15) is None
 
 
 def _always(

@@ -51,13 +51,13 @@ async def test_what_is_refused_is_not_asked_again():
             return httpx.Response(400, json={"error": {"message": "unknown parameter"}})
         return httpx.Response(200, json=chat(logprobs=False, ids=False))
 
-    one = side(answer)
-    said = await one.answer(MESSAGES)
+    this_side = side(answer)
+    said = await this_side.answer(MESSAGES)
     assert [word.token for word in said.told] == ["so", "it", "is"]
     assert math.isnan(said.told[0].logprob)
     assert said.ids is None
     assert len(asked) == 3
-    await one.answer(MESSAGES)
+    await this_side.answer(MESSAGES)
     assert len(asked) == 4
 
 

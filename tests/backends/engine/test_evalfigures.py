@@ -24,7 +24,7 @@ def told(token: str, **chances: float) -> TokenLogprob:
 
 def test_divergence_is_kl_where_all_is_listed_and_less_where_it_is_not():
     mine, theirs = {"a": 0.5, "b": 0.3, "c": 0.2}, {"a": 0.2, "b": 0.4, "c": 0.4}
-    logs = [{name: math.log(of) for name, of in one.items()} for one in (mine, theirs)]
+    logs = [{name: math.log(of) for name, of in item.items()} for item in (mine, theirs)]
     whole = sum(of * math.log(of / theirs[name]) for name, of in mine.items())
     assert divergence(*logs) == pytest.approx(whole)
     assert divergence(logs[0], logs[0]) == 0

@@ -13,18 +13,20 @@ LINE = {"prompt": "2 + 2?", "right": "4"}
 
 
 def write(path: Path, *lines: object) -> Path:
-    path.write_text("\n".join(one if isinstance(one, str) else json.dumps(one) for one in lines))
+    path.write_text(
+        "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines)
+    )
     return path
 
 
 def test_prompts_are_messages_or_one_message(tmp_path):
     chat = {"messages": [{"role": "system", "content": "Be short."}]}
     found = read(write(tmp_path / "p.jsonl", LINE, "", chat, LINE))
-    assert [one.messages for one in found] == [
+    assert [finding.messages for finding in found] == [
         [{"role": "user", "content": "2 + 2?"}], chat["messages"],
     ]  # fmt: skip
     other = read(write(tmp_path / "q.jsonl", chat, LINE))
-    assert {one.key for one in other} == {one.key for one in found}
+    assert {item.key for item in other} == {finding.key for finding in found}
 
 
 @pytest.mark.parametrize(

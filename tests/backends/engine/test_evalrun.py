@@ -32,7 +32,7 @@ class Toy:
     def after(self, token: int) -> dict[int, float]:
         likely = (token + 1) % 4
         rest = (1 - self.chance) / 3
-        return {one: math.log(self.chance if one == likely else rest) for one in range(4)}
+        return {index: math.log(self.chance if index == likely else rest) for index in range(4)}
 
     def answer(self, path: str, body: dict) -> tuple[int, dict]:
         self.asked += 1
@@ -45,10 +45,10 @@ class Toy:
             listed: list = [None]
             for before in ids[:-1]:
                 known = self.after(before)
-                order = sorted(known, key=lambda one: -known[one])
+                order = sorted(known, key=lambda name: -known[name])
                 listed.append(
-                    {str(one): {"logprob": known[one], "rank": order.index(one) + 1}
-                     for one in known}
+                    {str(name): {"logprob": known[name], "rank": order.index(name) + 1}
+                     for name in known}
                 )  # fmt: skip
             return 200, {"choices": [{"prompt_logprobs": listed}]}
         if "return_token_ids" in body and not self.vllm:
@@ -57,15 +57,15 @@ class Toy:
         made, token = [], start
         for _ in range(WORDS):
             known = self.after(token)
-            token = max(known, key=lambda one: known[one])
+            token = max(known, key=lambda name: known[name])
             made.append((token, known))
         content = [
-            {"token": str(one), "logprob": known[one],
+            {"token": str(item), "logprob": known[item],
              "top_logprobs": [{"token": str(other), "logprob": of} for other, of in known.items()]}
-            for one, known in made
+            for item, known in made
         ]  # fmt: skip
-        choice = {"message": {"content": "".join(str(one) for one, _ in made)},
-                  "logprobs": {"content": content}, "token_ids": [one for one, _ in made],
+        choice = {"message": {"content": "".join(str(item) for item, _ in made)},
+                  "logprobs": {"content": content}, "token_ids": [item for item, _ in made],
         }  # fmt: skip
         return 200, {"choices": [choice], "prompt_token_ids": [start]}
 

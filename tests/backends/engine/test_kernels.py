@@ -27,7 +27,9 @@ def test_on_a_gpu_kernels_and_copies_count_and_what_called_them_does_not():
         ]
     )
     assert (found.device, found.total_us, found.span_us) == ("gpu", 100.0, 220.0)
-    assert [(one.name, one.calls, one.total_us, one.share) for one in found.kernels] == [
+    assert [
+        (kernel.name, kernel.calls, kernel.total_us, kernel.share) for kernel in found.kernels
+    ] == [
         ("gemm", 2, 80.0, 0.8),
         ("Memcpy DtoH", 1, 20.0, 0.2),
     ]
@@ -44,7 +46,7 @@ def test_on_a_processor_an_operation_has_its_own_time():
             event("frame", "python_function", 0, 1000),
         ]
     )
-    own = {one.name: (one.calls, one.total_us) for one in found.kernels}
+    own = {kernel.name: (kernel.calls, kernel.total_us) for kernel in found.kernels}
     assert found.device == "cpu"
     assert own == {"linear": (2, 70.0), "addmm": (1, 50.0), "copy": (2, 70.0)}
     assert found.total_us == 190.0 == 150.0 + 40.0  # what both threads were busy

@@ -32,8 +32,8 @@ def test_a_rung_of_vllm_differs_from_the_one_below_in_one_thing():
         flags, below = set(found[name].flags), set(found[found[name].on].flags)
         assert {each for each in below - flags if each[:2] == "--"} == gone, name
         assert flags - below == new, name
-    one, many = found["+ CUDA graphs"].flags, found["+ continuous batching"].flags
-    assert one[one.index("--max-num-seqs") + 1] == "1"
+    item, many = found["+ CUDA graphs"].flags, found["+ continuous batching"].flags
+    assert item[item.index("--max-num-seqs") + 1] == "1"
     assert many[many.index("--max-num-seqs") + 1] == "256"
 
 
@@ -110,4 +110,6 @@ def test_a_model_over_two_gpus_is_spread_on_every_rung():
     for rung in rungs(GPU, LadderLoad(gpus=2)):
         flag = "--gpus" if rung.kind == "naive" else "--tensor-parallel-size"
         assert rung.flags[rung.flags.index(flag) + 1] == "2"
-    assert not any({"--gpus", "--tensor-parallel-size"} & {*one.flags} for one in rungs(GPU, CLIMB))
+    assert not any(
+        {"--gpus", "--tensor-parallel-size"} & {*each_rung.flags} for each_rung in rungs(GPU, CLIMB)
+    )

@@ -15,8 +15,8 @@ ROWS = [[1.0, n, c, p] for n in (1, 4, 16) for c in (50, 3000) for p in (0, 700)
 def test_exact_data_give_back_what_made_them(truth):
     targets = [sum(x * v for x, v in zip(row, truth, strict=True)) for row in ROWS]
     solution = solve(ROWS, targets)
-    for found, wanted in zip(solution.values, truth, strict=True):
-        assert found == pytest.approx(wanted, abs=1e-3, rel=1e-3)
+    for value, wanted in zip(solution.values, truth, strict=True):
+        assert value == pytest.approx(wanted, abs=1e-3, rel=1e-3)
 
 
 def test_nothing_goes_below_zero():

@@ -66,10 +66,10 @@ def test_a_listener_below_a_process_is_its_own(listening):
 
 
 def test_a_shared_port_is_nobodys_alone(listening):
-    one, port = listening()
+    process, port = listening()
     other, _ = listening(port)
-    assert not serves(port, one.pid)
-    assert stranger(port, one.pid).startswith(f"process {other.pid} (")
+    assert not serves(port, process.pid)
+    assert stranger(port, process.pid).startswith(f"process {other.pid} (")
 
 
 def test_who_listens_on_every_address_is_not_reached_where_one_listens_here(listening):

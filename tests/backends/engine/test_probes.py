@@ -55,8 +55,8 @@ async def test_each_growth_of_usage_is_a_mark():
 
 
 async def test_what_comes_in_one_read_is_one_mark_and_a_split_line_is_joined():
-    one, two, three, four = events(1, 2, 3, 4)
-    reads = [one[:9], one[9:] + two + three, four]
+    item, two, three, four = events(1, 2, 3, 4)
+    reads = [item[:9], item[9:] + two + three, four]
     async with client(lambda _: httpx.Response(200, stream=Reads(reads))) as http:
         stream = await measure(http, WORKLOAD, prompt_words=5, output_tokens=4)
     assert [mark.tokens for mark in stream.marks] == [3, 4]

@@ -17,8 +17,8 @@ def test_it_is_a_whole_checkpoint_of_a_few_million_parameters():
         length = struct.unpack("<Q", file.read(8))[0]
         header = json.loads(file.read(length))
     header.pop("__metadata__")
-    assert {one["dtype"] for one in header.values()} == {"BF16"}
-    assert max(one["data_offsets"][1] for one in header.values()) // 2 > 2_000_000
+    assert {item["dtype"] for item in header.values()} == {"BF16"}
+    assert max(item["data_offsets"][1] for item in header.values()) // 2 > 2_000_000
     config = json.loads((folder / "config.json").read_text())
     assert config["tie_word_embeddings"]
     assert config["architectures"] == ["LlamaForCausalLM"]

@@ -323,7 +323,7 @@ async def test_an_adapter_at_which_a_start_ends_is_left_out_of_the_next(fake_spe
         status = await watched.supervisor.wait_for(EnginePhase.SERVING, 20)
         said = "without the adapter `bad`: vLLM could not load it: ValueError: no such modules"
         assert status.reason == said
-        first = next(one for one in watched.seen if one.phase is EnginePhase.BACKING_OFF)
+        first = next(event for event in watched.seen if event.phase is EnginePhase.BACKING_OFF)
         assert first.reason == "the adapter `bad` could not be loaded: ValueError: no such modules"
         assert spec.log.read_text().count("Loaded new LoRA adapter") == 3  # a; then a and c
         (tmp_path / "bad" / "broken").unlink()

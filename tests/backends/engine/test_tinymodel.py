@@ -25,11 +25,11 @@ def header(path) -> dict:
 
 
 def test_the_same_seed_gives_the_same_bytes(tmp_path):
-    one, two, other = (
+    item, two, other = (
         make(tmp_path / name, seed=seed).directory / "model.safetensors"
         for name, seed in (("one", 1), ("two", 1), ("other", 2))
     )
-    assert one.read_bytes() == two.read_bytes() != other.read_bytes()
+    assert item.read_bytes() == two.read_bytes() != other.read_bytes()
 
 
 def test_tensors_fill_the_file_without_gaps(tmp_path):

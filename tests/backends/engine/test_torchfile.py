@@ -43,14 +43,14 @@ def save(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]
         monkeypatch.setitem(sys.modules, module.__name__, module)
 
     class Pickler(pickle.Pickler):
-        def persistent_id(self, one: object) -> object:
-            if isinstance(one, Storage):
-                return "storage", FloatStorage, one.key, "cpu", len(one.numbers) // 4
+        def persistent_id(self, item: object) -> object:
+            if isinstance(item, Storage):
+                return "storage", FloatStorage, item.key, "cpu", len(item.numbers) // 4
             return None
 
-        def reducer_override(self, one: object) -> object:
-            if isinstance(one, Saved):
-                said = (one.storage, one.offset, one.shape, (1,), False, OrderedDict())
+        def reducer_override(self, item: object) -> object:
+            if isinstance(item, Saved):
+                said = (item.storage, item.offset, item.shape, (1,), False, OrderedDict())
                 return _rebuild_tensor_v2, said
             return NotImplemented
 

@@ -33,7 +33,7 @@ PROBED = {
 
 
 def test_rates_stand_beside_the_data_sheet():
-    rates = {one.name: one for one in torchprobe.compared(PROBED)}
+    rates = {named.name: named for named in torchprobe.compared(PROBED)}
     assert rates["bandwidth"].ratio == pytest.approx(3.0e12 / find("H100").bandwidth_bytes_s)
     assert rates["bf16"].ratio == pytest.approx(700e12 / find("H100").flops["bf16"])
     assert set(rates) == {"bandwidth", "bf16", "fp8"}
@@ -41,7 +41,7 @@ def test_rates_stand_beside_the_data_sheet():
 
 def test_a_processor_has_no_data_sheet():
     document = {**PROBED, "device": {"kind": "cpu", "name": "AVX512", "torch": "2.13.0"}}
-    assert all(one.ratio is None for one in torchprobe.compared(document))
+    assert all(item.ratio is None for item in torchprobe.compared(document))
     with pytest.raises(ProbeFileError, match="of a processor"):
         torchprobe.measured(find("H100"), document)
 

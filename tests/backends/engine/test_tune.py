@@ -71,7 +71,7 @@ def ran(surface, space=SPACE, effort=None) -> tuple[tuple, list[TrialRequest]]:
 
 def test_it_finds_the_best_arm_at_a_fraction_of_the_trials():
     best, asked = ran(smooth)
-    arms = list(itertools.product(*(tuple(c.name for c in one.choices) for one in SPACE)))
+    arms = list(itertools.product(*(tuple(c.name for c in item.choices) for item in SPACE)))
     most = max(smooth(arm) or 0.0 for arm in arms)
     assert smooth(best) == pytest.approx(most), best
     assert best == ("fp8", "2048", "s1024", "c", "default")
@@ -175,8 +175,8 @@ def test_a_longer_look_does_not_climb_where_a_shorter_one_came_back():
     engine = saturating(10_000, 300)
     short = climbed(engine, 64)
     best = short.best.load
-    assert max(one.load for one in short.seen) > best
-    assert [one.load for one in climbed(engine, best, before=short.seen).seen] == [best]
+    assert max(event.load for event in short.seen) > best
+    assert [event.load for event in climbed(engine, best, before=short.seen).seen] == [best]
     assert len(climbed(engine, best).seen) > 1, "the control: without what was seen it climbs"
     worse = climbed(saturating(10_000, best), best, before=short.seen)
     assert worse.best.load < best, "down, where the longer look finds the promise broken"
@@ -200,7 +200,7 @@ def test_a_hopeless_arm_is_over_after_its_first_load():
 def test_a_promise_that_nothing_keeps_has_no_best():
     ascent = climbed(lambda load: LoadPoint(load, 10.0, good=False), 8)
     assert ascent.best is None
-    assert [one.load for one in ascent.seen][-1] == 1
+    assert [event.load for event in ascent.seen][-1] == 1
 
 
 @pytest.mark.parametrize(

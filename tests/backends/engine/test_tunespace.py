@@ -14,14 +14,14 @@ GPU = LadderHost(gpu=True, modules=frozenset({"numba"}))
 
 
 def names(found):
-    return [one.name for one in found]
+    return [finding.name for finding in found]
 
 
 def test_each_dimension_begins_with_the_default_and_names_are_unique():
-    for one in space(GPU):
-        assert one.choices[0].name == DEFAULT
-        assert one.choices[0].flags == ()
-        assert len({choice.name for choice in one.choices}) == len(one.choices)
+    for item in space(GPU):
+        assert item.choices[0].name == DEFAULT
+        assert item.choices[0].flags == ()
+        assert len({choice.name for choice in item.choices}) == len(item.choices)
     assert names(space(GPU)) == list(ORDER)
 
 
@@ -32,7 +32,7 @@ def test_a_processor_has_fewer():
 def test_exact_leaves_out_what_changes_numbers():
     found = space(GPU, exact=True)
     assert {"weights", "kv"} & set(names(found)) == set()
-    assert all(choice.exact for one in found for choice in one.choices)
+    assert all(choice.exact for finding in found for choice in finding.choices)
 
 
 def test_quantized_weights_are_not_quantized_again():
@@ -44,7 +44,7 @@ def test_some_may_be_picked():
 
 
 def test_flags_that_hold_json_hold_json():
-    words = [flag for one in space(GPU) for choice in one.choices for flag in choice.flags]
+    words = [flag for item in space(GPU) for choice in item.choices for flag in choice.flags]
     for word in words:
         if word.startswith("{"):
             assert json.loads(word)
@@ -53,6 +53,6 @@ def test_flags_that_hold_json_hold_json():
 @pytest.mark.part("vllm")
 def test_this_vllm_has_every_flag(engine_python: Path):
     known = known_flags(Environment(engine_python.parent.parent))
-    for one in space(GPU):
-        for choice in one.choices:
+    for item in space(GPU):
+        for choice in item.choices:
             assert {word for word in choice.flags if word[:2] == "--"} <= known

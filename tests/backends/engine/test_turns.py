@@ -65,16 +65,16 @@ async def host():
 async def test_engines_on_one_gpu_load_one_after_the_other(fake_spec, tmp_path, host) -> None:
     both = [host.engine(fake_spec(), name, tmp_path, "0") for name in ("first", "second")]
     host.start()
-    for one in both:
-        await one.wait_for(EnginePhase.SERVING, 60)
-    for one in both:  # both wake at one time, as pools do that stop by night
-        one.rest()
-    for one in both:
-        await one.wait_for(EnginePhase.RESTING, 60)
-    for one in both:
-        one.wake()
-    for one in both:
-        await one.wait_for(EnginePhase.SERVING, 60)
+    for side in both:
+        await side.wait_for(EnginePhase.SERVING, 60)
+    for side in both:  # both wake at one time, as pools do that stop by night
+        side.rest()
+    for side in both:
+        await side.wait_for(EnginePhase.RESTING, 60)
+    for side in both:
+        side.wake()
+    for side in both:
+        await side.wait_for(EnginePhase.SERVING, 60)
     assert host.met == []
 
 

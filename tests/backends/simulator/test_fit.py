@@ -95,10 +95,10 @@ def test_the_pace_recovers_what_a_linear_step_cannot(shape):
 
 
 def test_of_a_run_that_falls_behind_ttft_does_not_count(shape, runs):
-    late = {name: [replace(one, ttft_s=0.9 * one.e2e_s) for one in runs[name]] for name in runs}
+    late = {name: [replace(item, ttft_s=0.9 * item.e2e_s) for item in runs[name]] for name in runs}
     exact = fit.simulate(shape, late["20.0"])
     observed = {"2.0": runs["2.0"], "20.0": [
-        replace(one, ttft_s=0.5 * one.e2e_s, e2e_s=one.e2e_s) for one in exact
+        replace(item, ttft_s=0.5 * item.e2e_s, e2e_s=item.e2e_s) for item in exact
     ]}  # fmt: skip
     summary = summarise(observed["20.0"])
     assert not fit.is_keeping_up(summary, observed["20.0"])

@@ -30,9 +30,9 @@ async def client() -> Any:
     await heard.get()
     async with httpx.AsyncClient(
         transport=httpx.ASGITransport(app=provider), base_url="http://alpha/v1"
-    ) as one:
-        one.provider = provider
-        yield one
+    ) as async_client:
+        async_client.provider = provider
+        yield async_client
     await told.put({"type": "lifespan.shutdown"})
     await life
 
@@ -43,7 +43,7 @@ def line(name: str, **body: Any) -> dict[str, Any]:
 
 
 async def uploaded(client: Any, *lines: dict[str, Any]) -> dict[str, Any]:
-    text = "".join(json.dumps(one) + "\n" for one in lines).encode()
+    text = "".join(json.dumps(line) + "\n" for line in lines).encode()
     answer = await client.post(
         "/files", files={"file": ("in.jsonl", text)}, data={"purpose": "batch"}
     )
@@ -68,7 +68,7 @@ async def ended(client: Any, batch: dict[str, Any]) -> dict[str, Any]:
 
 async def lines_of(client: Any, file_id: str) -> list[dict[str, Any]]:
     text = (await client.get(f"/files/{file_id}/content")).text
-    return [json.loads(one) for one in text.splitlines()]
+    return [json.loads(line) for line in text.splitlines()]
 
 
 async def test_a_batch_runs_every_line_once(client: Any) -> None:
@@ -78,18 +78,18 @@ async def test_a_batch_runs_every_line_once(client: Any) -> None:
     assert done["metadata"] == {"a": "b"}
     assert done["request_counts"] == {"total": 3, "completed": 2, "failed": 1}
     output = await lines_of(client, done["output_file_id"])
-    assert [one["custom_id"] for one in output] == ["a", "b"]
+    assert [each_line["custom_id"] for each_line in output] == ["a", "b"]
     assert output[0]["response"]["body"]["usage"]["completion_tokens"] == 3
     (bad,) = await lines_of(client, done["error_file_id"])
     assert (bad["custom_id"], bad["response"]["status_code"]) == ("bad", 400)
-    served = [json.loads(one) for one in client.provider._journal.lines().splitlines()]
-    assert [one["request_id"] for one in served if one["status"] == "finished"] == ["a", "b"]
+    served = [json.loads(each_line) for each_line in client.provider._journal.lines().splitlines()]
+    assert [item["request_id"] for item in served if item["status"] == "finished"] == ["a", "b"]
 
 
 async def test_files_are_listed_and_deleted(client: Any) -> None:
     file = await uploaded(client, line("a"))
     listed = (await client.get("/files", params={"purpose": "batch", "limit": "1"})).json()
-    assert [one["filename"] for one in listed["data"]] == ["in.jsonl"]
+    assert [entry["filename"] for entry in listed["data"]] == ["in.jsonl"]
     assert (await client.get(f"/files/{file['id']}")).json() == file
     assert (await client.delete(f"/files/{file['id']}")).json()["deleted"] is True
     assert (await client.get(f"/files/{file['id']}")).status_code == 404

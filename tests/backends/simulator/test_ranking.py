@@ -17,7 +17,7 @@ def asked(**changes):
 
 def test_the_best_come_first_and_ties_keep_their_order() -> None:
     found = json.loads(ranked(asked(), id="r", searches=False, documents=True))
-    assert [(one["index"], one["relevance_score"]) for one in found["results"]] == [
+    assert [(result["index"], result["relevance_score"]) for result in found["results"]] == [
         (1, 1.0), (0, 0.5), (2, 0.0),
     ]  # fmt: skip
     assert found["results"][0]["document"] == {"text": "A B"}

@@ -47,9 +47,9 @@ def test_every_format_says_the_same(shape: str) -> None:
 def test_both_streams_say_the_same() -> None:
     found = heard(stream="true", stream_include_usage="true")
     told = [json.loads(event[6:]) for event in list(events(found))[:-1]]
-    assert "".join(one.get("delta", "") for one in told) == told[-1]["text"] == found.text
+    assert "".join(line.get("delta", "") for line in told) == told[-1]["text"] == found.text
     pieces = [json.loads(chunk[6:]) for chunk in list(chunks(found, "id", 1))[:-1]]
-    said = "".join(c["delta"]["content"] for one in pieces for c in one["choices"])
+    said = "".join(c["delta"]["content"] for piece in pieces for c in piece["choices"])
     assert said == found.text
     assert pieces[-1]["usage"]["completion_tokens"] == found.output_tokens
 

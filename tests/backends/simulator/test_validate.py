@@ -23,26 +23,32 @@ def test_every_other_run_is_held_out(runs):
 
 def test_the_shipped_model_keeps_every_bar(runs):
     found = figures(SHAPE, runs, halves(runs)[1])
-    assert [one for one in found if not one.good] == []
-    assert {one.name for one in found if one.held_out} == {
+    assert [finding for finding in found if not finding.good] == []
+    assert {finding.name for finding in found if finding.held_out} == {
         "TTFT p50", "TPOT p50", "output tokens/s", "saturation", "SLO broken from",
     }  # fmt: skip
-    judged = [one.run for one in found if one.name == "TTFT p50" and one.bar is not None]
+    judged = [
+        finding.run for finding in found if finding.name == "TTFT p50" and finding.bar is not None
+    ]
     assert judged == ["1", "5", "10", "25"], "up to 0.8 of saturation"
 
 
 def test_its_linear_step_alone_does_not(runs):
     """The negative control: what the simulated engine was before launches and streams counted."""
     found = figures(replace(SHAPE, pace=None), runs, halves(runs)[1])
-    beyond = {(one.run, one.name) for one in found if not one.good}
+    beyond = {(finding.run, finding.name) for finding in found if not finding.good}
     assert ("25", "TTFT p50") in beyond
     assert ("50", "TPOT p50") in beyond
-    assert worst(found)[0].error == max((one.error for one in found if one.bar), key=abs)
+    assert worst(found)[0].error == max(
+        (finding.error for finding in found if finding.bar), key=abs
+    )
 
 
 def test_where_a_promise_breaks_lies_between_two_rates():
     def run(slow):
-        return [MeasuredRequest(0.0, 9, 2, 0.1 if one >= slow else 9.0, 9.1) for one in range(100)]
+        return [
+            MeasuredRequest(0.0, 9, 2, 0.1 if index >= slow else 9.0, 9.1) for index in range(100)
+        ]
 
     rates = {"10": 10.0, "20": 20.0}
     promise = ValidationSlo(1.0, 10.0, 0.99)

@@ -11,4 +11,4 @@ def test_both_bars_of_a_day() -> None:
     assert spec["encoding"]["color"]["scale"]["domain"] == list(COLOURS)
     assert spec["encoding"]["y"]["title"] == "dollars a day"
     (values,) = spec["datasets"].values()
-    assert [one["shown"] for one in values] == ["$2.50", "$2.50"]
+    assert [value["shown"] for value in values] == ["$2.50", "$2.50"]

@@ -20,11 +20,11 @@ def test_dollars_stand_in_two_parts_with_their_sum() -> None:
         for kind in (FIXED, CHARGED)
     ]
     chart = policies.dollars(records, NAMES)
-    assert {one["shown"] for one in values(chart) if "end" in one} == {"$4.00", "$6.00"}
+    assert {item["shown"] for item in values(chart) if "end" in item} == {"$4.00", "$6.00"}
     bars = chart.to_dict()["layer"][0]["encoding"]
     assert bars["x"]["title"] == "dollars in that time"
     assert bars["color"]["scale"]["domain"] == [FIXED, CHARGED]
-    empty = [{**one, "usd": 0.0} for one in records]
+    empty = [{**record, "usd": 0.0} for record in records]
     assert policies.dollars(empty, NAMES).to_dict(), "nothing was spent"
 
 
@@ -36,7 +36,7 @@ def test_shares_have_a_mark_where_something_is_promised() -> None:
     spec = policies.shares(records, NAMES, "share of requests", whole=True).to_dict()
     assert len(spec["layer"]) == 3
     assert spec["layer"][0]["encoding"]["x"]["title"] == "share of requests"
-    without = [{**one, "promise": None} for one in records]
+    without = [{**record, "promise": None} for record in records]
     spec = policies.shares(without, NAMES, "share", whole=False).to_dict()
     assert len(spec["layer"]) == 2
     assert policies.shares([], NAMES, "share", whole=False).to_dict()
@@ -62,8 +62,10 @@ def test_a_set_that_came_in_force_is_a_rule_with_its_number() -> None:
     marks = [{"at": AT + timedelta(hours=2), "label": "v3", "told": "policies 3 by ada"}]
     spec = policies.marked(records, marks, "share").to_dict()
     assert [layer["mark"]["type"] for layer in spec["layer"]] == ["line", "rule", "text"]
-    found = [one for rows in spec["datasets"].values() for one in rows if "label" in one]
-    assert {(one["label"], one["told"]) for one in found} == {("v3", "policies 3 by ada")}
+    found = [row for rows in spec["datasets"].values() for row in rows if "label" in row]
+    assert {(finding["label"], finding["told"]) for finding in found} == {
+        ("v3", "policies 3 by ada")
+    }
     assert policies.marked(records, [], "share").to_dict()["mark"]["type"] == "line"
 
 

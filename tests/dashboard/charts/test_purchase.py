@@ -15,8 +15,8 @@ def test_each_way_has_its_colour_and_its_dash() -> None:
         "domain": ["stay", "rent"], "range": ["#111", "#222"],
     }  # fmt: skip
     (values,) = spec["datasets"].values()
-    assert {(one["kind"], one["dash"]) for one in values} == {("stay", "0"), ("rent", "1")}
-    assert {one["shown"] for one in values} == {"$0.00", "$10.00", "$20.00"}
+    assert {(value["kind"], value["dash"]) for value in values} == {("stay", "0"), ("rent", "1")}
+    assert {value["shown"] for value in values} == {"$0.00", "$10.00", "$20.00"}
     assert spec["encoding"]["y"]["title"] == "dollars paid until then"
 
 
@@ -29,4 +29,4 @@ def test_the_widest_bar_stands_first() -> None:
     spec = tornado(records, share=20).to_dict()
     assert spec["encoding"]["y"]["sort"] == ["rate", "ops"]
     (values,) = spec["datasets"].values()
-    assert {one["kind"] for one in values} == set(spec["encoding"]["color"]["scale"]["domain"])
+    assert {value["kind"] for value in values} == set(spec["encoding"]["color"]["scale"]["domain"])

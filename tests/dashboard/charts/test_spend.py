@@ -6,7 +6,10 @@ from dashboard.charts.spend import DAYS, LESS, MORE, changes, week
 def test_a_change_has_its_side_and_its_words() -> None:
     spec = changes([{"name": "a", "usd": 2.5}, {"name": "b", "usd": -1.0}]).to_dict()
     (values,) = spec["datasets"].values()
-    assert [(one["kind"], one["shown"]) for one in values] == [(MORE, "$2.50"), (LESS, "-$1.00")]
+    assert [(value["kind"], value["shown"]) for value in values] == [
+        (MORE, "$2.50"),
+        (LESS, "-$1.00"),
+    ]
     assert spec["encoding"]["y"]["sort"] == ["a", "b"]
 
 

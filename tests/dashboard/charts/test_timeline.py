@@ -19,7 +19,7 @@ def test_a_span_is_a_row_in_milliseconds():
 
 
 def test_several_tries_are_told_apart():
-    assert [one["row"] for one in spans([ONE, ONE])] == [
+    assert [span["row"] for span in spans([ONE, ONE])] == [
         "1. pool:a/0: gateway", "2. pool:a/0: gateway",
     ]  # fmt: skip
 
@@ -29,5 +29,5 @@ def test_every_kind_of_span_has_its_colour():
     for ttft in (None, 5):
         for known in (None, 2):
             facts = AttemptFacts("r", "t", "ok", 0, 0, 9, ttft, 9, known, known)
-            kinds |= {one.what for one in made(facts, 0)}
+            kinds |= {made_value.what for made_value in made(facts, 0)}
     assert kinds == set(COLOURS)

@@ -10,5 +10,5 @@ def test_rates_and_projects_of_a_month_that_has_none_entered(month) -> None:
         month.url, "30 d", None, month.now_us, who=lambda: entrance.AT_THIS_MACHINE
     )
     versions, entered = entries.rates(view)
-    assert [(one.pool, one.gpus) for one in versions] == [("llama-70b", 1)]
+    assert [(version.pool, version.gpus) for version in versions] == [("llama-70b", 1)]
     assert (entered, entries.projects(view)) == ([], [])

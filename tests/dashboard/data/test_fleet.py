@@ -15,7 +15,7 @@ def test_what_is_read_is_of_the_period(books) -> None:
         store_policies(engine, PolicySet(number, None, at_us, "ann"))
     engine.dispose()
     view = reads.DashboardView(filled.url, "24 h", None, filled.now_us, who=lambda: AT_THIS_MACHINE)
-    assert [one.number for one in fleet.policy_sets(view)] == [2]
+    assert [policy_set_.number for policy_set_ in fleet.policy_sets(view)] == [2]
     now, history, bucket_us = fleet.engines(view)
     assert [row.engine for row in now] == ["pool:llama-70b/0"]
     assert {row.at_us // bucket_us for row in history} == {
@@ -28,7 +28,7 @@ def test_what_is_read_is_of_the_period(books) -> None:
         and settled.status == "finished"
         and filled.now_us - DAY_US <= opened.opened_us < filled.now_us
     ]
-    assert [one.opened_us for one in fleet.streamed(view, 7)] == sorted(finished)[-7:]
+    assert [item.opened_us for item in fleet.streamed(view, 7)] == sorted(finished)[-7:]
     assert fleet.round_trips(view) == {}
 
 

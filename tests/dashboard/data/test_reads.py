@@ -79,8 +79,10 @@ def test_what_is_of_no_team_is_read_once_for_all(month, monkeypatch) -> None:
         )
         for team in (None, "search", "finance")
     ]
-    first, *others = [fleet.engines(one) for one in views]
-    assert all(one is first for one in others)
+    first, *others = [fleet.engines(view) for view in views]
+    assert all(other is first for other in others)
     assert reads == [None]
-    teams = [reads.spending(one) for one in views]
-    assert len({id(one) for one in teams}) == 3, "the control: a team's own is the team's"
+    teams = [reads.spending(view) for view in views]
+    assert len({id(each_team) for each_team in teams}) == 3, (
+        "the control: a team's own is the team's"
+    )

@@ -119,8 +119,8 @@ def test_the_checks_can_be_run_from_the_page(page, billed, text_of) -> None:
     test.button(key="verify").click().run()
     assert not test.exception
     for _ in range(2):  # a refresh leaves it there
-        said = [one.value for one in (*test.success, *test.error)]
-        assert any("finding" in one or "all hold" in one for one in said)
+        said = [error.value for error in (*test.success, *test.error)]
+        assert any("finding" in line or "all hold" in line for line in said)
         test.run()
 
 

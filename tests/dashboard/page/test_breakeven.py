@@ -45,8 +45,8 @@ def test_break_even_volume_equals_fixed_cost_over_the_average_avoided_price(
     good = [
         last for first, last in month.pairs if first.backend == "own" and last.slo_met
     ]  # fmt: skip
-    tokens = sum(one.tokens.input + one.tokens.cached + one.tokens.output for one in good)
-    avoided = sum(one.compared[0].cost_pusd for one in good)
+    tokens = sum(item.tokens.input + item.tokens.cached + item.tokens.output for item in good)
+    avoided = sum(item.compared[0].cost_pusd for item in good)
     fixed_month = 720 * 0.4 + 720 / 168 * 10
     volume = fixed_month / (avoided / 1e12 / tokens)
     shown = re.search(r"substitute model:\s+([0-9.]+)M", text_of(page("breakeven", month.url)))
@@ -75,7 +75,7 @@ def test_what_overflows_is_priced_as_bought_unless_asked_otherwise(page, books, 
     test = page("breakeven", books(peak=60.0, days=8).url, period="7 d")
     box = test.selectbox(key="against")
     assert box.value == "as bought"
-    assert [one.partition(":")[0] for one in box.options] == [
+    assert [option.partition(":")[0] for option in box.options] == [
         "as bought",
         "anthropic/claude-haiku-4-5 (substitute model)",
         "deepinfra/llama-3.3-70b (same weights elsewhere)",

@@ -22,7 +22,7 @@ def state(name: str, spent: int, held: int = 0, limit: int = 100) -> BudgetState
 
 def test_the_nearest_to_its_limit_comes_first() -> None:
     found = [state("a", 10), state("b", 95), state("c", 60), state("d", 10, held=89)]
-    order = [one.scope for one in budgets.ranked(found, HALF_US)]
+    order = [item.scope for item in budgets.ranked(found, HALF_US)]
     assert order == ["b", "c", "d", "a"]
 
 
@@ -36,7 +36,7 @@ def test_the_nearest_to_its_limit_comes_first() -> None:
 )
 def test_bars_are_shares_of_the_limit(spent: int, held: int, bars: list) -> None:
     found = budgets.records([state("a", spent, held)], HALF_US)
-    assert [(one["kind"], one["low"], one["high"]) for one in found] == [
+    assert [(finding["kind"], finding["low"], finding["high"]) for finding in found] == [
         (kind, low, pytest.approx(high)) for kind, low, high in bars
     ]
     assert found[0]["forecast"] == pytest.approx(2 * spent / 100)

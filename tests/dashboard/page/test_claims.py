@@ -12,19 +12,19 @@ def test_every_claim_stands_beside_what_follows(page, tmp_path, text_of) -> None
     migrate(url)
     test = page("claims", url)
     table = test.dataframe[0].value.to_dict("records")
-    assert [one["follows from its inputs"] for one in table] == [
-        figures(one, compute(one)) for one in EVERY
+    assert [each_table["follows from its inputs"] for each_table in table] == [
+        figures(item, compute(item)) for item in EVERY
     ]
-    wrong = sum(one.stated and not one.holds for one in EVERY)
-    assert f"{wrong} of {sum(one.stated for one in EVERY)} stated figures" in text_of(test)
+    wrong = sum(item.stated and not item.holds for item in EVERY)
+    assert f"{wrong} of {sum(item.stated for item in EVERY)} stated figures" in text_of(test)
     test.segmented_control(key="claims-only").set_value("do not follow").run()
     assert not test.exception
-    assert len(test.dataframe[0].value) == sum(not one.holds for one in EVERY)
+    assert len(test.dataframe[0].value) == sum(not item.holds for item in EVERY)
 
 
 def test_figures_have_the_places_of_the_table() -> None:
-    told = {one["claim"]: one["follows from its inputs"] for one in rows(EVERY)}
+    told = {row["claim"]: row["follows from its inputs"] for row in rows(EVERY)}
     assert told["2x H100 against GPT-4, break-even"] == "352,800,000"
     assert told["2x A100 80GB, cost of a million tokens"] == "15.0659"
-    ranged = next(one for one in EVERY if ".." in one.recomputed)
+    ranged = next(item for item in EVERY if ".." in item.recomputed)
     assert figures(ranged, compute(ranged)) == "1,044.0 to 5,025.6"

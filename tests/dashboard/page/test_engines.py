@@ -22,7 +22,7 @@ def test_the_latest_sample_is_shown(page, books, text_of, monkeypatch) -> None:
     assert "pool:llama-70b/0" in shown
     assert "healthy" in shown
     assert "Restarts seen in this period" in shown
-    assert [one.value for one in test.subheader] == [
+    assert [subheader.value for subheader in test.subheader] == [
         "Time to first token", "Time per further token",
         "KV cache in use, highest in each 20 s", "Sequences",
         "Output tokens per second", "Preemptions",
@@ -31,18 +31,18 @@ def test_the_latest_sample_is_shown(page, books, text_of, monkeypatch) -> None:
         "Streams", "Samples",
     ]  # fmt: skip
     assert len(test.get("vega_lite_chart")) == 10
-    leads = [one.proto.body for one in test.get("html") if "be-leads" in one.proto.body]
-    assert ["engines#streams" in one for one in leads[:2]] == [True, True]
-    assert ["#samples" in one for one in leads].count(True) == 6
+    leads = [element.proto.body for element in test.get("html") if "be-leads" in element.proto.body]
+    assert ["engines#streams" in lead for lead in leads[:2]] == [True, True]
+    assert ["#samples" in lead for lead in leads].count(True) == 6
     assert "terms#unit" in leads[8]
-    listed, samples = (one.value.to_dict("records") for one in test.dataframe)
+    listed, samples = (element.value.to_dict("records") for element in test.dataframe)
     assert len(listed) == sum(
         first.backend == "own" and last.status == "finished" for first, last in filled.pairs
     )
     assert len(samples) == 200
     assert samples[0]["state"] == "healthy"
-    assert [one["at (UTC)"] for one in samples] == sorted(
-        (one["at (UTC)"] for one in samples), reverse=True
+    assert [sample["at (UTC)"] for sample in samples] == sorted(
+        (sample["at (UTC)"] for sample in samples), reverse=True
     )
 
 

@@ -48,7 +48,7 @@ def looking(gateway, page, monkeypatch):
 
 def stored(gateway) -> list:
     return [] if load_price_book(gateway.engine).find(NAME, 2**62) is None else [
-        one.actor for one in records_of(gateway.engine, NAME)
+        record.actor for record in records_of(gateway.engine, NAME)
     ]  # fmt: skip
 
 

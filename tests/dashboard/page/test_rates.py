@@ -97,7 +97,7 @@ def test_it_is_taken_back_to_the_configurations(gateway, looking) -> None:
     test.button(key="rates-withdraw").click().run()
     test.button(key="rates-yes").click().run()
     assert newest(gateway).pusd_per_hour == 400_000_000_000
-    assert "rates-withdraw" not in {one.key for one in test.button}
+    assert "rates-withdraw" not in {button.key for button in test.button}
 
 
 def test_what_the_dashboard_believes_of_somebody_opens_nothing(gateway, looking) -> None:
@@ -111,7 +111,7 @@ def test_what_the_dashboard_believes_of_somebody_opens_nothing(gateway, looking)
 def test_others_are_told_the_command(looking, text_of) -> None:
     test = looking(None, DashboardRole.ADMIN)
     assert "breakeven rates enter POOL" in text_of(test)
-    assert not [one for one in test.button if one.key.startswith("rates")]
+    assert not [button for button in test.button if button.key.startswith("rates")]
 
 
 def test_without_a_rate_it_asks_and_never_says_nothing(books, page, text_of) -> None:
@@ -134,7 +134,11 @@ def test_what_is_to_come_is_drawn_to_a_month_after_it() -> None:
             "ops_pusd_per_hour": 0}  # fmt: skip
     later = ManualEntry(1, RATE + "a", says, 10 * DAY_US, 5, "ada")
     records = rates.records_of([version], [later], 5)
-    assert [(one["usd"], one["said"]) for one in records] == [(1, True), (2, True), (2, False)]
+    assert [(record["usd"], record["said"]) for record in records] == [
+        (1, True),
+        (2, True),
+        (2, False),
+    ]
     assert records[-1]["at"].timestamp() == 40 * 86_400
 
 

@@ -60,7 +60,7 @@ def test_policies_put_in_force_are_marked_where_they_were(page, books, text_of) 
 def test_the_price_of_room_and_how_much_was_free_are_drawn(page, books) -> None:
     filled = books(peak=2.0, days=1)
     test = page("routing", filled.url, period="24 h")
-    titles = [one.value for one in test.subheader]
+    titles = [subheader.value for subheader in test.subheader]
     assert titles[3:5] == ["Bid price of an engine's time", "KV cache headroom, at its lowest"]
     assert b"policies" not in drawn(test, 0), "none was put in force"
 

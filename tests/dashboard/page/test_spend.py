@@ -103,9 +103,9 @@ def test_single_requests_of_a_key(page, books) -> None:
     engine = create_engine(filled.url)
     mine = [first.attempt_id for first in filled.opened if first.team_id == "coding"][:7]
     with engine.begin() as connection:
-        for one in mine:
+        for element in mine:
             connection.execute(
-                text("UPDATE attempts SET key_id = 'k2' WHERE attempt_id = :one"), {"one": one}
+                text("UPDATE attempts SET key_id = 'k2' WHERE attempt_id = :one"), {"one": element}
             )
     engine.dispose()
     test = page("spend", filled.url)
@@ -114,7 +114,7 @@ def test_single_requests_of_a_key(page, books) -> None:
     assert not test.exception
     assert {row["request"] + ".1" for row in tables(test)[4]} == set(mine)
     test.selectbox(key="only-team").set_value("finance").run()
-    assert "No request matches." in [one.value for one in test.caption]
+    assert "No request matches." in [caption.value for caption in test.caption]
     test.selectbox(key="only-key").set_value("any").run()
     assert test.selectbox(key="only-key").options == ["any", "k1"]
 
@@ -133,7 +133,7 @@ def test_what_is_offered_beside_a_choice_has_requests(page, month, monkeypatch) 
     test.selectbox(key="only-target").set_value(other).run()
     assert not test.exception
     assert test.selectbox(key="only-target").value == other
-    assert "No request matches." in [one.value for one in test.caption]
+    assert "No request matches." in [caption.value for caption in test.caption]
     assert looked == []
 
 
@@ -175,8 +175,8 @@ def test_dollars_of_one_table_have_one_format(page, month) -> None:
     for element in page("spend", month.url).dataframe:
         columns = json.loads(element.proto.columns)
         forms = {
-            one["type_config"]["format"]
-            for name, one in columns.items()
+            column["type_config"]["format"]
+            for name, column in columns.items()
             if name in {"spend", "APIs", "own GPUs", "cost", "at the comparator"}
         }
         assert len(forms) == 1

@@ -33,7 +33,7 @@ class VerbsDesk:
         self.done: list[str] = []
 
     def post(self, path: str, **given: object) -> dict:
-        verb = next(one for one in VERBS if one.path == path)
+        verb = next(item for item in VERBS if item.path == path)
         now_us = time.time_ns() // 1000
         place = OperationContext(SETTINGS, self.viewer.name, now_us, lambda: self.engine, None)
         try:
@@ -64,8 +64,8 @@ def desk_as(monkeypatch, filled):
         return made[-1]
 
     yield make
-    for one in made:
-        one.engine.dispose()
+    for made_value in made:
+        made_value.engine.dispose()
 
 
 def billed(url: str, pusd: int, day: str = DAY) -> None:
@@ -77,7 +77,7 @@ def billed(url: str, pusd: int, day: str = DAY) -> None:
 
 
 def keys(test) -> set[str]:
-    return {one.key for one in test.button}
+    return {button.key for button in test.button}
 
 
 def test_what_would_be_posted_is_shown_first_and_posted_by_name(page, filled, desk_as, text_of):

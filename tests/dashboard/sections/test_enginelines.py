@@ -49,7 +49,9 @@ def test_what_is_not_known_is_not_drawn() -> None:
     unknown = replace(row("a", 10, 1), kv_usage_ppm=None)
     records = gauge([known, unknown], "kv_usage_ppm", -1e-6, offset=1.0)
     assert [record["value"] for record in records] == [0.75]
-    several = {(one["kind"], one["style"]) for one in sequences([known, row("b", 0, 1)])}
+    several = {
+        (sequence["kind"], sequence["style"]) for sequence in sequences([known, row("b", 0, 1)])
+    }
     assert several == {(kind, style) for kind in "ab" for style in ("running", "waiting")}
 
 
@@ -59,15 +61,18 @@ def streams(engine: str, lengths_us: list[int | None]) -> list[StreamedAnswer]:
 
 def test_each_point_is_of_as_many_streams() -> None:
     lengths = [*range(1, 11), None, *range(101, 111)]
-    records = typical(streams("a", lengths), lambda one: one.tpot_us)
-    assert [(one["kind"], one["style"]) for one in records] == [("a", "p50"), ("a", "p95")] * 4
+    records = typical(streams("a", lengths), lambda item: item.tpot_us)
+    assert [(each_record["kind"], each_record["style"]) for each_record in records] == [
+        ("a", "p50"),
+        ("a", "p95"),
+    ] * 4
     shown = [round(record["value"] * S) for record in records]
     assert shown == [3, 5, 8, 10, 103, 105, 108, 110], "five at each point, and none of the unknown"
-    both = typical([*streams("a", [5]), *streams("b", [7])], lambda one: one.tpot_us)
-    assert [(one["kind"], one["style"]) for one in both] == [
+    both = typical([*streams("a", [5]), *streams("b", [7])], lambda item: item.tpot_us)
+    assert [(side["kind"], side["style"]) for side in both] == [
         (kind, style) for kind in "ab" for style in ("p50", "p95")
     ]
-    assert typical([], lambda one: one.tpot_us) == []
+    assert typical([], lambda item: item.tpot_us) == []
 
 
 def test_tokens_for_a_dollar_are_of_closed_hours(books) -> None:

@@ -31,21 +31,21 @@ def test_it_is_entered_by_name_and_stands_beside_what_was_spent(
     monkeypatch.setattr(entrance, "AT_THIS_MACHINE", Viewer(FAY, DashboardRole.FINANCE))
     assert "EUR" not in text_of(page("answer", served.url, period="24 h"))
     test = page("rates", served.url)
-    (rate,) = [one for one in test.number_input if one.label == "One dollar is"]
-    (code,) = [one for one in test.text_input if one.label == "Currency (ISO 4217)"]
-    (source,) = [one for one in test.text_input if one.label == "Who says so"]
-    (button,) = [one for one in test.button if one.label == "Enter the rate"]
+    (rate,) = [widget for widget in test.number_input if widget.label == "One dollar is"]
+    (code,) = [widget for widget in test.text_input if widget.label == "Currency (ISO 4217)"]
+    (source,) = [widget for widget in test.text_input if widget.label == "Who says so"]
+    (button,) = [widget for widget in test.button if widget.label == "Enter the rate"]
     rate.set_value(-1.0)
-    (said,) = [one.value for one in button.click().run().error]
+    (said,) = [error.value for error in button.click().run().error]
     assert "the currency is empty (EUR, GBP, ...); one dollar is more than 0 of anything" in said
     assert "nobody says so: name the source" in said
-    (rate,) = [one for one in test.number_input if one.label == "One dollar is"]
-    (code,) = [one for one in test.text_input if one.label == "Currency (ISO 4217)"]
-    (source,) = [one for one in test.text_input if one.label == "Who says so"]
+    (rate,) = [widget for widget in test.number_input if widget.label == "One dollar is"]
+    (code,) = [widget for widget in test.text_input if widget.label == "Currency (ISO 4217)"]
+    (source,) = [widget for widget in test.text_input if widget.label == "Who says so"]
     code.set_value("eur")
     rate.set_value(0.9)
     source.set_value("ECB")
-    (button,) = [one for one in test.button if one.label == "Enter the rate"]
+    (button,) = [widget for widget in test.button if widget.label == "Enter the rate"]
     button.click().run()
     assert test.success[0].value == f"One dollar is 0.9 EUR, by {FAY}."
     told = text_of(page("answer", served.url, period="7 d"))

@@ -43,7 +43,9 @@ def test_another_model_has_a_speed_of_its_own(page, catalogue, text_of) -> None:
     for model, tokens_per_s in (("8B", 3_000.0), ("70B", 600.0), ("8B", 3_000.0)):
         test.selectbox(key="gpu-model").set_value(model).run()
         assert not test.exception
-        (speed,) = (one for one in test.number_input if one.label.startswith("Tokens a second"))
+        (speed,) = (
+            widget for widget in test.number_input if widget.label.startswith("Tokens a second")
+        )
         assert speed.value == tokens_per_s
         assert f"Speed: measured: one of our benches, {model};" in text_of(test)
 

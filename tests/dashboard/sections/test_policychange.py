@@ -27,7 +27,7 @@ def test_an_admin_is_asked_before_and_told_after(drawn, desk_of) -> None:
     test.button(key="policies-yes").click().run()
     assert changed(desk) == [{"policies": NEW, "note": "calmer nights", "follows": 0}]
     assert test.success[0].value == "Set 1 is in force, by ada@example.com."
-    assert "policies-yes" not in [one.key for one in test.button]
+    assert "policies-yes" not in [button.key for button in test.button]
 
 
 def test_who_leaves_it_has_changed_nothing(drawn, desk_of) -> None:
@@ -36,7 +36,7 @@ def test_who_leaves_it_has_changed_nothing(drawn, desk_of) -> None:
     test.button(key="policies-apply").click().run()
     test.button(key="policies-no").click().run()
     assert changed(desk) == []
-    assert "policies-yes" not in [one.key for one in test.button]
+    assert "policies-yes" not in [button.key for button in test.button]
 
 
 def test_an_earlier_set_is_shown_before_it_comes_back(drawn, desk_of) -> None:
@@ -76,6 +76,6 @@ def test_others_are_told_who_may(drawn, desk_of, text_of, name, role, words) -> 
     desk_of(name, role)
     test = drawn()
     assert words in text_of(test)
-    keys = [one.key for one in test.button]
+    keys = [button.key for button in test.button]
     assert "policies-play" in keys
     assert not {"policies-apply", "policies-back"} & set(keys)

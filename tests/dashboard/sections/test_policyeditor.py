@@ -90,7 +90,7 @@ def test_one_that_runs_can_be_cancelled(drawn, desk_of) -> None:
     test.button(key="policies-cancel").click().run()
     assert ("DELETE /policies/simulate", {"job": "j" * 32}) in desk.asked
     desk.looks = desk.looks[-1:]
-    assert "No figures: ada cancelled it." in [one.value for one in test.run().info]
+    assert "No figures: ada cancelled it." in [note.value for note in test.run().info]
 
 
 def test_what_is_in_force_is_played_alone(drawn, desk_of) -> None:
@@ -109,12 +109,12 @@ def test_another_one_under_way_is_told(drawn, desk_of) -> None:
     )
     test = drawn().button(key="policies-play").click().run()
     for _ in range(2):  # a refresh leaves it there
-        assert "another what-if, by eve." in [one.value for one in test.info]
+        assert "another what-if, by eve." in [note.value for note in test.info]
         test.run()
     del desk.refuses["/policies/simulate"]
     desk.looks = [FAILED]
     test.button(key="policies-play").click().run()
-    assert "another what-if, by eve." not in [one.value for one in test.info]
+    assert "another what-if, by eve." not in [note.value for note in test.info]
 
 
 def test_one_that_is_forgotten_is_said_so(drawn, desk_of) -> None:
@@ -122,4 +122,6 @@ def test_one_that_is_forgotten_is_said_so(drawn, desk_of) -> None:
     desk.looks = [FAILED]
     test = drawn().button(key="policies-play").click().run()
     desk.refuses["/policies/simulate"] = AdminRefused("There is no such what-if.", 404, "x")
-    assert "There is no such what-if. Play it once more." in [one.value for one in test.run().info]
+    assert "There is no such what-if. Play it once more." in [
+        note.value for note in test.run().info
+    ]

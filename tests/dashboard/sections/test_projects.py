@@ -27,12 +27,12 @@ def test_a_project_is_a_teams_by_name(gateway, page, text_of) -> None:
     bill = parse("date,item,amount,project\n2026-11-02,m,1,proj_1\n")
     invoices.store(gateway.engine, bill, party="provider:openai", name="b", by="ada", at_us=5)
     test = page("rates", gateway.url, period="7 d")
-    {one.label: one for one in test.button}["Say whose it is"].click().run()
+    {button.label: button for button in test.button}["Say whose it is"].click().run()
     assert test.error[0].value == "Nothing is entered: name the project, as its bills do."
-    fields = {one.label: one for one in test.text_input}
+    fields = {widget.label: widget for widget in test.text_input}
     fields["Project, as on its bills"].set_value("proj_1")
     fields["Team; empty: nobody's"].set_value("search")
-    {one.label: one for one in test.button}["Say whose it is"].click().run()
+    {button.label: button for button in test.button}["Say whose it is"].click().run()
     assert test.success[0].value == f"openai/proj_1 is search's, says {FAY}."
     assert test.dataframe[-1].value["team"].tolist() == ["search"]
     with gateway.engine.connect() as connection:

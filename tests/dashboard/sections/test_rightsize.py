@@ -22,7 +22,7 @@ def found(books):
 def test_kinds_with_a_rate_are_compared(found) -> None:
     look, bill, known = found
     sizes = others(look, bill, known)
-    assert [one.gpu.name for one in sizes] == ["H100"], "an L40S has no public rate"
+    assert [size.gpu.name for size in sizes] == ["H100"], "an L40S has no public rate"
     assert sizes[0].scaled == Fraction(3_350, 300)
     assert sizes[0].gpus == 1
     assert monthly_pusd(bill) == pytest.approx(720 * 400_000_000_000, rel=1e-9)

@@ -28,7 +28,7 @@ def section(url: str) -> None:
     view = reads.DashboardView(
         url, "30 d", None, reads.rounded_now_us(0), who=lambda: entrance.AT_THIS_MACHINE
     )
-    saved.scenarios(view, "breakeven", lambda one: one.startswith("x-"))
+    saved.scenarios(view, "breakeven", lambda item: item.startswith("x-"))
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def save(test: AppTest, name: str) -> AppTest:
 
 
 def listed(test: AppTest) -> str:
-    return " ".join(one.value for one in test.markdown)
+    return " ".join(text.value for text in test.markdown)
 
 
 def test_it_is_saved_replaced_after_a_question_and_taken_off(drawn) -> None:
@@ -81,7 +81,7 @@ def test_who_has_no_name_sees_the_list_alone(drawn) -> None:
 
 def test_an_address_keeps_odd_values_whole() -> None:
     says = {"page": "plan", "turned": {"rate-H100 & more": "2", "gpu": "A/B"}}
-    one = ManualEntry(1, SCENARIO + "odd", says, 0, 0, "ada")
-    assert saved.link("plan", one) == "plan?rate-H100%20%26%20more=2&gpu=A%2FB"
+    entry = ManualEntry(1, SCENARIO + "odd", says, 0, 0, "ada")
+    assert saved.link("plan", entry) == "plan?rate-H100%20%26%20more=2&gpu=A%2FB"
     of_plan = ("gpu", "gpu-model", "rate-L4", "speed-L4-8B", "duty-100")
     assert [is_of_plan(name) for name in (*of_plan, "team")] == [True] * 5 + [False]

@@ -54,7 +54,7 @@ def test_an_address_with_a_number_that_cannot_be_says_so(page, month, text_of) -
         test = page("breakeven", month.url)
         test.number_input(key="x-rate").set_value(typed).run()
         assert not test.exception
-        (said,) = [one.value for one in test.error]
+        (said,) = [error.value for error in test.error]
         assert said.endswith("Counted: 0.4.")
         assert even(text_of(test)) == even(before)
 

@@ -124,10 +124,19 @@ def test_within_reach_needs_no_cure() -> None:
 def test_a_free_api_never_breaks_even_and_unknown_capacity_is_unknown() -> None:
     look = standing(verdict(ComparatorKind.SUBSTITUTE, -1, price=0))
     assert "saves nothing" in sentences.cures(look, look.verdicts[0])[0]
-    one = verdict(ComparatorKind.SUBSTITUTE, 1)
+    this_verdict = verdict(ComparatorKind.SUBSTITUTE, 1)
     blind = ComparatorResult(
-        one.against, one.comparators, 0, 0, one.covered, one.average, None, one.stands, False, None
-    )  # fmt: skip
+        this_verdict.against,
+        this_verdict.comparators,
+        0,
+        0,
+        this_verdict.covered,
+        this_verdict.average,
+        None,
+        this_verdict.stands,
+        False,
+        None,
+    )
     assert "not known yet" in sentences.cures(look, blind)[0]
 
 

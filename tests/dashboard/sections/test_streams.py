@@ -16,8 +16,8 @@ def view(team: str | None = None) -> reads.DashboardView:
 
 def test_a_row_leads_to_its_request_whichever_team_is_chosen() -> None:
     st.query_params.from_dict({"team": "search", "zone": "Europe/Berlin", "x": "1"})
-    one = StreamedAnswer(5 * S, "pool:a/0", 250_000, 12_500, "req_1&2", 40)
-    (row,) = streams.table(view(), [one])
+    answer = StreamedAnswer(5 * S, "pool:a/0", 250_000, 12_500, "req_1&2", 40)
+    (row,) = streams.table(view(), [answer])
     assert row["request"] == "spend?zone=Europe%2FBerlin&request=req_1%262&period=7+d"
     assert (row["first token, s"], row["each further, ms"], row["output tokens"]) == (
         0.25,

@@ -73,22 +73,25 @@ def test_the_cards_say_what_the_document_says(document, text_of) -> None:
 
 def test_every_figure_of_the_charts_is_the_documents(document) -> None:
     results = document["results"]
-    total = sum(one["usd"] for one in whatifresult.dollars(results))
-    assert total == pytest.approx(sum(one["dollars"]["total_usd"] for one in results))
-    shares = {(one["kind"], one["row"]): one["share"] for one in whatifresult.kept(results)}
+    total = sum(dollar["usd"] for dollar in whatifresult.dollars(results))
+    assert total == pytest.approx(sum(result["dollars"]["total_usd"] for result in results))
+    shares = {
+        (kept_value["kind"], kept_value["row"]): kept_value["share"]
+        for kept_value in whatifresult.kept(results)
+    }
     assert shares == {
         ("this set", "tight"): results[0]["classes"][0]["attainment"],
         ("in force", "loose"): results[1]["classes"][0]["attainment"],
     }
-    spilled = {(one["kind"], one["row"]): one["share"] for one in whatifresult.spilled(results)}
+    spilled = {(item["kind"], item["row"]): item["share"] for item in whatifresult.spilled(results)}
     assert spilled["this set", "by value"] == results[0]["spill"]["share_by_value"]
     loads = whatifresult.loads(document, "chat")
-    assert len(loads) == sum(len(one["load"]) for one in results)
-    assert max(one["kv_ratio"] for one in loads) == max(
-        one["kv_ratio"] for each in results for one in each["load"]
+    assert len(loads) == sum(len(result["load"]) for result in results)
+    assert max(load["kv_ratio"] for load in loads) == max(
+        item["kv_ratio"] for each in results for item in each["load"]
     )
     assert (
-        sum(one["requests"] for one in whatifresult.flows(document))
+        sum(flow["requests"] for flow in whatifresult.flows(document))
         == (document["disagreement"]["moved"])
     )
     assert whatifresult.time_title(document) == "minutes from the first request"
@@ -113,7 +116,7 @@ def test_a_set_alone_has_nothing_to_disagree_with(text_of) -> None:
 @pytest.mark.long
 def test_the_same_set_twice_moves_nothing() -> None:
     test = drawn(played(TIGHT, TIGHT, count=20))
-    assert "Both sent every request to the same place." in [one.value for one in test.info]
+    assert "Both sent every request to the same place." in [note.value for note in test.info]
 
 
 def test_own_hardware_without_a_rate_is_never_free(text_of) -> None:

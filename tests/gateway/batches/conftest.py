@@ -130,14 +130,14 @@ def stack(tmp_path_factory: pytest.TempPathFactory, running: Callable[..., Any])
         {"scope": "team:poor", "usd": "0.000000000001", "hard": True},
         {"scope": "team:tight", "usd": "0.006", "hard": True},
     ]
-    with running(tmp_path_factory.mktemp("host"), budgets=budgets) as one:
-        yield one
+    with running(tmp_path_factory.mktemp("host"), budgets=budgets) as this_running:
+        yield this_running
 
 
 @pytest.fixture(scope="module")
 def runner(stack: Any) -> Iterator[BatchRunner]:
-    with running_runner(stack) as one:
-        yield one
+    with running_runner(stack) as this_running_runner:
+        yield this_running_runner
 
 
 @pytest.fixture(scope="session")

@@ -60,10 +60,10 @@ def test_pages_and_cancelling(client, stack, make_client, line) -> None:
     mine = make_client(stack.url, stack.key("lister", team="listers").token)
     made = [mine.make([line("a")])["id"] for _ in range(3)]
     first = mine.ask("GET", "/batches?limit=2").json()
-    assert [one["id"] for one in first["data"]] == made[:0:-1]
+    assert [entry["id"] for entry in first["data"]] == made[:0:-1]
     assert (first["has_more"], first["last_id"]) == (True, made[1])
     rest = mine.ask("GET", f"/batches?limit=2&after={made[1]}").json()
-    assert ([one["id"] for one in rest["data"]], rest["has_more"]) == (made[:1], False)
+    assert ([entry["id"] for entry in rest["data"]], rest["has_more"]) == (made[:1], False)
     assert refused(mine.ask("GET", "/batches?limit=101")) == (400, None, "limit")
     cancelled = mine.ask("POST", f"/batches/{made[0]}/cancel").json()
     assert (cancelled["status"], cancelled["cancelling_at"] is None) == ("cancelling", False)
@@ -84,8 +84,8 @@ def test_one_idempotency_key_is_one_batch(client, file_id, stack) -> None:
     assert ask("once", **missing).status_code == 404  # nothing was made: the key is free
     with ThreadPoolExecutor(4) as threads:
         made = list(threads.map(ask, ["once"] * 4))
-    assert {one.status_code for one in made} == {200}
-    assert len({one.json()["id"] for one in made}) == 1
+    assert {made_value.status_code for made_value in made} == {200}
+    assert len({made_value.json()["id"] for made_value in made}) == 1
     assert ask("once").headers["idempotent-replayed"] == "true"
     assert refused(ask("once", metadata={"a": "b"})) == (
         422, "idempotency_key_reused", "Idempotency-Key",

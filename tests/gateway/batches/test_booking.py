@@ -61,7 +61,7 @@ def test_an_answer_costs_its_tokens_at_the_batch_rates() -> None:
     assert (settled.status, settled.basis, settled.tier) == ("finished", "reported", "batch")
     assert settled.cost_pusd == 20 * 500 + 4 * 2000
     assert (settled.finish_reason, settled.duration_us) == ("stop", 4_000_000)
-    assert [(one.comparator, one.cost_pusd) for one in settled.compared] == [("other/m", 280)]
+    assert [(cost.comparator, cost.cost_pusd) for cost in settled.compared] == [("other/m", 280)]
     assert ended.ok
     line = said(ended.answer)
     assert (line["custom_id"], line["response"]["request_id"]) == ("mine", "batch_1-7-1")

@@ -72,37 +72,37 @@ def carrier(lines: LineStore, gateway: Gateway, most: int = 4) -> LineExecutor:
     return LineExecutor(lines, gateway, Clock(), most=most, spill_us=3600 * 10**6)
 
 
-async def fed(one: LineExecutor, until: Callable[[], bool]) -> None:
+async def fed(executor: LineExecutor, until: Callable[[], bool]) -> None:
     async with asyncio.timeout(10):
         while not until():
-            await one.feed(["own"])
+            await executor.feed(["own"])
             await asyncio.sleep(0.01)
 
 
 async def test_all_are_answered_and_never_too_many_at_once(put, engine) -> None:
     lines, gateway = put(30), Gateway(lambda _: GOOD)
-    one = carrier(lines, gateway)
-    await fed(one, lambda: one.tally.ok == 30)
+    this_carrier = carrier(lines, gateway)
+    await fed(this_carrier, lambda: this_carrier.tally.ok == 30)
     assert len(set(gateway.asked)) == len(gateway.asked) == 30
     assert 1 < gateway.most <= 4
     assert BatchStore(engine).find("b", "search").completed == 30
-    assert one.in_hand == []
+    assert this_carrier.in_hand == []
     assert set(gateway.spills) == {False}
 
 
 async def test_what_waits_keeps_its_claim_and_its_try(put) -> None:
     said = iter([WAITS] * 3)
     gateway = Gateway(lambda _: next(said, GOOD))
-    one = carrier(put(1), gateway)
-    await fed(one, lambda: one.tally.ok == 1)
+    this_carrier = carrier(put(1), gateway)
+    await fed(this_carrier, lambda: this_carrier.tally.ok == 1)
     assert gateway.asked == ["b-1-1"] * 4
 
 
 async def test_what_broke_is_another_try_later(put, engine) -> None:
     gateway = Gateway(lambda _: ConnectionLost(sent=True))
     lines = put(1)
-    one = carrier(lines, gateway)
-    await fed(one, lambda: one.tally.again == 1 and not one.in_hand)
+    this_carrier = carrier(lines, gateway)
+    await fed(this_carrier, lambda: this_carrier.tally.again == 1 and not this_carrier.in_hand)
     later = Clock().wall_us() + 60 * 10**6
     (claim,) = lines.claim("own", 1, now_us=later, until_us=later + 1)
     assert (claim.sent, claim.failures) == (2, 1)
@@ -113,41 +113,41 @@ async def test_an_answer_waits_for_the_database(put, monkeypatch) -> None:
     lines = put(1)
     lines.away = 3
     gateway = Gateway(lambda _: GOOD)
-    one = carrier(lines, gateway)
-    await fed(one, lambda: one.tally.ok == 1)
+    this_carrier = carrier(lines, gateway)
+    await fed(this_carrier, lambda: this_carrier.tally.ok == 1)
     assert gateway.asked == ["b-1-1"]
 
 
 async def test_near_the_end_lines_may_spill(put) -> None:
     gateway = Gateway(lambda _: GOOD)
-    one = carrier(put(1, Clock().wall_us() + 1800 * 10**6), gateway)
-    await fed(one, lambda: one.tally.ok == 1)
+    this_carrier = carrier(put(1, Clock().wall_us() + 1800 * 10**6), gateway)
+    await fed(this_carrier, lambda: this_carrier.tally.ok == 1)
     assert gateway.spills == [True]
 
 
 async def test_what_another_runner_has_by_now_is_let_go(put, engine) -> None:
     """A runner that stood still for longer than its leases."""
     lines, gateway = put(9), Gateway(lambda _: None)
-    one = carrier(lines, gateway)
-    await fed(one, lambda: gateway.out == 2)
+    first_carrier = carrier(lines, gateway)
+    await fed(first_carrier, lambda: gateway.out == 2)
     later = Clock().wall_us() + 3600 * 10**6
     other = LineStore(engine, "other/1")
     taken = other.claim("own", 9, now_us=later, until_us=later + 10**9)
-    assert {claim.number for claim in one.in_hand} <= {claim.number for claim in taken}
-    await one.renew()
-    assert (one.in_hand, gateway.out) == ([], 0)
+    assert {claim.number for claim in first_carrier.in_hand} <= {claim.number for claim in taken}
+    await first_carrier.renew()
+    assert (first_carrier.in_hand, gateway.out) == ([], 0)
     assert other.running("b", later) == len(taken)
 
 
 async def test_a_batch_that_is_over_is_hung_up_on(put) -> None:
     lines, gateway = put(9), Gateway(lambda _: None)
-    one = carrier(lines, gateway)
-    await fed(one, lambda: gateway.out == 2)
-    await one.drop(lambda claim: claim.number == 1)
+    this_carrier = carrier(lines, gateway)
+    await fed(this_carrier, lambda: gateway.out == 2)
+    await this_carrier.drop(lambda claim: claim.number == 1)
     assert gateway.out == 1
-    assert [claim.number for claim in one.in_hand] == [2]
+    assert [claim.number for claim in this_carrier.in_hand] == [2]
     assert lines.running("b", Clock().wall_us()) == 1
-    await one.renew()
-    await one.stop()
+    await this_carrier.renew()
+    await this_carrier.stop()
     assert gateway.out == 0
     assert lines.running("b", 0) == 0

@@ -149,7 +149,7 @@ class World:
         return ProviderBatchSync(stored, providers, self.clock, 0, waits), fate
 
     def found(self) -> dict[str, BatchRecord]:
-        return {one.id: one for one in self.batches.unfinished()}
+        return {item.id: item for item in self.batches.unfinished()}
 
     async def live(self, at: int | None = None, looks: int = 40) -> Fate:
         """One life, until all is done or it is killed."""
@@ -230,8 +230,8 @@ def world(engine: Engine) -> World:
     claims = lines.claim_onward("batch_1", "m", 9, now_us=START_US, until_us=START_US + 10**9)
     terms = LineTerms(n=1, most=4, told=True, prompt_bound=20)
     leaving = [
-        LeavingLine(one, opened(one.request_id), ("team:search",), one.body, terms)
-        for one in claims
+        LeavingLine(claim, opened(claim.request_id), ("team:search",), claim.body, terms)
+        for claim in claims
     ]
     outgoing = OutgoingRecord(
         "out_1", "batch_1", "alpha", "m", CHAT, ProviderBatchState.COLLECTING, START_US

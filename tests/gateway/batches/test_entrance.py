@@ -191,7 +191,7 @@ class Open:
         self.replies = [Reply(f"line-{n}", float(n), self.ended) for n in range(6)]
 
     def open_replies(self) -> list[Reply]:
-        return [one for one in self.replies if one.request_id not in self.ended]
+        return [reply for reply in self.replies if reply.request_id not in self.ended]
 
 
 @pytest.fixture

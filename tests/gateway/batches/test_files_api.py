@@ -84,14 +84,16 @@ def test_one_idempotency_key_is_one_file(client, stack) -> None:
     assert wrong.status_code == 400  # nothing was made: the key is free
     with ThreadPoolExecutor(3) as threads:
         made = list(threads.map(upload, ["a file"] * 3, [content] * 3))
-    assert [one.status_code for one in made] == [200] * 3
-    (file_id,) = {one.json()["id"] for one in made}
+    assert [made_value.status_code for made_value in made] == [200] * 3
+    (file_id,) = {made_value.json()["id"] for made_value in made}
     again = upload("a file", content)
     assert (again.json()["id"], again.headers["idempotent-replayed"]) == (file_id, "true")
     alike = [
-        one for one in client.ask("GET", "/files").json()["data"] if one["bytes"] == 2 * MIB + 5
+        entry
+        for entry in client.ask("GET", "/files").json()["data"]
+        if entry["bytes"] == 2 * MIB + 5
     ]
-    assert [one["id"] for one in alike] == [file_id]
+    assert [response["id"] for response in alike] == [file_id]
     for other in (
         upload("a file", content + b"y"),
         upload("a file", content, **LATER),
@@ -163,10 +165,10 @@ def test_pages(client, stack, make_client) -> None:
     mine = make_client(stack.url, stack.key("pages", team="pages").token)
     made = [mine.upload(b"x" * n)["id"] for n in range(1, 5)]
     first = mine.ask("GET", "/files?limit=3").json()
-    assert [one["id"] for one in first["data"]] == made[:0:-1]
+    assert [entry["id"] for entry in first["data"]] == made[:0:-1]
     assert first["has_more"]
     rest = mine.ask("GET", f"/files?limit=3&after={first['last_id']}").json()
-    assert ([one["id"] for one in rest["data"]], rest["has_more"]) == (made[:1], False)
+    assert ([entry["id"] for entry in rest["data"]], rest["has_more"]) == (made[:1], False)
     oldest = mine.ask("GET", "/files?order=asc&limit=1&purpose=batch").json()
     assert oldest["data"][0]["id"] == made[0]
     assert mine.ask("GET", "/files?purpose=batch_output").json()["data"] == []
@@ -176,7 +178,9 @@ def test_pages(client, stack, make_client) -> None:
 
 def test_the_document_tells_what_is_refused(stack, client) -> None:
     paths = stack.get("/openapi.json").json()["paths"]["/v1/files"]
-    (order,) = [one for one in paths["get"]["parameters"] if one["name"] == "order"]
+    (order,) = [
+        parameter for parameter in paths["get"]["parameters"] if parameter["name"] == "order"
+    ]
     assert order["schema"]["enum"] == ["asc", "desc"]
     form = paths["post"]["requestBody"]["content"]["multipart/form-data"]["schema"]
     assert form["propertyNames"] == {"minLength": 1}
@@ -243,8 +247,8 @@ def test_slow_uploads_of_one_team_leave_room_for_others(run_stack, make_client) 
             "content-type: multipart/form-data; boundary=b\r\ncontent-length: 9999\r\n\r\n--b"
         )
         for _ in range(20):
-            one = socket.create_connection(("127.0.0.1", stack.port), timeout=10)
-            opened.enter_context(contextlib.closing(one)).sendall(head.encode())
+            create_connection = socket.create_connection(("127.0.0.1", stack.port), timeout=10)
+            opened.enter_context(contextlib.closing(create_connection)).sendall(head.encode())
         form = {"files": {"file": ("a", b"{}")}, "data": {"purpose": "batch"}}
         full = mine.ask("POST", "/files", **form)
         assert refused(full) == (503, "overloaded", None)

@@ -24,8 +24,8 @@ def batching(found: dict[str, Any], _: dict[str, int]) -> None:
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory, running: Callable[..., Any]) -> Iterator[Any]:
-    with running(tmp_path_factory.mktemp("handing"), adjust=batching) as one:
-        yield one
+    with running(tmp_path_factory.mktemp("handing"), adjust=batching) as this_running:
+        yield this_running
 
 
 @pytest.fixture

@@ -37,18 +37,18 @@ def batching(found: dict[str, Any], _: dict[str, int]) -> None:
 def stack(tmp_path_factory: pytest.TempPathFactory, running: Callable[..., Any]) -> Iterator[Any]:
     budgets = [{"scope": "team:search", "usd": "0.5", "hard": True}]
     home = tmp_path_factory.mktemp("outward")
-    with running(home, adjust=batching, budgets=budgets) as one:
-        one.alpha = one.providers["alpha"]
-        one.alpha.jobs.begin_s = 0.1
-        yield one
+    with running(home, adjust=batching, budgets=budgets) as this_running:
+        this_running.alpha = this_running.providers["alpha"]
+        this_running.alpha.jobs.begin_s = 0.1
+        yield this_running
 
 
 @pytest.fixture(scope="module")
 def runner(stack: Any, with_runner: Callable[..., Any]) -> Iterator[Any]:
     providers = taking_batches(stack.settings, stack.runtime, {})
-    with with_runner(stack, providers=providers) as one:
-        one._outward.courier.waits = PollIntervals(first=0.2, most=0.4, settled=1.0)
-        yield one
+    with with_runner(stack, providers=providers) as this_with_runner:
+        this_with_runner._outward.courier.waits = PollIntervals(first=0.2, most=0.4, settled=1.0)
+        yield this_with_runner
 
 
 @pytest.fixture
@@ -69,11 +69,11 @@ def test_a_model_without_engines_goes_as_the_providers_batch(stack, client, line
     assert done["request_counts"]["total"] == 6
     assert stack.alpha.jobs.made == before + 1
     found = client.lines(done)
-    assert [one["custom_id"] for one in found] == [f"c{n}" for n in range(5)]
+    assert [finding["custom_id"] for finding in found] == [f"c{n}" for n in range(5)]
     rows = {row["request_id"]: row for row in requests(stack, done)}
     assert len(rows) == 6
-    for one in found:
-        row, usage = rows[one["response"]["request_id"]], one["response"]["body"]["usage"]
+    for finding in found:
+        row, usage = rows[finding["response"]["request_id"]], finding["response"]["body"]["usage"]
         assert row["output_tokens"] == usage["completion_tokens"]
         assert (row["tier"], row["basis"], row["provider"]) == ("batch", "reported", "alpha")
         assert row["cost_pusd"] == (
@@ -129,14 +129,16 @@ def test_cancelling_reaches_the_provider(stack, client, line, patiently, monkeyp
     made = client.make([line("a", "api"), line("b", "api")])
     patiently(lambda: all(row["settled_us"] is None for row in requests(stack, made)) and
               len(requests(stack, made)) == 2)  # fmt: skip
-    there = patiently(lambda: [one for one in stack.alpha.jobs.batches.values()
-                               if one.status == "validating"])  # fmt: skip
+    there = patiently(lambda: [batch for batch in stack.alpha.jobs.batches.values()
+                               if batch.status == "validating"])  # fmt: skip
     client.ask("POST", f"/batches/{made['id']}/cancel")
     patiently(lambda: there[0].status == "cancelling")
     there[0].status = "cancelled"
     done = client.ended(made)
     assert done["status"] == "cancelled"
-    assert {one["error"]["code"] for one in client.lines(done, "error")} == {"batch_cancelled"}
+    assert {each_line["error"]["code"] for each_line in client.lines(done, "error")} == {
+        "batch_cancelled"
+    }
     rows = requests(stack, made)
     assert {(row["status"], row["cost_pusd"]) for row in rows} == {("rejected", 0)}
     with stack.reader.connect() as connection:
@@ -216,7 +218,7 @@ async def test_each_provider_and_model_has_a_batch(desk: Desk, monkeypatch) -> N
     record = desk.put(5)
     desk.planning.odd = {2: "beta"}
     assert await desk.collector.collect(record, "m", 9) == 5
-    found = {one.provider: (one.lines, one.state) for one in desk.store.unfinished()}
+    found = {target.provider: (target.lines, target.state) for target in desk.store.unfinished()}
     assert found == {"alpha": (4, ProviderBatchState.READY), "beta": (1, ProviderBatchState.READY)}
     assert desk.collector.collecting == set()
     assert await desk.collector.collect(record, "m", 9) == 0
@@ -227,7 +229,7 @@ async def test_no_more_than_wanted_and_a_full_one_is_closed(desk: Desk, monkeypa
     monkeypatch.setattr(outward, "LINES", 2)
     record = desk.put(9)
     assert await desk.collector.collect(record, "m", 5) == 5
-    assert sorted(one.lines for one in desk.store.unfinished()) == [1, 2, 2]
+    assert sorted(item.lines for item in desk.store.unfinished()) == [1, 2, 2]
 
 
 async def test_what_no_batch_takes_stays_and_is_marked(desk: Desk) -> None:
@@ -236,7 +238,7 @@ async def test_what_no_batch_takes_stays_and_is_marked(desk: Desk) -> None:
     assert await desk.collector.collect(record, "m", 9) == 1
     far_us = Clock().wall_us() + 10**9
     again = desk.lines.claim("m", 9, now_us=far_us - 5, until_us=far_us, ends_by_us=0)
-    assert [one.number for one in again] == [1], "for the ordinary way at once"
+    assert [item.number for item in again] == [1], "for the ordinary way at once"
 
 
 async def test_another_hosts_batch_is_left_to_it(desk: Desk) -> None:

@@ -74,7 +74,7 @@ async def test_a_batch_from_its_file_to_its_answers(
     while there.status != "completed":
         await asyncio.sleep(0)  # nothing else waits for anything here
         there = await remote.batch(made.id)
-    (line,) = [one async for one in remote.lines(there.output_file_id)]
+    (line,) = [each_line async for each_line in remote.lines(there.output_file_id)]
     assert json.loads(line)["custom_id"] == "a"
     await remote.delete(file_id)
     assert await remote.find_file("out_1.jsonl", 0) is None
@@ -134,9 +134,9 @@ async def test_broken_connections(error: Any, meant: type[Exception]) -> None:
 
 async def test_a_file_that_breaks_off_is_no_whole_file() -> None:
     with pytest.raises(ProviderUnavailable):
-        assert [one async for one in failing(httpx.ReadError).lines("f")]
+        assert [line async for line in failing(httpx.ReadError).lines("f")]
     with pytest.raises(ProviderRefused):
-        assert [one async for one in answering(404).lines("f")]
+        assert [line async for line in answering(404).lines("f")]
 
 
 async def test_why_a_batch_failed(remote: ProviderBatchClient, jobs: SimulatedBatches) -> None:

@@ -32,14 +32,16 @@ def test_every_line_is_answered_once_and_booked_once(stack, client, line, patien
     times = [done[f"{name}_at"] for name in ("created", "in_progress", "finalizing", "completed")]
     assert times == sorted(times)
     found = client.lines(done)
-    assert [one["custom_id"] for one in found] == [one["custom_id"] for one in lines]
-    for one, asked in zip(found, lines, strict=True):
-        assert set(one) == {"id", "custom_id", "response", "error"}
-        assert one["error"] is None
-        assert one["response"]["status_code"] == 200
-        usage = one["response"]["body"]["usage"]
+    assert [finding["custom_id"] for finding in found] == [
+        each_line["custom_id"] for each_line in lines
+    ]
+    for finding, asked in zip(found, lines, strict=True):
+        assert set(finding) == {"id", "custom_id", "response", "error"}
+        assert finding["error"] is None
+        assert finding["response"]["status_code"] == 200
+        usage = finding["response"]["body"]["usage"]
         assert usage["completion_tokens"] == asked["body"]["max_tokens"]
-        (row,) = stack.settled(one["response"]["request_id"])
+        (row,) = stack.settled(finding["response"]["request_id"])
         assert row["output_tokens"] == usage["completion_tokens"]
         assert (row["status"], row["team_id"], row["backend"]) == ("finished", "search", "own")
         assert json.loads(row["tags"])["batch"] == done["id"]
@@ -54,7 +56,7 @@ def test_bad_lines_fail_alone(stack, client, line) -> None:
     done = client.ended(made)
     assert done["status"] == "completed"
     assert done["request_counts"] == {"total": 4, "completed": 2, "failed": 2}
-    assert [one["custom_id"] for one in client.lines(done)] == ["good", "too"]
+    assert [each_line["custom_id"] for each_line in client.lines(done)] == ["good", "too"]
     empty, long = client.lines(done, "error")
     assert (empty["custom_id"], empty["response"]["status_code"]) == ("empty", 400)
     assert empty["response"]["body"]["error"]["param"] == "messages"
@@ -69,13 +71,13 @@ def test_a_file_with_faults_fails_whole_and_says_where(client, line) -> None:
         line("a"), wrong_url, line("a"), {**line("d"), "method": "GET"}, line("e", "nobody"),
         line("f", stream=True), {"custom_id": "g"},
     ]  # fmt: skip
-    text_ = b"".join(json.dumps(one).encode() + b"\n" for one in lines) + b"{not json\n"
+    text_ = b"".join(json.dumps(each_line).encode() + b"\n" for each_line in lines) + b"{not json\n"
     done = client.ended(client.make(text_))
     assert done["status"] == "failed"
     assert done["failed_at"] is not None
     assert done["request_counts"]["total"] == 0
     assert done["errors"]["object"] == "list"
-    told = [(one["line"], one["code"]) for one in done["errors"]["data"]]
+    told = [(entry["line"], entry["code"]) for entry in done["errors"]["data"]]
     assert told == [
         (2, "invalid_url"), (3, "duplicate_custom_id"), (4, "invalid_method"),
         (5, "model_not_found"), (6, "unsupported_parameter"), (7, "missing_required_parameter"),
@@ -133,7 +135,7 @@ def test_cancelled_in_the_middle(stack, client, line, patiently) -> None:
     assert counts["failed"] > 0
     assert counts["completed"] + counts["failed"] == counts["total"] == 40
     cut = client.lines(done, "error")
-    assert {one["error"]["code"] for one in cut} == {"batch_cancelled"}
+    assert {item["error"]["code"] for item in cut} == {"batch_cancelled"}
     assert len(client.lines(done)) + len(cut) == 40
     patiently(lambda: stack.app.entrance.hot.in_flight == 0)
     again = client.ask("POST", f"/batches/{made['id']}/cancel")
@@ -151,7 +153,9 @@ def test_what_is_not_done_in_time_expires(stack, client, line, monkeypatch, pati
     done = client.ended(made)
     assert (done["status"], done["output_file_id"]) == ("expired", None)
     assert done["expired_at"] is not None
-    assert [one["error"]["code"] for one in client.lines(done, "error")] == ["batch_expired"] * 2
+    assert [each_line["error"]["code"] for each_line in client.lines(done, "error")] == [
+        "batch_expired"
+    ] * 2
 
 
 def test_a_revoked_key_fails_its_lines(stack, make_client, line, monkeypatch, patiently) -> None:
@@ -199,13 +203,13 @@ def test_two_hosts_on_one_postgresql_share_a_batch(
     monkeypatch.setattr("gateway.host.prepare.check_durable", lambda _: None)
     with run_stack(ledger={"url": postgres_url}, batches={"in_flight": 4}) as stack:
         client = make_client(stack.url, stack.token)
-        with with_runner(stack, "one") as one, with_runner(stack, "two") as two:
+        with with_runner(stack, "one") as first_with_runner, with_runner(stack, "two") as two:
             lines = [line(f"c{n}", max_tokens=60, ignore_eos=True) for n in range(24)]
             done = client.ended(client.make(lines), 60)
         assert done["request_counts"] == {"total": 24, "completed": 24, "failed": 0}
         found = [answer["custom_id"] for answer in client.lines(done)]
         assert found == [asked["custom_id"] for asked in lines]
-        shares = one._carrier.tally.ok, two._carrier.tally.ok
+        shares = first_with_runner._carrier.tally.ok, two._carrier.tally.ok
         assert sum(shares) == 24
         assert min(shares) > 0
         ids = [answer["response"]["request_id"] for answer in client.lines(done)]

@@ -56,6 +56,6 @@ async def test_no_answer(error, sent: bool) -> None:
 async def test_nobody_listens() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        one = sender(url=f"http://127.0.0.1:{free.getsockname()[1]}")
-        assert await one.send(CLAIM, spill=False) == ConnectionLost(sent=False)
-        await one.aclose()
+        this_sender = sender(url=f"http://127.0.0.1:{free.getsockname()[1]}")
+        assert await this_sender.send(CLAIM, spill=False) == ConnectionLost(sent=False)
+        await this_sender.aclose()

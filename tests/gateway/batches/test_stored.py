@@ -15,9 +15,9 @@ PATIENCE_S = 20.0
 
 @pytest.fixture
 async def stored(tmp_path):
-    one = BatchDatabase(make_engine(sqlite_url(tmp_path / "x.db")))
-    yield one
-    await one.aclose()
+    batch_database = BatchDatabase(make_engine(sqlite_url(tmp_path / "x.db")))
+    yield batch_database
+    await batch_database.aclose()
 
 
 async def test_slow_work_holds_up_no_loop_and_no_shared_thread(stored) -> None:

@@ -167,7 +167,7 @@ def test_the_idle_time_is_sold() -> None:
 def test_without_the_rule_first_tokens_come_late() -> None:
     """The negative control: the same lines, and only the runner's own limit."""
     bare = seen(lines=True, rule=False)
-    late = [one for one in bare.ttft_s if 1000.0 * one > PROMISED.ttft_ms]
+    late = [item for item in bare.ttft_s if 1000.0 * item > PROMISED.ttft_ms]
     assert len(late) > 0.5 * len(bare.ttft_s)
     assert bare.p95_ms(bare.ttft_s) > 10 * PROMISED.ttft_ms
 

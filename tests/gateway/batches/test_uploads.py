@@ -19,9 +19,9 @@ RECORD = FileRecord("file-1", "search", "k", "batch", "", created_us=5, expires_
 
 @pytest.fixture
 async def stored(ledger_url):
-    one = BatchDatabase(make_engine(ledger_url))
-    yield one
-    await one.aclose()
+    batch_database = BatchDatabase(make_engine(ledger_url))
+    yield batch_database
+    await batch_database.aclose()
 
 
 def upload(

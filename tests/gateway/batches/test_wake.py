@@ -59,4 +59,4 @@ def test_it_is_read_as_it_was_written(tmp_path) -> None:
         progress = RunnerProgress(batches=1, lines=2, out=3, ok=4, failed=5, again=number)
         write_progress(tmp_path, progress)
         assert read_progress(tmp_path) == progress
-    assert [one.name for one in tmp_path.iterdir()] == ["batches.json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["batches.json"]

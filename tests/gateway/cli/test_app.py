@@ -59,7 +59,7 @@ def test_a_command_explains_itself_and_each_of_its_options(path):
     ids=" ".join,
 )
 def test_what_prints_results_prints_json_too(path):
-    assert "--json" in [name for one in COMMANDS[path].params for name in one.opts]
+    assert "--json" in [name for param in COMMANDS[path].params for name in param.opts]
 
 
 @pytest.mark.parametrize("width", [40, 78])
@@ -72,7 +72,9 @@ def test_each_line_of_an_overview_is_a_whole_sentence(noun, width):
     for word in noun:
         group = group.commands[word]
     said = "".join(overview.split())
-    sentences = {name: one.get_short_help_str(1_000) for name, one in group.commands.items()}
+    sentences = {
+        name: command.get_short_help_str(1_000) for name, command in group.commands.items()
+    }
     whole = {name: "".join(sentence.split()) for name, sentence in sentences.items()}
     assert [name for name, sentence in whole.items() if sentence not in said] == []
 

@@ -71,7 +71,9 @@ def test_faults_are_data_on_stdout(written):
     assert (answer.exit_code, answer.stderr) == (1, "")
     document = json.loads(answer.stdout)
     assert document["valid"] is False
-    assert all(set(one) == {"path", "line", "message", "severity"} for one in document["faults"])
+    assert all(
+        set(fault) == {"path", "line", "message", "severity"} for fault in document["faults"]
+    )
     last = document["faults"][-1]
     assert last.pop("message").startswith("unknown key; there are `adapter`, `compare_with`, ")
     assert last == {"path": "models.b.wat", "line": 3, "severity": "error"}

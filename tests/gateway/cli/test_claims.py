@@ -11,10 +11,10 @@ def test_every_claim_is_recomputed(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     answer = CliRunner().invoke(app, ["claims", "--json"])
     assert answer.exit_code == 0
-    told = {one["id"]: one for one in json.loads(answer.stdout)}
+    told = {entry["id"]: entry for entry in json.loads(answer.stdout)}
     assert len(told) == 47
     assert told["even-2xH100-gpt-4"]["recomputed"] == ["352800000"]
-    assert all(one["agrees"] for one in told.values())
+    assert all(line["agrees"] for line in told.values())
     assert list(tmp_path.iterdir()) == []
 
 

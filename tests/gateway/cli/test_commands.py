@@ -8,8 +8,10 @@ from gateway.cli.late import CommandGroupSpec, LazyCommand
 WIDE = 1_000  # characters: nothing is cut
 EVERY = {
     f"{name} {verb}": command
-    for name, one in COMMANDS.items()
-    for verb, command in (one.commands if isinstance(one, CommandGroupSpec) else {"": one}).items()
+    for name, item in COMMANDS.items()
+    for verb, command in (
+        item.commands if isinstance(item, CommandGroupSpec) else {"": item}
+    ).items()
 }
 
 

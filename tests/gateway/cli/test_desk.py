@@ -37,7 +37,7 @@ def files(tmp_path):
     (tmp_path / "bad.yaml").write_text(BAD)
     (tmp_path / "deal.csv").write_text(DEAL)
     return {
-        name: str(found) for name in ("calm", "bad", "deal") for found in tmp_path.glob(f"{name}.*")
+        name: str(path) for name in ("calm", "bad", "deal") for path in tmp_path.glob(f"{name}.*")
     }
 
 
@@ -76,9 +76,13 @@ def files(tmp_path):
 )
 def test_what_is_told_is_the_same(here, there, files, words) -> None:
     given = [files.get(word, word) for word in words]
-    one, other = here(*given), there(*given)
-    assert one.output
-    assert (one.exit_code, one.stdout, one.stderr) == (other.exit_code, other.stdout, other.stderr)
+    item, other = here(*given), there(*given)
+    assert item.output
+    assert (item.exit_code, item.stdout, item.stderr) == (
+        other.exit_code,
+        other.stdout,
+        other.stderr,
+    )
 
 
 def test_a_change_from_elsewhere_is_in_force_here(stack, here, there, files, patiently) -> None:

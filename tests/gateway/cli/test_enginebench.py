@@ -82,7 +82,7 @@ def test_a_trace_is_sent_as_it_was_recorded_and_fitted_again(engine, tmp_path):
     answer = bench(engine, "--trace", trace, "--speed", 2, "--out", out)
     assert answer.exit_code == 0, answer.output
     requests = json.loads(out.read_text())["runs"][0]["requests"]
-    assert [one["output_tokens"] for one in requests] == [4, 5, 6, 7, 8, 9]
+    assert [request["output_tokens"] for request in requests] == [4, 5, 6, 7, 8, 9]
     words = ["engine", "fit", str(out), "--kv-tokens", "48000", "--evaluations", "2"]
     assert CliRunner().invoke(app, words).exit_code == 0
 

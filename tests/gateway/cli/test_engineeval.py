@@ -54,7 +54,7 @@ def address() -> Iterator[str]:
 @pytest.fixture
 def words(address: str, tmp_path: Path) -> tuple[object, ...]:
     prompts = tmp_path / "prompts.jsonl"
-    prompts.write_text("".join(json.dumps({"prompt": str(one)}) + "\n" for one in range(64)))
+    prompts.write_text("".join(json.dumps({"prompt": str(index)}) + "\n" for index in range(64)))
     check = tmp_path / "check.sh"
     check.write_text("#!/bin/sh\ngrep -c 'right' || true\n")
     check.chmod(0o755)
@@ -68,7 +68,7 @@ def test_a_table_with_verdicts_and_status_1_unless_all_pass(words, tmp_path):
     assert answer.exit_code == 0, answer.output
     assert "up to the first difference" in answer.stdout
     document = json.loads(evaluate(*words, "--json").stdout)
-    rows = {one["name"]: one for one in document["candidates"]}
+    rows = {candidate["name"]: candidate for candidate in document["candidates"]}
     assert rows["same"]["verdict"]["state"] == "passes"
     assert rows["same"]["figures"]["same"] == 1
     # 32 of 64 answers have another word in the 25th place of 25.
@@ -89,7 +89,7 @@ def test_a_checker_decides(words, tmp_path):
     assert answer.exit_code == 1, answer.output
     assert "score lost: 50.00%" in answer.stdout
     assert "1.000 -> 0.500" in answer.stdout
-    only = [one for one in words if not str(one).startswith("worse=")]
+    only = [word for word in words if not str(word).startswith("worse=")]
     assert evaluate(*only, *more).exit_code == 0
 
 

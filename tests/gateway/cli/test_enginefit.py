@@ -30,8 +30,8 @@ def measured(path: Path, *rates: int) -> str:
             at_s += rng.expovariate(rate)
             asked.append(MeasuredRequest(at_s, rng.randint(50, 600), rng.randint(5, 90), 1.0, 2.0))
         lines += [
-            f"{rate},{one.start_s},{one.prompt_tokens},{one.output_tokens},{one.ttft_s},{one.e2e_s}"
-            for one in simulate(TRUTH, asked)
+            f"{rate},{item.start_s},{item.prompt_tokens},{item.output_tokens},{item.ttft_s},{item.e2e_s}"
+            for item in simulate(TRUTH, asked)
         ]
     path.write_text("\n".join(lines) + "\n")
     return str(path)

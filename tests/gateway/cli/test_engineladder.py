@@ -37,9 +37,9 @@ def known(model: Path, tmp_path: Path) -> tuple[object, ...]:
     ]  # fmt: skip
     with (tmp_path / "log.jsonl").open("a") as file:
         for name, ttft_s, tokens_s in entries:
-            one = {"key": name, "ttft_s": ttft_s, "ttft_users_s": 2 * ttft_s, "tokens_s": tokens_s,
+            item = {"key": name, "ttft_s": ttft_s, "ttft_users_s": 2 * ttft_s, "tokens_s": tokens_s,
                    "alone_tokens_s": tokens_s / 2, "memory_bytes": 3 << 30}  # fmt: skip
-            file.write(json.dumps(one) + "\n")
+            file.write(json.dumps(item) + "\n")
         failed = {"key": "vLLM, all of it off", "failed": "no memory left"}
         file.write(json.dumps(failed) + "\n")
         probe = {"attention": [{"tokens": 512, "phase": "prefill", "kernel": "fused",
@@ -55,7 +55,7 @@ def test_what_is_kept_is_a_table(known):
                   "Attention of one layer"):  # fmt: skip
         assert words in answer.stdout, words
     document = json.loads(ladder(*known, "--json").stdout)
-    rungs = {one["name"]: one for one in document["rungs"]}
+    rungs = {rung["name"]: rung for rung in document["rungs"]}
     assert rungs["+ SDPA"]["gain_ttft"] == rungs["+ SDPA"]["total_tokens"] == 2.0
     assert document["climb"]["users"] == 4
     assert document["attention"]["attention"]

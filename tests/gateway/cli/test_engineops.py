@@ -59,7 +59,7 @@ def engine(served):
 
 def test_engines_are_restarted_one_by_one_and_no_request_fails(served, engine, patiently) -> None:
     before = patiently(lambda: healthy(engine))
-    assert [one["engine"] for one in before] == ["pool:main/0", "pool:main/1"]
+    assert [item["engine"] for item in before] == ["pool:main/0", "pool:main/1"]
     crowd = Crowd(served)
     patiently(lambda: crowd.whole >= 4)
     answer = engine("restart", "pool:main", "--timeout", "60s", "--note", "weekly")
@@ -68,8 +68,8 @@ def test_engines_are_restarted_one_by_one_and_no_request_fails(served, engine, p
     since = crowd.whole
     patiently(lambda: crowd.whole >= since + 4)
     after = healthy(engine)
-    assert [one["life"] for one in after] == [one["life"] + 1 for one in before]
-    assert [one["override"] for one in after] == [None, None]
+    assert [later["life"] for later in after] == [item["life"] + 1 for item in before]
+    assert [later["override"] for later in after] == [None, None]
     crowd.end()
     assert crowd.broken == []
 
@@ -80,7 +80,7 @@ def test_the_control_of_that_a_restart_that_waits_for_nobody_breaks_what_runs(
     patiently(lambda: healthy(engine))
     monkeypatch.setattr(engineops, "_empty", lambda *_: None)
     crowd = Crowd(served, tokens=1500)  # they outlast every look that an engine's restart waits for
-    patiently(lambda: all(one["in_flight"] for one in healthy(engine) or [{"in_flight": 0}]))
+    patiently(lambda: all(item["in_flight"] for item in healthy(engine) or [{"in_flight": 0}]))
     assert engine("restart", "pool:main", "--timeout", "60s").exit_code == 0
     crowd.end()
     assert crowd.broken != []
@@ -88,7 +88,7 @@ def test_the_control_of_that_a_restart_that_waits_for_nobody_breaks_what_runs(
 
 def healthy(engine) -> list[dict]:
     found = json.loads(engine("status", "--json").stdout)
-    return found if all(one["state"] == "healthy" for one in found) else []
+    return found if all(finding["state"] == "healthy" for finding in found) else []
 
 
 def test_a_drain_waits_for_what_runs_and_holds_until_resumed(served, engine, patiently) -> None:
@@ -100,7 +100,7 @@ def test_a_drain_waits_for_what_runs_and_holds_until_resumed(served, engine, pat
     ]
     for thread in asking:
         thread.start()
-    patiently(lambda: sum(one["in_flight"] for one in healthy(engine)) == 4)
+    patiently(lambda: sum(item["in_flight"] for item in healthy(engine)) == 4)
     drained = engine("drain", "pool:main", "--by", "ann")
     assert drained.exit_code == 0, drained.stderr
     for thread in asking:
@@ -120,8 +120,8 @@ def test_an_engine_that_is_drained_stays_so_when_it_is_restarted(served, engine,
     assert engine("drain", "pool:main/1", "--by", "ann").exit_code == 0
     assert engine("restart", "pool:main/1", "--timeout", "60s").exit_code == 0
     after = healthy(engine)
-    assert [one["override"] for one in after] == [None, "disabled by ann"]
-    assert [one["life"] for one in after] == [before[0]["life"], before[1]["life"] + 1]
+    assert [later["override"] for later in after] == [None, "disabled by ann"]
+    assert [later["life"] for later in after] == [before[0]["life"], before[1]["life"] + 1]
     assert engine("resume", "pool:main/1").exit_code == 0
 
 
@@ -144,10 +144,10 @@ def test_an_engine_is_restarted_from_elsewhere_as_it_is_here(
     answer = elsewhere("restart", "pool:main/1", "--timeout", "60s")
     assert (answer.exit_code, answer.stdout) == (0, "pool:main/1 serves again.\n"), answer.stderr
     after = healthy(elsewhere)
-    assert [one["life"] for one in after] == [before[0]["life"], before[1]["life"] + 1]
+    assert [later["life"] for later in after] == [before[0]["life"], before[1]["life"] + 1]
     for verb in ("drain", "restart"):
-        one, other = (run(verb, "pool:other") for run in (engine, elsewhere))
-        assert (one.exit_code, one.stderr) == (other.exit_code, other.stderr)
+        item, other = (run(verb, "pool:other") for run in (engine, elsewhere))
+        assert (item.exit_code, item.stderr) == (other.exit_code, other.stderr)
 
 
 def test_an_engine_that_no_start_can_bring_back_is_not_waited_for(
@@ -163,13 +163,15 @@ def test_an_engine_that_no_start_can_bring_back_is_not_waited_for(
     words.say()
     assert answer.exit_code == 1
     assert "pool:main/1 is stopped for good: this vLLM has no flag --max-mod" in answer.stderr
-    assert [one["override"] for one in json.loads(engine("status", "--json").stdout)] == [None] * 2
+    assert [entry["override"] for entry in json.loads(engine("status", "--json").stdout)] == [
+        None
+    ] * 2
 
 
 def test_a_drain_that_takes_too_long_says_what_is_left(served, engine, patiently) -> None:
     patiently(lambda: healthy(engine))
     crowd = Crowd(served, tokens=2500, clients=2)  # for seconds
-    patiently(lambda: sum(one["in_flight"] for one in healthy(engine)) >= 1)
+    patiently(lambda: sum(item["in_flight"] for item in healthy(engine)) >= 1)
     answer = engine("drain", "pool:main", "--timeout", "1s")
     assert answer.exit_code == 1
     said = r"not done in time: pool:main/0, pool:main/1: [12] requests under way"
@@ -182,8 +184,8 @@ def test_its_log_is_shown(served, engine) -> None:
     answer = engine("logs", "pool:main", "-n", "3")
     assert answer.exit_code == 0
     assert "==> pool-main-0.log <==" in answer.stdout
-    one = engine("logs", "pool:main/1", "-n", "1")
-    assert len(one.stdout.splitlines()) <= 1
+    this_engine = engine("logs", "pool:main/1", "-n", "1")
+    assert len(this_engine.stdout.splitlines()) <= 1
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,9 @@ def test_a_plan_says_what_users_cost_at_least_on_both_bases(model, engine):
     words = ("plan", model, "--gpu", "H200", "--users", 32, "--usd-per-hour", "3.50")
     answer = engine(*words)
     assert answer.exit_code == 0, answer.output
-    figures = {one["name"]: one for one in json.loads(engine(*words, "--json").stdout)["figures"]}
+    figures = {
+        figure["name"]: figure for figure in json.loads(engine(*words, "--json").stdout)["figures"]
+    }
     both, output = figures["load_usd_per_million"], figures["load_usd_per_million_output"]
     assert output["value"] == pytest.approx(3 * both["value"])
     assert both["value"] == pytest.approx(3.5e6 / 3600 / figures["load_tokens_s"]["value"])
@@ -77,7 +79,7 @@ def test_a_plan_has_formats_layouts_drafts_and_mixed_gpus(model, engine):
     document = json.loads(mixed.stdout)
     assert (document["gpu"], document["gpus"]) == ("H100 + L40S", 2)
     assert document["layout"] == {"tensor": 2, "pipeline": 1}
-    assert sum(one["advised"] for one in document["choices"]) == 1
+    assert sum(choice["advised"] for choice in document["choices"]) == 1
     staged = engine("plan", model, "--gpu", "H100", "--gpus", 1, "--pipeline-parallel", 2)
     assert "--pipeline-parallel-size 2" in staged.stdout
     missing = engine("plan", model, "--gpu", "H100", "--draft", model / "nowhere")
@@ -168,7 +170,9 @@ def test_flags_can_be_pasted_into_a_shell(model, tmp_path, engine):
     (draft / "config.json").write_text((model / "config.json").read_text())
     for named in (draft, draft / "config.json"):
         answer = engine("plan", model, "--gpu", "H200", "--draft", named)
-        (line,) = [one for one in answer.stdout.splitlines() if one.startswith("flags: ")]
+        (line,) = [
+            each_line for each_line in answer.stdout.splitlines() if each_line.startswith("flags: ")
+        ]
         flags = shlex.split(line.removeprefix("flags: "))
         said = json.loads(flags[flags.index("--speculative-config") + 1])
         assert said["model"] == str(draft)

@@ -72,7 +72,7 @@ def test_a_plan_takes_what_was_measured_and_says_so(engine, tmp_path):
     def floor(*words: object) -> dict:
         answer = invoke("plan", tmp_path, *words, "--json")
         assert answer.exit_code == 0, answer.output
-        return {one["name"]: one for one in json.loads(answer.stdout)["figures"]}
+        return {figure["name"]: figure for figure in json.loads(answer.stdout)["figures"]}
 
     known, probed = floor("--gpu", "H200"), floor("--probe", out)
     ratio = probed["decode_floor_s"]["value"] / known["decode_floor_s"]["value"]

@@ -25,7 +25,9 @@ def vllm(tmp_path):
             self.rfile.read(int(self.headers.get("content-length", 0)))
             server.asked.append(self.path)
             if self.path == "/v1/completions":
-                body = b"".join(f"data: {json.dumps(one)}\n\n".encode() for one in server.tokens)
+                body = b"".join(
+                    f"data: {json.dumps(token)}\n\n".encode() for token in server.tokens
+                )
                 return self.answer(200, body)
             if self.path == "/stop_profile" and server.traced:
                 (tmp_path / "rank0.pt.trace.json").write_text(json.dumps(TRACE))
@@ -65,7 +67,7 @@ def test_the_kernels_of_a_recorded_load_are_shown(profile, vllm):
     answer = profile("--users", "2", "--tokens", "1", "--json")
     assert answer.exit_code == 0, answer.stderr
     document = json.loads(answer.stdout)
-    assert [(one["name"], one["share"]) for one in document["kernels"]] == [
+    assert [(kernel["name"], kernel["share"]) for kernel in document["kernels"]] == [
         ("gemm", 0.75), ("softmax", 0.25),
     ]  # fmt: skip
     assert vllm.asked[0] == "/start_profile"

@@ -64,7 +64,7 @@ def test_a_key_asks_models_unless_it_is_made_to_read(keys, made):
     made()
     made("--scope", "usage:all")
     made("--scope", "inference", "--scope", "usage")
-    assert [one["scopes"] for one in listed(keys)] == [
+    assert [entry["scopes"] for entry in listed(keys)] == [
         ["inference"], ["usage:all"], ["inference", "usage"],
     ]  # fmt: skip
     assert "usage:all" in keys("list").output
@@ -105,10 +105,10 @@ def test_a_list_holds_every_key_with_its_team_and_state(keys, made):
     assert listed(keys) == []
     first = made("--team", "search", "--user", "ann", "--model", "chat", "--model", "code")
     made("--days", "30")
-    one, other = listed(keys)
-    assert one["key_id"] == first["key_id"]
-    assert (one["team"], one["models"], one["state"]) == ("search", ["chat", "code"], "active")
-    assert one["expires"] is None
+    item, other = listed(keys)
+    assert item["key_id"] == first["key_id"]
+    assert (item["team"], item["models"], item["state"]) == ("search", ["chat", "code"], "active")
+    assert item["expires"] is None
     assert other["expires"] > other["created"]
     table = keys("list").stdout
     assert first["key_id"] in table
@@ -122,13 +122,13 @@ def test_a_list_of_several_pages_is_shown_whole(keys, monkeypatch):
     monkeypatch.setattr(
         keys_command.verbs, "ListKeysInput", partial(keys_command.verbs.ListKeysInput, limit=2)
     )
-    assert [one["name"] for one in listed(keys)] == names
+    assert [entry["name"] for entry in listed(keys)] == names
 
 
 def test_a_revoked_key_stays_revoked(keys, made):
     key_id = made()["key_id"]
     assert "is revoked" in keys("revoke", key_id).stdout
-    assert [one["state"] for one in listed(keys)] == ["revoked"]
+    assert [entry["state"] for entry in listed(keys)] == ["revoked"]
 
 
 def test_mistakes_are_told(keys):

@@ -78,12 +78,12 @@ def test_the_report_adds_up(ledger):
     document = json.loads(ledger("report", "--json").stdout)
     total = sum(map(sum, COSTS.values()))
     assert document["total"]["cost_pusd"] == total
-    assert {one["name"]: one["cost_pusd"] for one in document["teams"]} == {
+    assert {each_team["name"]: each_team["cost_pusd"] for each_team in document["teams"]} == {
         team: sum(costs) for team, costs in COSTS.items()
     }
     for lines in ("teams", "models", "backends", "targets"):
-        assert sum(one["cost_pusd"] for one in document[lines]) == total
-        assert sum(one["input_tokens"] for one in document[lines]) == 3_600_003
+        assert sum(item["cost_pusd"] for item in document[lines]) == total
+        assert sum(item["input_tokens"] for item in document[lines]) == 3_600_003
 
 
 def test_people_see_the_same_sums(ledger):
@@ -126,8 +126,8 @@ def test_disputed_attempts_are_shown_and_break_no_invariant(ledger, url):
     engine.dispose()
     shown = " ".join(ledger("report").stdout.split())
     assert "the target reported usage that cannot be" in shown
-    (one,) = json.loads(ledger("report", "--json").stdout)["flagged"]
-    assert (one["flag"], one["target"], one["attempts"]) == ("disputed", "openai/gpt-4o-mini", 1)
+    (item,) = json.loads(ledger("report", "--json").stdout)["flagged"]
+    assert (item["flag"], item["target"], item["attempts"]) == ("disputed", "openai/gpt-4o-mini", 1)
     answer = ledger("verify")
     assert answer.exit_code == 0
     assert "1 attempts are disputed" in answer.stdout
@@ -183,7 +183,7 @@ def test_changes_are_listed_and_their_head_is_noted_with_the_seals(ledger, url):
     while Sealer(engine).seal(at_us=1) or AuditLog(engine).follow(at_us=1):
         pass
     listed = json.loads(ledger("changes", "--limit", "2", "--json").stdout)
-    assert {(one["actor"], one["row"]) for one in listed} >= {("bob", "2")}
+    assert {(entry["actor"], entry["row"]) for entry in listed} >= {("bob", "2")}
     assert "actor: - -> bob" in " ".join(ledger("changes").stdout.split())
     word = ledger("seal").stdout.strip()
     assert word.count(":") == 3

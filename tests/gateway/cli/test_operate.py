@@ -33,11 +33,11 @@ def test_a_target_is_taken_out_and_put_back(breakeven) -> None:
     assert listed["targets"] == [
         "openai", "openai/gpt-4o-mini", "pool:a", "pool:a/0", "pool:a/1",
     ]  # fmt: skip
-    (one,) = listed["overrides"]
-    assert (one["target"], one["says"], one["by"], one["note"]) == (
+    (item,) = listed["overrides"]
+    assert (item["target"], item["says"], item["by"], item["note"]) == (
         "pool:a/1", "disabled", "ann", "a fan",
     )  # fmt: skip
-    assert one["until"].endswith(" UTC")
+    assert item["until"].endswith(" UTC")
     assert "pool:a/1" in breakeven("target", "list").stdout
     freed = breakeven("target", "enable", "pool:a")
     assert (freed.exit_code, freed.stdout.splitlines()[0]) == (
@@ -49,8 +49,8 @@ def test_a_target_is_taken_out_and_put_back(breakeven) -> None:
 
 def test_a_route_is_forced_and_released(breakeven) -> None:
     answer = breakeven("route", "force", "api", "--for", "2h", "--json")
-    (one,) = json.loads(answer.stdout)["overrides"]
-    assert (one["model"], one["says"]) == ("*", "api")
+    (item,) = json.loads(answer.stdout)["overrides"]
+    assert (item["model"], item["says"]) == ("*", "api")
     assert "all models" in breakeven("route", "list").stdout
     assert breakeven("route", "release").exit_code == 0
     assert breakeven("route", "list").stdout == "Policies alone decide.\n"

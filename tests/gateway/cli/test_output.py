@@ -85,7 +85,7 @@ def test_no_column_goes_where_a_screen_is_narrow():
     with (out := Console(width=40, soft_wrap=True)).capture() as captured:
         out.print(table("T", columns, [row]))
     said = captured.get()
-    assert [one for one in (row[0], "nig", "sea", "inf", *row[4:]) if one not in said] == []
+    assert [item for item in (row[0], "nig", "sea", "inf", *row[4:]) if item not in said] == []
 
 
 @pytest.mark.parametrize("as_json", [False, True])

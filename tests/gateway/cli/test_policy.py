@@ -26,7 +26,7 @@ def test_a_past_request_is_explained_with_every_candidate(stack, explain):
     (attempt,) = json.loads(explain(name, "--json").stdout)
     assert (attempt["attempt_id"], attempt["target"]) == (row["attempt_id"], row["target"])
     assert attempt["status"] == "finished"
-    candidates = {one["name"]: one for one in attempt["decision"]["candidates"]}
+    candidates = {candidate["name"]: candidate for candidate in attempt["decision"]["candidates"]}
     assert {"pool:main/0", "alpha/m"} <= candidates.keys()
     assert candidates[row["target"]]["reason"] == row["reason"]
 
@@ -81,14 +81,14 @@ def test_each_attempt_of_a_request_is_explained(stack, explain):
     rows = stack.settled(answer, count=2)
     stack.forgive("alpha")
     attempts = json.loads(explain(answer.headers["x-request-id"], "--json").stdout)
-    assert [one["attempt_id"] for one in attempts] == [row["attempt_id"] for row in rows]
-    assert [one["target"] for one in attempts] == ["alpha/m", "beta/m"]
+    assert [attempt["attempt_id"] for attempt in attempts] == [row["attempt_id"] for row in rows]
+    assert [attempt["target"] for attempt in attempts] == ["alpha/m", "beta/m"]
 
 
 def test_a_supposed_request_is_explained_and_not_made(stack, explain):
     before = stack.booked()
     document = json.loads(explain("--model", "chat", "--prompt-tokens", "50", "--json").stdout)
-    assert {one["name"] for one in document["candidates"]} == {"pool:main/0", "alpha/m"}
+    assert {candidate["name"] for candidate in document["candidates"]} == {"pool:main/0", "alpha/m"}
     table = explain("--model", "chat", "--prompt-tokens", "50").stdout
     assert "pool:main/0" in table
     assert "alpha/m" in table

@@ -60,7 +60,7 @@ def test_a_set_is_put_in_force_and_taken_back(policy, given) -> None:
     assert policy("rollback", "--to-file", "--yes").exit_code == 0
     assert "name: default" in names(policy("show", "--json"))
     history = json.loads(policy("history", "--json").stdout)
-    assert [one["set"] for one in history] == [5, 4, 3, 2, 1]
+    assert [item["set"] for item in history] == [5, 4, 3, 2, 1]
     assert (history[-1]["by"], history[-1]["note"]) == ("ann", "calmer")
     assert history[-1]["version"] == document["version"] == history[2]["version"]
 

@@ -36,7 +36,7 @@ models:
   openai/*: passthrough
 """
 KINDS = ("input", "cached", "output")
-HEAD = f"name,{','.join(f'{one}_usd_per_million' for one in KINDS)},until,source,source_date"
+HEAD = f"name,{','.join(f'{named}_usd_per_million' for named in KINDS)},until,source,source_date"
 DEAL = f"{HEAD}\n{NAME},0.12,0.06,0.48,2036-10-31,contract 17,2026-11-01\n"
 
 
@@ -92,7 +92,7 @@ def test_show_tells_version_source_dates_and_every_kind(host):
     found = asked(host, "show", NAME)
     assert (found["name"], found["book"], found["source_date"]) == (NAME, "litellm", "2026-10-21")
     assert found["from"] is None
-    by_kind = {(one["tier"], one["kind"]): one["price"] for one in found["prices"]}
+    by_kind = {(price["tier"], price["kind"]): price["price"] for price in found["prices"]}
     assert by_kind["standard", "cached"] == "0.075"
     assert by_kind["batch", "output"] == "0.3"
     (version,) = found["versions"]
@@ -103,10 +103,12 @@ def test_show_tells_version_source_dates_and_every_kind(host):
 
 
 def test_show_lists_what_is_used_or_like_a_pattern_or_all(host):
-    assert [one["asked"] for one in asked(host, "show")] == names_in_use(load(host.config))
+    assert [request["asked"] for request in asked(host, "show")] == names_in_use(load(host.config))
     some = asked(host, "show", "anthropic/*")
-    assert [one["asked"] for one in some] == [HAIKU]
-    assert {HAIKU, SAFEGUARD, NAME} <= {one["asked"] for one in asked(host, "show", "--all")}
+    assert [item["asked"] for item in some] == [HAIKU]
+    assert {HAIKU, SAFEGUARD, NAME} <= {
+        request["asked"] for request in asked(host, "show", "--all")
+    }
     other = asked(host, "show", "openai/gpt-4o-mini-2099-01-01")
     assert (other["asked"], other["name"]) == ("openai/gpt-4o-mini-2099-01-01", NAME)
     assert asked(host, "show", "acme/none")["name"] is None
@@ -120,20 +122,22 @@ def test_check_ends_with_0_for_nothing_and_1_for_a_doubt(host, monkeypatch):
     stale = DEAL.replace("2026-11-01", "2026-01-01").replace("contract 17", "")
     assert host("import", "--from", deal(host, stale), "--yes").exit_code == 0
     document = asked(host, "check")
-    assert [(one["name"], one["flag"]) for one in document["flags"]] == [
+    assert [(flag["name"], flag["flag"]) for flag in document["flags"]] == [
         (NAME, "no_source"), (NAME, "stale"),
     ]  # fmt: skip
     assert host("check").exit_code == 1
 
 
 def test_check_tells_what_the_map_says_otherwise_and_what_is_missing(host):
-    stored = next(one for one in stored_prices(host.ledger) if one.name == NAME)
+    stored = next(
+        stored_price for stored_price in stored_prices(host.ledger) if stored_price.name == NAME
+    )
     old = PriceDraft(NAME, "litellm", PriceTerms(rates_from({"input": 99, "output": 99})),
                      source=stored.source, source_date="2026-10-21")  # fmt: skip
     import_drafts(host.ledger, [old], at_us=time.time_ns() // 1000)
     text = host.config.read_text()
     host.config.write_text(text.replace("compare_with: [", "compare_with: [openai/none, "))
-    flags = {(one["name"], one["flag"]) for one in asked(host, "check")["flags"]}
+    flags = {(flag["name"], flag["flag"]) for flag in asked(host, "check")["flags"]}
     assert {(NAME, "pending"), ("openai/none", "missing")} <= flags
     (entry,) = asked(host, "diff", "--from", "litellm", "--only", NAME)["entries"]
     assert (entry["name"], entry["status"]) == (NAME, "changed")
@@ -144,7 +148,7 @@ def test_diff_stores_nothing(host):
     document = asked(host, "diff", "--from", deal(host))
     (entry,) = document["entries"]
     assert (entry["status"], entry["until"]) == ("changed", "2036-11-01T00:00:00+00:00")
-    assert [(one["old"], one["new"], one["percent"]) for one in entry["prices"][:3]] == [
+    assert [(price["old"], price["new"], price["percent"]) for price in entry["prices"][:3]] == [
         ("0.15", "0.12", -20.0), ("0.075", "0.06", -20.0), ("0.6", "0.48", -20.0),
     ]  # fmt: skip
     assert "deal.csv: 1 changed, 0 unchanged." in host("diff", "--from", deal(host)).stdout
@@ -169,7 +173,7 @@ def test_an_import_adds_versions_and_says_who(host):
     assert (found["version"], found["book"], found["source"]) == (
         after[-1].version, "deal.csv", "contract 17",
     )  # fmt: skip
-    assert [one["by"] for one in found["versions"]][-1] == "ann"
+    assert [version["by"] for version in found["versions"]][-1] == "ann"
     assert asked(host, "import", "--from", deal(host), "--yes")["stored"] == 0
 
 
@@ -178,7 +182,7 @@ def test_a_name_that_the_file_drops_ends_and_only_limits_what_is_touched(host):
     assert asked(host, "import", "--from", both, "--yes", "--only", "acme/*")["stored"] == 1
     assert asked(host, "import", "--from", both, "--yes")["stored"] == 1
     document = asked(host, "import", "--from", deal(host), "--yes")
-    assert [(one["name"], one["status"]) for one in document["entries"]] == [
+    assert [(entry["name"], entry["status"]) for entry in document["entries"]] == [
         ("acme/own", "removed")
     ]
     assert load_price_book(host.ledger).find("acme/own", time.time_ns() // 1000) is None
@@ -204,7 +208,7 @@ def test_genai_prices_for_some_names(host):
     name = SAFEGUARD
     document = asked(host, "import", "--from", "genai-prices", "--only", name, "--yes")
     (entry,) = document["entries"]
-    assert [(one["kind"], one["old"], one["new"]) for one in entry["prices"]] == [
+    assert [(price["kind"], price["old"], price["new"]) for price in entry["prices"]] == [
         ("cached", "0.037", "0.0375")
     ]
     assert asked(host, "show", name)["book"] == "genai-prices"
@@ -230,7 +234,7 @@ def test_a_price_in_the_wrong_unit_is_pointed_out_stored_when_approved_and_then_
     document = json.loads(done.stdout)
     assert (document["stored"], document["implausible"][0]["name"]) == (1, NAME)
     assert words in done.stderr
-    flags = {(one["name"], one["flag"]) for one in asked(host, "check")["flags"]}
+    flags = {(flag["name"], flag["flag"]) for flag in asked(host, "check")["flags"]}
     assert (NAME, "implausible") in flags
     whole = CliRunner().invoke(app, ["check", "--config", str(host.config)])
     assert "(deal.csv) looks wrong: input, cached, output: 1," in " ".join(whole.output.split())

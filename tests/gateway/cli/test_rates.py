@@ -27,9 +27,9 @@ def test_from_nothing_to_a_rate_and_back(rates) -> None:
              "--source", "contract 17", "--note", "renewed", "--by", "ann")  # fmt: skip
     answer = rates("enter", *given)
     assert (answer.exit_code, answer.stdout) == (0, "Entered for a: it counts at once.\n")
-    (one,) = json.loads(rates("list", "--json").stdout)["data"]
-    assert one["in_force"]["usd_per_hour"] == "3.500000000000"
-    assert (one["entered"]["by"], one["entered"]["note"]) == ("ann", "renewed")
+    (item,) = json.loads(rates("list", "--json").stdout)["data"]
+    assert item["in_force"]["usd_per_hour"] == "3.500000000000"
+    assert (item["entered"]["by"], item["entered"]["note"]) == ("ann", "renewed")
     day = f"{datetime.now(UTC).year + 2}-01-01"
     later = rates("enter", "a", "--usd-per-hour", "3", "--source", "s", "--since", day)
     assert later.exit_code == 0

@@ -44,8 +44,8 @@ def test_two_sets_as_json_and_page(simulate, tmp_path) -> None:
     answer = simulate(*words, "--times", "3", "--json", "--html", "out.html")
     assert answer.exit_code == 0, answer.output
     document = json.loads(answer.stdout)
-    assert [one["policy"] for one in document["results"]] == ["new.yaml", "in-force"]
-    assert [one["classes"][0]["class"] for one in document["results"]] == ["loose", "tight"]
+    assert [result["policy"] for result in document["results"]] == ["new.yaml", "in-force"]
+    assert [result["classes"][0]["class"] for result in document["results"]] == ["loose", "tight"]
     assert document["traffic"]["requests"] == 200
     assert document["traffic"]["seconds"] == pytest.approx(199 * 0.05 / 3)
     assert document["engines"] == {"chat": "profile h100-llama-3.1-8b-fp8, as asked for"}

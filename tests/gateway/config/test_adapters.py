@@ -92,6 +92,6 @@ def test_the_engine_is_asked_for_it_and_the_books_name_it(gateway):
     assert unknown.status_code == 404
     assert "The model `sqk` does not exist" in unknown.json()["error"]["message"]
     listed = httpx.get(gateway.base_url + "/models", headers=headers, trust_env=False).json()
-    assert {"tiny", "sql"} <= {one["id"] for one in listed["data"]}
+    assert {"tiny", "sql"} <= {entry["id"] for entry in listed["data"]}
     counted = httpx.get(gateway.root + "/metrics", trust_env=False).text
     assert 'model="sql"' in counted

@@ -60,8 +60,8 @@ def test_another_key_is_another_provider_of_the_same_prices() -> None:
 
 
 def test_another_key_of_one_that_litellm_speaks_keeps_its_name_there() -> None:
-    one = entry("a", "bedrock/nova", api_key="os.environ/ONE")
-    found = carried(one, entry("a", "bedrock/nova", api_key="os.environ/OTHER"))
+    this_entry = entry("a", "bedrock/nova", api_key="os.environ/ONE")
+    found = carried(this_entry, entry("a", "bedrock/nova", api_key="os.environ/OTHER"))
     assert found.document["providers"]["bedrock-2"] == {
         "kind": "litellm", "api_key_env": "OTHER", "prices_as": "bedrock/nova",
         "litellm_prefix": "bedrock",
@@ -80,7 +80,7 @@ def test_what_was_carried_over_is_taken_by_check() -> None:
 def test_one_address_with_two_prices_is_two_providers() -> None:
     where = {"api_base": "https://eu.example.com"}
     found = carried(entry("a", "azure/one", **where), entry("b", "azure/two", **where))
-    names = {name: one["prices_as"] for name, one in found.document["providers"].items()}
+    names = {name: provider["prices_as"] for name, provider in found.document["providers"].items()}
     assert names == {
         "azure-eu.example.com": "azure/one", "azure-eu.example.com-2": "azure/two",
     }  # fmt: skip

@@ -245,7 +245,7 @@ def test_what_a_process_holds_is_known_for_its_log() -> None:
     environ["OTLP"] = "authorization=Bearer%20spans"
     found = set(known_secrets(parse(CONFIG, name="test"), environ))
     wanted = ("sk-1", "p@ssw0rd", url, "https://x/y", "signing", "Bearer spans")
-    assert found == {Secret(one) for one in wanted}
+    assert found == {Secret(wanted_value) for wanted_value in wanted}
     assert set(known_secrets(parse(CONFIG, name="test"), {})) == set()
     ended = set(known_secrets(parse(CONFIG, name="test"), {"SIGNING": "signing\n"}))
     assert ended == {Secret("signing"), Secret("signing\n")}

@@ -32,4 +32,4 @@ def test_what_an_issuer_needs(said, shown, words) -> None:
         for fault in oidc(Settings(oidc=said, dashboard=shown))
     ]
     assert len(found) == len(words)
-    assert all(one.startswith(word) for one, word in zip(found, words, strict=True)), found
+    assert all(finding.startswith(word) for finding, word in zip(found, words, strict=True)), found

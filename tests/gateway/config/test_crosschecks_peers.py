@@ -30,7 +30,7 @@ def test_what_an_exchange_needs(said, words) -> None:
         for fault in peers(Settings(peers=said))
     ]
     assert len(found) == len(words)
-    assert all(one.startswith(word) for one, word in zip(found, words, strict=True)), found
+    assert all(finding.startswith(word) for finding, word in zip(found, words, strict=True)), found
 
 
 def test_the_dashboards_port_is_taken_while_there_is_one() -> None:

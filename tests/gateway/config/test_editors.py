@@ -112,7 +112,7 @@ def test_every_section_and_every_field_says_what_it_is() -> None:
 
     def said(field: dict[str, Any]) -> bool:
         options = [field, *field.get("anyOf", ())]
-        names = [one["$ref"].rpartition("/")[2] for one in options if "$ref" in one]
+        names = [option["$ref"].rpartition("/")[2] for option in options if "$ref" in option]
         return bool(field.get("description")) or any(
             definitions[name].get("description") for name in names
         )
@@ -120,8 +120,8 @@ def test_every_section_and_every_field_says_what_it_is() -> None:
     sections = {"": schema(), **definitions}
     silent = [
         f"{section}.{name}"
-        for section, one in sections.items()
-        for name, field in one.get("properties", {}).items()
+        for section, each_section in sections.items()
+        for name, field in each_section.get("properties", {}).items()
         if not said(field)
     ]
     assert silent == []

@@ -63,7 +63,9 @@ def test_parts_add_up_to_the_rate_to_the_unit(rate, shares):
     else:
         assert sum(rates) == usd_to_pusd(rate)
         exact = [Decimal(usd_to_pusd(rate)) * share / sum(shares) for share in shares]
-        assert all(abs(Decimal(one) - want) < 1 for one, want in zip(rates, exact, strict=True))
+        assert all(
+            abs(Decimal(each_rate) - want) < 1 for each_rate, want in zip(rates, exact, strict=True)
+        )
 
 
 def test_the_sound_file_has_no_faults():

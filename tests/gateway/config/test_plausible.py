@@ -114,7 +114,11 @@ def test_a_price_file_in_the_wrong_unit_is_a_warning_of_that_file():
     drafts = [PriceDraft("openai/gpt-4o-mini", "litellm", right),
               PriceDraft("openai/gpt-4o-mini", "deal.yaml", wrong, rank=1)]  # fmt: skip
     facts = ConfigFacts(date(2026, 11, 21), 10, PriceBook(diff((), drafts, at_us=1).prices(1)))
-    said = [one for one in found(GOOD + "prices: [deal.yaml]\n", facts) if "deal.yaml" in one]
+    said = [
+        finding
+        for finding in found(GOOD + "prices: [deal.yaml]\n", facts)
+        if "deal.yaml" in finding
+    ]
     (line,) = said
     assert line.startswith("f: warning: prices[0]: the price of `openai/gpt-4o-mini` (deal.yaml) "
                            "looks wrong: input, output: 1,000 times less than version")  # fmt: skip

@@ -34,7 +34,7 @@ def first(tmp_path: Path, **changes: object):
 def test_only_keys_with_a_value_are_found():
     assert found({}) == ()
     assert found({"OPENAI_API_KEY": "", "PATH": "/bin"}) == ()
-    assert [one.name for one in found({"XAI_API_KEY": "x", "OPENAI_API_KEY": "y"})] == [
+    assert [finding.name for finding in found({"XAI_API_KEY": "x", "OPENAI_API_KEY": "y"})] == [
         "openai", "xai",
     ]  # fmt: skip
     assert found(ALL_KEYS) == PROVIDERS
@@ -78,7 +78,7 @@ def test_the_tiny_models_never_spill_to_a_real_provider(tmp_path, keys):
 
 
 def test_without_being_asked_no_provider_is_real(tmp_path):
-    assert all(one.simulated for one in first(tmp_path).providers.values())
+    assert all(provider.simulated for provider in first(tmp_path).providers.values())
 
 
 def test_keys_become_pass_through_models_under_one_hard_budget(tmp_path):
@@ -110,10 +110,12 @@ def test_a_gpu_has_no_invented_rate_and_a_cpu_a_labelled_one(tmp_path):
 def test_the_one_machine_is_paid_for_once(tmp_path, gpu):
     """Two engines run on it: the bills of their pools are together the machine's."""
     found = contracts(first(tmp_path, gpu=gpu))
-    assert {one.machine for one in found} == {MACHINE}
-    assert [one.share_ppm for one in found] == [500_000, 500_000]
+    assert {finding.machine for finding in found} == {MACHINE}
+    assert [finding.share_ppm for finding in found] == [500_000, 500_000]
     if gpu is None:
-        paid = sum(one.pusd_per_hour * one.gpus_per_replica * one.replicas for one in found)
+        paid = sum(
+            finding.pusd_per_hour * finding.gpus_per_replica * finding.replicas for finding in found
+        )
         assert paid == usd_to_pusd(Decimal(str(CPU_RATE_USD)))
 
 

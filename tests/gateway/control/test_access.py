@@ -49,7 +49,9 @@ def nobodies(stack, patiently) -> dict[str, str | None]:
         rotate(session, rotated.key_id, ann, pepper=load_pepper(stack.state), ends_us=now_us + 2)
     spoilt = stack.key("spoilt", scopes=every).token[:-1] + "x"
     found = {"expired": expired.token, "revoked": revoked.token, "rotated": rotated.token}
-    patiently(lambda: {called(stack, "GET /v1/models", one) for one in found.values()} == {401})
+    patiently(
+        lambda: {called(stack, "GET /v1/models", finding) for finding in found.values()} == {401}
+    )
     return {**found, "spoilt": spoilt}
 
 

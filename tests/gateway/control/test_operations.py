@@ -86,7 +86,7 @@ def asked_by(words: str) -> set[str]:
     ]  # fmt: skip
     trees = [
         tree,
-        *(ast.parse(Path(one.__file__ or "").read_text(encoding="utf-8")) for one in more),
+        *(ast.parse(Path(item.__file__ or "").read_text(encoding="utf-8")) for item in more),
     ]
     return {
         node.attr for each in trees for node in ast.walk(each) if isinstance(node, ast.Attribute)

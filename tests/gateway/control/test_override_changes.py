@@ -45,10 +45,10 @@ def test_all_that_can_be_disabled_has_a_name(settings) -> None:
 def test_a_target_is_disabled_and_enabled_again(engine, settings) -> None:
     stored = verbs.disable(engine, settings, "pool:a/1", ANN._replace(until_us=5000))
     assert (stored.subject, stored.says, stored.until_us) == ("target:pool:a/1", DISABLED, 5000)
-    assert [one.subject for one in verbs.in_force(engine, 4999)] == ["target:pool:a/1"]
+    assert [item.subject for item in verbs.in_force(engine, 4999)] == ["target:pool:a/1"]
     assert verbs.in_force(engine, 5000) == ()
     verbs.disable(engine, settings, "pool:a", ANN)
-    assert [one.subject for one in verbs.enable(engine, "pool:a", ANN)] == [
+    assert [item.subject for item in verbs.enable(engine, "pool:a", ANN)] == [
         "target:pool:a/1", "target:pool:a",
     ]  # fmt: skip
     assert verbs.in_force(engine, 2000) == ()
@@ -74,7 +74,7 @@ def test_a_route_is_forced_for_one_model_by_any_of_its_names(engine, settings) -
     assert verbs.force(engine, settings, API, "talk", ANN).subject == "model:chat"
     assert verbs.force(engine, settings, OWN, None, ANN).subject == "model:*"
     verbs.release(engine, settings, "chat", ANN)
-    assert [one.subject for one in verbs.in_force(engine, 2000)] == ["model:*"]
+    assert [item.subject for item in verbs.in_force(engine, 2000)] == ["model:*"]
 
 
 def test_what_would_refuse_every_request_is_refused(engine, settings) -> None:

@@ -74,7 +74,7 @@ def test_without_a_file_nobody_has_a_name_and_nothing_is_changed() -> None:
     people = SignedInPeople(None, lambda: KEY)
     found = identity(people, None)
     assert (found.user_id, found.key_id) == (None, OPEN)
-    changes = {one for one in ROUTES.values() if one.endswith((":apply", "keys", "keys:all"))}
+    changes = {item for item in ROUTES.values() if item.endswith((":apply", "keys", "keys:all"))}
     assert changes.isdisjoint(reach(found.scopes))
     assert changes, "the control"
     with pytest.raises(RequestError, match="No access file here says what ada may do"):

@@ -45,7 +45,7 @@ def test_there_and_back_again(engine):
         engine, SETTINGS, None, to_file=True
     ) == policy_changes.PolicySetChange(SETTINGS, None)
     assert policy_changes.put_in_force(engine, back, ANN) == policy_changes.newest(engine) == 3
-    assert [one["set"] for one in policy_changes.past(engine, SETTINGS, 2)] == [3, 2]
+    assert [item["set"] for item in policy_changes.past(engine, SETTINGS, 2)] == [3, 2]
     assert policy_changes.shown(engine, SETTINGS)[0]["policies"] == "policies:\n- name: calm\n"
 
 
@@ -86,7 +86,7 @@ def test_a_set_that_does_not_fit_can_be_taken_out_of_the_way(engine):
     back = policy_changes.earlier(engine, SETTINGS, None, to_file=True)
     assert policy_changes.put_in_force(engine, back, ANN) == 2
     assert policy_changes.changes(engine, SETTINGS, SETTINGS) == []
-    assert [one.name for one in policy_changes.shown(engine, whole)[2].settings.policies] == [
+    assert [policy.name for policy in policy_changes.shown(engine, whole)[2].settings.policies] == [
         "filed"
     ]
 

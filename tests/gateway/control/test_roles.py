@@ -10,7 +10,7 @@ def test_every_scope_is_in_a_role_and_the_admin_has_them_all() -> None:
 
 
 def test_who_only_looks_changes_nothing() -> None:
-    assert not {one for one in ROLES[KeyRole.VIEWER] if one.endswith(":apply") or "keys" in one}
+    assert not {item for item in ROLES[KeyRole.VIEWER] if item.endswith(":apply") or "keys" in item}
     assert "inference" not in ROLES[KeyRole.VIEWER] | ROLES[KeyRole.FINANCE]
     assert "operations:apply" not in ROLES[KeyRole.FINANCE]
 

@@ -32,17 +32,19 @@ def test_a_zero_in_any_path_or_query_is_the_clients_fault(
         failed, asked = [], 0
         for path, operations in stack.get("/openapi.json").json()["paths"].items():
             for method, operation in operations.items():
-                for one in operation.get("parameters", ()):
-                    if one["in"] not in ("path", "query"):  # a header holds no such character
+                for parameter in operation.get("parameters", ()):
+                    if parameter["in"] not in ("path", "query"):  # a header holds no such character
                         continue
                     query = TIMES if "organization" in path else {}
-                    place = re.sub("{[^}]*}", "%00" if one["in"] == "path" else "a", path)
-                    query = query | ({one["name"]: "\0"} if one["in"] == "query" else {})
+                    place = re.sub("{[^}]*}", "%00" if parameter["in"] == "path" else "a", path)
+                    query = query | (
+                        {parameter["name"]: "\0"} if parameter["in"] == "query" else {}
+                    )
                     answer = stack.client.request(
                         method.upper(), stack.url + place, params=query, headers=headers, timeout=20
                     )
                     asked += 1
                     if answer.status_code >= 500:
-                        failed.append((method, path, one["name"], answer.status_code))
+                        failed.append((method, path, parameter["name"], answer.status_code))
         assert failed == []
         assert asked > 20

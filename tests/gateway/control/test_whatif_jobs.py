@@ -103,8 +103,8 @@ def test_the_process_is_given_the_question_and_no_descriptor_but_the_lock(what_i
         job = what_ifs(script).begin(ORDER, "ada")
         result = ended(what_ifs(script), job, patiently)["result"]
     finally:
-        for one in pipe:
-            os.close(one)
+        for item in pipe:
+            os.close(item)
     assert result["given"]["question"]["ledger"] == "last-24-hours"
     known = [name for name in result["names"] if not name.endswith(("/lock", "/log"))]
     assert len([name for name in known if name.startswith("pipe:")]) == 1, "its standard input"
@@ -116,7 +116,7 @@ def test_the_oldest_is_forgotten(what_ifs, patiently) -> None:
         order = WhatIfJobSpec(ORDER.question, {}, at_us)
         jobs.append(patiently(lambda order=order: begun(found, order, "ada")))
         ended(found, jobs[-1], patiently)
-    assert [found.look(one) is None for one in jobs] == [True, True, *[False] * KEPT]
+    assert [found.look(job) is None for job in jobs] == [True, True, *[False] * KEPT]
 
 
 def test_no_name_leads_out_of_the_folder(what_ifs, tmp_path) -> None:
@@ -132,7 +132,7 @@ def test_progress_and_what_is_told_are_there_whole(tmp_path) -> None:
     progress(tmp_path, WhatIfProgress("plays new", 3, 9))
     tell(tmp_path, WhatIfResult(fault="no"))
     assert (tmp_path / "told.json").read_text() == '{"result":null,"fault":"no"}'
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["progress.json", "told.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["progress.json", "told.json"]
 
 
 def test_control_a_lock_ends_with_its_process(tmp_path) -> None:

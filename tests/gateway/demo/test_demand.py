@@ -19,7 +19,7 @@ def month():
 
 def test_about_as_many_as_asked_in_order_within_the_month(month):
     assert 19_000 < len(month) < 21_000
-    times = [one.at_s for one in month]
+    times = [item.at_s for item in month]
     assert times == sorted(times)
     assert times[0] >= END_S - 30 * demand.DAY_S
     assert times[-1] < END_S
@@ -31,38 +31,38 @@ def test_a_seed_repeats_a_month(month):
 
 
 def test_nights_and_weekends_are_quiet_and_the_month_grows(month):
-    hours = Counter(datetime.fromtimestamp(one.at_s, UTC).hour for one in month)
+    hours = Counter(datetime.fromtimestamp(item.at_s, UTC).hour for item in month)
     assert hours[14] > 4 * hours[3]
-    weekdays = Counter(datetime.fromtimestamp(one.at_s, UTC).weekday() for one in month)
+    weekdays = Counter(datetime.fromtimestamp(item.at_s, UTC).weekday() for item in month)
     assert max(weekdays[5], weekdays[6]) < 0.6 * min(weekdays[day] for day in range(5))
     week = 7 * demand.DAY_S
-    first = sum(one.at_s < END_S - 30 * demand.DAY_S + week for one in month)
-    last = sum(one.at_s >= END_S - week for one in month)
+    first = sum(item.at_s < END_S - 30 * demand.DAY_S + week for item in month)
+    last = sum(item.at_s >= END_S - week for item in month)
     assert last > 2 * first
 
 
 def test_working_days_have_a_burst(month):
-    minutes = Counter(int(one.at_s // 300) for one in month)
+    minutes = Counter(int(item.at_s // 300) for item in month)
     usual = sorted(minutes.values())[len(minutes) // 2]
     assert max(minutes.values()) > 8 * usual
 
 
 def test_teams_have_their_share_and_their_lengths(month):
-    teams = Counter(one.team.name for one in month)
+    teams = Counter(item.team.name for item in month)
     for team in demand.TEAMS:
-        mine = sorted(one.prompt_tokens for one in month if one.team is team)
+        mine = sorted(item.prompt_tokens for item in month if item.team is team)
         assert teams[team.name] / len(month) == pytest.approx(team.share, abs=0.02)
         assert mine[len(mine) // 2] == pytest.approx(team.prompt_tokens, rel=0.1)
         assert mine[-1] <= demand.PROMPT_LIMIT_TOKENS
-    assert any(one.patience is not None for one in month)
+    assert any(item.patience is not None for item in month)
 
 
 def test_a_team_has_one_constant_prefix_of_its_own(month):
-    prefixes = {one.team.name: set() for one in month}
-    for one in month:
-        prefixes[one.team.name].add(one.hashes)
-    assert all(len(found) == 1 for found in prefixes.values())
-    blocks = [set(next(iter(found))) for found in prefixes.values()]
+    prefixes = {item.team.name: set() for item in month}
+    for item in month:
+        prefixes[item.team.name].add(item.hashes)
+    assert all(len(prefix) == 1 for prefix in prefixes.values())
+    blocks = [set(next(iter(prefix))) for prefix in prefixes.values()]
     assert len(set.union(*blocks)) == sum(map(len, blocks))
 
 

@@ -43,9 +43,9 @@ def sent(fleet, settings, request, name="a", at_s=0.0):
     """Dispatch one request to the first replica; its arrival."""
     replica = fleet.replicas[0]
     chosen = decide(request, Policy("p"), candidates(fleet, settings, request)[:1]).chosen
-    one = arrival(random.Random(1), at_s)
-    replica.submit(name, one, chosen, 6000)
-    return one
+    this_arrival = arrival(random.Random(1), at_s)
+    replica.submit(name, this_arrival, chosen, 6000)
+    return this_arrival
 
 
 def test_the_demo_names_its_gpus_as_the_catalogue_does(settings):
@@ -65,17 +65,17 @@ def test_engines_and_apis_are_candidates(fleet, settings, request_of):
 
 
 def test_load_shows_and_passes(fleet, settings, request_of):
-    one = sent(fleet, settings, request_of)
+    message = sent(fleet, settings, request_of)
     replica = fleet.replicas[0]
     state = replica.state(0.0)
     assert state.running == 1
-    assert state.queued_prefill_tokens == one.prompt_tokens
-    assert state.prefill_rate_tokens_per_s == pytest.approx(one.prompt_tokens / 5)
+    assert state.queued_prefill_tokens == message.prompt_tokens
+    assert state.prefill_rate_tokens_per_s == pytest.approx(message.prompt_tokens / 5)
     (flight,) = replica.advance(1e4)
-    assert flight.generated == one.output_tokens
+    assert flight.generated == message.output_tokens
     idle = replica.state(1e4)
     assert (idle.running, idle.kv_used_tokens, idle.kv_promised_tokens) == (0, 0, 0)
-    assert replica.sample(1e4).output_tokens_total == one.output_tokens
+    assert replica.sample(1e4).output_tokens_total == message.output_tokens
 
 
 def test_promises_are_seen_one_by_one_when_it_is_crowded(fleet, settings, request_of):
@@ -97,11 +97,11 @@ def test_promises_are_seen_one_by_one_when_it_is_crowded(fleet, settings, reques
 
 
 def test_a_hang_up_keeps_what_was_generated(fleet, settings, request_of):
-    one = sent(fleet, settings, request_of)
+    message = sent(fleet, settings, request_of)
     replica = fleet.replicas[0]
     replica.advance(3.0)
     flight = replica.abort("a", 3.0)
-    assert 0 < flight.generated < one.output_tokens
+    assert 0 < flight.generated < message.output_tokens
     assert replica.abort("a", 3.0) is None
     assert replica.state(3.0).running == 0
 

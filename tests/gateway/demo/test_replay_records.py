@@ -25,13 +25,13 @@ POLICY = Policy("p", slo=Slo(ttft_ms=1000, tpot_ms=50), otherwise=InfeasibleActi
 
 @pytest.fixture
 def asked():
-    one = arrival(random.Random(2), 1000.0)
+    this_arrival = arrival(random.Random(2), 1000.0)
     request = RoutingRequest(
         kind=RequestKind.CHAT, model="chat", prompt_tokens=10, prompt_tokens_bound=12, max_tokens=9,
         output=OutputMoments(0, 1.0, 1.0, 1.0),
     )  # fmt: skip
     caller = DemoCaller("org", "team", None, "key")
-    return DemoRequest(7, one, caller, request, POLICY, decide(request, POLICY, ()), ())
+    return DemoRequest(7, this_arrival, caller, request, POLICY, decide(request, POLICY, ()), ())
 
 
 def result(status="finished", ttft_s=0.5, duration_s=1.0, output=11):
@@ -66,13 +66,13 @@ def test_an_api_answers_patient_clients_whole():
     rng = random.Random(5)
     arrivals = [arrival(rng, 0.0) for _ in range(400)]
     api = DemoApi("sim/x", "sim", "x", None)
-    for one in arrivals:
-        made = api_result(api, one, 0.4, 0.01)
+    for each_arrival in arrivals:
+        made = api_result(api, each_arrival, 0.4, 0.01)
         assert made.cost_pusd is None
-        assert made.tokens.input == one.prompt_tokens
-        if one.patience is None:
-            assert (made.status, made.tokens.output) == ("finished", one.output_tokens)
+        assert made.tokens.input == each_arrival.prompt_tokens
+        if each_arrival.patience is None:
+            assert (made.status, made.tokens.output) == ("finished", each_arrival.output_tokens)
         else:
             assert made.status == "client_gone"
-            assert 1 <= made.tokens.output <= one.output_tokens
-    assert {one.patience is None for one in arrivals} == {True, False}
+            assert 1 <= made.tokens.output <= each_arrival.output_tokens
+    assert {each_arrival.patience is None for each_arrival in arrivals} == {True, False}

@@ -17,10 +17,10 @@ from ledger.database import open_readonly, sqlite_url
 
 @pytest.fixture
 def ports() -> StarterPorts:
-    with socket.socket() as one, socket.socket() as other:
-        one.bind(("127.0.0.1", 0))
+    with socket.socket() as first_socket, socket.socket() as other:
+        first_socket.bind(("127.0.0.1", 0))
         other.bind(("127.0.0.1", 0))
-        return StarterPorts(one.getsockname()[1], other.getsockname()[1])
+        return StarterPorts(first_socket.getsockname()[1], other.getsockname()[1])
 
 
 def test_the_demos_engines_move_with_its_ports(tmp_path, monkeypatch):

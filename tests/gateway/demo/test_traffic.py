@@ -105,9 +105,11 @@ async def test_what_is_more_than_the_limit_is_dropped(driven, monkeypatch):
 def test_prompts_and_answers_have_the_length_that_the_demand_says():
     rng = random.Random(9)
     for _ in range(20):
-        one = arrival(rng, 0.0)
-        ask = parse(traffic.body(one, 77), chat=True, rules=SimulatedRules((), 100_000, 16))
+        this_arrival = arrival(rng, 0.0)
+        ask = parse(
+            traffic.body(this_arrival, 77), chat=True, rules=SimulatedRules((), 100_000, 16)
+        )
         assert ask.stream
-        assert ask.prompt_tokens == pytest.approx(one.prompt_tokens, abs=20)
-        assert ask.choices[0].script.tokens == one.output_tokens
-        assert words.LABEL in traffic.body(one, 77).decode()
+        assert ask.prompt_tokens == pytest.approx(this_arrival.prompt_tokens, abs=20)
+        assert ask.choices[0].script.tokens == this_arrival.output_tokens
+        assert words.LABEL in traffic.body(this_arrival, 77).decode()

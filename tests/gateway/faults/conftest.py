@@ -95,9 +95,9 @@ class Proxy:
         self._thread.join()
         self._loop.close()
 
-    def is_read(self, one: Seen) -> bool:
+    def is_read(self, seen: Seen) -> bool:
         """Whether the gateway has read all that passed: nothing of it waits in either socket."""
-        ends = {f"0100007F:{self.port:04X}", f"0100007F:{one.port:04X}"}
+        ends = {f"0100007F:{self.port:04X}", f"0100007F:{seen.port:04X}"}
         lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
         waiting = [line[4] for line in lines if {line[1], line[2]} == ends]
         # Of a table that changes while it is read, a line may come twice, or not at all.
@@ -136,9 +136,9 @@ class Proxy:
             for task in (saying, *line.tasks):
                 if task is not None:
                     task.cancel()
-            for one in (writer, onward):
-                if one is not None and one.get_extra_info("socket").fileno() >= 0:  # not gone yet
-                    one.transport.abort()
+            for item in (writer, onward):
+                if item is not None and item.get_extra_info("socket").fileno() >= 0:  # not gone yet
+                    item.transport.abort()
 
     async def _requests(self, line: Line, onward: asyncio.StreamWriter) -> None:
         """Until the gateway leaves."""
@@ -375,8 +375,8 @@ def faulty_with(
         return next(made[-1])
 
     yield make
-    for one in reversed(made):
-        next(one, None)
+    for made_value in reversed(made):
+        next(made_value, None)
 
 
 # A simulator whose streams, while the file of the first argument is there, fall silent somewhere.

@@ -81,13 +81,13 @@ def test_a_batch_survives_whatever_is_killed(make_host, patiently) -> None:
     assert batch["request_counts"] == {"total": LINES, "completed": LINES, "failed": 0}
     assert batch["error_file_id"] is None
     output = output_of(host, batch)
-    assert [one["custom_id"] for one in output] == [f"c{number}" for number in range(LINES)]
+    assert [line["custom_id"] for line in output] == [f"c{number}" for number in range(LINES)]
 
     rows = {row["attempt_id"]: row for row in patiently(lambda: settled(host, name), 60)}
     assert len(rows) == len(settled(host, name))
-    for one in output:
-        row = rows[f"{one['response']['request_id']}.1"]
-        usage = one["response"]["body"]["usage"]
+    for line in output:
+        row = rows[f"{line['response']['request_id']}.1"]
+        usage = line["response"]["body"]["usage"]
         assert (row["status"], row["output_tokens"]) == ("finished", usage["completion_tokens"])
     begun = Counter(
         entry["request_id"] for entry in host.upstream() if entry["request_id"].startswith(name)

@@ -95,7 +95,7 @@ def test_a_defect_in_deciding_costs_no_answer(sabotaged, patiently, tmp_path) ->
             times.append(1e3 * (time.perf_counter() - begun_s))
             assert answer.status_code == 200
             assert (reason(answer) == "static") == (word == "static")
-    added = [one - other for one, other in zip(took["static"], took["usual"], strict=True)]
+    added = [item - other for item, other in zip(took["static"], took["usual"], strict=True)]
     middles = {word: statistics.median(times) for word, times in took.items()}
     print(
         f"\nan answer of five tokens in {middles['usual']:.0f} ms, {middles['static']:.0f} while"
@@ -190,7 +190,7 @@ def crowded(host, crowd, patiently) -> tuple[list[float], list[Any]]:
         asked = crowd.ask(
             port, 200.0, CROWD / 200.0, host.token, model="own", max_tokens=400, ignore_eos=True
         )
-        patiently(lambda: len(asked) == CROWD and all(one.took_s for one in asked), 60)
+        patiently(lambda: len(asked) == CROWD and all(request.took_s for request in asked), 60)
         assert host.metric("breakeven_telemetry_silent_seconds") > 1.0
         return seen.most, asked
 
@@ -208,13 +208,13 @@ def test_what_is_stale_is_filled_by_half(make_host, crowd, patiently) -> None:
     host = make_host(telemetry={"scrape_s": 0.1, "stale_s": STALE_S}, **of_few_places())
     host.start()
     most, asked = crowded(host, crowd, patiently)
-    served = sum(one.status == 200 for one in asked)
+    served = sum(request.status == 200 for request in asked)
     print(f"\n{CROWD} ask while telemetry hangs: {served} served, at once {most} of {PLACES}")
     assert max(most) <= SHARE * PLACES + RACE
     assert served >= 2 * SHARE * PLACES
-    assert {one.status for one in asked} <= {200, 429, 503}
-    assert all(one.whole for one in asked if one.status == 200)
-    assert all("retry-after" in one.headers for one in asked if one.status != 200)
+    assert {request.status for request in asked} <= {200, 429, 503}
+    assert all(request.whole for request in asked if request.status == 200)
+    assert all("retry-after" in request.headers for request in asked if request.status != 200)
     assert any("telemetry is silent" in line for line in logged(host))
 
 

@@ -124,10 +124,10 @@ def said(span) -> dict:
     def plain(value):
         kind = value.WhichOneof("value")
         if kind == "array_value":
-            return [plain(one) for one in value.array_value.values]
+            return [plain(each_value) for each_value in value.array_value.values]
         return getattr(value, kind)
 
-    return {one.key: plain(one.value) for one in span.attributes}
+    return {attribute.key: plain(attribute.value) for attribute in span.attributes}
 
 
 def whole_trace(collector, patiently, request_id: str) -> list:
@@ -135,8 +135,10 @@ def whole_trace(collector, patiently, request_id: str) -> list:
 
     def found():
         all_spans = collector.spans()
-        traces = {one.trace_id for one in all_spans if said(one).get(REQUEST) == request_id}
-        return [one for one in all_spans if one.trace_id in traces]
+        traces = {
+            all_span.trace_id for all_span in all_spans if said(all_span).get(REQUEST) == request_id
+        }
+        return [all_span for all_span in all_spans if all_span.trace_id in traces]
 
     return patiently(found)
 
@@ -172,7 +174,7 @@ def test_an_api_is_told_nothing_of_a_trace(traced, collector, patiently) -> None
     given = {"traceparent": f"00-{'2' * 32}-{PARENT}-01", "tracestate": "vendor=1"}
     answer = traced.stack.post("/v1/chat/completions", {"model": "api", **ASKED}, **given)
     spans = whole_trace(collector, patiently, answer.headers["x-request-id"])
-    assert said(next(one for one in spans if one.kind == CLIENT))["breakeven.backend"] == "api"
+    assert said(next(span for span in spans if span.kind == CLIENT))["breakeven.backend"] == "api"
     head = traced.alpha.seen[-1].head.lower()
     assert b"traceparent" not in head
     assert b"tracestate" not in head
@@ -183,12 +185,12 @@ def test_a_failed_attempt_is_an_error_and_the_next_one_a_span_of_its_own(
 ) -> None:
     answer = traced.ask("own", rule(ending="reset", after_bytes=0))
     spans = whole_trace(collector, patiently, answer.headers["x-request-id"])
-    tried = [one for one in spans if one.kind == CLIENT]
-    tried.sort(key=lambda one: one.start_time_unix_nano)
+    tried = [span for span in spans if span.kind == CLIENT]
+    tried.sort(key=lambda item: item.start_time_unix_nano)
     assert tried[0].status.code == FAILED
     assert said(tried[0])["error.type"]
     ids = [row["attempt_id"] for row in traced.stack.settled(answer)]
-    assert [said(one)["breakeven.attempt.id"] for one in tried] == ids
+    assert [said(item)["breakeven.attempt.id"] for item in tried] == ids
 
 
 def test_a_refusal_is_a_trace_too(traced, collector, patiently) -> None:
@@ -327,8 +329,8 @@ def test_a_real_engines_span_hangs_under_its_attempt(serve, engine_python, tmp_p
 
         def both():
             spans = whole_trace(collector, patiently, answer.headers["x-request-id"])
-            tried = [one for one in spans if one.kind == CLIENT]
-            within = [one for one in spans if tried and one.parent_span_id == tried[0].span_id]
+            tried = [span for span in spans if span.kind == CLIENT]
+            within = [span for span in spans if tried and span.parent_span_id == tried[0].span_id]
             return within and (tried[0], within[0])
 
         tried, engines = gateway.until(both, 30)

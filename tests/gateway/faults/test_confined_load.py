@@ -137,7 +137,7 @@ class Crowds:
         asked, counts = self._asked, self._counts
         self._patiently(
             lambda: all(
-                len(some) == counts[model] and all(one.took_s for one in some)
+                len(some) == counts[model] and all(item.took_s for item in some)
                 for model, some in asked.items()
             ),
             self._seconds + 240,
@@ -166,7 +166,7 @@ def test_no_byte_of_it_leaves_whatever_is_tried(stack, outside, crowd, patiently
         running = Crowds(stack, crowd, patiently, OPENING_S, public=TIMES - 1)
         said = hostile(stack, inside)
         asked = running.ended()
-        statuses[name] = {one.status for one in asked["inside"]} | {a.status_code for a in said}
+        statuses[name] = {item.status for item in asked["inside"]} | {a.status_code for a in said}
         assert (outside.connections, outside.received) == (0, 0), name
         assert statuses[name] <= {200, 400, 403, 404, 429, 503}
     print("\n" + "\n".join(f"{name}: {sorted(some)}" for name, some in statuses.items()))

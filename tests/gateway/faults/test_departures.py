@@ -77,13 +77,13 @@ def leave(host, proxy, patiently, hang_up, place: str, model: str) -> list[Left]
         patiently(lambda: len(proxy.seen) >= asked + WAVE, 60)
     if place in {"before the end", "in the silent middle"}:
         for each in proxy.seen[asked:]:  # what was read stays read: nothing follows
-            patiently(lambda one=each: one.ended and proxy.is_read(one), 60)
+            patiently(lambda item=each: item.ended and proxy.is_read(item), 60)
     left_s = time.monotonic()
     for client in clients:
         hang_up(client)
     seen = proxy.seen[asked:]
-    patiently(lambda: all(one.gone_s for one in seen), 60)
-    return [Left(one, max(0.0, one.gone_s - left_s)) for one in seen]
+    patiently(lambda: all(event.gone_s for event in seen), 60)
+    return [Left(event, max(0.0, event.gone_s - left_s)) for event in seen]
 
 
 def leave_one_by_one(clients, proxy, asked: int, patiently, hang_up) -> list[Left]:
@@ -100,11 +100,11 @@ def leave_one_by_one(clients, proxy, asked: int, patiently, hang_up) -> list[Lef
                     left[reader.request_id] = time.monotonic(), reader.events
                     hang_up(key.fileobj)
     seen = proxy.seen[asked:]
-    patiently(lambda: all(one.gone_s for one in seen), 60)
+    patiently(lambda: all(event.gone_s for event in seen), 60)
     found = []
-    for one in seen:
-        left_s, events = left[one.attempt_id.rpartition(".")[0]]
-        found.append(Left(one, max(0.0, one.gone_s - left_s), events))
+    for event in seen:
+        left_s, events = left[event.attempt_id.rpartition(".")[0]]
+        found.append(Left(event, max(0.0, event.gone_s - left_s), events))
     return found
 
 
@@ -161,10 +161,10 @@ def test_who_leaves_is_heard_and_pays_what_was_made(
         for model, proxy in (("own", engine), ("api", provider)):
             for wave in range(2 * EACH // WAVE):
                 hang_up = (socket.socket.close, reset)[wave % 2]
-                for one in leave(host, proxy, patiently, hang_up, place, model):
-                    told[place].append(one.told_s)
-                    places[one.seen.attempt_id] = place, model
-                    read[one.seen.attempt_id] = one.events
+                for item in leave(host, proxy, patiently, hang_up, place, model):
+                    told[place].append(item.told_s)
+                    places[item.seen.attempt_id] = place, model
+                    read[item.seen.attempt_id] = item.events
     engine.rule = provider.rule = rule()
     rows = patiently(lambda: _settled(host, began, len(places)), APPLIED_S)
     assert {row["attempt_id"] for row in rows} == places.keys()

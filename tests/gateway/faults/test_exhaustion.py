@@ -220,7 +220,7 @@ def test_names_without_end_make_no_series(host) -> None:
         after, size, took_s = series(host)
         grown = f"{len(before)} series, then {len(after)}"
         print(f"\n{NAMES} names: {grown}; {size} bytes in {took_s:.3f} s")
-    assert not [one for one in after if "name-" in one]
+    assert not [later for later in after if "name-" in later]
     assert after == before
     assert size <= METRICS_BYTES
     assert took_s <= 1.0

@@ -320,7 +320,7 @@ async def watched(host, inside: Path, samples: list[Sample], *proxies) -> None:
 
 def grown(samples: list[Sample]) -> list[str]:
     """What is more at the end than it was after the warm-up, in words; prints every figure."""
-    late = [one for one in samples if one.at_s >= samples[-1].at_s * WARM]
+    late = [sample for sample in samples if sample.at_s >= samples[-1].at_s * WARM]
     hours = (late[-1].at_s - late[0].at_s) / 3600
     allowed = GROWN_MIB_PER_H + (0.0 if hours >= FULL_H else SETTLING_MIB / hours)
     quarter = max(1, len(late) // 4)
@@ -328,9 +328,9 @@ def grown(samples: list[Sample]) -> list[str]:
     print(f"{len(late)} samples of {hours:.3f} h, after {late[0].at_s:.0f} s")
     for name in late[0].processes:
         series = {
-            key: [one.processes[name][key] for one in late] for key in late[0].processes[name]
+            key: [item.processes[name][key] for item in late] for key in late[0].processes[name]
         }
-        at_h = [one.at_s / 3600 for one in late]
+        at_h = [item.at_s / 3600 for item in late]
         slopes = {
             key: statistics.linear_regression(at_h, values).slope for key, values in series.items()
         }
@@ -353,7 +353,7 @@ def grown(samples: list[Sample]) -> list[str]:
             f"{name:24} {size:12} bytes, {more:+} with {rows} rows: {more / max(1, rows):.0f} each"
         )
         if name == "journal":
-            most = max(one.disk[name] for one in samples)
+            most = max(sample.disk[name] for sample in samples)
             if most > JOURNAL_MIB * MIB:
                 wrong.append(f"disk: {name} {most} bytes")
         elif name != "ledger.db" and more > OTHER_DISK_MIB * MIB:
@@ -446,7 +446,8 @@ def test_nothing_grows_but_the_ledger(soak, targets, patiently) -> None:
     wrong = grown(ran.samples)
     (host.state.parent / "samples.jsonl").write_text(
         "".join(
-            json.dumps([one.at_s, one.processes, one.disk, one.rows]) + "\n" for one in ran.samples
+            json.dumps([sample.at_s, sample.processes, sample.disk, sample.rows]) + "\n"
+            for sample in ran.samples
         )
     )
     unsettled = "SELECT count(*) FROM attempts WHERE settled_us IS NULL"
@@ -466,4 +467,4 @@ def test_a_planted_leak_is_seen(soak, leak: str) -> None:
     """16 KiB, a file or a task is kept of each request, a thread of one in sixteen."""
     wrong = grown(soak(CONTROL_S, leak).samples)
     print(wrong)
-    assert any(one.startswith(f"{leak} of gateway.worker") for one in wrong)
+    assert any(item.startswith(f"{leak} of gateway.worker") for item in wrong)

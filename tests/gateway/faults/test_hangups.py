@@ -70,14 +70,14 @@ def test_the_target_is_told_within_a_second(
             first_of(client, b'"content"', 3)
     elif place == "before the end":
         # All of it may be one event, which waits for the books: no client can say that it is here.
-        patiently(lambda: all(one.ended and proxy.is_read(one) for one in proxy.seen[asked:]))
+        patiently(lambda: all(event.ended and proxy.is_read(event) for event in proxy.seen[asked:]))
     left_s = leave(clients, how, reset)
     seen = proxy.seen[asked:]
-    patiently(lambda: all(one.gone_s for one in seen))
-    late = sorted(one.gone_s - left_s for one in seen)
+    patiently(lambda: all(event.gone_s for event in seen))
+    late = sorted(event.gone_s - left_s for event in seen)
     assert late[-1 - CLIENTS // 10] <= TOLD_S
     rows = patiently(lambda: _settled(stack, booked))
-    assert {row["attempt_id"] for row in rows} == {one.attempt_id for one in seen}
+    assert {row["attempt_id"] for row in rows} == {event.attempt_id for event in seen}
     assert len(rows) == CLIENTS
     billed_as_the_target_says(stack, model, place, stream, rows)
     assert stack.promises() == [0.0] * 4
@@ -133,7 +133,7 @@ def test_who_leaves_before_the_dispatch_reaches_no_target(
     if sent < 1.0:
         assert len(faulty.engine.seen) == asked
         assert len(stack.rows()) == booked
-    patiently(lambda: all(one.gone_s for one in faulty.engine.seen[asked:]))
+    patiently(lambda: all(event.gone_s for event in faulty.engine.seen[asked:]))
     assert stack.promises() == [0.0] * 4
 
 

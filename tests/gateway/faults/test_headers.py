@@ -56,8 +56,8 @@ def test_a_targets_account_is_never_told(faulty, rule, answers, path, model) -> 
     stream = answers.stream().replace(b"HTTP/1.1 200 OK\r\n", status_line(200))
     cut = rule(answer=stream, before=b"data: [DONE]", ending="reset")
     assert leaked(ask(faulty, model, path, rule(answer=whole))) == []
-    for one in (rule(answer=stream), cut):
-        streamed = ask(faulty, model, path, one, stream=True)
+    for item in (rule(answer=stream), cut):
+        streamed = ask(faulty, model, path, item, stream=True)
         assert (streamed.status_code, leaked(streamed)) == (200, [])
     for status in STATUSES:
         answer = ask(faulty, model, path, rule(answer=answers.whole(ERROR, status_line(status))))

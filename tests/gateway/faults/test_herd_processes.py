@@ -99,13 +99,13 @@ def herd(make_host, make_proxy, free_port, request):
         return host, proxy, upstream, watching
 
     yield make
-    for one in reversed(made):
-        one.kill() if isinstance(one, Upstream) else one.close()
+    for made_value in reversed(made):
+        made_value.kill() if isinstance(made_value, Upstream) else made_value.close()
 
 
 def answered(asked: list[Any]) -> list[float]:
     """When each was, on the monotonic clock."""
-    return sorted(one.at_s + one.took_s for one in asked)
+    return sorted(request.at_s + request.took_s for request in asked)
 
 
 def pace(moments: list[float]) -> float:
@@ -129,13 +129,13 @@ class Rush:
         )  # fmt: skip
         self._patiently(lambda: len(asked) == count, 60)
         between()
-        self._patiently(lambda: all(one.took_s for one in asked), 240)
+        self._patiently(lambda: all(request.took_s for request in asked), 240)
         return asked
 
     def before(self) -> float:
         """The pace while nothing is wrong."""
         asked = self._all(max(60, self.clients // 4), lambda: None)
-        assert {one.status for one in asked} == {200}
+        assert {request.status for request in asked} == {200}
         return pace(answered(asked))
 
     def after(self) -> tuple[list[Any], float, list[float]]:
@@ -154,7 +154,7 @@ class Rush:
             back = time.monotonic()
 
         asked = self._all(self.clients, outage)
-        return asked, back, sorted(one.at_s for one in self._proxy.seen)
+        return asked, back, sorted(event.at_s for event in self._proxy.seen)
 
     @property
     def most(self) -> float:
@@ -169,7 +169,7 @@ def burst(arrivals: list[float]) -> int:
 def recovered_s(moments: list[float], back_s: float, before: float) -> float:
     """From when it is back until two seconds have nine tenths of the pace of before."""
     for at in moments:
-        if sum(at - 2.0 < one <= at for one in moments) >= 0.9 * 2.0 * before:
+        if sum(at - 2.0 < moment <= at for moment in moments) >= 0.9 * 2.0 * before:
             return at - back_s
     return float("inf")
 
@@ -186,8 +186,8 @@ def test_who_waited_is_let_in_as_there_is_room(herd, crowd, patiently, size) -> 
         f" {before:.1f}, nine tenths of it {recovered_s(moments, back_s, before):.1f} s after the"
         f" return, all after {moments[-1] - back_s:.1f} s"
     )
-    assert {one.status for one in asked} == {200}
-    assert all(one.whole for one in asked)
+    assert {request.status for request in asked} == {200}
+    assert all(request.whole for request in asked)
     assert len(arrivals) == rush.clients, "nobody is sent twice"
     assert rush.most <= PLACES + LATE
     assert burst(arrivals) <= PLACES + LATE
@@ -201,5 +201,5 @@ def test_without_a_promise_all_are_sent_at_once(herd, crowd, patiently) -> None:
     rush.before()
     asked, _, arrivals = rush.after()
     print(f"\nwithout a promise: {rush.most:.0f} at once, within {BURST_S} s {burst(arrivals)}")
-    assert {one.status for one in asked} == {200}
+    assert {request.status for request in asked} == {200}
     assert rush.most > 4 * PLACES

@@ -114,7 +114,7 @@ def recovered(faulty, requests: int, *, warm: bool = False) -> int:
 
     with ThreadPoolExecutor(requests) as pool:
         asked = [pool.submit(ask, number) for number in range(requests)]
-        while not all(one.done() for one in asked):
+        while not all(request.done() for request in asked):
             most = max(most, int(stack.board.cells[base + ApiStatsCell.REQUESTS_OUT]))
             time.sleep(0.001)
     return most
@@ -243,10 +243,10 @@ def test_a_target_that_takes_no_connection_is_given_up(hasty) -> None:
     full.listen(0)
     waiting = []
     for _ in range(3):
-        one = socket.socket()
-        one.setblocking(False)
-        one.connect_ex(full.getsockname())
-        waiting.append(one)
+        this_socket = socket.socket()
+        this_socket.setblocking(False)
+        this_socket.connect_ex(full.getsockname())
+        waiting.append(this_socket)
     backend = stack.planner._routes._fleet._api_backends["alpha"]
     usual = backend._origin
     backend._origin = type(usual)(usual.scheme, "127.0.0.1", full.getsockname()[1])
@@ -257,8 +257,8 @@ def test_a_target_that_takes_no_connection_is_given_up(hasty) -> None:
     assert time.monotonic() - start_s <= SOON_S + BOUNDS_S
     (row,) = hasty.all_settled(since, 1)
     assert (row["status"], row["error"], row["cost_pusd"]) == ("rejected", "unreachable", 0)
-    for one in (*waiting, full):
-        one.close()
+    for this_socket in (*waiting, full):
+        this_socket.close()
 
 
 @pytest.fixture
@@ -287,7 +287,8 @@ def left_lying(faulty, rule, answers) -> int:
     time.sleep(0.2)  # tasks end behind their answers
     names = {answer.headers["x-request-id"] for answer in said}
     return sum(
-        isinstance(one, ClientResponse) and one.request_id in names for one in gc.get_objects()
+        isinstance(get_object_, ClientResponse) and get_object_.request_id in names
+        for get_object_ in gc.get_objects()
     )
 
 

@@ -47,11 +47,11 @@ def hosts(run_stack, slowed):
     return make
 
 
-def kept(one) -> bool:
-    if one.status != 200 or not one.whole or one.first_s is None:
+def kept(item) -> bool:
+    if item.status != 200 or not item.whole or item.first_s is None:
         return False
-    steps_s = (one.took_s - one.first_s) / (TOKENS - 1)
-    return one.first_s * 1000 <= TTFT_MS and steps_s * 1000 <= TPOT_MS
+    steps_s = (item.took_s - item.first_s) / (TOKENS - 1)
+    return item.first_s * 1000 <= TTFT_MS and steps_s * 1000 <= TPOT_MS
 
 
 class Offered:
@@ -69,7 +69,9 @@ class Offered:
 
     def ended(self, asked: list[Any], per_s: float, seconds: float) -> list[Any]:
         self._patiently(
-            lambda: len(asked) == round(per_s * seconds) and all(one.took_s for one in asked),
+            lambda: (
+                len(asked) == round(per_s * seconds) and all(request.took_s for request in asked)
+            ),
             seconds + 300,
         )
         return asked
@@ -85,7 +87,7 @@ def goodput(asked: list[Any], seconds: float) -> float:
 
 def after(asked: list[Any]) -> float:
     """Of what was asked some time after the crowd, the share that was answered in time."""
-    later = [one for one in asked if one.at_s > asked[0].at_s + RECOVERED_S]
+    later = [request for request in asked if request.at_s > asked[0].at_s + RECOVERED_S]
     return sum(map(kept, later)) / len(later)
 
 
@@ -103,14 +105,14 @@ def test_overload_keeps_goodput_and_is_forgotten(hosts, crowd, patiently) -> Non
         found = {rate: goodput(offered.all(rate, STEADY_S), STEADY_S) for rate in RATES}
         peak = max(found.values())
         many, behind = overrun(offered, peak)
-    refused = [one for one in many if one.status != 200]
-    quick = sorted(one.took_s for one in refused)[int(0.99 * len(refused))]
+    refused = [item for item in many if item.status != 200]
+    quick = sorted(refusal.took_s for refusal in refused)[int(0.99 * len(refused))]
     held, well = goodput(many, CROWD_S), after(behind)
     print(f"\npeak {peak:.2f}/s of {found}; at five times of it {held:.2f}/s ({held / peak:.3f});")
     print(f"{len(refused)} of {len(many)} refused, the slowest but 1 % in {quick * 1e3:.0f} ms;")
     print(f"{RECOVERED_S:.0f} s after it {well:.3f} of what is asked at 0.8 is answered in time")
-    assert {one.status for one in refused} <= {429, 503}
-    assert all("retry-after" in one.headers for one in refused)
+    assert {refusal.status for refusal in refused} <= {429, 503}
+    assert all("retry-after" in refusal.headers for refusal in refused)
     assert held >= 0.9 * peak
     assert well >= 0.95
     with hosts({"name": "all"}) as stack:

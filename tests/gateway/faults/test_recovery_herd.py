@@ -51,7 +51,7 @@ def away(stack) -> None:
 
 
 def waits(stack) -> int:
-    return sum(len(one.line) for one in stack.app.hot._dispatcher.waiting._queues.values())
+    return sum(len(queue.line) for queue in stack.app.hot._dispatcher.waiting._queues.values())
 
 
 def rush(stack, proxy, crowd, patiently) -> tuple[int, dict[str, int], float]:
@@ -72,15 +72,15 @@ def rush(stack, proxy, crowd, patiently) -> tuple[int, dict[str, int], float]:
         stack.follow()
 
     stack.call(back())
-    every = [one for team in asked.values() for one in team]
-    while not all(one.took_s for one in every):
+    every = [item for team in asked.values() for item in team]
+    while not all(item.took_s for item in every):
         most = max(most, stack.promises()[0])
         assert time.monotonic() - begun_s < 60
         time.sleep(0.002)
-    assert {one.status for one in every} == {200}
+    assert {item.status for item in every} == {200}
     took_s = time.monotonic() - begun_s
     order = sorted(
-        (one.at_s + (one.first_s or 0.0), team) for team, some in asked.items() for one in some
+        (item.at_s + (item.first_s or 0.0), team) for team, some in asked.items() for item in some
     )
     first = [team for _, team in order[:SERVED]]
     proxy.seen.clear()
@@ -139,13 +139,13 @@ def test_shares_over_the_wire_while_several_wait(make_host, crowd, patiently, wo
         )
         for team in WEIGHTS
     }
-    every = [one for some in asked.values() for one in some]
+    every = [item for some in asked.values() for item in some]
     patiently(lambda: all(len(some) == count for some in asked.values()))
-    every = [one for some in asked.values() for one in some]
-    patiently(lambda: all(one.took_s for one in every), 90)
-    assert {one.status for one in every} == {200}
+    every = [item for some in asked.values() for item in some]
+    patiently(lambda: all(item.took_s for item in every), 90)
+    assert {item.status for item in every} == {200}
     order = sorted(
-        (one.at_s + (one.first_s or 0.0), team) for team, some in asked.items() for one in some
+        (item.at_s + (item.first_s or 0.0), team) for team, some in asked.items() for item in some
     )
     first = [team for _, team in order[20:120]]  # while both wait
     gold = first.count("gold") / len(first)

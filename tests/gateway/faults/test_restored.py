@@ -38,7 +38,11 @@ class Sqlite:
         self.kept = folder / "copy.db"
 
     def copy(self, state: Path) -> None:
-        (line,) = [one for one in BACKUP.read_text().splitlines() if one.startswith("python3 -c")]
+        (line,) = [
+            each_line
+            for each_line in BACKUP.read_text().splitlines()
+            if each_line.startswith("python3 -c")
+        ]
         _, *words, source, target = shlex.split(line)
         assert (source, target) == (".breakeven/ledger.db", "copy.db")
         subprocess.run([sys.executable, *words, state / "ledger.db", self.kept], check=True)
@@ -88,10 +92,10 @@ def test_a_copy_is_for_who_made_it_alone(tmp_path) -> None:
     (tmp_path / ".breakeven").mkdir()
     sqlite3.connect(tmp_path / ".breakeven" / "ledger.db").execute("CREATE TABLE t (x)")
     blocks = re.findall(r"```sh\n(.*?)```", BACKUP.read_text(), re.DOTALL)
-    (sqlite,) = [one for one in blocks if "VACUUM INTO" in one]
+    (sqlite,) = [block for block in blocks if "VACUUM INTO" in block]
     subprocess.run(["sh", "-ec", f"umask 022; {sqlite}"], check=True, cwd=tmp_path)
     assert (tmp_path / "copy.db").stat().st_mode & 0o777 == 0o600
-    assert all("umask 077" in one for one in blocks)
+    assert all("umask 077" in block for block in blocks)
 
 
 def test_what_a_copy_is_compared_with_is_older_than_it(make_host, tmp_path, patiently) -> None:

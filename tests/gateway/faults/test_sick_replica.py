@@ -35,7 +35,7 @@ def replicas(run_stack, make_proxy, stranger_on, patiently):
 
     def behind(found, _ports) -> None:
         engine = found["pools"]["main"]["engine"]
-        engine["endpoints"] = [f"http://127.0.0.1:{one.port}/v1" for one in proxies]
+        engine["endpoints"] = [f"http://127.0.0.1:{proxy.port}/v1" for proxy in proxies]
 
     with run_stack(adjust=behind) as stack:
         patiently(lambda: all(stack.board.published(row)[10] for row in range(REPLICAS)))
@@ -54,13 +54,13 @@ def ask(stack, crowd, seconds: float):
 
 
 def answered(asked, seconds: float) -> bool:
-    return len(asked) == round(PER_S * seconds) and all(one.took_s for one in asked)
+    return len(asked) == round(PER_S * seconds) and all(request.took_s for request in asked)
 
 
 def shares(asked) -> dict[str, int]:
     found: dict[str, int] = {}
-    for one in asked:
-        found[one.backend] = found.get(one.backend, 0) + 1
+    for request in asked:
+        found[request.backend] = found.get(request.backend, 0) + 1
     return found
 
 
@@ -69,7 +69,7 @@ def falls_ill(replicas, crowd, rule, answers, patiently, kind: str, sick_s: floa
     begun_s, ill.rule = time.monotonic(), sick(rule, answers, kind)
     during = ask(stack, crowd, sick_s)
     patiently(lambda: answered(during, sick_s), sick_s + 20)
-    tried = [one.at_s - begun_s for one in ill.seen]
+    tried = [event.at_s - begun_s for event in ill.seen]
     later = [at_s for at_s in tried if at_s > FOUND_S]
     ill.rule, well_s = rule(), time.monotonic()
 
@@ -80,12 +80,12 @@ def falls_ill(replicas, crowd, rule, answers, patiently, kind: str, sick_s: floa
 
     patiently(is_back, 60)
     back_s, found = time.monotonic() - well_s, [at_s for at_s in tried if at_s <= FOUND_S]
-    slowest = max(one.first_s or one.took_s for one in during)
+    slowest = max(item.first_s or item.took_s for item in during)
     print(f"\n{kind}, {sick_s:.0f} s: {len(tried)} of {len(during)} requests went to the sick one,")
     print(f"the last within {max(found):.2f} s but for {len(later)} that asked how it is; slowest")
     print(f"first word {slowest:.2f} s; {shares(during)}; back {back_s:.1f} s after it was well")
-    assert {one.status for one in during} == {200}
-    assert all(one.whole for one in during)
+    assert {item.status for item in during} == {200}
+    assert all(item.whole for item in during)
     assert len(later) <= 1 + (sick_s - FOUND_S) / 1.0
     assert all(second - first > 0.9 for first, second in pairwise(later))
     healthy = sorted(shares(during).values())[1 - REPLICAS :]
@@ -101,7 +101,7 @@ def vanish(replicas, crowd, rule, answers, patiently, monkeypatch) -> None:
     during = ask(stack, crowd, FOUND_S)
 
     def hung() -> int:
-        return sum(one.took_s is None for one in during)
+        return sum(item.took_s is None for item in during)
 
     patiently(lambda: len(during) == PER_S * FOUND_S and hung() == len(ill.seen))
     print(f"without: {hung()} of {len(during)} went to the sick one, and hang")

@@ -64,11 +64,11 @@ def test_who_does_not_read_costs_bounded_memory_and_nobody_elses_time(flood, pat
     last = flood.last_row()
     clients, since = stalled(flood, STALLED)
     patiently(lambda: len(flood.alpha.seen) == since + STALLED)
-    settles(lambda: sum(one.passed for one in flood.alpha.seen[since:]))
+    settles(lambda: sum(event.passed for event in flood.alpha.seen[since:]))
     assert resident_bytes() - before < 32 * MIB
     for number in range(20):
         assert stack.chat("own", max_tokens=2).status_code == 200, number
-    patiently(lambda: all(one.gone_s for one in flood.alpha.seen[since:]))
+    patiently(lambda: all(event.gone_s for event in flood.alpha.seen[since:]))
     rows = flood.all_settled(last, STALLED + 20)
     assert [row["status"] for row in rows if row["model"] == "api"] == ["timeout"] * STALLED
     patiently(lambda: stack.connections() == 0)
@@ -99,7 +99,7 @@ def test_without_back_pressure_everything_is_read(flood, patiently, monkeypatch)
     patiently(lambda: sum(map(len, held)) > 64 * MIB, 60)
     for client in clients:
         client.close()
-    patiently(lambda: all(one.gone_s for one in flood.alpha.seen[since:]))
+    patiently(lambda: all(event.gone_s for event in flood.alpha.seen[since:]))
 
 
 def test_a_slow_reader_gets_everything(brief, rule, answers, patiently) -> None:

@@ -77,9 +77,9 @@ def at_speed(engine, speed: float) -> None:
     pacer._loop.call_soon_threadsafe(change)
 
 
-def late(one) -> bool:
-    tpot_ms = 1e3 * (one.took_s - one.first_s) / (TOKENS - 1)
-    return 1e3 * one.first_s > PROMISE["ttft_ms"] or tpot_ms > PROMISE["tpot_ms"]
+def late(item) -> bool:
+    tpot_ms = 1e3 * (item.took_s - item.first_s) / (TOKENS - 1)
+    return 1e3 * item.first_s > PROMISE["ttft_ms"] or tpot_ms > PROMISE["tpot_ms"]
 
 
 class Watched:
@@ -97,10 +97,10 @@ class Watched:
     def ended(self, asked, seconds: float):
         count = round(PER_S * seconds)
         self._patiently(
-            lambda: len(asked) == count and all(one.took_s for one in asked), seconds + 120
+            lambda: len(asked) == count and all(request.took_s for request in asked), seconds + 120
         )
-        assert {one.status for one in asked} == {200}
-        assert all(one.whole for one in asked)
+        assert {request.status for request in asked} == {200}
+        assert all(request.whole for request in asked)
         return asked
 
     def ask(self, seconds: float):
@@ -108,16 +108,16 @@ class Watched:
 
     def works(self, asked, backend: str) -> bool:
         """Whether one of them is being written there at this moment."""
-        return any(one.backend == backend and one.took_s is None for one in asked)
+        return any(request.backend == backend and request.took_s is None for request in asked)
 
 
 def by_second(asked, backend: str, begun_s: float) -> dict[int, tuple[int, int]]:
     """Of each second's requests: how many went there, and how many of all came late."""
     return {
-        second: (sum(one.backend == backend for one in some), sum(map(late, some)))
+        second: (sum(item.backend == backend for item in some), sum(map(late, some)))
         for second, some in (
             (second, list(group))
-            for second, group in groupby(asked, lambda one: math.floor(one.at_s - begun_s))
+            for second, group in groupby(asked, lambda request: math.floor(request.at_s - begun_s))
         )
     }
 
@@ -138,11 +138,11 @@ def falls_behind(watched, engines, patiently, sick_s: float):
 
 def after_found(asked, begun_s: float):
     """What was asked once there was time to see it."""
-    return [one for one in asked if one.at_s - begun_s > FOUND_S]
+    return [request for request in asked if request.at_s - begun_s > FOUND_S]
 
 
 def to(asked, row: int) -> int:
-    return sum(one.backend == f"pool:main/{row}" for one in asked)
+    return sum(request.backend == f"pool:main/{row}" for request in asked)
 
 
 @pytest.mark.parametrize("sick_s", [8.0, 60.0])
@@ -176,7 +176,7 @@ def test_without_step_feedback_requests_go_on_to_be_late(
     print()
     during, begun_s = falls_behind(Watched(stack, crowd, patiently), engines, patiently, 8.0)
     later = after_found(during, begun_s)
-    there = [one for one in later if one.backend == SICK]
+    there = [item for item in later if item.backend == SICK]
     print(f"  without: {len(there)} of {len(later)} went there, {sum(map(late, there))} late")
     assert len(there) > 2 * AGAIN * len(later)
     assert all(map(late, there))

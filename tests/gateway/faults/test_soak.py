@@ -263,10 +263,12 @@ def summary(clients: list[Client], *proxies) -> dict:
         said += client.said
     left = {name: at_s for client in clients for name, at_s in client.left_s.items()}
     told = sorted(
-        max(0.0, one.gone_s - left[one.attempt_id.rpartition(".")[0]])
+        max(0.0, event.gone_s - left[event.attempt_id.rpartition(".")[0]])
         for proxy in proxies
-        for one in proxy.seen
-        if one.gone_s is not None and not one.ended and one.attempt_id.rpartition(".")[0] in left
+        for event in proxy.seen
+        if event.gone_s is not None
+        and not event.ended
+        and event.attempt_id.rpartition(".")[0] in left
     )
     return {
         "asked": sum(client.asked for client in clients),

@@ -121,20 +121,24 @@ def ask(host) -> socket.socket:
 def test_a_thousand_who_do_not_read(host, endless, crowd, patiently) -> None:
     port = int(host.url.rpartition(":")[2])
     before = crowd.ask(port, PER_S, FOR_S, host.token, model="own", max_tokens=40)
-    patiently(lambda: len(before) == PER_S * FOR_S and all(one.took_s for one in before), 60)
+    patiently(lambda: len(before) == PER_S * FOR_S and all(item.took_s for item in before), 60)
     calm = resident_mib(host)
     clients = [ask(host) for _ in range(STALLED)]
     patiently(lambda: len(endless.wrote) == STALLED, 60)
     beside = crowd.ask(port, PER_S, FOR_S, host.token, model="own", max_tokens=40)
-    patiently(lambda: len(beside) == PER_S * FOR_S and all(one.took_s for one in beside), 60)
+    patiently(
+        lambda: len(beside) == PER_S * FOR_S and all(neighbour.took_s for neighbour in beside), 60
+    )
     full = resident_mib(host)
     patiently(lambda: len(endless.gone) == STALLED, 2 * STALL_S + 60)
     rows = patiently(lambda: settled(host), 60)
     for name, some in (("before", before), ("beside", beside)):
-        took = sorted(one.took_s for one in some)
+        took = sorted(item.took_s for item in some)
         print(f"{name}: {took[len(took) // 2]:.3f} s (p50), {took[-2]:.3f} s (p99)")
-    print(f"workers: {[f'{one:.1f}' for one in calm]} MiB, then {[f'{one:.1f}' for one in full]}")
-    assert all(one.whole for one in (*before, *beside))
+    print(
+        f"workers: {[f'{item:.1f}' for item in calm]} MiB, then {[f'{item:.1f}' for item in full]}"
+    )
+    assert all(neighbour.whole for neighbour in (*before, *beside))
     assert max(full) <= WORKER_MIB
     assert {row["status"] for row in rows} == {"timeout"}
     assert {row["attempt_id"] for row in rows} == set(endless.wrote)

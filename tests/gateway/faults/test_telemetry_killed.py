@@ -105,15 +105,15 @@ def test_its_successor_goes_on_with_what_the_board_says(make_host, crowd, patien
         patiently(lambda: looking.board.loads(0)[LoadCell.SEQUENCES] > 0)
         seen = killed(host, looking, patiently)
         patiently(
-            lambda: len(busy) == PER_S * SECONDS and all(one.took_s for one in busy), SECONDS + 60
+            lambda: len(busy) == PER_S * SECONDS and all(item.took_s for item in busy), SECONDS + 60
         )
-        oldest = max(one.age_s for one in seen)
+        oldest = max(event.age_s for event in seen)
         print(f"\n{len(seen)} looks; its page was {oldest:.1f} s old at most")
-        assert {one.status for one in busy} == {200}
-        assert all(one.whole for one in busy)
-        assert {one.health for one in seen} == {TargetHealth.HEALTHY}, "no capacity is lost"
-        assert {one.said for one in seen} == {before}, "nothing is measured again"
-        assert all(one.taken_tokens >= int(one.own_tokens) - TOKENS for one in seen)
+        assert {item.status for item in busy} == {200}
+        assert all(item.whole for item in busy)
+        assert {event.health for event in seen} == {TargetHealth.HEALTHY}, "no capacity is lost"
+        assert {event.said for event in seen} == {before}, "nothing is measured again"
+        assert all(event.taken_tokens >= int(event.own_tokens) - TOKENS for event in seen)
 
         def forgets() -> None:
             """The negative control: nothing to take over."""
@@ -122,6 +122,6 @@ def test_its_successor_goes_on_with_what_the_board_says(make_host, crowd, patien
                 looking.board.cells[row + cell] = 0.0
 
         anew = killed(host, looking, patiently, before_it=forgets)
-        lost = sum(one.health is not TargetHealth.HEALTHY for one in anew)
+        lost = sum(item.health is not TargetHealth.HEALTHY for item in anew)
         print(f"with an empty board the engine was away for {lost} of {len(anew)} looks")
         assert lost > 0

@@ -97,7 +97,7 @@ def failing(make_host, make_proxy, targets, rule, answers, patiently):
 
     engine, provider = targets.ports
     proxies = {"own": make_proxy(engine), "p": make_proxy(provider), "q": make_proxy(provider)}
-    addresses = {name: f"http://127.0.0.1:{one.port}/v1" for name, one in proxies.items()}
+    addresses = {name: f"http://127.0.0.1:{proxy.port}/v1" for name, proxy in proxies.items()}
     told = {"simulated": True, "prices_as": "openai/gpt-4o-mini"}
     timeouts = {"head_s": HEAD_S, "whole_s": HEAD_S, "connect_s": HEAD_S, "drain_s": 2}
     host = make_host(
@@ -116,9 +116,9 @@ def failing(make_host, make_proxy, targets, rule, answers, patiently):
     )  # fmt: skip
     host.start()
     patiently(lambda: host.rows("settled_us IS NOT NULL"), 60)
-    for one in proxies.values():
-        one.choose, one.rule = choose, error
-        one.seen.clear()
+    for proxy in proxies.values():
+        proxy.choose, proxy.rule = choose, error
+        proxy.seen.clear()
     return host, proxies
 
 
@@ -132,7 +132,7 @@ def asked(host, seconds: float, tokens: list[str]) -> tuple[list[list], list[flo
 
 def tried(host, proxies, known: set[str], patiently) -> list[dict]:
     """Every try that targets heard of is a row, and settled."""
-    count = sum(len(one.seen) for one in proxies.values())
+    count = sum(len(proxy.seen) for proxy in proxies.values())
 
     def look() -> list[dict]:
         rows = [row for row in host.rows() if row["attempt_id"] not in known]
@@ -172,7 +172,7 @@ def test_an_outage_is_neither_multiplied_nor_waited_for(failing, rule, patiently
     print(f"`/healthz` beside them: {usual_p50:.4f} (p50), {usual:.4f} (p99);")
     print(f"the worker ran for {run_s:.2f} s, and waited {waited_s:.2f} s for a core")
     for name, proxy in proxies.items():
-        times = [one.at_s for one in proxy.seen]
+        times = [event.at_s for event in proxy.seen]
         most = next(
             (at for at in range(1, len(times)) if times[at] - times[at - 1] > SILENCE_S), len(times)
         )
@@ -183,8 +183,8 @@ def test_an_outage_is_neither_multiplied_nor_waited_for(failing, rule, patiently
     assert all(after for name, status, _, after in answers if status == 503)
     assert len(rows) <= (1 + SHARE) * len(answers) + RESERVE
     assert p99 <= ANSWERED_S + usual
-    for one in proxies.values():
-        one.choose, one.rule = None, rule()
+    for each_proxy in proxies.values():
+        each_proxy.choose, each_proxy.rule = None, rule()
     for model in MODELS:  # each is asked again when its silence is over
         patiently(lambda name=model: host.ask(name).status_code == 200, 120)
     assert host.terminate() == 0
@@ -195,8 +195,8 @@ def test_of_one_key_every_request_is_tried_once(failing, patiently) -> None:
     host, proxies = failing
     known = {row["attempt_id"] for row in host.rows()}
     begun_s = time.monotonic()
-    for one in proxies.values():
-        one.choose = None
+    for proxy in proxies.values():
+        proxy.choose = None
     answers, _ = asked(host, SECONDS / 5, [host.key("outage")])
     rows = tried(host, proxies, known, patiently)
     print(f"\n{time.monotonic() - begun_s:.0f} s: {len(answers)} requests, {len(rows)} tries")

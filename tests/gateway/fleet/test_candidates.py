@@ -222,7 +222,7 @@ def test_no_open_ended_hold_exceeds_the_room(
     listed = price(*rates)
     found = frozen_within(board, room, ceiling, open_ended, listed)
     policy = Policy("p", max_cost_pusd=ceiling, kv_headroom_floor=None)
-    decision = decide(open_ended, policy, [one.candidate for one in found])
+    decision = decide(open_ended, policy, [finding.candidate for finding in found])
     money = min((limit for limit in (room, ceiling) if limit is not None), default=None)
     own, api = found
     bounds = {
@@ -230,23 +230,23 @@ def test_no_open_ended_hold_exceeds_the_room(
         api: lambda tokens: api_bound_pusd(listed, open_ended, tokens),
     }
     for verdict in decision.order:
-        one = own if verdict.candidate.internal else api
+        finding = own if verdict.candidate.internal else api
         cap, bound = verdict.candidate.output_cap, verdict.candidate.bound_pusd
         if money is None:
             assert cap is None
             continue
         assert bound <= money
-        limit = api_limit(open_ended) if one is api else own.open_end.limit_tokens
+        limit = api_limit(open_ended) if finding is api else own.open_end.limit_tokens
         if cap is None:
-            assert one is own, "an API is always told"
+            assert finding is own, "an API is always told"
             assert bound == bounds[own](own.candidate.context_tokens)
         else:
             assert min(LEAST_TOKENS, limit) <= cap <= limit
-            assert bound == bounds[one](cap)
-            assert cap == limit or bounds[one](cap + 1) > money, "no shorter than it must be"
-    for one in found:
-        if one.candidate.name not in {verdict.candidate.name for verdict in decision.order}:
-            assert one.candidate.bound_pusd > money
+            assert bound == bounds[finding](cap)
+            assert cap == limit or bounds[finding](cap + 1) > money, "no shorter than it must be"
+    for finding in found:
+        if finding.candidate.name not in {verdict.candidate.name for verdict in decision.order}:
+            assert finding.candidate.bound_pusd > money
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -314,9 +314,9 @@ def test_a_smaller_room_makes_a_shorter_answer(
 
 
 def test_a_limit_of_the_clients_own_is_never_changed(board: SharedLoadTable) -> None:
-    for one in frozen_within(board, 10, 10, request(9000), price()):
-        assert one.candidate.output_cap is None
-        assert one.within(10**12) is None
+    for item in frozen_within(board, 10, 10, request(9000), price()):
+        assert item.candidate.output_cap is None
+        assert item.within(10**12) is None
     _, api = frozen_within(board, 10, None, request(9000), price())
     assert api.candidate.bound_pusd == api_bound_pusd(price(), request(9000), 9000)
 

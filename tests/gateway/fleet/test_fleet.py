@@ -27,10 +27,10 @@ def test_targets_carry_what_routing_and_money_need(stack) -> None:
 
 def test_aliases_share_and_pass_through_shares_the_providers_row(stack) -> None:
     assert targets(stack, "gpt-4o") is targets(stack, "chat")
-    (one,), (two,) = targets(stack, "alpha/one"), targets(stack, "alpha/two/with/slashes")
-    assert one.row == two.row == stack.runtime.apis.index("alpha/*")
+    (item,), (two,) = targets(stack, "alpha/one"), targets(stack, "alpha/two/with/slashes")
+    assert item.row == two.row == stack.runtime.apis.index("alpha/*")
     assert two.upstream_model == "two/with/slashes"
-    assert one.backend is two.backend
+    assert item.backend is two.backend
 
 
 def test_invented_names_are_remembered_up_to_a_limit(stack, monkeypatch) -> None:
@@ -97,7 +97,10 @@ def test_marks_of_what_to_cache_go_where_they_are_understood(stack) -> None:
         "gemini": {"kind": "litellm", "api_key_env": "A"},
         "openai": {"api_key_env": "A"},
     }
-    taken = {name: _takes_marks(ProviderSection(**one), name) for name, one in providers.items()}
+    taken = {
+        name: _takes_marks(ProviderSection(**provider), name)
+        for name, provider in providers.items()
+    }
     assert taken == {"anthropic": True, "claude": True, "gemini": False, "openai": False}
     assert [target.takes_marks for target in targets(stack, "chat")] == [False, False]
 

@@ -21,7 +21,9 @@ def dealt(visible: int, *pools: tuple[str, str, str]) -> dict[str, str]:
     }
     ports = RuntimePorts(engines, {})
     runtime = resolve(settings, ports, ledger_url="sqlite://", policy_version="v")
-    found = assigned(runtime.engines, settings.pools, [str(one) for one in range(visible)])
+    found = assigned(
+        runtime.engines, settings.pools, [str(each_index) for each_index in range(visible)]
+    )
     return {name.removeprefix("pool:"): ",".join(gpus) for name, gpus in found.items()}
 
 

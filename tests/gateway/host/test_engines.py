@@ -107,7 +107,9 @@ def supervision(tmp_path: Path):
     boards: list[SharedLoadTable] = []
 
     def make(names: tuple[str, ...], ready=installed) -> EngineSupervision:
-        kept = replace(runtime, engines=tuple(one for one in runtime.engines if one.pool in names))
+        kept = replace(
+            runtime, engines=tuple(engine for engine in runtime.engines if engine.pool in names)
+        )
         boards.append(SharedLoadTable(tmp_path / "board", kept.layout))
         make.board, make.runtime = boards[-1], kept
         return EngineSupervision(settings, kept, boards[-1], said.append, ready)
@@ -264,8 +266,8 @@ async def test_replicas_are_told_their_own_gpus(supervision, monkeypatch, flavou
         await until(lambda number=number: f"pool:real/{number} is loading" in supervision.said)
         engines._supervisors[number].is_in(EnginePhase.SERVING)
     await asyncio.wait_for(run, 30)
-    assert [one.spec.launch.gpus for one in engines._supervisors] == told
-    first, second = (one.spec for one in engines._supervisors)
+    assert [supervisor.spec.launch.gpus for supervisor in engines._supervisors] == told
+    first, second = (supervisor.spec for supervisor in engines._supervisors)
     # Where there are too few, both take all of them, one after the other.
     assert [first.gpus, second.gpus] == [frozenset(gpus or seen) for gpus in told]
     assert first.turns is second.turns

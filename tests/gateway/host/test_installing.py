@@ -24,7 +24,7 @@ async def test_an_engine_that_nobody_has_is_a_result(tmp_path):
     assert "torch" in installing.unavailable.reason
     assert installing.unavailable.command.startswith("breakeven engine install ")
     assert not installing.fresh
-    assert [one.stage for one in news][:2] == ["environment", "torch"]
+    assert [item.stage for item in news][:2] == ["environment", "torch"]
     assert list(tmp_path.glob("engine*")) == []
 
 

@@ -38,7 +38,7 @@ def test_every_line_is_json_and_of_no_password(run) -> None:
     done = run(*words("other", LogOptions("json", "warning"), "other_program"), "--a", "b")
     assert (done.returncode, done.stdout) == (7, "")
     said = [json.loads(line) for line in done.stderr.splitlines()]
-    assert [(one["process"], one["message"]) for one in said] == [
+    assert [(each_line["process"], each_line["message"]) for each_line in said] == [
         ("other", "words --a b"), ("other", "no *** at all"),
     ]  # fmt: skip
     plain = run("-m", "other_program", "--a", "b")
@@ -55,7 +55,7 @@ def test_the_ledger_s_writer_says_its_last_words_in_it(run) -> None:
 
 def test_passwords_of_addresses() -> None:
     found = {"A": URL, "B": "http://u:a%20b@x", "C": "http://x", "D": "no address", "E": "x://[u:p"}
-    assert sorted(one.reveal() for one in passwords(found)) == [
+    assert sorted(password.reveal() for password in passwords(found)) == [
         "a b", "a%20b", "pa55word", "pa55word",
     ]  # fmt: skip
 

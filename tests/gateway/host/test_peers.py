@@ -101,45 +101,45 @@ def within(check, limit_s: float = AT_ONCE_S) -> float:
 def test_a_promise_is_seen_by_the_other_host_at_once_and_gone_with_its_host(
     pair, patiently
 ) -> None:
-    one, two = pair
-    one.start()
+    item, two = pair
+    item.start()
     two.start()
-    patiently(lambda: one.heard == two.heard == 1, START_S)
+    patiently(lambda: item.heard == two.heard == 1, START_S)
     took_s = []
     for count in range(1, 11):
-        one.put(0, LoadCell.PROMISED_TOKENS, 512.0 * count)
+        item.put(0, LoadCell.PROMISED_TOKENS, 512.0 * count)
         took_s.append(
             within(
                 lambda count=count: two.board.loads(1)[LoadCell.PROMISED_TOKENS] == 512.0 * count
             )
         )
     print(f"seen after {sorted(took_s)[5]:.3f} s (median of ten), {max(took_s):.3f} s at most")
-    one.put(0, LoadCell.JUDGED_TOTAL, 9.0)
-    one.put(0, LoadCell.HEARD_S, 9.0)
-    one.put(0, LoadCell.SEQUENCES, 3.0)
-    one.put(1, LoadCell.SEQUENCES, 5.0)  # of an engine that the other does not have
+    item.put(0, LoadCell.JUDGED_TOTAL, 9.0)
+    item.put(0, LoadCell.HEARD_S, 9.0)
+    item.put(0, LoadCell.SEQUENCES, 3.0)
+    item.put(1, LoadCell.SEQUENCES, 5.0)  # of an engine that the other does not have
     two.put(1, LoadCell.SEQUENCES, 2.0)
     within(lambda: two.board.loads(1)[LoadCell.SEQUENCES] == 5.0)
-    within(lambda: one.board.loads(0)[LoadCell.SEQUENCES] == 5.0)  # and no echo of its own
+    within(lambda: item.board.loads(0)[LoadCell.SEQUENCES] == 5.0)  # and no echo of its own
     assert two.board.loads(0) == [0.0] * len(LoadCell)
     assert two.board.loads(1)[LoadCell.JUDGED_TOTAL] == two.board.loads(1)[LoadCell.HEARD_S] == 0.0
 
-    one.process.kill()
+    item.process.kill()
     within(lambda: two.board.loads(1)[LoadCell.SEQUENCES] == 2.0)
     assert two.heard == 0
 
 
 def test_a_host_that_hangs_is_dropped_and_comes_back(pair, patiently) -> None:
-    one, two = pair
-    one.start()
+    item, two = pair
+    item.start()
     two.start()
-    patiently(lambda: one.heard == two.heard == 1, START_S)
-    one.put(0, LoadCell.SEQUENCES, 3.0)
+    patiently(lambda: item.heard == two.heard == 1, START_S)
+    item.put(0, LoadCell.SEQUENCES, 3.0)
     within(lambda: two.board.loads(1)[LoadCell.SEQUENCES] == 3.0)
-    one.process.send_signal(signal.SIGSTOP)
+    item.process.send_signal(signal.SIGSTOP)
     took_s = within(lambda: two.board.loads(1)[LoadCell.SEQUENCES] == 0.0)
     assert took_s > 0.2  # it was no end of the connection that told
-    one.process.send_signal(signal.SIGCONT)
+    item.process.send_signal(signal.SIGCONT)
     patiently(lambda: two.board.loads(1)[LoadCell.SEQUENCES] == 3.0)
     two.process.terminate()
     two.process.wait(10)
@@ -147,16 +147,16 @@ def test_a_host_that_hangs_is_dropped_and_comes_back(pair, patiently) -> None:
 
 
 def test_without_the_secret_nothing_arrives(pair, patiently) -> None:
-    one, two = pair
-    one.start("b" + SECRET[1:])
+    item, two = pair
+    item.start("b" + SECRET[1:])
     two.start()
-    patiently(lambda: one.lives and two.lives, START_S)
-    one.put(0, LoadCell.SEQUENCES, 3.0)
+    patiently(lambda: item.lives and two.lives, START_S)
+    item.put(0, LoadCell.SEQUENCES, 3.0)
     two.put(1, LoadCell.SEQUENCES, 2.0)
     deadline = time.monotonic() + AT_ONCE_S
     while time.monotonic() < deadline:
-        assert (one.heard, two.heard) == (0, 0)
-        assert one.board.loads(0)[LoadCell.SEQUENCES] == 3.0
+        assert (item.heard, two.heard) == (0, 0)
+        assert item.board.loads(0)[LoadCell.SEQUENCES] == 3.0
         assert two.board.loads(1)[LoadCell.SEQUENCES] == 2.0
         time.sleep(0.05)
 

@@ -132,11 +132,11 @@ def test_a_crowd_at_both_at_once_is_let_in_up_to_the_limit(engine, tmp_path, ide
 @pytest.mark.parametrize("first", [1, 10, 30, 59])
 def test_what_one_host_has_left_the_other_lets_in(engine, tmp_path, identity, first) -> None:
     async def play() -> tuple[int, int, int]:
-        async with sites(engine, tmp_path) as (one, two):
+        async with sites(engine, tmp_path) as (item, two):
             return (
-                sum([await one.let_in(identity, 1) for _ in range(first)]),
+                sum([await item.let_in(identity, 1) for _ in range(first)]),
                 sum([await two.let_in(identity, 1) for _ in range(61 - first)]),
-                await one.let_in(identity, 1),
+                await item.let_in(identity, 1),
             )
 
     assert asyncio.run(play()) == (first, 60 - first, 0)
@@ -146,8 +146,8 @@ def test_tokens_are_one_limit_and_a_correction_makes_room_for_the_other(
     engine, tmp_path, identity
 ) -> None:
     async def play() -> None:
-        async with sites(engine, tmp_path) as (one, two):
-            use = await one.door.count(identity, "m", 50_000)
+        async with sites(engine, tmp_path) as (item, two):
+            use = await item.door.count(identity, "m", 50_000)
             assert use is not None
             assert use.counted.over is None
             assert await two.let_in(identity, 1, tokens=20_000) == 0
@@ -158,7 +158,7 @@ def test_tokens_are_one_limit_and_a_correction_makes_room_for_the_other(
                     break
                 await asyncio.sleep(0.1)
             assert await two.let_in(identity, 1, tokens=39_000) == 1
-            assert await one.let_in(identity, 1, tokens=1) == 0
+            assert await item.let_in(identity, 1, tokens=1) == 0
 
     asyncio.run(play())
 
@@ -167,12 +167,12 @@ def test_a_desk_that_is_started_again_goes_on_with_the_same_parts(
     engine, tmp_path, identity
 ) -> None:
     async def play() -> int:
-        async with sites(engine, tmp_path) as (one, two):
-            count = await one.let_in(identity, 20) + await two.let_in(identity, 20)
-            await one.end()
-            one.start()
-            count += await one.told_at_last(identity) == "in"
-            return count + await two.let_in(identity, 30) + await one.let_in(identity, 30)
+        async with sites(engine, tmp_path) as (item, two):
+            count = await item.let_in(identity, 20) + await two.let_in(identity, 20)
+            await item.end()
+            item.start()
+            count += await item.told_at_last(identity) == "in"
+            return count + await two.let_in(identity, 30) + await item.let_in(identity, 30)
 
     assert asyncio.run(play()) == 60
 
@@ -198,10 +198,10 @@ def test_cut_off_from_the_database_a_host_keeps_its_even_part_and_no_more(
         return count
 
     async def play() -> tuple[int, int]:
-        async with sites(engine, tmp_path) as (one, two), asyncio.timeout(PATIENCE_S):
-            before = await one.let_in(identity, 1) + await two.let_in(identity, 1)
+        async with sites(engine, tmp_path) as (item, two), asyncio.timeout(PATIENCE_S):
+            before = await item.let_in(identity, 1) + await two.let_in(identity, 1)
             admit(yes=False)
-            cut = await until_nobody_can_tell(one) + await until_nobody_can_tell(two)
+            cut = await until_nobody_can_tell(item) + await until_nobody_can_tell(two)
             admit(yes=True)
             told = await two.told_at_last(identity)
             return cut, before + cut + (told == "in") + await two.let_in(identity, 60)

@@ -264,7 +264,11 @@ def test_in_containers_all_processes_log_on_one_output_and_each_request_has_a_li
     assert " telemetry breakeven.telemetry " in text
     assert not list((host.state / "logs").glob("worker-*"))
     for asked in (answer, stream):
-        (line,) = (one for one in text.splitlines() if asked.headers["x-request-id"] in one)
+        (line,) = (
+            each_line
+            for each_line in text.splitlines()
+            if asked.headers["x-request-id"] in each_line
+        )
         assert " info worker-0 breakeven.access " in line
         assert " method=POST path=/v1/chat/completions status=200 duration_ms=" in line
         assert f" target={asked.headers['x-breakeven-backend']}" in line

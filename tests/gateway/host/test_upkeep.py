@@ -42,11 +42,11 @@ def keeping(served, patiently, monkeypatch):
     )
     found = UpkeepLoop(settings, runtime, board, ledger, Clock())
     found.ledger, found.settings, found.run_dir = ledger, settings, runtime.run_dir
-    patiently(lambda: all(one.state.health is TargetHealth.HEALTHY for one in looks(found)))
+    patiently(lambda: all(look.state.health is TargetHealth.HEALTHY for look in looks(found)))
     found.step()  # it has seen them serve
     yield found
-    for one in verbs.in_force(ledger, Clock().wall_us()):
-        verbs.enable(ledger, one.subject.removeprefix("target:"), author("end"))
+    for item in verbs.in_force(ledger, Clock().wall_us()):
+        verbs.enable(ledger, item.subject.removeprefix("target:"), author("end"))
     board.close()
     ledger.dispose()
 
@@ -87,40 +87,44 @@ def crowd(served, clients: int = 3):
 def test_what_the_calendar_asks_is_done_one_by_one_and_no_request_fails(
     served, keeping, patiently, monkeypatch
 ):
-    before = [one.life for one in looks(keeping)]
+    before = [look.life for look in looks(keeping)]
     keeping.step()
-    assert [one.life for one in looks(keeping)] == before  # the control: nothing was due
+    assert [look.life for look in looks(keeping)] == before  # the control: nothing was due
     due_us = Clock().wall_us()
     monkeypatch.setattr(schedules, "restart_due_us", lambda *_: due_us)
     with crowd(served) as (broken, whole):
         patiently(lambda: len(whole) >= 3)
         keeping.step()
-        assert [one.life for one in looks(keeping)] == [before[0] + 1, before[1]]
+        assert [look.life for look in looks(keeping)] == [before[0] + 1, before[1]]
         keeping.step()
-        assert [one.life for one in looks(keeping)] == [before[0] + 1, before[1] + 1]
+        assert [look.life for look in looks(keeping)] == [before[0] + 1, before[1] + 1]
         keeping.step()
         patiently(lambda: len(whole) >= 9)
     assert broken == []
-    assert [one.life for one in looks(keeping)] == [before[0] + 1, before[1] + 1]
-    said = [one for one in overrides(keeping.ledger) if one.subject == "target:pool:main/0"]
-    assert [(one.actor, one.says) for one in said] == [(ACTOR, "nothing")]
+    assert [look.life for look in looks(keeping)] == [before[0] + 1, before[1] + 1]
+    said = [
+        override
+        for override in overrides(keeping.ledger)
+        if override.subject == "target:pool:main/0"
+    ]
+    assert [(line.actor, line.says) for line in said] == [(ACTOR, "nothing")]
     assert "restart of" in said[0].note
     assert "restarted (restart of" in read_notes(keeping.run_dir)["pool:main/0"].done
 
 
 def test_an_engine_that_an_operator_holds_keeps_all_others_where_they_are(keeping, monkeypatch):
-    before = [one.life for one in looks(keeping)]
+    before = [look.life for look in looks(keeping)]
     due_us = Clock().wall_us()
     monkeypatch.setattr(schedules, "restart_due_us", lambda *_: due_us)
     verbs.disable(keeping.ledger, keeping.settings, "pool:main/1", author("ann"))
     keeping.step()
-    assert [one.life for one in looks(keeping)] == before
+    assert [look.life for look in looks(keeping)] == before
     waits = read_notes(keeping.run_dir)["pool:main/0"].waits
     assert waits.endswith("waits: pool:main/1 is disabled by ann")
 
 
 def test_a_busy_pool_waits_and_the_patience_ends(keeping, monkeypatch):
-    before = [one.life for one in looks(keeping)]
+    before = [look.life for look in looks(keeping)]
     due_us = Clock().wall_us()
     monkeypatch.setattr(schedules, "restart_due_us", lambda *_: due_us)
     monkeypatch.setattr(upkeep_module.sparing, "why_not", lambda *_: "too much is under way")
@@ -129,7 +133,7 @@ def test_a_busy_pool_waits_and_the_patience_ends(keeping, monkeypatch):
     monkeypatch.setattr(schedules, "restart_due_us", lambda *_: due_us - 5 * 3600 * 10**6)
     keeping.step()
     assert read_notes(keeping.run_dir)["pool:main/1"].waits is None
-    assert [one.life for one in looks(keeping)] == before
+    assert [look.life for look in looks(keeping)] == before
 
 
 def test_an_engine_that_lost_its_pace_is_restarted_once_for_it(keeping, monkeypatch):
@@ -169,19 +173,19 @@ def test_a_pool_is_drained_stopped_and_started_again(served, keeping, patiently,
 
     def stopped() -> bool:
         keeping.step()
-        return all(one.word == "resting" for one in looks(keeping))
+        return all(look.word == "resting" for look in looks(keeping))
 
     answers = []
     asking = threading.Thread(target=lambda: answers.append(served.ask(**STREAM, max_tokens=300)))
     asking.start()
-    patiently(lambda: sum(one.in_flight for one in looks(keeping)) == 1)
+    patiently(lambda: sum(look.in_flight for look in looks(keeping)) == 1)
     patiently(stopped)
     asking.join()
     assert answers[0].text.rstrip().endswith("[DONE]")
     refused = served.ask()
     assert refused.status_code == 503
     assert "none:disabled" in refused.text
-    patiently(lambda: all(one.state.health is TargetHealth.OFF for one in looks(keeping)))
+    patiently(lambda: all(look.state.health is TargetHealth.OFF for look in looks(keeping)))
     note = read_notes(keeping.run_dir)["pool:main/0"]
     assert (note.stops_us, note.starts_us) == (None, since_us + 3600 * 10**6)
     monkeypatch.setattr(schedules, "stopped_since_us", lambda *_: None)
@@ -203,14 +207,14 @@ def test_an_operators_word_wakes_a_pool_until_its_next_stop(
 
     def stopped() -> bool:
         keeping.step()
-        return all(one.word == "resting" for one in looks(keeping))
+        return all(look.word == "resting" for look in looks(keeping))
 
     patiently(stopped)
     verbs.enable(keeping.ledger, "pool:main", author("ann"))
 
     def serves() -> bool:
         keeping.step()
-        return all(one.state.health is TargetHealth.HEALTHY for one in looks(keeping))
+        return all(look.state.health is TargetHealth.HEALTHY for look in looks(keeping))
 
     patiently(serves)
     patiently(lambda: served.ask().status_code == 200)

@@ -85,7 +85,7 @@ def answer_of(connection: socket.socket) -> tuple[int, dict[str, str], bytes]:
         read += part
     head, _, text = read.partition(b"\r\n\r\n")
     line, *lines = head.decode().split("\r\n")
-    headers = dict(one.split(": ", 1) for one in lines)
+    headers = dict(each_line.split(": ", 1) for each_line in lines)
     assert len(text) == int(headers["content-length"])
     return int(line.split()[1]), headers, text
 
@@ -496,9 +496,9 @@ def test_answers_in_one_piece_keep_the_order_of_their_requests(brief) -> None:
         while part := many.recv(65536):
             read += part
     heads = read.split(b"HTTP/1.1 ")[1:]
-    assert [one[:3] for one in heads] == [b"400"] * 3
-    assert [b"connection: close" in one for one in heads] == [False, False, True]
-    assert all(b"\r\ndate: " in one for one in heads)
+    assert [each_head[:3] for each_head in heads] == [b"400"] * 3
+    assert [b"connection: close" in each_head for each_head in heads] == [False, False, True]
+    assert all(b"\r\ndate: " in each_head for each_head in heads)
 
 
 @pytest.mark.parametrize("stream", [True, False])
@@ -506,7 +506,7 @@ def test_a_connection_leaves_nothing_for_the_collector(brief, patiently, stream)
     """What only it would free is kept long: it runs seldom, so that no answer waits for it."""
 
     def left() -> int:
-        return sum(isinstance(one, BoundedProtocol) for one in gc.get_objects())
+        return sum(isinstance(get_object_, BoundedProtocol) for get_object_ in gc.get_objects())
 
     body = {"model": "own", "max_tokens": 2, "stream": stream, "messages": []}
     body["messages"] = [{"role": "user", "content": "hi"}]

@@ -50,8 +50,8 @@ def test_a_ranking_is_never_free_of_its_query() -> None:
 
 
 def test_the_query_is_read_with_every_document() -> None:
-    one, three = asked(), asked(documents=["a"] * 3)
-    assert three.prompt_bytes == 3 * one.prompt_bytes
+    item, three = asked(), asked(documents=["a"] * 3)
+    assert three.prompt_bytes == 3 * item.prompt_bytes
     assert three.extent is not None
     assert three.extent.longest == pytest.approx(1 / 3)
 

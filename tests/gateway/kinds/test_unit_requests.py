@@ -103,7 +103,7 @@ def test_a_ranking_of_an_own_engine_is_relayed_and_booked(stack) -> None:
     answer = stack.post(RERANK, body)
     assert answer.status_code == 200, answer.text
     document = answer.json()
-    assert [one["index"] for one in document["results"]] == [2, 0]
+    assert [result["index"] for result in document["results"]] == [2, 0]
     (row,) = stack.settled(answer)
     assert (row["kind"], row["status"], row["basis"]) == ("rerank", "finished", "reported")
     assert row["input_tokens"] == document["usage"]["total_tokens"] > 0
@@ -313,8 +313,8 @@ def test_a_stream_is_relayed_and_its_end_is_paid_for(stack, events_of) -> None:
     answer = sound(stack, "hear-tokens", silence.wav(2.0), stream="true")
     assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
     *deltas, done, last = events_of(answer.content)
-    assert {one["type"] for one in deltas} == {"transcript.text.delta"}
-    assert "".join(one["delta"] for one in deltas) == done["text"]
+    assert {delta["type"] for delta in deltas} == {"transcript.text.delta"}
+    assert "".join(delta["delta"] for delta in deltas) == done["text"]
     assert (done["type"], last) == ("transcript.text.done", "[DONE]")
     (row,) = stack.settled(answer)
     assert (row["stream"], row["basis"]) == (1, "reported")
@@ -325,7 +325,7 @@ def test_a_stream_is_relayed_and_its_end_is_paid_for(stack, events_of) -> None:
 def test_an_engines_stream_of_chunks_is_relayed(stack, events_of) -> None:
     answer = sound(stack, "hear", stream="true", stream_include_usage="true")
     *chunks, usage, last = events_of(answer.content)
-    assert {one["object"] for one in chunks} == {"transcription.chunk"}
+    assert {chunk["object"] for chunk in chunks} == {"transcription.chunk"}
     assert (usage["choices"], last) == ([], "[DONE]")
     (row,) = stack.settled(answer)
     assert row["output_tokens"] == usage["usage"]["completion_tokens"]

@@ -60,8 +60,8 @@ def test_what_is_kept_away(overrides, away) -> None:
 
 
 def test_the_words_name_who_and_until_when() -> None:
-    one = said("target:pool:a/0", DISABLED, 1_800_000_000_000_000)
-    assert barred([one], "chat", PLACES)["pool:a/0"][1] == (
+    line = said("target:pool:a/0", DISABLED, 1_800_000_000_000_000)
+    assert barred([line], "chat", PLACES)["pool:a/0"][1] == (
         "disabled by ann until 2027-01-15 08:00 UTC"
     )
     assert until(said("model:*", OWN)) == ""
@@ -70,8 +70,8 @@ def test_the_words_name_who_and_until_when() -> None:
 
 def test_what_is_over_or_taken_back_does_not_stand() -> None:
     known = [said("a", DISABLED, 5), said("b", NOTHING), said("c", API)]
-    assert [one.subject for one in standing(known, 4)] == ["a", "c"]
-    assert [one.subject for one in standing(known, 5)] == ["c"]
+    assert [item.subject for item in standing(known, 4)] == ["a", "c"]
+    assert [item.subject for item in standing(known, 5)] == ["c"]
 
 
 def test_a_pool_that_is_disabled_takes_all_its_engines_out_and_a_forced_route_none() -> None:

@@ -85,7 +85,7 @@ def test_shares_lead_to_all_engines_of_a_pool_and_follow_the_key():
         shared.terms(lambda: ConditionInput("", ""), wall_us=0, key=f"s{i}").preferred
         for i in range(4000)
     )
-    shares = {tuple(sorted(one.names)): count for one, count in found.items()}
+    shares = {tuple(sorted(key.names)): count for key, count in found.items()}
     assert set(shares) == {("pool:main/0", "pool:main/1"), ("pool:new/0",)}
     assert 850 < shares["pool:new/0",] < 1150
     again = chain(said)

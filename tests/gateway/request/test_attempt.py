@@ -43,34 +43,40 @@ def test_it_is_named_after_its_request() -> None:
 
 def test_content_moves_times_and_promises() -> None:
     flight = Flight()
-    one = attempt(flight)
-    one.saw(2.0, 1)
-    one.saw(3.0, 4)
-    assert (one.first_token_s, one.last_token_s, one.events) == (2.0, 3.0, 4)
+    this_attempt = attempt(flight)
+    this_attempt.saw(2.0, 1)
+    this_attempt.saw(3.0, 4)
+    assert (this_attempt.first_token_s, this_attempt.last_token_s, this_attempt.events) == (
+        2.0,
+        3.0,
+        4,
+    )
     assert flight.grown == [1, 3]
     attempt().saw(2.0, 1)  # an API's attempt has nothing on the board
 
 
 def test_gaps_between_arrivals_are_counted_by_their_length() -> None:
-    one = attempt()
-    assert (one.gaps, one.decode_s) == (None, 0.0)
+    this_attempt = attempt()
+    assert (this_attempt.gaps, this_attempt.decode_s) == (None, 0.0)
     for now_s in (2.0, 2.0005, 2.0305, 2.0605, 9.0605):
-        one.saw(now_s, 1)
-    assert one.gaps is not None
-    counted = {bound: n for bound, n in zip((*PACE_BOUNDS_S, None), one.gaps, strict=True) if n}
+        this_attempt.saw(now_s, 1)
+    assert this_attempt.gaps is not None
+    counted = {
+        bound: n for bound, n in zip((*PACE_BOUNDS_S, None), this_attempt.gaps, strict=True) if n
+    }
     assert counted == {0.001: 1, 0.05: 2, None: 1}
-    assert one.decode_s == 9.0605 - 2.0
+    assert this_attempt.decode_s == 9.0605 - 2.0
 
 
 def test_the_board_hears_of_the_first_chunk_at_once_and_of_others_together() -> None:
     flight = Flight()
-    one = attempt(flight)
+    this_attempt = attempt(flight)
     for place in range(9):
-        one.saw(2.0 + place * 0.3 * TELL_S, place + 1)
+        this_attempt.saw(2.0 + place * 0.3 * TELL_S, place + 1)
     assert flight.firsts == 3
     assert flight.grown == [1, 4, 4]
-    assert one.events == 9
-    assert one.last_token_s == 2.0 + 8 * 0.3 * TELL_S
+    assert this_attempt.events == 9
+    assert this_attempt.last_token_s == 2.0 + 8 * 0.3 * TELL_S
 
 
 def test_what_was_not_chosen_is_let_go_when_the_answer_begins() -> None:
@@ -80,13 +86,13 @@ def test_what_was_not_chosen_is_let_go_when_the_answer_begins() -> None:
     tries = CandidateQueue(Plan(verdicts))
     step = SimpleNamespace(verdict=tries.next(), frozen=None)
     assert step.verdict is verdicts[0]
-    one = Attempt(tries.plan, step, 1, 1.0, holds=(), tries=tries)
+    attempt = Attempt(tries.plan, step, 1, 1.0, holds=(), tries=tries)
     del verdicts
     assert [ref() is None for ref in watched] == [False, False, False]
-    one.begins()
+    attempt.begins()
     assert [ref() is None for ref in watched] == [False, True, True]
     assert tries.next() is None
-    assert one.plan is tries.plan
+    assert attempt.plan is tries.plan
 
 
 def test_candidates_are_tried_in_their_order() -> None:

@@ -58,8 +58,8 @@ def told(tmp_path):
         return made[-1]
 
     yield make
-    for one in made:
-        one.board.close()
+    for made_value in made:
+        made_value.board.close()
 
 
 @pytest.mark.parametrize(
@@ -72,10 +72,10 @@ def told(tmp_path):
     ],
 )
 def test_only_our_own_blindness_changes_the_order(told, silent_s, candidate, found) -> None:
-    one = told()
-    one.board.alive(NOW_S - silent_s)
-    assert one.decide(candidate) == found
-    assert one.counted("telemetry") == (1.0 if found[1] else 0.0)
+    line = told()
+    line.board.alive(NOW_S - silent_s)
+    assert line.decide(candidate) == found
+    assert line.counted("telemetry") == (1.0 if found[1] else 0.0)
 
 
 def test_before_its_first_word_telemetry_is_not_silent(told) -> None:
@@ -86,13 +86,13 @@ def test_a_defect_in_deciding_costs_no_answer(told, caplog) -> None:
     def broken(*_):
         raise ZeroDivisionError("a defect")
 
-    one = told(broken)
+    line = told(broken)
     with caplog.at_level(logging.ERROR):
         for second in range(70):
-            assert one.decide(engine(), NOW_S + second) == (
+            assert line.decide(engine(), NOW_S + second) == (
                 "deciding failed: ZeroDivisionError", True,
             )  # fmt: skip
-    assert one.counted("decision") == 70.0
+    assert line.counted("decision") == 70.0
     assert len(caplog.records) == 2  # once a minute
     assert "a defect" in caplog.records[0].getMessage()
 

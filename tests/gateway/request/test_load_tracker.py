@@ -26,39 +26,39 @@ def flight(board: SharedLoadTable) -> LoadReservation:
 
 
 def test_the_prompt_moves_from_the_queue_into_the_context(board: SharedLoadTable) -> None:
-    one = flight(board)
+    this_flight = flight(board)
     assert board.loads(0)[:4] == [2.0, 0.0, 100.0, 256.0]
-    one.first_token(1.0)
-    one.first_token(1.0)
-    one.grew(3)
+    this_flight.first_token(1.0)
+    this_flight.first_token(1.0)
+    this_flight.grew(3)
     assert board.loads(0)[:4] == [2.0, 103.0, 0.0, 256.0]
-    one.land()
+    this_flight.land()
     assert board.loads(0)[:4] == [0.0, 0.0, 0.0, 0.0]
 
 
 @given(st.lists(st.sampled_from(["first", "grow", "land"]), max_size=12))
 def test_landing_leaves_nothing_behind(board: SharedLoadTable, events: list[str]) -> None:
-    one, other = flight(board), flight(board)
+    item, other = flight(board), flight(board)
     for event in events:
         if event == "first":
-            one.first_token(1.0)
+            item.first_token(1.0)
         elif event == "grow":
-            one.grew(5)
+            item.grew(5)
         else:
-            one.land()
-    one.land()
+            item.land()
+    item.land()
     assert board.loads(0)[:4] == [2.0, 0.0, 100.0, 256.0]
     other.land()
     assert board.loads(0)[:4] == [0.0, 0.0, 0.0, 0.0]
 
 
 def test_the_pace_is_compared_with_the_model_at_the_mean_load(board: SharedLoadTable) -> None:
-    one, other = flight(board), flight(board)
-    one.first_token(1.0)
+    item, other = flight(board), flight(board)
+    item.first_token(1.0)
     other.first_token(1.0)
     model = StepModel(a_s=0.01, b_s=0.001, c_s=1e-5, d_s=1e-4, t0_s=0.0)
     before = board.loads(0)
-    one.paced(model, observed_s=0.5, steps=10)
+    item.paced(model, observed_s=0.5, steps=10)
     after = board.loads(0)
     # Sequences: 4 at both ends; context: 100 at the first token of `one`, 200 at its end; the
     # other's 100 prompt tokens were prefilled between.
@@ -67,16 +67,18 @@ def test_the_pace_is_compared_with_the_model_at_the_mean_load(board: SharedLoadT
     assert after[LoadCell.PREDICTED_STEP_S_TOTAL] - before[LoadCell.PREDICTED_STEP_S_TOTAL] == (
         pytest.approx(predicted)
     )
-    one.paced(model, observed_s=0.5, steps=0)
+    item.paced(model, observed_s=0.5, steps=0)
     assert board.loads(0)[LoadCell.OBSERVED_STEP_S_TOTAL] == after[LoadCell.OBSERVED_STEP_S_TOTAL]
-    one.land()
+    item.land()
     other.land()
 
 
 def test_a_stream_that_runs_tells_its_pace_in_pieces(board: SharedLoadTable) -> None:
     """An engine that slows down is seen before its answers end, and nothing is told twice."""
     model = StepModel(a_s=0.01, b_s=0.0, c_s=0.0, d_s=0.0, t0_s=0.0)
-    one = LoadReservation(board, 0, 0, ReservedLoad(100, 256, 1, output_tokens=100, step=model))
+    reservation = LoadReservation(
+        board, 0, 0, ReservedLoad(100, 256, 1, output_tokens=100, step=model)
+    )
 
     sums = slice(LoadCell.OBSERVED_STEP_S_TOTAL, LoadCell.PREDICTED_STEP_S_TOTAL + 1)
     before = board.loads(0)[sums]
@@ -84,17 +86,17 @@ def test_a_stream_that_runs_tells_its_pace_in_pieces(board: SharedLoadTable) -> 
     def told() -> list[float]:
         return [now - then for now, then in zip(board.loads(0)[sums], before, strict=True)]
 
-    one.first_token(1.0)
-    one.counted(100, 1, 1.0)
-    one.counted(100, 11, 1.0 + 0.8 * PIECE_S)
+    reservation.first_token(1.0)
+    reservation.counted(100, 1, 1.0)
+    reservation.counted(100, 11, 1.0 + 0.8 * PIECE_S)
     assert told() == [0.0, 0.0]
-    one.counted(100, 21, 1.0 + PIECE_S)
+    reservation.counted(100, 21, 1.0 + PIECE_S)
     assert told() == pytest.approx([PIECE_S, 0.2])
-    one.counted(100, 22, 1.0 + 1.5 * PIECE_S)
+    reservation.counted(100, 22, 1.0 + 1.5 * PIECE_S)
     assert told() == pytest.approx([PIECE_S, 0.2])
-    one.paced(model, observed_s=5.0, steps=50)
+    reservation.paced(model, observed_s=5.0, steps=50)
     assert told() == pytest.approx([5.0, 0.5])
-    one.land()
+    reservation.land()
 
 
 def test_the_queue_says_how_many_wait_and_since_when_its_head_is_read(
@@ -107,13 +109,13 @@ def test_the_queue_says_how_many_wait_and_since_when_its_head_is_read(
     def squares() -> float:
         return board.loads(0)[LoadCell.QUEUED_SQUARES]
 
-    one = LoadReservation(board, 0, 0, ReservedLoad(100, 256, 1, sent_s=5.0))
+    reservation = LoadReservation(board, 0, 0, ReservedLoad(100, 256, 1, sent_s=5.0))
     other = LoadReservation(board, 0, 0, ReservedLoad(200, 256, 1, sent_s=6.0))
     assert (queue(), squares()) == ([2.0, 5.0], 100.0**2 + 200.0**2)
-    one.first_token(7.0)
+    reservation.first_token(7.0)
     assert (queue(), squares()) == ([1.0, 7.0], 200.0**2)
     other.land()
-    one.land()
+    reservation.land()
     assert (queue()[0], squares()) == (0.0, 0.0)
     last = LoadReservation(board, 0, 0, ReservedLoad(100, 256, 1, sent_s=9.0))
     assert queue() == [1.0, 9.0]
@@ -132,21 +134,21 @@ def test_promises_that_come_due_are_judged(board: SharedLoadTable) -> None:
     model = StepModel(a_s=0.01, b_s=0.001, c_s=1e-5, d_s=1e-4, t0_s=0.0)
     kept, missed = pull(kept=True, attainment=0.99), pull(kept=False, attainment=0.99)
     before = board.loads(0)
-    one = LoadReservation(board, 0, 0, ReservedLoad(100, 256, 1, slo=slo))
-    one.first_token(0.5)
-    one.first_token(9.0)
+    reservation = LoadReservation(board, 0, 0, ReservedLoad(100, 256, 1, slo=slo))
+    reservation.first_token(0.5)
+    reservation.first_token(9.0)
     assert judged(board, before) == pytest.approx([kept, 0.0, 1.0, 0.0])
-    one.paced(model, observed_s=0.6, steps=10)
-    one.land()
+    reservation.paced(model, observed_s=0.6, steps=10)
+    reservation.land()
     assert judged(board, before) == pytest.approx([kept, missed, 2.0, 1.0])
 
 
 def test_without_a_promise_nothing_is_judged(board: SharedLoadTable) -> None:
     before = board.loads(0)
     for slo in (None, Slo()):
-        one = LoadReservation(board, 0, 0, ReservedLoad(100, 256, 1, slo=slo))
-        one.first_token(9.0)
-        one.land()
+        reservation = LoadReservation(board, 0, 0, ReservedLoad(100, 256, 1, slo=slo))
+        reservation.first_token(9.0)
+        reservation.land()
     assert judged(board, before) == [0.0] * 4
 
 
@@ -161,12 +163,12 @@ def followed(board: SharedLoadTable, places: list[int], *, output: int = 200) ->
     ("prompt", "output"), [(0, 0), (-1, -1), (-1, 200), (5, -5), (2**63, 2**63), (10**30, 1)]
 )
 def test_counts_that_cannot_be_leave_nothing_behind(board: SharedLoadTable, prompt, output) -> None:
-    one = followed(board, [3])
-    one.first_token(1.0)
-    one.counted(prompt, output, 9.0)
-    one.counted(prompt, output, 9.1)
+    this_followed = followed(board, [3])
+    this_followed.first_token(1.0)
+    this_followed.counted(prompt, output, 9.0)
+    this_followed.counted(prompt, output, 9.1)
     assert board.loads(0)[LoadCell.CONTEXT_TOKENS] == 100.0
-    one.land()
+    this_followed.land()
     assert board.loads(0)[:4] == [0.0] * 4
 
 
@@ -176,24 +178,26 @@ def test_a_followed_sequence_stands_in_a_place_of_its_own(board: SharedLoadTable
     def residents(now_s: float):
         return board.residents(0, now_s=now_s, limit_s=1.0)
 
-    one = followed(board, places)
-    one.first_token(1.0)
+    first_followed = followed(board, places)
+    first_followed.first_token(1.0)
     assert residents(0.1) == ()  # nothing was heard of it
-    one.counted(120, 1, 8.5)
+    first_followed.counted(120, 1, 8.5)
     assert residents(8.6) == ()  # nor of its pace
-    one.counted(120, 5, 9.0)  # the prompt was longer than estimated: the promise moves with it
+    first_followed.counted(
+        120, 5, 9.0
+    )  # the prompt was longer than estimated: the promise moves with it
     assert residents(9.0) == ((125.0, 320.0, 0.0),)
     assert residents(9.5) == ((125.0, 320.0, 4.0),)  # 8 tokens a second
     assert residents(10.1) == ()  # too long ago
     assert board.loads(0)[:4] == [1.0, 125.0, 0.0, 384.0]
-    one.counted(120, 201, 9.5)  # more than was promised: a block more
+    first_followed.counted(120, 201, 9.5)  # more than was promised: a block more
     assert residents(9.5) == ((321.0, 449.0, 0.0),)
     assert board.loads(0)[LoadCell.PROMISED_TOKENS] == 512.0
     other = followed(board, places)
     third = followed(board, places)  # no place is left: only the sums know it
     assert places == []
     assert board.loads(0)[LoadCell.PROMISED_TOKENS] == 512.0 + 2 * 384.0
-    for each in (one, other, third):
+    for each in (first_followed, other, third):
         each.land()
         each.land()
     assert residents(9.5) == ()
@@ -203,14 +207,14 @@ def test_a_followed_sequence_stands_in_a_place_of_its_own(board: SharedLoadTable
 
 def test_what_is_not_followed_takes_no_place(board: SharedLoadTable) -> None:
     places = [0]
-    one = LoadReservation(
+    reservation = LoadReservation(
         board, 0, 0, ReservedLoad(prompt_tokens=100, kv_tokens=256, sequences=2), places
     )
-    one.first_token(1.0)
-    one.counted(90, 30, 1.0)
+    reservation.first_token(1.0)
+    reservation.counted(90, 30, 1.0)
     assert (places, board.residents(0, now_s=1.0, limit_s=9.0)) == ([0], ())
     assert board.loads(0)[:4] == [2.0, 100.0, 0.0, 256.0]
-    one.land()
+    reservation.land()
 
 
 def test_the_tightest_pace_that_is_promised_stands_while_it_flies(board) -> None:

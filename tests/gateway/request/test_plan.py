@@ -53,11 +53,11 @@ def test_the_decision_is_recorded_in_few_bytes(plan_of) -> None:
 
 
 def test_every_choice_of_every_prompt_is_counted(plan_of) -> None:
-    one = plan_of(path="/v1/completions", model="api", prompt="a", max_tokens=100)
+    this_plan_of = plan_of(path="/v1/completions", model="api", prompt="a", max_tokens=100)
     many = plan_of(path="/v1/completions", model="api", prompt=["a"] * 4, n=2, max_tokens=100)
-    assert (one.request.n, many.request.n) == (1, 8)
+    assert (this_plan_of.request.n, many.request.n) == (1, 8)
     # 100 tokens at $0.60 per million, for each of eight answers
-    bounds = [plan.steps[0].frozen.candidate.bound_pusd for plan in (one, many)]
+    bounds = [plan.steps[0].frozen.candidate.bound_pusd for plan in (this_plan_of, many)]
     assert bounds[1] - bounds[0] >= 7 * 100 * 600_000
 
 
@@ -89,7 +89,7 @@ def test_tenants_share_neither_sessions_nor_caches(identity) -> None:
     assert session_key("m", identity, "s") != session_key("m", other, "s")
     assert session_key("m", identity, "s") != session_key("n", identity, "s")
     assert cache_salt(identity) != cache_salt(other)
-    shared = [replace(one, isolation="org") for one in (identity, other)]
+    shared = [replace(item, isolation="org") for item in (identity, other)]
     assert cache_salt(shared[0]) == cache_salt(shared[1]) != cache_salt(identity)
     assert cache_salt(replace(identity, isolation="none")) is None
 

@@ -111,13 +111,13 @@ NEVER_REFUSED_FOR = {
 
 def nothing_feasible(reason: Reason, *verdicts: Reason) -> RequestError:
     candidate = SimpleNamespace(api=None, features=frozenset())
-    lost = tuple(SimpleNamespace(reason=one, candidate=candidate) for one in verdicts)
+    lost = tuple(SimpleNamespace(reason=verdict, candidate=candidate) for verdict in verdicts)
     decision = Decision("p", (), lost, reason, InfeasibleAction.REJECT)
     request = SimpleNamespace(kind=RequestKind.CHAT, features=frozenset({Feature.TOOLS}))
     return infeasible(SimpleNamespace(decision=decision, model="chat", request=request))
 
 
-@pytest.mark.parametrize("reason", [one for one in Reason if one not in NEVER_REFUSED_FOR])
+@pytest.mark.parametrize("reason", [item for item in Reason if item not in NEVER_REFUSED_FOR])
 def test_only_what_passes_by_itself_invites_to_come_back(reason: Reason) -> None:
     told = nothing_feasible(reason, reason, reason)
     permanent = ANSWERS.get(reason)

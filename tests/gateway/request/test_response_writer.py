@@ -72,7 +72,9 @@ def test_a_stream_is_the_targets_but_for_usage_not_asked_for(
         return texts
 
     assert told(mine) == told(theirs)
-    assert [set(without(one)) for one in mine[:1]] == [set(without(one)) for one in theirs[:1]]
+    assert [set(without(item)) for item in mine[:1]] == [
+        set(without(their)) for their in theirs[:1]
+    ]
     assert without(mine[0], *changing) == without(theirs[0], *changing)
     used = [event["usage"] for event in mine[:-1] if event.get("usage")]
     (row,) = stack.settled(answer)
@@ -447,8 +449,8 @@ def test_a_client_that_pauses_gets_every_byte_in_its_order(stack) -> None:
         assert text.endswith(b"data: [DONE]\n\n")
         told = [""] * 4
         events = text.split(b"\n\n")[:-2]
-        for one in events:
-            for choice in json.loads(one.removeprefix(b"data: "))["choices"]:
+        for event in events:
+            for choice in json.loads(event.removeprefix(b"data: "))["choices"]:
                 told[choice["index"]] += choice["delta"].get("content") or ""
         return told, len(text)
 

@@ -101,12 +101,12 @@ def run(work) -> None:
 
 def test_who_hears_nothing_in_time_is_moved_and_everybody_stays_away(board, silences, time) -> None:
     async def play() -> None:
-        one = asyncio.create_task(waits(silences, Asked(time.now_s)))
+        create_task = asyncio.create_task(waits(silences, Asked(time.now_s)))
         await passes(silences, time, PATIENCE_S)
-        assert not one.done()
+        assert not create_task.done()
         assert not is_silent(board.loads(0), time.now_s)
         await passes(silences, time, 0.4)
-        assert await one == "moved"
+        assert await create_task == "moved"
         assert is_silent(board.loads(0), time.now_s)
         assert not is_silent(board.loads(1), time.now_s)
         time.now_s += ASK_AGAIN_S
@@ -132,39 +132,39 @@ def test_who_hears_nothing_in_time_is_moved_and_everybody_stays_away(board, sile
 )
 def test_who_is_no_evidence_goes_on_waiting(board, silences, time, asked: Asked) -> None:
     async def play() -> None:
-        one = asyncio.create_task(waits(silences, asked))
+        create_task = asyncio.create_task(waits(silences, asked))
         await passes(silences, time, 3.0)
-        assert not one.done()
+        assert not create_task.done()
         assert not is_silent(board.loads(0), time.now_s)
-        one.cancel()
-        await asyncio.gather(one, return_exceptions=True)
+        create_task.cancel()
+        await asyncio.gather(create_task, return_exceptions=True)
 
     run(play())
 
 
 def test_an_engine_that_says_anything_to_anybody_is_waited_for(board, silences, time) -> None:
     async def play() -> None:
-        one = asyncio.create_task(waits(silences, Asked(time.now_s)))
+        create_task = asyncio.create_task(waits(silences, Asked(time.now_s)))
         for _ in range(10):
             await passes(silences, time, 0.5)
             hears(board, time)
-        assert not one.done()
-        one.cancel()
-        await asyncio.gather(one, return_exceptions=True)
+        assert not create_task.done()
+        create_task.cancel()
+        await asyncio.gather(create_task, return_exceptions=True)
 
     run(play())
 
 
 def test_a_process_that_stood_still_blames_nobody(board, silences, time) -> None:
     async def play() -> None:
-        one = asyncio.create_task(waits(silences, Asked(time.now_s)))
+        create_task = asyncio.create_task(waits(silences, Asked(time.now_s)))
         await asyncio.sleep(0)
         time.now_s += 20.0 + LATE_S
         silences.look()
         await asyncio.sleep(0)
-        assert not one.done()
-        one.cancel()
-        await asyncio.gather(one, return_exceptions=True)
+        assert not create_task.done()
+        create_task.cancel()
+        await asyncio.gather(create_task, return_exceptions=True)
 
     run(play())
 
@@ -173,9 +173,9 @@ def test_whoever_asks_in_vain_makes_the_next_wait_longer(board, silences, time) 
     async def play() -> None:
         pauses = []
         for _ in range(6):
-            one = asyncio.create_task(waits(silences, Asked(time.now_s)))
+            create_task = asyncio.create_task(waits(silences, Asked(time.now_s)))
             await passes(silences, time, PATIENCE_S + 0.5)
-            assert await one == "moved"
+            assert await create_task == "moved"
             pauses.append(board.loads(0)[LoadCell.ASK_AT_S] - board.loads(0)[LoadCell.SILENT_S])
             time.now_s = board.loads(0)[LoadCell.ASK_AT_S] + LOOK_S
             silences.look()
@@ -183,9 +183,9 @@ def test_whoever_asks_in_vain_makes_the_next_wait_longer(board, silences, time) 
         hears(board, time)
         time.now_s += 0.2
         silences.look()
-        one = asyncio.create_task(waits(silences, Asked(time.now_s)))
+        create_task = asyncio.create_task(waits(silences, Asked(time.now_s)))
         await passes(silences, time, PATIENCE_S + 0.5)
-        assert await one == "moved"
+        assert await create_task == "moved"
         loads = board.loads(0)
         assert loads[LoadCell.ASK_AT_S] - loads[LoadCell.SILENT_S] == pytest.approx(ASK_AGAIN_S)
 

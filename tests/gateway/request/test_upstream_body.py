@@ -25,9 +25,9 @@ def asked(path: str = "/v1/chat/completions", **members: Any) -> InferenceReques
 @pytest.mark.parametrize("given", [5, None])
 def test_an_engine_is_told_the_limit_by_the_name_that_each_reads(given: int | None) -> None:
     def limits(*, own: bool) -> dict[str, Any]:
-        one = asked(max_completion_tokens=given)
+        request = asked(max_completion_tokens=given)
         cap = None if given else 7
-        body = body_for(one, upstream_model="u", own=own, max_tokens_cap=cap, salt=None)
+        body = body_for(request, upstream_model="u", own=own, max_tokens_cap=cap, salt=None)
         return {name: value for name, value in json.loads(body).items() if "max_" in name}
 
     assert limits(own=True) == {"max_tokens": given or 7}

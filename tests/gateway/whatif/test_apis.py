@@ -11,5 +11,5 @@ def test_a_seed_repeats_and_the_medians_are_the_latencys() -> None:
     found = draws(4000, latency, 3)
     assert found == draws(4000, latency, 3)
     assert found != draws(4000, latency, 4)
-    assert abs(median(one.ttft_s for one in found) / latency.ttft_s - 1.0) < 0.05
-    assert abs(median(one.tpot_s for one in found) / latency.tpot_s - 1.0) < 0.05
+    assert abs(median(finding.ttft_s for finding in found) / latency.ttft_s - 1.0) < 0.05
+    assert abs(median(finding.tpot_s for finding in found) / latency.tpot_s - 1.0) < 0.05

@@ -18,9 +18,12 @@ TRAFFIC = TrafficSelection(ARRIVALS, 10**15, {}, {})
 
 def test_names_are_replaced_and_time_runs_faster(under) -> None:
     found = arranged(under("tight"), TRAFFIC, ["old=inside"], 2.0)
-    assert [(one.at_s, one.model) for one in found.arrivals] == [(0.0, "chat"), (2.0, "inside")]
+    assert [(arrival.at_s, arrival.model) for arrival in found.arrivals] == [
+        (0.0, "chat"),
+        (2.0, "inside"),
+    ]
     plain = arranged(under("tight"), TRAFFIC, ["chat"], 1.0)
-    assert {one.model for one in plain.arrivals} == {"chat"}
+    assert {arrival.model for arrival in plain.arrivals} == {"chat"}
 
 
 @pytest.mark.parametrize(

@@ -54,12 +54,14 @@ def played(*, confined: bool) -> tuple[float, float, float]:
     latencies = draws(len(asked), Latency(), 7)
     slos = dict.fromkeys(terms, SLO)
     outcomes = Replay(seats, slos, asked, latencies, EngineKnowledge()).run(Routed(terms))
-    own = [one for one in outcomes if one.engine is not None]
+    own = [outcome for outcome in outcomes if outcome.engine is not None]
     inside = [
-        one for one in outcomes if one.arrival.model == INSIDE and one.arrival.at_s > SETTLED_S
+        outcome
+        for outcome in outcomes
+        if outcome.arrival.model == INSIDE and outcome.arrival.at_s > SETTLED_S
     ]
-    served = sum(one.engine is not None and one.kept(SLO) for one in inside)
-    kept = sum(one.kept(SLO) for one in own)
+    served = sum(item.engine is not None and item.kept(SLO) for item in inside)
+    kept = sum(item.kept(SLO) for item in own)
     return served / len(inside), kept / len(own), len(own) / len(outcomes)
 
 

@@ -43,7 +43,7 @@ def test_who_has_no_session_is_not_counted() -> None:
 
 def test_sessions_are_held_in_a_trial_and_its_tables_say_so(house, under, poisson) -> None:
     plain = poisson(40.0, 600)
-    arrivals = [one._replace(session=f"s{number % 40}") for number, one in enumerate(plain)]
+    arrivals = [item._replace(session=f"s{number % 40}") for number, item in enumerate(plain)]
     settings = under("tight")
     sticky = {"chat": settings.models["chat"].model_copy(update={"sticky": "session"})}
     house.settings.models.update(sticky)

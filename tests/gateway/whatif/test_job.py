@@ -91,8 +91,8 @@ def run(url, tmp_path, monkeypatch):
 def test_two_sets_on_the_ledgers_traffic(run, order, tmp_path) -> None:
     found = run(order()).result
     assert found is not None
-    assert [one["policy"] for one in found["results"]] == ["new", "old"]
-    assert [one["classes"][0]["class"] for one in found["results"]] == ["out", "tight"]
+    assert [result["policy"] for result in found["results"]] == ["new", "old"]
+    assert [result["classes"][0]["class"] for result in found["results"]] == ["out", "tight"]
     assert (found["traffic"]["requests"], found["traffic"]["cut"]) == (COUNT, False)
     assert found["disagreement"]["requests"] == COUNT
     last = msgspec.json.decode((tmp_path / "progress.json").read_bytes(), type=WhatIfProgress)
@@ -140,9 +140,9 @@ def test_how_far_it_is_is_written_now_and_then(tmp_path) -> None:
             if (tmp_path / "progress.json").exists():
                 raw = (tmp_path / "progress.json").read_bytes()
                 seen.append(msgspec.json.decode(raw, type=WhatIfProgress))
-    assert [one.done for one in seen] == sorted(one.done for one in seen)
+    assert [event.done for event in seen] == sorted(event.done for event in seen)
     assert 6 <= len(seen) < 22, "not each time"
-    assert {one.of for one in seen} == {2_000}
+    assert {event.of for event in seen} == {2_000}
     assert (seen[-1].doing, seen[-1].done) == ("plays old", 2_000)
 
 

@@ -27,16 +27,16 @@ def phases(poisson, rates: tuple[float, ...]):
     found = []
     for place, rate in enumerate(rates):
         some = poisson(rate, round(rate * PHASE_S), ("inside",), seed=place + 1)
-        found += [one._replace(at_s=one.at_s + PHASE_S * place) for one in some]
-    return sorted(found, key=lambda one: one.at_s)
+        found += [item._replace(at_s=item.at_s + PHASE_S * place) for item in some]
+    return sorted(found, key=lambda finding: finding.at_s)
 
 
 def goodput(
     outcomes: list[ReplayOutcome], slo, since_s: float, until_s: float
 ) -> tuple[float, float]:
     """Answers a second that kept their promise, and their share of what was asked in that time."""
-    asked = [one for one in outcomes if since_s <= one.arrival.at_s < until_s]
-    kept = sum(one.engine is not None and one.kept(slo) for one in asked)
+    asked = [outcome for outcome in outcomes if since_s <= outcome.arrival.at_s < until_s]
+    kept = sum(request.engine is not None and request.kept(slo) for request in asked)
     return kept / (until_s - since_s), kept / len(asked)
 
 

@@ -23,11 +23,13 @@ def test_what_may_not_leave_is_refused_or_waits(house, under, poisson) -> None:
 
 
 def test_who_may_not_leave_does_not_whatever_the_model_allows(house, under, poisson) -> None:
-    arrivals = [one._replace(inside=number % 2 == 0) for number, one in enumerate(poisson(60, 400))]
+    arrivals = [
+        item._replace(inside=number % 2 == 0) for number, item in enumerate(poisson(60, 400))
+    ]
     planned = PolicyReplay(house, under("loose"), arrivals[-1].at_s)
     apis = {"openai/mini": draws(len(arrivals), house.seen["openai/mini"].latency, 1)}
     seen = Replay(planned.seats, {}, arrivals, (), apis=apis).run(planned)
-    left = [one.arrival.inside for one in seen if one.choice and one.choice.api]
+    left = [event.arrival.inside for event in seen if event.choice and event.choice.api]
     assert left  # the others' traffic does
     assert not any(left)
 
@@ -63,5 +65,5 @@ def test_a_day_keeps_its_hours_at_any_speed(house, under) -> None:
     arrivals = [Arrival(900.0 * hour, 100, 5, "chat") for hour in range(24)]
     planned = PolicyReplay(there, settings, arrivals[-1].at_s)
     outcomes = Replay(planned.seats, {}, arrivals, []).run(planned)
-    names = [one.choice.told.rule for one in outcomes]
+    names = [outcome.choice.told.rule for outcome in outcomes]
     assert names == ["rest"] * 9 + ["work"] * 8 + ["rest"] * 7

@@ -66,17 +66,17 @@ def test_a_team_whose_budget_is_spent_is_refused_and_counted_so(house, under, po
     settings = house.settings.model_copy(update={"budgets": (budget(usd="0.002"),)})
     limited = ReplayFleet(settings, house.prices, house.engines, {}, house.start_us)
     arrivals = [
-        one._replace(tenant="ab"[place % 2], max_tokens=300)
-        for place, one in enumerate(poisson(10.0, 400))
+        item._replace(tenant="ab"[place % 2], max_tokens=300)
+        for place, item in enumerate(poisson(10.0, 400))
     ]
     planned = PolicyReplay(limited, under("tight"), arrivals[-1].at_s)
-    apis = {name: draws(len(arrivals), one.latency, 1) for name, one in limited.seen.items()}
+    apis = {name: draws(len(arrivals), event.latency, 1) for name, event in limited.seen.items()}
     outcomes = Replay(planned.seats, {}, arrivals, (), apis=apis).run(planned)
     spent = {"a": 0, "b": 0}
     refused = {"a": 0, "b": 0}
-    for one in outcomes:
-        told = told_of(one)
-        spent[one.arrival.tenant] += charged_pusd(one, told) or 0
-        refused[one.arrival.tenant] += told.reason is Reason.BUDGET
+    for outcome in outcomes:
+        told = told_of(outcome)
+        spent[outcome.arrival.tenant] += charged_pusd(outcome, told) or 0
+        refused[outcome.arrival.tenant] += told.reason is Reason.BUDGET
     assert 0.5 * limit < spent["a"] <= limit < spent["b"]
     assert refused["a"] > 0 == refused["b"]

@@ -43,10 +43,10 @@ def replayed(shape, arrivals, chooser) -> list[ReplayOutcome]:
 def test_every_request_ends_once_and_in_the_order_of_asking(shape, poisson) -> None:
     arrivals, chooser = poisson(5.0, 200), Fixed()
     outcomes = replayed(shape, arrivals, chooser)
-    assert [one.arrival for one in outcomes] == arrivals
+    assert [outcome.arrival for outcome in outcomes] == arrivals
     assert sorted(map(id, chooser.seen)) == sorted(map(id, outcomes))
-    assert all(one.engine == "pool:own/0" and one.ttft_s < 1.0 for one in outcomes)
-    assert all(one.kept(SLO) for one in outcomes)
+    assert all(outcome.engine == "pool:own/0" and outcome.ttft_s < 1.0 for outcome in outcomes)
+    assert all(outcome.kept(SLO) for outcome in outcomes)
     assert outcomes == replayed(shape, arrivals, Fixed())
     assert chooser.ticks == pytest.approx(
         [arrivals[0].at_s + second for second in range(len(chooser.ticks))]
@@ -62,15 +62,15 @@ def test_the_api_answers_in_its_drawn_time(shape, poisson) -> None:
 
 def test_an_overloaded_engine_breaks_its_promises(shape, poisson) -> None:
     outcomes = replayed(shape, poisson(60.0, 600), Fixed())
-    assert sum(one.kept(SLO) for one in outcomes) < 400
+    assert sum(outcome.kept(SLO) for outcome in outcomes) < 400
 
 
 def test_who_waited_too_long_is_taken_to_the_api(shape) -> None:
     arrivals = [Arrival(0.001 * place, 20_000, 5, "chat") for place in range(5)]
     outcomes = replayed(shape, arrivals, Fixed(1.0))
-    assert [one.engine is None for one in outcomes] == [False, True, True, True, True]
-    assert [one.abandoned for one in outcomes] == [False, True, True, True, True]
-    assert all(one.ttft_s > 1.0 for one in outcomes[1:])
+    assert [outcome.engine is None for outcome in outcomes] == [False, True, True, True, True]
+    assert [outcome.abandoned for outcome in outcomes] == [False, True, True, True, True]
+    assert all(outcome.ttft_s > 1.0 for outcome in outcomes[1:])
 
 
 class Twice(Fixed):
@@ -91,7 +91,15 @@ def test_who_was_sent_while_others_sent_is_looked_at_again(shape) -> None:
     answers = draws(len(arrivals), Latency(), 1)
     outcomes = Replay(seats, {"chat": SLO}, arrivals, answers, knowledge).run(Twice())
     # in turns by worker: the third saw the second, which had seen the first; the sixth the fifth
-    assert [one.abandoned for one in outcomes] == [False, True, True, False, False, True, False]
+    assert [outcome.abandoned for outcome in outcomes] == [
+        False,
+        True,
+        True,
+        False,
+        False,
+        True,
+        False,
+    ]
     assert outcomes[1].ttft_s == pytest.approx(0.05 + answers[1].ttft_s)
 
 
@@ -119,20 +127,25 @@ def test_a_lull_is_passed_at_once_and_leaves_what_its_seconds_would(
 ) -> None:
     """Bursts, pairs and single requests, so that factors, rates and the market have moved."""
     burst = poisson(60.0, 150)
-    lone = [one._replace(at_s=20.0 + 33 * place) for place, one in enumerate(poisson(1.0, 40))]
-    again = [one._replace(at_s=1_400.0 + one.at_s) for one in poisson(20.0, 100, seed=2)]
+    lone = [item._replace(at_s=20.0 + 33 * place) for place, item in enumerate(poisson(1.0, 40))]
+    again = [item._replace(at_s=1_400.0 + item.at_s) for item in poisson(20.0, 100, seed=2)]
     arrivals = [*burst, *lone, *again]
     apis = {"openai/mini": draws(len(arrivals), Latency(), 1)}
     found, factors = [], []
     for kind in (Stepping, Replay):
         planned = PolicyReplay(house, under(rule), arrivals[-1].at_s)
         outcomes = kind(planned.seats, {}, arrivals, (), apis=apis).run(planned)
-        found.append([(one.engine, one.ttft_s, one.tpot_s, one.waited_s) for one in outcomes])
+        found.append(
+            [
+                (outcome.engine, outcome.ttft_s, outcome.tpot_s, outcome.waited_s)
+                for outcome in outcomes
+            ]
+        )
         loops = planned.seats[0].loops
         factors.append([loops.step_feedback, loops.safety_ttft, loops.safety_tpot])
-    for one, other in zip(*found, strict=True):
-        assert one[0] == other[0]
-        assert one[1:] == pytest.approx(other[1:])
+    for finding, other in zip(*found, strict=True):
+        assert finding[0] == other[0]
+        assert finding[1:] == pytest.approx(other[1:])
     assert factors[0] == pytest.approx(factors[1])
 
 
@@ -146,7 +159,7 @@ def test_a_month_of_few_requests_is_as_few_steps(shape, monkeypatch) -> None:
         ReplayEngine, "advance", lambda seat, at_s: advances.append(at_s) or advance(seat, at_s)
     )
     outcomes = replayed(shape, arrivals, chooser)
-    assert all(one.kept(SLO) for one in outcomes)
+    assert all(outcome.kept(SLO) for outcome in outcomes)
     assert len(chooser.ticks) <= 4 * len(arrivals)
     assert len(folds) <= 4 * len(arrivals)
     assert len(advances) <= 9 * len(arrivals)

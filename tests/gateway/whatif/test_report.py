@@ -6,16 +6,16 @@ from ledger.money import PUSD_PER_USD
 
 
 def test_dollars_are_fixed_and_those_of_apis(busy) -> None:
-    for one in busy["results"]:
-        dollars = one["dollars"]
+    for result in busy["results"]:
+        dollars = result["dollars"]
         assert dollars["fixed_usd"] == pytest.approx(3.0 * busy["traffic"]["seconds"] / 3600)
         assert dollars["total_usd"] == dollars["fixed_usd"] + dollars["api_usd"]
-        api = next(each for each in one["targets"] if each["target"] == "openai/mini")
+        api = next(each for each in result["targets"] if each["target"] == "openai/mini")
         pusd = 150_000 * api["input"] + 600_000 * api["output"]
         assert dollars["api_usd"] == pytest.approx(pusd / PUSD_PER_USD)
-        assert one["spill"]["spilled"] == api["requests"]
-        assert one["spill"]["spilled_value_usd"] == pytest.approx(dollars["api_usd"])
-        assert sum(each["requests"] for each in one["targets"]) == 1200
+        assert result["spill"]["spilled"] == api["requests"]
+        assert result["spill"]["spilled_value_usd"] == pytest.approx(dollars["api_usd"])
+        assert sum(each["requests"] for each in result["targets"]) == 1200
 
 
 def test_promises_are_counted_by_class(busy) -> None:
@@ -32,10 +32,10 @@ def test_promises_are_counted_by_class(busy) -> None:
 
 def test_load_over_time_has_both_ends(busy) -> None:
     load = busy["results"][1]["load"]
-    assert {one["pool"] for one in load} == {"chat"}
+    assert {item["pool"] for item in load} == {"chat"}
     assert load[0]["at_s"] == 0.0
-    assert 0.1 < max(one["kv_ratio"] for one in load) <= 1.0
-    assert max(one["running"] for one in load) > 20
+    assert 0.1 < max(item["kv_ratio"] for item in load) <= 1.0
+    assert max(item["running"] for item in load) > 20
 
 
 def test_what_moved_adds_up_to_the_difference(busy) -> None:

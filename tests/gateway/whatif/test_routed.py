@@ -23,20 +23,24 @@ TERMS = {
 def run(shape, arrivals, variant=None, knowledge=None, engines=1):
     knowledge = knowledge or EngineKnowledge()
     seats = [ReplayEngine(f"pool:own/{place}", shape, knowledge) for place in range(engines)]
-    slos = {name: one.policy.slo for name, one in TERMS.items()}
+    slos = {name: item.policy.slo for name, item in TERMS.items()}
     routed = Routed(TERMS, variant or Variant())
     replay = Replay(seats, slos, arrivals, draws(len(arrivals), Latency(), 1), knowledge)
     return replay.run(routed), routed
 
 
 def kept(outcomes: list[ReplayOutcome]) -> list[ReplayOutcome]:
-    return [one for one in outcomes if one.engine is not None and one.kept(POLICY.slo)]
+    return [
+        outcome for outcome in outcomes if outcome.engine is not None and outcome.kept(POLICY.slo)
+    ]
 
 
 def avoided(outcomes: list[ReplayOutcome]) -> int:
     return sum(
-        TERMS[one.arrival.model].price.of(one.arrival.prompt_tokens, one.arrival.output_tokens)
-        for one in kept(outcomes)
+        TERMS[kept_value.arrival.model].price.of(
+            kept_value.arrival.prompt_tokens, kept_value.arrival.output_tokens
+        )
+        for kept_value in kept(outcomes)
     )
 
 
@@ -50,7 +54,7 @@ def test_under_overload_the_price_keeps_the_engine_for_who_is_dear(shape, poisso
     arrivals = poisson(50.0, 2500, ("dear", "cheap", "cheap"))
     priced, routed = run(shape, arrivals)
     greedy, _ = run(shape, arrivals, Variant(priced=False))
-    own = [one for one in priced if one.engine is not None]
+    own = [price for price in priced if price.engine is not None]
     assert len(kept(priced)) >= 0.97 * len(own)  # from an empty engine into threefold overload
     assert routed.market.bid_price > 0.0
     assert routed.market.density_spread > 2.5
@@ -71,7 +75,7 @@ def test_a_wrong_model_keeps_its_promises_all_the_same(shape, poisson, factor) -
     outcomes, routed = run(
         shape, poisson(30.0, 1200, ("cheap",)), knowledge=EngineKnowledge(step_factor=factor)
     )
-    own = [one for one in outcomes if one.engine is not None]
+    own = [outcome for outcome in outcomes if outcome.engine is not None]
     assert len(kept(outcomes)) >= 0.97 * len(own)
     assert routed.last is not None
 
@@ -80,13 +84,15 @@ def test_a_wrong_model_without_the_loops_breaks_them(shape, poisson) -> None:
     """The negative control of the test above."""
     knowledge = EngineKnowledge(step_factor=0.6, loops=False)
     outcomes, _ = run(shape, poisson(40.0, 1200, ("cheap",)), knowledge=knowledge)
-    own = [one for one in outcomes if one.engine is not None]
+    own = [outcome for outcome in outcomes if outcome.engine is not None]
     assert len(kept(outcomes)) < 0.8 * len(own)
 
 
 def test_two_engines_share_by_least_load(shape, poisson) -> None:
     outcomes, _ = run(shape, poisson(20.0, 400, ("cheap",)), engines=2)
-    counts = [sum(one.engine == f"pool:own/{place}" for one in outcomes) for place in range(2)]
+    counts = [
+        sum(outcome.engine == f"pool:own/{place}" for outcome in outcomes) for place in range(2)
+    ]
     assert sum(counts) == 400
     assert min(counts) > 120
 
@@ -105,6 +111,6 @@ def test_a_second_look_mends_what_late_news_costs(shape) -> None:
     twice, _ = run(shape, arrivals, knowledge=late)
     assert avoided(once) < 0.9 * avoided(exact)
     assert avoided(twice) > 0.95 * avoided(exact)
-    own = [one for one in twice if one.engine is not None]
+    own = [item for item in twice if item.engine is not None]
     assert len(kept(twice)) >= 0.99 * len(own)
-    assert any(one.abandoned for one in twice)
+    assert any(item.abandoned for item in twice)

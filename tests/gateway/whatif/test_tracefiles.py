@@ -41,7 +41,9 @@ def written(tmp_path):
 def test_each_form_is_known_by_its_columns(written, form, name) -> None:
     found = read_trace(written(FORMS[form], name))
     assert found.form == form
-    assert [(one.at_s, one.prompt_tokens, one.output_tokens) for one in found.arrivals] == [
+    assert [
+        (arrival.at_s, arrival.prompt_tokens, arrival.output_tokens) for arrival in found.arrivals
+    ] == [
         (0.0, 600, 10),
         (pytest.approx(1.0), 700, 20),
     ]

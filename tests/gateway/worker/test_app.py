@@ -188,11 +188,11 @@ def test_anthropics_clients_list_models(stack) -> None:
     headers = {"x-api-key": stack.token, "anthropic-version": "2023-06-01"}
     listed = stack.client.get(stack.url + "/v1/models?limit=5", headers=headers).json()
     names = list(stack.settings.models)
-    assert [one["id"] for one in listed["data"]] == names
-    assert {one["type"] for one in listed["data"]} == {"model"}
+    assert [entry["id"] for entry in listed["data"]] == names
+    assert {entry["type"] for entry in listed["data"]} == {"model"}
     assert (listed["has_more"], listed["last_id"]) == (False, names[-1])
-    one = stack.client.get(stack.url + "/v1/models/own", headers=headers).json()
-    assert (one["type"], one["display_name"]) == ("model", "own")
+    json = stack.client.get(stack.url + "/v1/models/own", headers=headers).json()
+    assert (json["type"], json["display_name"]) == ("model", "own")
 
 
 def test_who_is_not_known_is_told_how_to_say_it(stack) -> None:
@@ -229,7 +229,7 @@ def test_a_defect_is_told_as_every_error_and_logged_with_its_request(stack, capl
         "code": "internal_error",
     }  # fmt: skip
     assert anthropics.json()["error"]["type"] == "api_error"
-    logged = [one for one in caplog.records if one.name == "breakeven.app"]
+    logged = [record for record in caplog.records if record.name == "breakeven.app"]
     assert answer.headers["x-request-id"] in logged[0].getMessage()
     assert "secret words" in caplog.text
     assert stack.get("/metrics").status_code == 200

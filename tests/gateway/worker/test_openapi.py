@@ -23,7 +23,9 @@ def test_every_hot_path_is_described() -> None:
         assert schema["additionalProperties"] is True
         assert not DENIED & set(schema["properties"])
         assert set(operation["responses"]) == {"200", "4XX", "5XX"}
-        assert all("x-request-id" in one["headers"] for one in operation["responses"].values())
+        assert all(
+            "x-request-id" in response["headers"] for response in operation["responses"].values()
+        )
 
 
 def test_only_the_inference_paths_need_a_key() -> None:
@@ -43,7 +45,7 @@ def test_anthropics_path_has_its_own_errors_and_limit() -> None:
     operation = described({})["paths"]["/v1/messages"]["post"]
     schema = operation["requestBody"]["content"]["application/json"]["schema"]
     assert schema["required"] == ["model", "messages", "max_tokens"]
-    read = {name for name, one in schema["properties"].items() if "enum" not in one}
+    read = {name for name, property_ in schema["properties"].items() if "enum" not in property_}
     assert read == {
         "model", "stream", "max_tokens", "messages", "system", "tools", "stop_sequences",
     }  # fmt: skip

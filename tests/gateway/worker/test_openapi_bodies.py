@@ -13,5 +13,5 @@ def test_every_hot_path_has_one() -> None:
 def test_bounds_are_those_of_the_configuration() -> None:
     found = INFERENCE_PATHS["/v1/completions"].body(3)["properties"]
     assert found["n"]["maximum"] == 3
-    lists = [one for one in found["prompt"]["anyOf"] if "maxItems" in one]
-    assert [one["maxItems"] for one in lists] == [3, 3]
+    lists = [item for item in found["prompt"]["anyOf"] if "maxItems" in item]
+    assert [list_["maxItems"] for list_ in lists] == [3, 3]

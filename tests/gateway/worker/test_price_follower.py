@@ -92,7 +92,7 @@ def desk():
     stored, desk = [price(1)], Desk()
 
     def newer(known: int) -> list[Price]:
-        return [one for one in stored if one.version > known]
+        return [row for row in stored if row.version > known]
 
     return stored, desk, PriceFollower(PriceBook(stored), newer, desk)
 

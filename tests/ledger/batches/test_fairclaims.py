@@ -30,7 +30,7 @@ def make(engine):
 
 def claimed(store: LineStore, limit: int, **given: int) -> list[tuple[str, int]]:
     found = store.claim("own", limit, now_us=NOW_US, until_us=NOW_US + 1000, **given)
-    return [(one.batch_id, one.number) for one in found]
+    return [(finding.batch_id, finding.number) for finding in found]
 
 
 def test_places_are_shared_until_all_have_as_many() -> None:

@@ -41,11 +41,11 @@ def test_a_line_is_claimed_once_and_the_oldest_first(engine, make):
     make(3)
     make(1, "batch_2")
     make(1, "batch_3", "other")
-    one, two = LineStore(engine, "seat/1"), LineStore(engine, "seat/2")
-    assert [(c.batch_id, c.number) for c in claim(one, 2)] == [("batch_1", 1), ("batch_1", 2)]
+    item, two = LineStore(engine, "seat/1"), LineStore(engine, "seat/2")
+    assert [(c.batch_id, c.number) for c in claim(item, 2)] == [("batch_1", 1), ("batch_1", 2)]
     assert [(c.batch_id, c.number) for c in claim(two)] == [("batch_1", 3), ("batch_2", 1)]
-    assert claim(one) == []
-    assert one.models() == ["other", "own"]
+    assert claim(item) == []
+    assert item.models() == ["other", "own"]
 
 
 def test_every_try_has_an_id_of_its_own(engine, make):
@@ -91,7 +91,7 @@ def test_the_next_life_of_a_seat_has_its_lines_at_once(engine, make, batches):
     claim(other, 1)
     after = LineStore(engine, "100%_seat/2")
     after.take_over("100%_seat")
-    assert [one.number for one in claim(after)] == [1], "the other seat keeps its own"
+    assert [item.number for item in claim(after)] == [1], "the other seat keeps its own"
     assert batches.take("batch_1", "100%_seat/2", now_us=6, until_us=7)
 
 
@@ -133,7 +133,9 @@ def test_four_runners_at_once_share_without_doubling(engine, make):
         store = LineStore(engine, f"seat-{name}/1")
         while claims := claim(store, 4):
             got.extend(
-                (one.number, name) for one in claims if store.answer(one, name.encode(), ok=True)
+                (each_claim.number, name)
+                for each_claim in claims
+                if store.answer(each_claim, name.encode(), ok=True)
             )
 
     threads = [threading.Thread(target=work, args=(name,)) for name in "abcd"]
@@ -147,7 +149,7 @@ def test_four_runners_at_once_share_without_doubling(engine, make):
 def test_without_the_fence_a_line_would_be_answered_twice(engine, make, batches, monkeypatch):
     """The negative control of `test_the_claim_of_the_dead_is_over_with_its_lease`."""
     monkeypatch.setattr(
-        LineStore, "_mine", lambda _, one: batchlines._line(one.batch_id, one.number)
+        LineStore, "_mine", lambda _, item: batchlines._line(item.batch_id, item.number)
     )
     make(1)
     dead, living = LineStore(engine, "seat/1"), LineStore(engine, "other/2")

@@ -56,14 +56,14 @@ def leave(lines, store, opened):
         terms = LineTerms(1, 4, told=True, prompt_bound=20, compared=(7,))
         leaving = [
             LeavingLine(
-                one,
+                claim,
                 msgspec.structs.replace(
-                    opened(one.number), attempt_id=f"{one.request_id}.1",
-                    request_id=one.request_id, holds=(),
+                    opened(claim.number), attempt_id=f"{claim.request_id}.1",
+                    request_id=claim.request_id, holds=(),
                 ),
                 ("team:search",), b"body", terms,
             )
-            for one in claims
+            for claim in claims
         ]  # fmt: skip
         return store.leave("out_1", leaving, at_us=NOW_US)
 
@@ -83,10 +83,10 @@ def ended(line, settled, **given):
 
 def test_the_last_lines_leave_first_and_only_with_money(engine, leave, store) -> None:
     left = leave(3)
-    assert [one.claim.number for one in left.gone] == [3, 2]
-    assert [one.claim.number for one in left.broke] == [1], "2500 has room for two bounds of 1000"
+    assert [item.claim.number for item in left.gone] == [3, 2]
+    assert [item.claim.number for item in left.broke] == [1], "2500 has room for two bounds of 1000"
     assert states(engine) == ["running", "out", "out"]
-    assert [one.number for one in store.lines("out_1")] == [2, 3]
+    assert [line.number for line in store.lines("out_1")] == [2, 3]
     assert store.line("out_1", 2).terms == LineTerms(
         1, 4, told=True, prompt_bound=20, compared=(7,)
     )
@@ -109,16 +109,16 @@ def test_a_settle_and_its_answer_are_booked_once(engine, leave, store, settled) 
     leave(1)
     record = store.find("out_1")
     (line,) = store.lines("out_1")
-    one = ended(line, settled, answer=b"answer", ok=True)
-    assert store.book(record, [one], at_us=9) == 1
-    assert store.book(record, [one], at_us=10) == 0
+    this_ended = ended(line, settled, answer=b"answer", ok=True)
+    assert store.book(record, [this_ended], at_us=9) == 1
+    assert store.book(record, [this_ended], at_us=10) == 0
     assert states(engine) == ["waiting", "waiting", "done"]
     found = BatchStore(engine).find("batch_1", "search")
     assert (found.completed, found.failed) == (1, 0)
     with engine.connect() as connection:
         grant = connection.execute(text("SELECT granted_pusd, spent_pusd FROM grants")).one()
-        assert [int(one) for one in grant] == [250, 250]
-        names = [one.check for one in verify(connection).findings]
+        assert [int(item) for item in grant] == [250, 250]
+        names = [finding.check for finding in verify(connection).findings]
     assert set(names) <= {"costs_rederive"}, "there is no price in these books"
 
 
@@ -138,7 +138,7 @@ def test_what_was_not_done_waits_again(engine, leave, store, settled) -> None:
     again = LineStore(engine, "seat/1").claim_onward(
         "batch_1", "m", 9, now_us=NOW_US, until_us=UNTIL_US
     )
-    assert [one.number for one in again] == [2, 1], "the third is kept"
+    assert [item.number for item in again] == [2, 1], "the third is kept"
 
 
 def test_a_line_that_ended_otherwise_is_left_alone(engine, leave, lines, store, settled) -> None:
@@ -165,7 +165,7 @@ def test_one_life_at_a_time_has_it_in_hand(engine, store) -> None:
     assert not other.move("out_1", ProviderBatchState.COLLECTING, state=ProviderBatchState.SENT), (
         "it is ready by now"
     )
-    assert [one.id for one in store.unfinished()] == ["out_1"]
+    assert [item.id for item in store.unfinished()] == ["out_1"]
     after = OutgoingStore(engine, "other/2")
     after.take_over("other")
     assert after.take("out_1", now_us=NOW_US, until_us=UNTIL_US)
@@ -175,7 +175,7 @@ def test_one_life_at_a_time_has_it_in_hand(engine, store) -> None:
 
 
 def test_openings(leave, store) -> None:
-    (one,) = leave(1).gone
-    found = store.opened([one.opened.attempt_id, "nobody"])
-    assert list(found) == [one.opened.attempt_id]
-    assert found[one.opened.attempt_id].bound_pusd == 1000
+    (item,) = leave(1).gone
+    found = store.opened([item.opened.attempt_id, "nobody"])
+    assert list(found) == [item.opened.attempt_id]
+    assert found[item.opened.attempt_id].bound_pusd == 1000

@@ -26,10 +26,10 @@ def test_a_team_sees_its_own(batches):
     assert batches.find("batch_1", "other") is None
     for number in range(2, 5):
         batches.create(replace(RECORD, id=f"batch_{number}"))
-    assert [one.id for one in batches.listed("search", after=None, limit=2)] == [
+    assert [entry.id for entry in batches.listed("search", after=None, limit=2)] == [
         "batch_4", "batch_3",
     ]  # fmt: skip
-    assert [one.id for one in batches.listed("search", after="batch_3", limit=9)] == [
+    assert [entry.id for entry in batches.listed("search", after="batch_3", limit=9)] == [
         "batch_2", "batch_1",
     ]  # fmt: skip
     assert batches.listed("other", after=None, limit=9) == []
@@ -51,9 +51,9 @@ def test_a_team_has_so_many_batches_unfinished_and_no_more(batches):
     with ThreadPoolExecutor(8) as threads:
         assert sum(threads.map(create, range(8))) == 3
     assert batches.create(replace(RECORD, id="batch_other", team_id="other"), most=1)
-    (one, *_) = batches.listed("search", after=None, limit=1)
-    assert batches.take(one.id, "a", now_us=1, until_us=2)
-    assert batches.move(one.id, "a", ("validating",), status="failed")
+    (item, *_) = batches.listed("search", after=None, limit=1)
+    assert batches.take(item.id, "a", now_us=1, until_us=2)
+    assert batches.move(item.id, "a", ("validating",), status="failed")
     assert create(9)
     assert not create(10)
 
@@ -100,7 +100,7 @@ def test_there_is_work_while_something_is_open_or_due(batches, engine):
     assert not batches.any_due(10**6)
     batches.create(RECORD)
     assert batches.any_due(0)
-    assert [one.id for one in batches.unfinished()] == ["batch_1"]
+    assert [item.id for item in batches.unfinished()] == ["batch_1"]
     batches.take("batch_1", "a", now_us=100, until_us=200)
     batches.move("batch_1", "a", ("validating",), status="failed")
     assert not batches.any_due(10**6)

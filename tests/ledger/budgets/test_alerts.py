@@ -42,7 +42,7 @@ def spend(engine):
 
 
 def noted(engine, at_s=NOON_S):
-    return [one.threshold_ppm for one in note(engine, HALF_AND_ALL, at_us=at_s * US)]
+    return [item.threshold_ppm for item in note(engine, HALF_AND_ALL, at_us=at_s * US)]
 
 
 def test_a_threshold_is_noted_when_it_is_reached_and_once(engine, spend):

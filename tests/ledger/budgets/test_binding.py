@@ -36,7 +36,7 @@ def test_names_may_hold_anything() -> None:
     assert each_of("user:ann@acme.com:x") == "user:*"
     assert default_of("user:ann@acme.com@day") == "user:*@day"
     assert scope_of("user:ann@acme.com@day") == "user:ann@acme.com"
-    assert [each_of(one) for one in ("global", "model:a", "user:*", "tag:app=web")] == [None] * 4
+    assert [each_of(name) for name in ("global", "model:a", "user:*", "tag:app=web")] == [None] * 4
     assert is_default("team:*")
     assert not is_default("model:*")
     assert pattern_of("key:*@day") == "key:%@day"
@@ -48,7 +48,9 @@ def test_ones_own_budget_comes_before_the_default_of_its_period() -> None:
         "user:ann": [line("user:ann")],
         "team:a": [line("team:a")],
     }
-    assert [(name, one.id) for name, one in binding(every, ("team:a", "user:ann", "user:bob"))] == [
+    assert [
+        (name, item.id) for name, item in binding(every, ("team:a", "user:ann", "user:bob"))
+    ] == [
         ("team:a@month", "team:a@month"),
         ("user:ann@month", "user:ann@month"),
         ("user:ann@day", "user:*@day"),
@@ -68,7 +70,8 @@ def test_what_is_retired_binds_nobody_while_something_else_does(engine) -> None:
         with engine.connect() as connection:
             found = BoundBudgets(connection)
             return [
-                one and one.limit_pusd for one in map(found.of, ("user:ann@month", "user:b@month"))
+                item and item.limit_pusd
+                for item in map(found.of, ("user:ann@month", "user:b@month"))
             ]
 
     say(engine, own)
@@ -140,7 +143,7 @@ class House:
 
     def faults(self) -> list:
         with self.engine.connect() as connection:
-            return [found for check in BUDGET_CHECKS for found in check(connection)]
+            return [item for check in BUDGET_CHECKS for item in check(connection)]
 
 
 @pytest.fixture
@@ -162,7 +165,7 @@ async def test_the_first_requests_of_somebody_unknown_hold_the_default_exactly(h
     assert refused == BudgetRefusal(
         "user:ann@month", LIMIT, 0, month.start_s * 10**6, month.end_s * 10**6
     )
-    assert {one.limit_pusd for one in standings(house.engine, "h").values()} == {LIMIT}
+    assert {standing.limit_pusd for standing in standings(house.engine, "h").values()} == {LIMIT}
 
 
 async def test_without_the_default_all_of_them_pass(house, monkeypatch) -> None:

@@ -43,7 +43,8 @@ def books(engine, opened, settled):
             settled(number, settled_us=opened_us + 1, cost_pusd=cost, compared=()),
         ]
         items = [
-            JournalItem("j", 1, 2 * number + place, b"", one) for place, one in enumerate(records)
+            JournalItem("j", 1, 2 * number + place, b"", record)
+            for place, record in enumerate(records)
         ]
         LedgerRepository(engine, host="h").apply(items, (), at_us=opened_us)
 
@@ -60,7 +61,7 @@ def books(engine, opened, settled):
     def faults():
         with engine.connect() as connection:
             checks = (grants_are_within_limits, holds_end, totals_equal_sums)
-            return [found for check in checks for found in check(connection)]
+            return [item for check in checks for item in check(connection)]
 
     def grantable(account=HOME, host="h"):
         """All that hosts can still be granted, taken by one of them."""

@@ -160,8 +160,10 @@ async def ask_at_once(line, *amounts):
     for number, pusd in enumerate(amounts):
         line.say(wire.LoanRequest(number, (wire.amount(KEY, pusd),), pusd))
     answers = [await line.hear((wire.Loan, wire.LoanRefusal)) for _ in amounts]
-    assert not any(one.away for one in answers if isinstance(one, wire.LoanRefusal))
-    lent = {one.number: one.loans[0].pusd for one in answers if isinstance(one, wire.Loan)}
+    assert not any(answer.away for answer in answers if isinstance(answer, wire.LoanRefusal))
+    lent = {
+        answer.number: answer.loans[0].pusd for answer in answers if isinstance(answer, wire.Loan)
+    }
     return [lent.get(number) for number in range(len(amounts))]
 
 

@@ -155,7 +155,7 @@ class Budget(RuleBasedStateMachine):
         if lent is None:
             self.recall(worker)
             lent = borrow(self.pot, worker, self.slices[worker], amount, holders=3)
-        counted = sum(one.held_pusd + one.spent_pusd for one in self.slices.values())
+        counted = sum(slice_.held_pusd + slice_.spent_pusd for slice_ in self.slices.values())
         if lent is None:
             assert counted + amount > self.LIMIT  # refused only when the money is not there
             return

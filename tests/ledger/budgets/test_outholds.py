@@ -23,7 +23,7 @@ def limited(engine):
     ]
     with engine.begin() as connection:
         common = {"period": "month", "timezone": "UTC", "created_us": 0}
-        connection.execute(insert(orm.BudgetRow), [{**one, **common} for one in rows])
+        connection.execute(insert(orm.BudgetRow), [{**row, **common} for row in rows])
     return engine
 
 
@@ -45,7 +45,7 @@ def granted(engine) -> dict[str, int]:
 
 def test_a_bound_is_held_on_every_hard_budget_or_on_none(limited) -> None:
     first, second, third = taken(limited, 600, 600, 400)
-    assert {(one.scope, one.amount_pusd) for one in first} == {
+    assert {(item.scope, item.amount_pusd) for item in first} == {
         (TEAM, 600), (ALL, 600), ("key:k1@month", 0),
     }  # fmt: skip
     assert second is None
@@ -56,7 +56,7 @@ def test_a_bound_is_held_on_every_hard_budget_or_on_none(limited) -> None:
 
 def test_what_hosts_were_granted_is_not_there(limited) -> None:
     (first,) = taken(limited, 10)
-    account = BudgetAccount(TEAM, next(one.window for one in first if one.scope == TEAM))
+    account = BudgetAccount(TEAM, next(item.window for item in first if item.scope == TEAM))
     grow(limited, "host", [GrantNeed(account, 900, 900)])
     assert taken(limited, 200) == [None]
     assert taken(limited, 90) != [None]
@@ -73,7 +73,7 @@ def test_after_a_settle_the_grant_is_what_was_spent(limited, opened, settled) ->
         assert set(before.values()) == {600}
         done = [JournalItem("j", 0, 1, b"", settled(1, cost_pusd=250))]
         applied = books.apply_within(connection, done, (), at_us=6)
-        spent = {BudgetAccount(one[1], one[2]): pusd for one, pusd in applied.spent.items()}
+        spent = {BudgetAccount(key[1], key[2]): pusd for key, pusd in applied.spent.items()}
         give_back(connection, before, spent)
     assert granted(limited) == {TEAM: 250, ALL: 250}
     with limited.begin() as connection:
@@ -89,7 +89,7 @@ def test_a_dearer_settle_raises_the_grant(limited, opened, settled) -> None:
         before = held(connection, ["r1.1"])
         items = [JournalItem("j", 0, 1, b"", settled(1, cost_pusd=700))]
         applied = books.apply_within(connection, items, (), at_us=6)
-        spent = {BudgetAccount(one[1], one[2]): pusd for one, pusd in applied.spent.items()}
+        spent = {BudgetAccount(key[1], key[2]): pusd for key, pusd in applied.spent.items()}
         give_back(connection, before, spent)
     assert granted(limited) == {TEAM: 700, ALL: 700}
 
@@ -100,7 +100,7 @@ def test_a_default_is_held_for_each_by_itself(limited) -> None:
     with limited.begin() as connection:
         connection.execute(insert(orm.BudgetRow), [row])
     first, second = taken(limited, 300, 300, scopes=("user:ann",))
-    assert [one.scope for one in first] == ["user:ann@month"]
+    assert [item.scope for item in first] == ["user:ann@month"]
     assert second is None
     assert taken(limited, 300, scopes=("user:bob",))[0] is not None
     assert granted(limited) == {"user:ann@month": 300, "user:bob@month": 300}

@@ -68,8 +68,8 @@ def time():
 @pytest.fixture
 def hosts(engine, time):
     made = {name: RateShares(engine, name, f"host {name}", time) for name in "abc"}
-    for one in made.values():
-        assert one.renew()[1], "nothing was known of it"
+    for made_value in made.values():
+        assert made_value.renew()[1], "nothing was known of it"
     return made
 
 
@@ -83,14 +83,14 @@ def grow(host: RateShares, target: int) -> int:
 
 def test_hosts_have_no_more_than_the_limit_and_what_is_wanted_moves(hosts) -> None:
     a, b, c = hosts.values()
-    assert [grow(one, 1) for one in (a, b, c)] == [200, 200, 200]
+    assert [grow(item, 1) for item in (a, b, c)] == [200, 200, 200]
     assert grow(a, 250) == 200, "there is no more"
     assert a.wanted() == {}
     assert b.wanted() == {"key:k": (50, 0)}
     b.give({"key:k": RateShare(LIMITS, (120, 0), (120, 0))})
     assert b.wanted() == {}
     assert grow(a, 250) == 250
-    assert sum(one.own()["key:k"].held[0] for one in (a, b, c)) <= 600
+    assert sum(item.own()["key:k"].held[0] for item in (a, b, c)) <= 600
     assert a.own()["key:k"].limits == LIMITS
 
 
@@ -98,13 +98,13 @@ def test_a_host_that_is_gone_loses_its_part_when_all_it_let_in_is_forgotten(host
     a, b, c = hosts.values()
     grow(a, 600)
     time.passes(TAKEN_OVER_S - 1)
-    for one in (b, c):
-        one.renew()
+    for item in (b, c):
+        item.renew()
     b.take_over()
     assert grow(b, 1) == 0, "a minute of it may still count"
     time.passes(2)
-    for one in (b, c):
-        one.renew()
+    for item in (b, c):
+        item.renew()
     assert b.take_over() == 1
     assert grow(b, 400) == 400, "all but what it keeps: its even part"
     assert grow(b, 600) == 400

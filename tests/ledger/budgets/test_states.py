@@ -57,7 +57,9 @@ def books(engine):
 
 def test_each_account_has_its_line_its_holds_and_its_alerts(books) -> None:
     with books.connect() as connection:
-        found = {one.account: one for one in budget_states(connection, AT_US)}
+        found = {
+            budget_state.account: budget_state for budget_state in budget_states(connection, AT_US)
+        }
     assert list(found) == ["user:*@month", "user:ann@month", "user:cat@month"]
     ann, cat, each = found["user:ann@month"], found["user:cat@month"], found["user:*@month"]
     assert (ann.spent_pusd, ann.held_pusd, ann.alerts) == (7, 42, (800_000, 10**6))
@@ -68,5 +70,8 @@ def test_each_account_has_its_line_its_holds_and_its_alerts(books) -> None:
 
 def test_who_is_asked_for_is_told_of_before_they_spent(books) -> None:
     with books.connect() as connection:
-        found = [one.scope for one in budget_states(connection, AT_US, ("user:dan", "team:x"))]
+        found = [
+            budget_state.scope
+            for budget_state in budget_states(connection, AT_US, ("user:dan", "team:x"))
+        ]
     assert found == ["user:*", "user:ann", "user:dan", "user:cat"]

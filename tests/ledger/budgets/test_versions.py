@@ -56,7 +56,7 @@ def test_each_change_is_one_version(books) -> None:
             (("org:acme@day", 1), None), (("team:search@month", 1), None),
             (("org:acme@day", 3), 3),
         ]  # fmt: skip
-        moved = {one.row: one for one in changes(connection, 50)}["3"].fields
+        moved = {change.row: change for change in changes(connection, 50)}["3"].fields
     assert ("retired_us", None, 3) in moved
     assert {name for name, *_ in moved} == {"recorded_us", "retired_us", "seq"}
 
@@ -66,8 +66,8 @@ def test_every_edit_is_found(books) -> None:
     assert findings(books) == []
     for edit, statements in EDITS.items():
         with books.connect() as connection:
-            for one in statements.split(";"):
-                connection.execute(text(one))
+            for word in statements.split(";"):
+                connection.execute(text(word))
             assert list(registers_hold(connection)), edit
             connection.rollback()
     assert findings(books) == []

@@ -31,8 +31,8 @@ def levers(cures: tuple[BreakEvenFix, ...]) -> dict[CostDriver, object]:
 
 
 def test_more_gpus_cure_a_configuration_whose_ops_are_fixed() -> None:
-    one = assess(ONE, DOLLAR_PER_MILLION)
-    assert (one.volume, one.feasible) == (Volume(4_578 * MILLION, BOTH), False)
+    this_assess = assess(ONE, DOLLAR_PER_MILLION)
+    assert (this_assess.volume, this_assess.feasible) == (Volume(4_578 * MILLION, BOTH), False)
     four = assess(replace(ONE, gpus=4), DOLLAR_PER_MILLION)
     assert (four.volume, four.feasible) == (Volume(12_138 * MILLION, BOTH), True)
     assert four.capacity == Volume(14_000 * MILLION, BOTH)

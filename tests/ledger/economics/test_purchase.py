@@ -99,10 +99,10 @@ RATES = st.integers(1, 20 * 10**9)
 @FEW
 @given(LOADS, RATES, RATES, st.integers(0, 10))
 def test_rented_costs_never_fall_with_the_rate_and_never_exceed_staying(
-    load, one, other, growth
+    load, item, other, growth
 ) -> None:
     demand = DemandProfile(load_curve(load), 1, PRICE, Fraction(growth, 100))
-    low, high = sorted((one, other))
+    low, high = sorted((item, other))
     cheap, dear = (rent(demand, EngineOffer(rate, 60, 10**11), months=3) for rate in (low, high))
     alone = stay(demand, months=3)
     for a, b, c in zip(cheap.flows, dear.flows, alone.flows, strict=True):
@@ -111,8 +111,8 @@ def test_rented_costs_never_fall_with_the_rate_and_never_exceed_staying(
 
 @FEW
 @given(LOADS, st.integers(1, 10**7), st.integers(1, 10**7), st.integers(1, 4))
-def test_what_is_saved_never_falls_with_the_apis_price(load, one, other, gpus) -> None:
-    low, high = sorted((one, other))
+def test_what_is_saved_never_falls_with_the_apis_price(load, item, other, gpus) -> None:
+    low, high = sorted((item, other))
     saved = []
     for price in (low, high):
         demand = DemandProfile(load_curve(load), 1, UnitPrice(price, BOTH))
@@ -125,8 +125,8 @@ def test_what_is_saved_never_falls_with_the_apis_price(load, one, other, gpus) -
 
 @FEW
 @given(LOADS, st.integers(0, 100), st.integers(0, 100), st.integers(1, 60))
-def test_a_higher_residual_value_never_costs_more(load, one, other, months) -> None:
-    low, high = sorted((one, other))
+def test_a_higher_residual_value_never_costs_more(load, item, other, months) -> None:
+    low, high = sorted((item, other))
     rate = Fraction(8, 100)
     demand = DemandProfile(load_curve(load), 1, PRICE)
     cost = []

@@ -37,28 +37,34 @@ CASES = st.builds(
 def at(case: BreakEvenCase, name: ThresholdInput, value: Fraction) -> BreakEvenCase:
     if name is ThresholdInput.API_PRICE:
         prices = ("input_price", "cached_price", "output_price")
-        return replace(case, **{one: getattr(case, one) * value for one in prices})
+        return replace(case, **{price: getattr(case, price) * value for price in prices})
     return replace(case, **{FIELDS[name]: value})
 
 
 @given(CASES)
 def test_at_a_threshold_the_result_is_zero(case) -> None:
-    for one in thresholds(case):
-        if one.needed is not None:
-            assert outcome(at(case, one.name, one.needed)).result_pusd == 0, one.name
+    for threshold in thresholds(case):
+        if threshold.needed is not None:
+            assert outcome(at(case, threshold.name, threshold.needed)).result_pusd == 0, (
+                threshold.name
+            )
 
 
 @given(CASES)
 def test_it_pays_exactly_on_the_side_that_is_named(case) -> None:
     pays = outcome(case).result_pusd >= 0
-    for one in thresholds(case):
-        if one.needed is not None:
-            there = one.now <= one.needed if one.at_most else one.now >= one.needed
-            assert there == pays, one.name
+    for threshold in thresholds(case):
+        if threshold.needed is not None:
+            there = (
+                threshold.now <= threshold.needed
+                if threshold.at_most
+                else threshold.now >= threshold.needed
+            )
+            assert there == pays, threshold.name
 
 
 def test_by_hand() -> None:
-    found = {one.name: one for one in thresholds(CASE)}
+    found = {threshold.name: threshold for threshold in thresholds(CASE)}
     fixed = 2 * 3 * 720 + 5 * 95 * Fraction(720, 168)
     price = Fraction(2, 3) * Fraction(3, 4) * 2 + Fraction(2, 3) / 4 + Fraction(1, 3) * 8
     assert found[ThresholdInput.VOLUME].needed == fixed / price * 10**6
@@ -69,6 +75,9 @@ def test_by_hand() -> None:
 
 @pytest.mark.parametrize("served", [0, 1])
 def test_what_no_value_cures_has_none(served: int) -> None:
-    found = {one.name: one.needed for one in thresholds(replace(CASE, served_tokens=served))}
+    found = {
+        threshold.name: threshold.needed
+        for threshold in thresholds(replace(CASE, served_tokens=served))
+    }
     assert found[ThresholdInput.GPU_RATE] is None
     assert (found[ThresholdInput.API_PRICE] is None) is (served == 0)

@@ -55,9 +55,9 @@ def book() -> PriceBook:
 def test_both_shapes_say_the_same() -> None:
     of_table, of_report = parse_usage(table(row()), "u.csv"), parse_usage(report(result()), "u")
     assert of_table.used == of_report.used
-    (one,) = of_table.used
-    assert (one.start_us, one.end_us) == (START_US, START_US + DAY_US)
-    assert (one.name, one.tier, one.tokens) == (
+    (named,) = of_table.used
+    assert (named.start_us, named.end_us) == (START_US, START_US + DAY_US)
+    assert (named.name, named.tier, named.tokens) == (
         f"anthropic/{MODEL}", "standard", TokenCounts(**COUNTS),
     )  # fmt: skip
     assert [of_table.shape, of_report.shape] == ["Anthropic usage (CSV)", "Anthropic usage (JSON)"]

@@ -47,14 +47,14 @@ def book(**listed: int) -> PriceBook:
 
 def test_openais_csv() -> None:
     found = parse_usage(file(row(7200, "gpt-4o", 1_000, 200, 300), ",,,,,,,,,,,,,,"), "u.csv")
-    (one,) = found.used
+    (named,) = found.used
     assert (found.shape, found.finest_us) == ("OpenAI usage (CSV)", HOUR_S * 10**6)
-    assert (one.name, one.tokens) == (
+    assert (named.name, named.tokens) == (
         "openai/gpt-4o",
         TokenCounts(input=700, cached=300, output=200),
     )
-    assert one.volume(BOTH) == 1_200
-    assert one.volume(TokenBasis.OUTPUT) == 200
+    assert named.volume(BOTH) == 1_200
+    assert named.volume(TokenBasis.OUTPUT) == 200
 
 
 def test_openais_answers_are_the_same() -> None:
@@ -75,14 +75,14 @@ def test_our_own_export() -> None:
                "cost_usd": 153_000}  # fmt: skip
     own = {**values, "backend": "own", "target": "pool:x/0", "cost_usd": 1,
            "compared_with": "openai/gpt-4o-mini", "compared_usd": 77}  # fmt: skip
-    rows = [[one[name] for name in names] for one in (values, own)]
+    rows = [[named[name] for name in names] for named in (values, own)]
     text = "".join(csv_lines(COLUMNS, rows))
     found = parse_usage(text.encode(), "ours.csv")
     assert found.shape == "breakeven ledger export"
-    assert [(one.name, one.billed_pusd) for one in found.used] == [
+    assert [(use.name, use.billed_pusd) for use in found.used] == [
         ("openai/gpt-4o", 153_000), ("openai/gpt-4o-mini", 77),
     ]  # fmt: skip
-    assert {one.start_us for one in found.used} == {60 * 10**6}
+    assert {use.start_us for use in found.used} == {60 * 10**6}
     assert priced(found, book()).pusd == {"openai/gpt-4o": 153_000, "openai/gpt-4o-mini": 77}
 
 

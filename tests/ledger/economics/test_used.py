@@ -29,8 +29,8 @@ def test_what_is_no_count_is_told_with_its_place(told) -> None:
 
 
 def test_volume_is_of_a_basis() -> None:
-    one = UsageBucket(
+    bucket = UsageBucket(
         0, 1, "a/b", "standard", 1, TokenCounts(input=1, cached=2, cache_write=4, output=8)
     )
-    assert one.volume(TokenBasis.INPUT_OUTPUT) == 15
-    assert one.volume(TokenBasis.OUTPUT) == 8
+    assert bucket.volume(TokenBasis.INPUT_OUTPUT) == 15
+    assert bucket.volume(TokenBasis.OUTPUT) == 8

@@ -41,7 +41,7 @@ def copy_of(table: Table, row: Row[Any]) -> dict[str, Any]:
     """The row once more, under a key that is not taken yet but is as near as can be."""
     values = dict(row._mapping)
     for columns in _unique(table):
-        column = [one for one in columns if not one.foreign_keys][-1]
+        column = [each_column for each_column in columns if not each_column.foreign_keys][-1]
         values[column.key] = _free(column, values[column.key])
     return values
 

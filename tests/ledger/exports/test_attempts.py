@@ -80,7 +80,7 @@ def peak_bytes(work) -> int:
 
 def test_rows_are_not_held(random_sqlite) -> None:
     one_day = Scope(random_sqlite.START_US, random_sqlite.START_US + DAY_US)
-    found = peak_bytes(lambda: sum(len(one) for one in lines(random_sqlite.reader, one_day)))
+    found = peak_bytes(lambda: sum(len(line) for line in lines(random_sqlite.reader, one_day)))
     assert found < HELD_LIMIT_BYTES
 
 

@@ -53,9 +53,9 @@ def minutes(*loads: int, over: int = 0, after: int = 0, requests: int = 30) -> P
     return PoolLoad(
         start,
         early + list(loads),
-        early + [load - one for load, one in zip(loads, gone, strict=True)],
+        early + [load - item for load, item in zip(loads, gone, strict=True)],
         early + gone,
-        counts + [each if one else 0 for one in gone],
+        counts + [each if item else 0 for item in gone],
         len(loads) + (4 if over else 0),
     )
 
@@ -111,9 +111,9 @@ def test_the_busiest_minutes_are_a_floor_and_spills_may_teach_less() -> None:
         False: judged(calm, engines=()),
         True: judged(calm, engines=(replace(ROW, step_a_s=None),)),
     }
-    for found in rows.values():
-        assert (found.known, found.measured_per_minute) == (CapabilitySource.FLOOR, None)
-        assert found.per_minute == Fraction(2_000 + 4 * 100, 5)
+    for row in rows.values():
+        assert (row.known, row.measured_per_minute) == (CapabilitySource.FLOOR, None)
+        assert row.per_minute == Fraction(2_000 + 4 * 100, 5)
     busy = minutes(*[1_000] * 6, over=900)
     learned = judged(busy, engines=())
     assert learned.known is CapabilitySource.SPILLS
@@ -135,7 +135,7 @@ def test_a_few_spills_teach_nothing(requests: int, counts: bool) -> None:
 
 def test_one_burst_teaches_nothing_however_many_spill_in_it() -> None:
     rows = minutes(5_000, 9_000, 2_000, over=7_000)
-    burst = replace(rows, spilled_requests=[900 if one else 0 for one in rows.spilled])
+    burst = replace(rows, spilled_requests=[900 if item else 0 for item in rows.spilled])
     found = judged(burst)
     assert (found.known, found.capability.spilled_requests) == (CapabilitySource.MEASURED, 900)
     assert found.per_minute == found.measured_per_minute

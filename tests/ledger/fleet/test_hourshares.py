@@ -21,9 +21,9 @@ def test_shares_are_the_bills_that_were_posted(random_ledger) -> None:
         for bucket_us in (HOUR_US, DAY_US):
             shares = list(hour_shares(connection, scope, bucket_us=bucket_us))
             for pool in random_ledger.pools:
-                mine = [one for one in shares if one.pool == pool]
-                assert sum(one.pusd for one in mine) == payable(connection, pool)
-                assert {one.bearer for one in mine} == {"used", "idle", "unavailable"}
+                mine = [share for share in shares if share.pool == pool]
+                assert sum(item.pusd for item in mine) == payable(connection, pool)
+                assert {item.bearer for item in mine} == {"used", "idle", "unavailable"}
         rate, gpus = random_ledger.pools["reserved"], 6
         assert payable(connection, "reserved") == rate * gpus * 48
 
@@ -36,15 +36,17 @@ def test_a_team_has_what_it_used_and_nothing_of_the_rest(random_ledger) -> None:
         for team in random_ledger.TEAMS:
             scope = Scope(whole.start_us, whole.end_us, team)
             mine = list(hour_shares(connection, scope, bucket_us=DAY_US))
-            assert {one.team for one in mine} == {team}
-            used += sum(one.pusd for one in mine)
-    assert used == sum(one.pusd for one in everything if one.bearer == "used")
+            assert {item.team for item in mine} == {team}
+            used += sum(item.pusd for item in mine)
+    assert used == sum(source.pusd for source in everything if source.bearer == "used")
 
 
 def test_contracts_and_where_closed_hours_end(random_ledger) -> None:
     with snapshot(random_ledger.reader) as connection:
         found = hour_contracts(connection)
-        assert {one.pool: one.pusd_per_hour for one in found.values()} == random_ledger.pools
+        assert {
+            finding.pool: finding.pusd_per_hour for finding in found.values()
+        } == random_ledger.pools
         ends = closed_until_us(connection)
     assert set(ends) == set(random_ledger.pools)
     assert set(ends.values()) == {random_ledger.end_us}

@@ -65,8 +65,8 @@ def test_a_rate_stands_over_the_file_also_after_a_start(engine, start, say) -> N
         (row,) = connection.execute(
             select(orm.GpuContractRow).where(orm.GpuContractRow.id == 2)
         ).all()
-    one = row[0] if len(row) == 1 else row
-    assert (one.source, one.ops_seconds_per_week) == ("contract 17", 3_600)
+    item = row[0] if len(row) == 1 else row
+    assert (item.source, item.ops_seconds_per_week) == ("contract 17", 3_600)
 
 
 def test_what_is_taken_back_is_the_files_again_at_the_next_start(engine, start, say) -> None:
@@ -103,10 +103,10 @@ def test_the_registers_name_who_and_verify_finds_an_edit(engine, start, say) -> 
     while AuditLog(engine).follow(at_us=DAY_US + 9):
         pass
     with engine.connect() as connection:
-        (one,) = [one for one in changes(connection, 50) if one.register == "entered"]
+        (item,) = [change for change in changes(connection, 50) if change.register == "entered"]
         assert verify(connection).holds
-    assert one.actor == "fay"
-    assert ("note", None, "new contract") in one.fields
+    assert item.actor == "fay"
+    assert ("note", None, "new contract") in item.fields
     for table, column in ((orm.ManualEntryRow, "actor"), (orm.GpuContractRow, "pusd_per_hour")):
         with engine.connect() as connection:
             value = "eve" if column == "actor" else 1

@@ -26,20 +26,23 @@ def test_a_load_is_carried_as_well_as_today() -> None:
     fast = gpu("fast", 96, 4_000, 3_000)  # one does it
     dear = gpu("unknown", 48, 1_000, None)
     found = sizes(GpuOption(NOW, 1, 2, 100), LOAD, [NOW, half, small, fast, dear])
-    assert [(one.gpu.name, one.engines, one.gpus, one.pusd_per_month) for one in found] == [
+    assert [
+        (finding.gpu.name, finding.engines, finding.gpus, finding.pusd_per_month)
+        for finding in found
+    ] == [
         ("small", 2, 4, 4 * 500 * 720),
         ("half", 4, 4, 4 * 600 * 720),
         ("fast", 1, 1, 3_000 * 720),
         ("unknown", 2, 2, None),
     ]
-    assert [one.scaled for one in found] == [1, Fraction(1, 2), 4, 1]
+    assert [finding.scaled for finding in found] == [1, Fraction(1, 2), 4, 1]
 
 
 def test_what_could_never_carry_it_is_left_out() -> None:
     load, today = load_curve([2_000]), GpuOption(gpu("now", 48, 10_000, 1), 1, 2, 1_000)
     slow, slower = gpu("slow", 48, 5, 1), gpu("slower", 48, 4, 1)
-    (one,) = sizes(today, load, [slow, slower])
-    assert (one.gpu.name, one.engines) == ("slow", 4_000)
+    (item,) = sizes(today, load, [slow, slower])
+    assert (item.gpu.name, item.engines) == ("slow", 4_000)
     assert MOST_ENGINES < 2 * 10_000 / 4
 
 
@@ -64,5 +67,5 @@ def test_the_fewest_are_found(minutes: list[int], per_engine: Fraction, share: F
 def test_the_same_kind_under_another_name_takes_as_many(engines: int) -> None:
     twin = gpu("twin", 48, 1_000, 1_000)
     load = load_curve([50 * engines, 100 * engines])
-    (one,) = sizes(GpuOption(NOW, 1, engines, 100), load, [twin])
-    assert one.engines == engines
+    (item,) = sizes(GpuOption(NOW, 1, engines, 100), load, [twin])
+    assert item.engines == engines

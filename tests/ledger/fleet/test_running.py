@@ -204,7 +204,7 @@ def test_fit_places_the_whole_total_within_the_rooms(pairs: list, share) -> None
     total = int(sum(rooms) * share)
     shares = fit(wanted, rooms, total)
     assert sum(shares) == total
-    assert all(0 <= one <= room for one, room in zip(shares, rooms, strict=True))
+    assert all(0 <= each_share <= room for each_share, room in zip(shares, rooms, strict=True))
 
 
 def test_fit_leaves_alone_what_fits() -> None:

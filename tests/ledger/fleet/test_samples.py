@@ -86,11 +86,11 @@ def test_the_same_again_is_no_version(engine, add, table, row, change):
 @KINDS
 def test_a_change_and_the_way_back_are_versions(engine, add, table, row, change):
     versions = [row, {**row, **change, "at_us": 2}, {**row, "at_us": 3}]
-    assert [add(engine, one) for one in versions] == [True, True, True]
+    assert [add(engine, version) for version in versions] == [True, True, True]
     (name,) = change
     with engine.connect() as connection:
         query = select(table.__table__.c[name]).order_by(table.at_us)
-        assert list(connection.execute(query).scalars()) == [one[name] for one in versions]
+        assert list(connection.execute(query).scalars()) == [version[name] for version in versions]
 
 
 @KINDS

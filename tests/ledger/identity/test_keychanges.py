@@ -49,9 +49,9 @@ def test_a_successor_may_do_the_same_and_the_old_one_ends_by_itself(session, old
     made = turned(session, old)
     first, second = known_keys(session.connection(), "search")
     assert {first.id, second.id} == {old.key_id, made.key_id}
-    one, other = (find(session.connection(), key.key_id) for key in (old, made))
-    assert one._replace(id="", ends_us=None) == other._replace(id="")
-    assert (one.state(NOW_US), one.state(NOW_US + HOUR_US)) == ("ending", "expired")
+    item, other = (find(session.connection(), key.key_id) for key in (old, made))
+    assert item._replace(id="", ends_us=None) == other._replace(id="")
+    assert (item.state(NOW_US), item.state(NOW_US + HOUR_US)) == ("ending", "expired")
     assert other.state(NOW_US + HOUR_US) == "active"
     assert generation(session) > before
 
@@ -80,7 +80,7 @@ def test_an_old_keys_expiry_is_the_new_ones_unless_it_is_told_otherwise(session)
     first = make(session, spec, ann(), pepper=PEPPER)
     second = turned(session, first)
     third = turned(session, second, expires_us=NOW_US + 9 * HOUR_US)
-    found = [find(session.connection(), one.key_id).expires_us for one in (second, third)]
+    found = [find(session.connection(), item.key_id).expires_us for item in (second, third)]
     assert found == [ends_us, NOW_US + 9 * HOUR_US]
     assert find(session.connection(), first.key_id).over_us == NOW_US + HOUR_US
 
@@ -97,12 +97,12 @@ def test_the_log_says_who_did_what_and_finds_an_end_that_was_moved(engine, sessi
     while AuditLog(engine).follow(at_us=NOW_US + 9):
         pass
     with engine.connect() as connection:
-        found = [one for one in changes(connection, 99) if one.register == "key_changes"]
-        said = [{name: new for name, _, new in one.fields} for one in reversed(found)]
-        assert [(one.actor, one.row) for one in reversed(found)] == [
+        found = [change for change in changes(connection, 99) if change.register == "key_changes"]
+        said = [{name: new for name, _, new in finding.fields} for finding in reversed(found)]
+        assert [(finding.actor, finding.row) for finding in reversed(found)] == [
             ("ann", "1"), ("ann", "2"), ("ann", "3"), ("ann", "4"),
         ]  # fmt: skip
-        assert [one.get("event") for one in said] == ["made", "made", "rotated", "revoked"]
+        assert [line.get("event") for line in said] == ["made", "made", "rotated", "revoked"]
         assert said[2]["successor"] == made.key_id
         assert "secret" not in str(found)
         assert list(registers_hold(connection)) == []

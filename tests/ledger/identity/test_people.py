@@ -71,8 +71,8 @@ def test_who_is_disabled_is_out_whatever_pattern_the_name_has() -> None:
 def test_who_is_called_nearly_like_somebody_is_not_them(name) -> None:
     """One mailbox is another's where letters fold into others': a Kelvin sign, a sharp s."""
     text = FILE + "".join(
-        f'[people."{one}@example.com"]\nrole = "admin"\n'
-        for one in ("kay", "strauss", "stra\u00dfe")
+        f'[people."{each_name}@example.com"]\nrole = "admin"\n'
+        for each_name in ("kay", "strauss", "stra\u00dfe")
     )
     found = parse(text).find(name)
     assert found is None or found.role is not DashboardRole.ADMIN
@@ -89,8 +89,8 @@ def test_who_is_called_nearly_like_somebody_is_not_them(name) -> None:
         ({"email": 7}, "does not say `email`"),
         ({"email": "a@b", "iat": 1}, "`email_verified` is not true"),
         ({"email": "a@b", "email_verified": True}, "does not say since when"),
-        *(({"email": "a@b", "email_verified": True, "iat": one}, "does not say since when")
-          for one in ("1", -(10**400), 10**400, float("inf"), float("nan"))),
+        *(({"email": "a@b", "email_verified": True, "iat": item}, "does not say since when")
+          for item in ("1", -(10**400), 10**400, float("inf"), float("nan"))),
     ],
 )  # fmt: skip
 def test_a_sign_in_that_names_nobody(claims, words) -> None:

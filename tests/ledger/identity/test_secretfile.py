@@ -9,7 +9,7 @@ def test_it_is_made_once_for_its_owner(tmp_path) -> None:
     assert len(first) == BYTES
     assert kept_secret(path) == first == read_secret(path)
     assert path.stat().st_mode & 0o077 == 0
-    assert [one.name for one in path.parent.iterdir()] == ["key"]
+    assert [named.name for named in path.parent.iterdir()] == ["key"]
 
 
 def test_the_first_of_two_that_make_it_wins(tmp_path) -> None:

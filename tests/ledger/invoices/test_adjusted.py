@@ -14,7 +14,7 @@ def test_parties_are_named_as_payables_are(random_ledger) -> None:
             Adjustment(day, "provider:openai", -1_234_567),
         ]
         by_hour = list(adjusted(connection, Scope(day, day + DAY_US), bucket_us=HOUR_US))
-        assert {one.start_us for one in by_hour} == {day + 23 * HOUR_US}
+        assert {item.start_us for item in by_hour} == {day + 23 * HOUR_US}
         assert list(adjusted(connection, Scope(day + DAY_US, 2**60), bucket_us=DAY_US)) == []
         everything = Scope(day, random_ledger.end_us, "search")
         assert list(adjusted(connection, everything, bucket_us=DAY_US)) == []

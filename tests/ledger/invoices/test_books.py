@@ -29,7 +29,9 @@ DAY = datetime.fromtimestamp(NOON_US / 1e6, UTC).date()
 
 
 def invoice(*amounts, item="gpt-4o-mini, input", places=12, digest="d"):
-    return InvoiceFile("csv", tuple(InvoiceLine(DAY, item, one) for one in amounts), places, digest)
+    return InvoiceFile(
+        "csv", tuple(InvoiceLine(DAY, item, amount) for amount in amounts), places, digest
+    )
 
 
 def kept(engine, found, party="provider:openai"):
@@ -61,9 +63,9 @@ def owed(engine, account="payable:provider:openai"):
 def test_a_file_is_kept_as_it_is_and_once(books):
     number = kept(books, invoice(500, 300))
     with books.connect() as connection:
-        assert [one.amount_pusd for one in lines_of(connection, number)] == [500, 300]
-        (one,) = stored(connection)
-        assert (one.id, one.party, one.total_pusd, one.imported_by, one.posted_us) == (
+        assert [line.amount_pusd for line in lines_of(connection, number)] == [500, 300]
+        (item,) = stored(connection)
+        assert (item.id, item.party, item.total_pusd, item.imported_by, item.posted_us) == (
             number, "provider:openai", 800, "ana", None,
         )  # fmt: skip
         with pytest.raises(InvoiceStateError, match="there is no invoice 99"):
@@ -75,10 +77,10 @@ def test_a_file_is_kept_as_it_is_and_once(books):
 
 def test_the_books_say_what_is_uncertain_in_them(books):
     with books.connect() as connection:
-        (one,) = booked(connection, "provider:openai", DAY, DAY)
-    assert (one.booked_pusd, one.attempts) == (870, 3)
-    assert (one.uncertain_pusd, one.uncertain, one.lost_pusd, one.lost) == (400, 1, 70, 1)
-    (row,) = by_day_and_model(invoice(500).lines, [one], places=12)[DAY]
+        (item,) = booked(connection, "provider:openai", DAY, DAY)
+    assert (item.booked_pusd, item.attempts) == (870, 3)
+    assert (item.uncertain_pusd, item.uncertain, item.lost_pusd, item.lost) == (400, 1, 70, 1)
+    (row,) = by_day_and_model(invoice(500).lines, [item], places=12)[DAY]
     assert row.difference_pusd == -370
     assert row.causes == (DifferenceCause.CANCELLED, DifferenceCause.LOST)
 
@@ -92,7 +94,7 @@ def test_posting_brings_what_is_owed_to_the_invoice(books, invoiced):
     assert owed(books, "adjustments:openai") == -(invoiced - 870)
     with books.connect() as connection:
         assert find(connection, number).posted_by == "ben"
-        assert "postings_balance" not in {one.check for one in verify(connection).findings}
+        assert "postings_balance" not in {finding.check for finding in verify(connection).findings}
     with pytest.raises(InvoiceStateError, match="posted by ben"):
         post(books, number, by="eve", at_us=LATER_US)
     assert owed(books) == invoiced
@@ -130,8 +132,8 @@ def test_a_cloud_bill_is_compared_with_the_hours_of_its_pool(engine):
         )
     number = kept(engine, invoice(64, item="vm-1"), party="gpu:chat")
     with engine.connect() as connection:
-        (one,) = booked(connection, "gpu:chat", DAY, DAY)
-    assert (one.booked_pusd, one.attempts) == (60, 2)
+        (item,) = booked(connection, "gpu:chat", DAY, DAY)
+    assert (item.booked_pusd, item.attempts) == (60, 2)
     assert post(engine, number, by="ben", at_us=LATER_US) == {DAY: 4}
     assert owed(engine, "payable:gpu:chat") == 4
     assert owed(engine, "adjustments:gpu:chat") == -4

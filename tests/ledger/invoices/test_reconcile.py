@@ -83,11 +83,11 @@ def test_a_cause_explains_one_sign_up_to_its_amount(invoiced, books, expected):
     assert causes([line(invoiced * 1000)], [scaled(books)], places=12) == [(expected,)]
 
 
-def scaled(one):
+def scaled(item):
     return BookedCost(
-        one.day, one.model, one.project, one.booked_pusd * 1000, one.attempts,
-        one.uncertain_pusd * 1000, one.uncertain, one.lost_pusd * 1000, one.lost, one.failed,
-        one.unpriced,
+        item.day, item.model, item.project, item.booked_pusd * 1000, item.attempts,
+        item.uncertain_pusd * 1000, item.uncertain, item.lost_pusd * 1000, item.lost, item.failed,
+        item.unpriced,
     )  # fmt: skip
 
 
@@ -103,7 +103,7 @@ def test_what_one_day_lacks_and_the_next_has_too_much_is_the_clock():
 
 def test_sums_by_any_key_with_the_greatest_difference_first():
     lines = mapped([line(5, project="p1"), line(50, project="p2")], {"p1": "search"})
-    rows = by_key(lines, [booked(4)], (lambda one: one.project, lambda one: one.project))
+    rows = by_key(lines, [booked(4)], (lambda item: item.project, lambda item: item.project))
     assert [(row.key, row.invoiced_pusd, row.booked_pusd) for row in rows] == [
         ("p2", 50, 0),
         ("search", 5, 4),

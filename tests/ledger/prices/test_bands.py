@@ -129,7 +129,7 @@ def market() -> tuple[PriceBands, list[Price]]:
 
 def test_the_bundled_map_is_hardly_doubted(market):
     bands, prices = market
-    odd = [one.name for one in prices if bands.doubt(one)]
+    odd = [price.name for price in prices if bands.doubt(price)]
     assert len(prices) > 3000
     assert len(odd) < 15
     assert "watsonx/core42/jais-13b-chat" in odd  # 500 and 2,000 USD per 1M tokens: it is real
@@ -139,7 +139,7 @@ def test_the_bundled_map_is_hardly_doubted(market):
 @pytest.mark.parametrize("up", [False, True])
 def test_every_price_of_the_map_in_a_wrong_unit_is_doubted(market, factor, up):
     bands, prices = market
-    missed = [one.name for one in prices if (wrong := _wrong(one, factor, up=up))
+    missed = [price.name for price in prices if (wrong := _wrong(price, factor, up=up))
               and bands.doubt(wrong) is None]  # fmt: skip
     assert missed == []
 

@@ -25,7 +25,7 @@ def price(version, name="openai/gpt-4o", since=0, terms=CHEAP, **fields):
 
 
 def versions(*found):
-    return [None if one is None else one.version for one in found]
+    return [None if finding is None else finding.version for finding in found]
 
 
 def test_the_version_in_force_at_an_instant():
@@ -119,8 +119,8 @@ def test_of_two_books_of_one_rank_the_last_version_counts():
 
 def test_in_force_lists_each_name_once():
     book = PriceBook([price(1), price(2, since=5), price(3, "a/b", since=9)])
-    assert [one.version for one in book.in_force(5)] == [2]
-    assert [one.version for one in book.in_force(9)] == [3, 2]
+    assert [item.version for item in book.in_force(5)] == [2]
+    assert [item.version for item in book.in_force(9)] == [3, 2]
 
 
 @pytest.mark.parametrize(

@@ -83,13 +83,13 @@ def test_rows_that_are_not_priced_per_token_are_left_out():
         }
     )
     assert found.drafts == ()
-    assert [one.name for one in found.refused] == ["openai/free"]
+    assert [refusal.name for refusal in found.refused] == ["openai/free"]
 
 
 def test_a_prefixed_key_wins_and_the_contradiction_is_named():
     found = seeded({"m": row(input_cost_per_token=1e-06), "openai/m": row()})
-    assert [one.terms.rates.input for one in found.drafts] == [3_000_000]
-    assert [one.name for one in found.conflicting] == ["openai/m"]
+    assert [draft.terms.rates.input for draft in found.drafts] == [3_000_000]
+    assert [named.name for named in found.conflicting] == ["openai/m"]
     assert seeded({"m": row(), "openai/m": row()}).conflicting == ()
 
 
@@ -105,7 +105,7 @@ def test_regional_surcharges_are_rows_of_their_own():
             "d": row(provider_specific_entry={"fast": 2.0}),
         }
     )
-    assert {one.name: one.terms.uplift_ppm for one in found.drafts} == {
+    assert {draft.name: draft.terms.uplift_ppm for draft in found.drafts} == {
         "openai/a": 0, "openai/a#eu": 100_000, "openai/b": 0, "openai/b#regional": 250_000,
         "openai/c": 0, "openai/c#us": 100_000, "openai/d": 0,
     }  # fmt: skip
@@ -115,8 +115,8 @@ def test_noise_and_other_charges_are_listed():
     found = seeded({"m": row(input_cost_per_image=1)})
     assert found.rounded == ()
     text = '{"m": ' + json.dumps(row()).replace("3e-06", "3.0000000000000001e-06") + "}"
-    assert [one.name for one in seed_from_map(text, source_date=None).rounded] == ["openai/m"]
-    assert [one.text for one in found.unmodelled] == ["input_cost_per_image"]
+    assert [named.name for named in seed_from_map(text, source_date=None).rounded] == ["openai/m"]
+    assert [named.text for named in found.unmodelled] == ["input_cost_per_image"]
 
 
 def test_the_bundled_map_is_read_without_importing_litellm():
@@ -145,8 +145,8 @@ def test_a_missing_map_is_said(monkeypatch):
 def test_every_bundled_price_passes_its_dry_run(seed, book):
     assert len(book) == len(seed.drafts)
     assert len(seed.refused) < len(seed.drafts) / 10
-    terms = [one.terms for one in seed.drafts]
-    assert all(one.rates.input or one.second_pusd or one.search_pusd for one in terms)
+    terms = [draft.terms for draft in seed.drafts]
+    assert all(term.rates.input or term.second_pusd or term.search_pusd for term in terms)
 
 
 @pytest.mark.parametrize(

@@ -29,14 +29,14 @@ def plan(stored, drafts, book="litellm", only=lambda _: True, at_us=NOW_US):
 
 
 def found(stored, drafts, **options):
-    return [(one.name, one.status) for one in plan(stored, drafts, **options).entries]
+    return [(entry.name, entry.status) for entry in plan(stored, drafts, **options).entries]
 
 
 def test_added_changed_unchanged_and_dropped():
     stored = [price(1), price(2, name="a/same"), price(3, name="a/old")]
     drafts = [draft(8), draft(name="a/same"), draft(name="a/new")]
     made = plan(stored, drafts)
-    assert [(one.name, one.status) for one in made.entries] == [
+    assert [(entry.name, entry.status) for entry in made.entries] == [
         ("a/new", PriceStatus.ADDED), ("a/old", PriceStatus.DROPPED), (NAME, PriceStatus.CHANGED),
     ]  # fmt: skip
     assert made.changes.unchanged == 1
@@ -46,16 +46,19 @@ def test_added_changed_unchanged_and_dropped():
         PriceAmount("standard", 0, "input", "usd_per_million", 10, 8),
         PriceAmount("standard", 0, "output", "usd_per_million", 20, 16),
     )
-    assert [one.percent for one in changed.amounts] == [-20.0, -20.0]
+    assert [amount.percent for amount in changed.amounts] == [-20.0, -20.0]
 
 
 def test_a_files_names_that_are_gone_end_and_the_list_counts_again():
     deal = {"book": "deal.csv", "rank": APPROVED_RANK}
     stored = [price(1), price(2, 6, **deal), price(3, name="acme/own", **deal)]
     made = plan(stored, [], book="deal.csv")
-    assert [(one.name, one.status, one.after and one.after.version) for one in made.entries] == [
-        ("acme/own", PriceStatus.REMOVED, None), (NAME, PriceStatus.REMOVED, 1),
-    ]  # fmt: skip
+    assert [
+        (entry.name, entry.status, entry.after and entry.after.version) for entry in made.entries
+    ] == [
+        ("acme/own", PriceStatus.REMOVED, None),
+        (NAME, PriceStatus.REMOVED, 1),
+    ]
     assert all(row.withdrawn for row in made.changes.rows)
 
 
@@ -111,7 +114,10 @@ def test_tiers_fees_and_surcharges_are_told_by_place():
     long = TierRates("standard", 200, rates_from({"input": 20, "output": 40, "cached": 1}))
     full = terms(10, schedules=(batch, long), request_pusd=7, uplift_ppm=100_000)
     (entry,) = plan([price(1)], [draft(terms=full)]).entries
-    assert [(one.tier, one.above_tokens, one.kind, one.unit, one.new) for one in entry.amounts] == [
+    assert [
+        (amount.tier, amount.above_tokens, amount.kind, amount.unit, amount.new)
+        for amount in entry.amounts
+    ] == [
         ("standard", 0, "request", "usd", 7),
         ("standard", 0, "uplift", "percent", 100_000),
         ("standard", 200, "input", "usd_per_million", 20),
@@ -125,6 +131,6 @@ def test_tiers_fees_and_surcharges_are_told_by_place():
 
 
 def test_a_price_lists_what_does_not_follow_from_another_kind():
-    assert [(one.kind, one.new) for one in amounts(price(1))] == [
+    assert [(amount.kind, amount.new) for amount in amounts(price(1))] == [
         ("input", 10), ("cached", 1), ("output", 20),
     ]  # fmt: skip

@@ -19,7 +19,7 @@ def imported(drafts, at_us=50):
 
 def test_a_first_import_covers_the_past():
     prices = imported([draft(), draft("openai/gpt-5")])
-    assert [(one.version, one.name, one.effective_from_us) for one in prices] == [
+    assert [(price.version, price.name, price.effective_from_us) for price in prices] == [
         (1, "openai/gpt-4o", 0),
         (2, "openai/gpt-5", 0),
     ]
@@ -59,7 +59,7 @@ def test_dated_rows_take_turns():
     first = draft(effective_from_us=100, rank=1, book="deal.yaml")
     second = draft(usd=8, effective_from_us=200, rank=1, book="deal.yaml")
     stored = imported([second, first], at_us=500)
-    assert [one.effective_from_us for one in stored] == [100, 200]
+    assert [row.effective_from_us for row in stored] == [100, 200]
     assert PriceBook(stored).find("openai/gpt-4o", 99) is None
     assert diff(stored, [first, second], at_us=500).rows == ()
 
@@ -104,7 +104,7 @@ def test_what_the_bundled_map_drops_stays_priced_and_is_named():
     stored = imported([draft(), draft("openai/gpt-5")])
     changes = diff(stored, [draft()], at_us=100)
     assert changes.rows == ()
-    assert [one.name for one in changes.gone] == ["openai/gpt-5"]
+    assert [named.name for named in changes.gone] == ["openai/gpt-5"]
 
 
 def test_faults_and_repeats_are_refused_together():
@@ -123,8 +123,8 @@ SOURCES = st.lists(
         rank=st.just(1),
         effective_from_us=st.sampled_from(DATES),
     ),
-    unique_by=lambda one: (one.name, one.effective_from_us),
-).map(lambda drafts: sorted(drafts, key=lambda one: one.effective_from_us or 0))
+    unique_by=lambda named: (named.name, named.effective_from_us),
+).map(lambda drafts: sorted(drafts, key=lambda named: named.effective_from_us or 0))
 
 
 @given(st.lists(SOURCES, max_size=5))
@@ -134,8 +134,10 @@ def test_an_import_settles_at_once_and_only_adds(imports):
         at_us = 100 * (place + 1)
         stored += diff(stored, drafts, at_us=at_us).prices(len(stored) + 1)
         assert diff(stored, drafts, at_us=at_us + 1).rows == ()
-        assert [one.version for one in stored] == list(range(1, len(stored) + 1))
+        assert [row.version for row in stored] == list(range(1, len(stored) + 1))
         book = PriceBook(stored)
         for at in (at_us, at_us + 50):
-            wanted = {one.name: one.terms for one in drafts if (one.effective_from_us or 0) <= at}
-            assert {one.name: one.terms for one in book.in_force(at)} == wanted
+            wanted = {
+                draft.name: draft.terms for draft in drafts if (draft.effective_from_us or 0) <= at
+            }
+            assert {named.name: named.terms for named in book.in_force(at)} == wanted

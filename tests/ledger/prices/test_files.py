@@ -127,7 +127,7 @@ def test_all_faulty_prices_are_named_together():
 def test_a_file_is_named_by_its_last_part(tmp_path):
     path = tmp_path / "deal.yaml"
     path.write_text(FILE, encoding="utf-8")
-    assert {one.book for one in load_price_file(path, rank=1).drafts} == {"deal.yaml"}
+    assert {draft.book for draft in load_price_file(path, rank=1).drafts} == {"deal.yaml"}
     with pytest.raises(PriceError, match="No such file"):
         load_price_file(tmp_path / "none.yaml", rank=1)
 
@@ -137,7 +137,7 @@ def test_searches_and_seconds_need_no_price_of_tokens():
         "prices: {a/r: {usd_per_search: 0.002}, a/s: {usd_per_second: 0.0001},"
         " a/t: {usd_per_second: 0.0001, usd_per_million: {input: 2.5, output: 10}}}"
     )
-    found = {one.name: one.terms for one in parse_price_file(text, book="b", rank=1).drafts}
+    found = {draft.name: draft.terms for draft in parse_price_file(text, book="b", rank=1).drafts}
     assert (found["a/r"].search_pusd, found["a/r"].rates.output) == (2_000_000_000, 0)
     assert (found["a/s"].second_pusd, found["a/s"].rates.input) == (100_000_000, 0)
     assert found["a/t"].rates.audio_input == 2_500_000

@@ -19,7 +19,9 @@ def price(version: int, **fields) -> Price:
 
 
 def found(*prices: Price, name: str = NAME, **options) -> list[tuple[int | None, PriceDoubt]]:
-    return [(one.version, one.flag) for one in flags(PriceBook(prices), [name], NOW_US, **options)]
+    return [
+        (flag.version, flag.flag) for flag in flags(PriceBook(prices), [name], NOW_US, **options)
+    ]
 
 
 @pytest.mark.parametrize(

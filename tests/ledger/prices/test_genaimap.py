@@ -37,8 +37,8 @@ def model(prices=None, **fields) -> ModelInfo:
                         **fields})  # fmt: skip
 
 
-def seed(one: ModelInfo, *known: Price, provider="openai"):
-    owner = Provider(id=provider, name="", api_pattern="", pricing_urls=[URL], models=[one])
+def seed(info: ModelInfo, *known: Price, provider="openai"):
+    owner = Provider(id=provider, name="", api_pattern="", pricing_urls=[URL], models=[info])
     by_name = {price.name: price for price in known}
     return seed_from_genai([owner], by_name, at_us=AT_US, read_on="2026-10-21")
 
@@ -74,7 +74,7 @@ def test_kinds_source_and_date():
         request_pusd=5 * 10**9,
     )  # fmt: skip
     assert (draft.name, draft.source, draft.source_date) == ("openai/gpt-x", URL, "2026-11-02")
-    assert [one.text for one in made.unmodelled] == ["web_searches_kcount"]
+    assert [part.text for part in made.unmodelled] == ["web_searches_kcount"]
 
 
 def test_thresholds_and_tiers():
@@ -127,7 +127,7 @@ def test_the_price_of_the_day_counts():
 def test_exact_aliases_that_the_book_has_are_priced_too():
     match = ClauseOr(or_=[ClauseEquals(equals="gpt-x-2026"), ClauseEquals(equals="gpt-other")])
     made = seed(model(match=match), known("openai/GPT-X-2026"))
-    assert [one.name for one in made.drafts] == ["openai/gpt-x", "openai/GPT-X-2026"]
+    assert [draft.name for draft in made.drafts] == ["openai/gpt-x", "openai/GPT-X-2026"]
 
 
 NIGHT = TimeOfDateConstraint(start_time=time(16, tzinfo=UTC), end_time=time(23, tzinfo=UTC))

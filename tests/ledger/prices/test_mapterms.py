@@ -71,7 +71,9 @@ def test_a_discount_goes_on_above_a_threshold_and_for_an_hours_cache():
         input_cost_per_token_priority=Decimal("6E-6"),
         input_cost_per_token_above_200k_tokens=Decimal("6E-6"),
     )
-    by_place = {(one.tier, one.above_tokens): one.rates for one in found.schedules}
+    by_place = {
+        (schedule.tier, schedule.above_tokens): schedule.rates for schedule in found.schedules
+    }
     assert by_place["batch", 0].cache_write_1h == 3_000_000
     assert by_place["batch", 200_000].input == 3_000_000
     assert by_place["priority", 200_000].input == 6_000_000  # dearer below is no rule above
@@ -83,7 +85,7 @@ def test_a_stated_output_price_is_also_that_of_reasoning():
         output_cost_per_token_above_200k_tokens=Decimal("3E-5"),
         input_cost_per_token_above_272k_tokens=Decimal("6E-6"),
     )
-    assert [one.rates.reasoning for one in found.schedules] == [30_000_000, 30_000_000]
+    assert [schedule.rates.reasoning for schedule in found.schedules] == [30_000_000, 30_000_000]
 
 
 def test_ranges_state_all_their_rates():

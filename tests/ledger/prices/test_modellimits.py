@@ -40,4 +40,4 @@ def test_the_installed_map_has_limits_for_models_with_prices() -> None:
     priced = {draft.name for draft in bundled_seed().drafts}
     assert found["openai/gpt-4o-mini"] == ModelLimits(16_384, 128_000)
     assert len(priced & set(found)) > 1000
-    assert all(1 <= one.output_tokens <= one.context_tokens for one in found.values())
+    assert all(1 <= finding.output_tokens <= finding.context_tokens for finding in found.values())

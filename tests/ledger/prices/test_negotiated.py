@@ -64,8 +64,8 @@ def test_every_kind_and_unit():
 
 def test_one_name_may_have_several_prices_in_time():
     drafts = parse(f"{HEAD},from\na/b,,,1,,2,\na/b,,,3,,4,2027-01-01\n")
-    assert [one.terms.rates.input for one in drafts] == [10**6, 3 * 10**6]
-    assert [one.effective_from_us for one in drafts] == [None, 20_819 * DAY_US]
+    assert [draft.terms.rates.input for draft in drafts] == [10**6, 3 * 10**6]
+    assert [draft.effective_from_us for draft in drafts] == [None, 20_819 * DAY_US]
 
 
 @pytest.mark.parametrize(

@@ -115,8 +115,8 @@ def test_an_approved_import_counts_from_its_storing_and_says_who(engine):
     seen = plan(stored_prices(engine), 150)
     import_approved(engine, plan, seen, stamp=STAMP, at_us=190)
     assert stored(engine) == [(1, "openai/gpt-4o", 0), (2, "openai/gpt-4o", 190)]
-    found = [(one.price.version, one.actor, one.origin, one.recorded_us)
-             for one in records_of(engine, "openai/gpt-4o")]  # fmt: skip
+    found = [(record.price.version, record.actor, record.origin, record.recorded_us)
+             for record in records_of(engine, "openai/gpt-4o")]  # fmt: skip
     assert found == [(1, None, None, 100), (2, "ann@books", "deal.csv", 190)]
     assert load_price_book(engine).find("openai/gpt-4o", 190).terms == deal.terms
 
@@ -191,8 +191,8 @@ def test_what_prices_have_alike_is_held_once(engine):
         for place, terms in enumerate((dear, dear, cheap))
     ]
     import_drafts(engine, drafts, at_us=0)
-    one, other, third = stored_prices(engine)
-    assert one.terms == other.terms == dear
+    item, other, third = stored_prices(engine)
+    assert item.terms == other.terms == dear
     assert third.terms == cheap
-    assert one.terms is other.terms
-    assert one.source is other.source is third.source
+    assert item.terms is other.terms
+    assert item.source is other.source is third.source

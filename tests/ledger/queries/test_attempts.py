@@ -74,4 +74,4 @@ def test_what_was_spent_by_bucket_and_group(engine, traffic) -> None:
         for cell in cells:
             at = (cell.start_us, getattr(cell, {"backend": "target"}.get(by, by)))
             wanted[at] = wanted.get(at, 0) + cell.cost_pusd
-        assert {(one.start_us, one.name): one.cost_pusd for one in lines} == wanted
+        assert {(line.start_us, line.name): line.cost_pusd for line in lines} == wanted

@@ -104,10 +104,10 @@ def test_team_shares(connection) -> None:
     scope = Scope(START_US, START_US + 3 * HOUR_US)
     everyone = queries.hours_by_team(connection, scope, bucket_us=DAY_US)
     assert [(cell.team, cell.used_pusd) for cell in everyone] == [("search", 3), ("support", 3)]
-    one = queries.hours_by_team(
+    hours_by_team = queries.hours_by_team(
         connection, Scope(scope.start_us, scope.end_us, "search"), bucket_us=DAY_US
     )
-    assert [cell.team for cell in one] == ["search"]
+    assert [cell.team for cell in hours_by_team] == ["search"]
 
 
 def test_capacity_is_the_latest_of_each_engine_with_its_batch_limit(connection) -> None:

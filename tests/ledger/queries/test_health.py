@@ -53,7 +53,7 @@ def test_what_a_person_should_look_at_is_counted_by_target(engine, opened, settl
     LedgerRepository(engine, host="h").import_records(records, journal="j", at_us=NOON_US)
     with engine.connect() as connection:
         found = flagged(connection, SCOPE)
-        assert [(one.flag, one.attempts, one.cost_pusd) for one in found] == [
+        assert [(finding.flag, finding.attempts, finding.cost_pusd) for finding in found] == [
             ("disputed", 2, 800), ("unknown_tier", 1, 400),
         ]  # fmt: skip
         assert flagged(connection, Scope(SCOPE.start_us, SCOPE.end_us, "nobody")) == []

@@ -26,14 +26,14 @@ def test_minutes_from_hours_and_rows(engine, opened, settled, write, seal_all) -
             return [loads(connection, SPAN, here, basis=basis).of(**which) for basis in TokenBasis]
 
     both, output = load()
-    for one, each in ((both, 17), (output, 5)):
-        assert (one.start_us, one.seen, len(one.asked)) == (START_US, 3, 121)
-        assert one.asked[:2] == [2 * each, each]
-        assert one.asked[120] == one.served[120] == each
-        assert one.served[:2] == [each, 0]
-        assert one.spilled[:2] == [0, each]
-        assert one.spilled_requests[:2] == [0, 1]
-        assert sum(one.asked) == 4 * each
+    for item, each in ((both, 17), (output, 5)):
+        assert (item.start_us, item.seen, len(item.asked)) == (START_US, 3, 121)
+        assert item.asked[:2] == [2 * each, each]
+        assert item.asked[120] == item.served[120] == each
+        assert item.served[:2] == [each, 0]
+        assert item.spilled[:2] == [0, each]
+        assert item.spilled_requests[:2] == [0, 1]
+        assert sum(item.asked) == 4 * each
     seal_all(engine)
     while Rollups(engine).follow():
         pass
@@ -57,7 +57,7 @@ def test_full_and_sparse_hours_are_read_alike(engine, opened, settled, write, se
         return found.of(pool="chat", spills=())
 
     before = [load(team) for team in (None, "t1")]
-    assert [one.seen for one in before] == [75, 37]
+    assert [item.seen for item in before] == [75, 37]
     assert before[0].asked == [5] * 75
     seal_all(engine)
     while Rollups(engine).follow():

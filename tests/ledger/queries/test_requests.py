@@ -107,8 +107,14 @@ def test_streams_of_each_engine_are_the_latest(engine, opened, settled) -> None:
     LedgerRepository(engine, host="h").import_records(records, journal="j", at_us=NOON_US)
     with engine.connect() as connection:
         found = queries.streamed(connection, SCOPE, ["pool:p/0", "pool:p/1", "none"], limit=3)
-    assert [(one.opened_us - NOON_US, one.engine, one.tpot_us) for one in found] == [
-        (16, "pool:p/0", 16), (17, "pool:p/1", 17), (18, "pool:p/0", None),
-        (19, "pool:p/1", 19), (22, "pool:p/0", 22), (23, "pool:p/1", 23),
-    ]  # fmt: skip
-    assert {one.ttft_us for one in found} == {100}
+    assert [
+        (finding.opened_us - NOON_US, finding.engine, finding.tpot_us) for finding in found
+    ] == [
+        (16, "pool:p/0", 16),
+        (17, "pool:p/1", 17),
+        (18, "pool:p/0", None),
+        (19, "pool:p/1", 19),
+        (22, "pool:p/0", 22),
+        (23, "pool:p/1", 23),
+    ]
+    assert {finding.ttft_us for finding in found} == {100}

@@ -36,9 +36,9 @@ def test_each_tag_of_an_attempt_counts(engine, opened, settled) -> None:
         records.append(settled(n, cost_pusd=10**n))
     LedgerRepository(engine, host="h").import_records(records, journal="history", at_us=5)
     with engine.connect() as connection:
-        found = {one.tag: one for one in tagged(connection, Scope(0, 2**62))}
+        found = {cost.tag: cost for cost in tagged(connection, Scope(0, 2**62))}
         assert tagged(connection, Scope(0, 1)) == []
-    assert {tag: (one.attempts, one.cost_pusd) for tag, one in found.items()} == {
+    assert {tag: (finding.attempts, finding.cost_pusd) for tag, finding in found.items()} == {
         "app=web": (2, 110), "env=dev": (1, 100),
     }  # fmt: skip
     with engine.begin() as connection:
@@ -56,14 +56,16 @@ def summed(engine, records, seal_all) -> Scope:
 
 
 def test_what_is_added_up_is_read_from_sums_alone(engine, opened, settled, seal_all) -> None:
-    records = [one for n in range(3) for one in (
+    records = [cost for n in range(3) for cost in (
         opened(n, opened_us=START_US + n * HOUR_US, tags=(("app", "web"),), holds=()),
         settled(n, settled_us=START_US + n * HOUR_US, cost_pusd=10**13 + n),
     )]  # fmt: skip
     scope = summed(engine, records, seal_all)
     with engine.begin() as connection:
         wanted = tagged(connection, scope)
-        assert [(one.attempts, one.cost_pusd) for one in wanted] == [(3, 3 * 10**13 + 3)]
+        assert [(wanted_value.attempts, wanted_value.cost_pusd) for wanted_value in wanted] == [
+            (3, 3 * 10**13 + 3)
+        ]
         connection.execute(update(AttemptRow).values(tags=None))
         assert tagged(connection, scope) == wanted
         connection.execute(update(RollupTaggingRow).values(from_us=scope.start_us + 1))
@@ -74,7 +76,7 @@ def test_each_key_of_a_team_by_backend_from_rows_and_from_sums_alike(
     engine, opened, settled, seal_all
 ) -> None:
     asked = (("k1", "api", 10**13 + 1), ("k2", "api", 5), ("k1", "own", 7), ("k1", "api", None))
-    records = [one for n, (key, backend, pusd) in enumerate(asked) for one in (
+    records = [cost for n, (key, backend, pusd) in enumerate(asked) for cost in (
         opened(n, opened_us=START_US + n * HOUR_US, key_id=key, backend=backend, holds=()),
         settled(n, settled_us=START_US + n * HOUR_US, cost_pusd=pusd),
     )]  # fmt: skip
@@ -84,11 +86,11 @@ def test_each_key_of_a_team_by_backend_from_rows_and_from_sums_alike(
     def found() -> tuple[list[KeySpend], list[tuple[str, int]]]:
         with engine.connect() as connection:
             spent = spent_by_key(connection, scope, DAY_US)
-            return keyed(connection, scope), [(one.name, one.cost_pusd) for one in spent]
+            return keyed(connection, scope), [(amount.name, amount.cost_pusd) for amount in spent]
 
     by_rows = found()
-    assert [(one.key_id, one.backend, one.attempts, one.cost_pusd, one.unpriced)
-            for one in by_rows[0]] == [
+    assert [(cost.key_id, cost.backend, cost.attempts, cost.cost_pusd, cost.unpriced)
+            for cost in by_rows[0]] == [
         ("k1", "api", 2, 10**13 + 1, 1), ("k1", "own", 1, 7, 0), ("k2", "api", 1, 5, 0),
     ]  # fmt: skip
     assert by_rows[1] == [("k1", 10**13 + 8), ("k2", 5)]
@@ -108,7 +110,7 @@ def test_single_tries_of_a_key_are_read_from_its_hours_alone(
 ) -> None:
     """Twenty hours of two keys, one of which asks in three of them, of another team."""
     asked = [("k2", "rare") if n in (3, 9, 15) else ("k1", "usual") for n in range(20)]
-    records = [one for n, (key, team) in enumerate(asked) for one in (
+    records = [cost for n, (key, team) in enumerate(asked) for cost in (
         opened(n, opened_us=START_US + n * HOUR_US, key_id=key, team_id=team,
                target=f"t{n % 2}", holds=()),
         settled(n, settled_us=START_US + n * HOUR_US, cost_pusd=n),
@@ -125,7 +127,7 @@ def test_single_tries_of_a_key_are_read_from_its_hours_alone(
     def found(key: str, most: int = 200, of: Scope = scope, **where: str) -> list[int | None]:
         with engine.connect() as connection:
             rows = attempts_of_key(connection, of, key, where=where, limit=most)
-        return [one.cost_pusd for one in rows]
+        return [row.cost_pusd for row in rows]
 
     assert found("k2") == [15, 9, 3]
     assert found("k2", most=2) == [15, 9]
@@ -142,7 +144,7 @@ def test_after_an_upgrade_rows_say_what_no_sum_by_key_has(
     engine, opened, settled, seal_all
 ) -> None:
     """Migration 0041 begins sums by key anew: what was asked before it is read as it was."""
-    records = [one for n in range(4) for one in (
+    records = [item for n in range(4) for item in (
         opened(n, opened_us=START_US + n * HOUR_US, key_id=f"k{n % 2}", holds=()),
         settled(n, settled_us=START_US + n * HOUR_US, cost_pusd=10**13 + n),
     )]  # fmt: skip
@@ -152,7 +154,7 @@ def test_after_an_upgrade_rows_say_what_no_sum_by_key_has(
         with engine.connect() as connection:
             single = attempts_of_key(connection, scope, "k1", where={}, limit=9)
             spent = spent_by_key(connection, scope, DAY_US)
-            return keyed(connection, scope), spent, [one.request_id for one in single]
+            return keyed(connection, scope), spent, [member.request_id for member in single]
 
     whole = found()
     assert len(whole[2]) == 2

@@ -25,12 +25,12 @@ def test_answered_conversations_in_the_order_of_time(engine, opened, settled, re
         found = list(recorded_requests(connection, SPAN))
         everything = refused_requests(connection, Scope(0, 2**62))
         none = refused_requests(connection, Scope(0, 1))
-    assert [one.opened_us - START_US for one in found] == [1_000_000, 2_000_000]
+    assert [finding.opened_us - START_US for finding in found] == [1_000_000, 2_000_000]
     first = found[0]
     assert first.input_tokens > 0 < first.output_tokens
     assert first.team == "search"
     assert (everything, none) == (1, 0)
-    assert not any(one.inside for one in found)
+    assert not any(finding.inside for finding in found)
 
 
 def test_whose_key_may_not_leave_is_told(engine, opened, settled, write):

@@ -40,10 +40,13 @@ def group(cost: int = COST, tokens: TokenCounts = TOKENS, **changes: object) -> 
 
 def test_each_kind_has_its_price_and_they_add_up() -> None:
     found = charges(group(), PLAIN, PLAIN)
-    assert [(one.kind, one.quantity, one.cost_pusd) for one in found] == [
+    assert [(finding.kind, finding.quantity, finding.cost_pusd) for finding in found] == [
         ("input", 10, 200), ("cached", 2, 6), ("output", 4, 160), ("reasoning", 1, 50),
     ]  # fmt: skip
-    assert all(one.unit_pusd * one.quantity == one.cost_pusd == one.list_pusd for one in found)
+    assert all(
+        finding.unit_pusd * finding.quantity == finding.cost_pusd == finding.list_pusd
+        for finding in found
+    )
 
 
 def test_a_negotiated_price_is_beside_the_public_one() -> None:
@@ -51,7 +54,7 @@ def test_a_negotiated_price_is_beside_the_public_one() -> None:
         2, "openai/gpt", "litellm", 0, PriceTerms(rates_from({"input": 30, "output": 60}))
     )
     found = charges(group(), PLAIN, public)
-    assert [(one.kind, one.cost_pusd, one.list_pusd) for one in found] == [
+    assert [(finding.kind, finding.cost_pusd, finding.list_pusd) for finding in found] == [
         ("input", 200, 300), ("cached", 6, 60), ("output", 160, 240), ("reasoning", 50, 60),
     ]  # fmt: skip
 
@@ -63,7 +66,7 @@ def test_a_surcharge_that_was_rounded_per_attempt_is_shared_exactly() -> None:
     )
     tokens = TokenCounts(input=3, output=3)
     found = charges(group(39, tokens), price, price)  # 36 x 1.1 = 39.6: 39 is within a unit
-    assert sum(one.cost_pusd for one in found) == 39
+    assert sum(finding.cost_pusd for finding in found) == 39
     assert found[0].unit_pusd == Fraction(55, 10)
     (whole,) = charges(group(38, tokens), price, price)  # 1.6 away: not rounding
     assert (whole.kind, whole.cost_pusd) == (UNEXPLAINED, 38)
@@ -78,7 +81,7 @@ def test_a_fee_and_a_tier_are_in_it() -> None:
     )  # fmt: skip
     price = Price(1, "x/y", "b", 0, terms)
     flex = charges(group(12 + 10 + 2000, tier="flex"), price, price)
-    assert [one.kind for one in flex] == ["input", "cached", "output", "reasoning", "requests"]
+    assert [item.kind for item in flex] == ["input", "cached", "output", "reasoning", "requests"]
     assert (flex[-1].quantity, flex[-1].cost_pusd) == (2, 2000)
     unlisted = charges(group(1700 + 2000, tier="priority"), price, price)
     assert unlisted[0].unit_pusd == 100, "long prompts pay the higher standard rates"
@@ -86,14 +89,14 @@ def test_a_fee_and_a_tier_are_in_it() -> None:
 
 
 def test_what_does_not_follow_stays_whole() -> None:
-    for one, price, kind in (
+    for cost, price, kind in (
         (group(lost=True), PLAIN, UNSETTLED),
         (group(), None, UNEXPLAINED),
         (group(COST + 1), PLAIN, UNEXPLAINED),
         (group(COST, TokenCounts(input=10, output=5, reasoning=6)), PLAIN, UNEXPLAINED),
     ):
-        (whole,) = charges(one, price, price)
-        assert (whole.kind, whole.quantity, whole.cost_pusd) == (kind, 2, one.cost_pusd)
+        (whole,) = charges(cost, price, price)
+        assert (whole.kind, whole.quantity, whole.cost_pusd) == (kind, 2, cost.cost_pusd)
     assert charges(group(0, TokenCounts()), PLAIN, PLAIN) == []
     assert charges(group(0, lost=True), PLAIN, PLAIN) == []
 
@@ -103,9 +106,9 @@ def by_kind(ledger, by: list) -> tuple[Counter, int]:
     with snapshot(ledger.reader) as connection:
         prices = {price.version: price for price in every_price(connection)}
         scope = Scope(ledger.START_US, ledger.end_us)
-        for one in groups(connection, scope, bucket_us=DAY_US, by=by, cuts=cuts_of(prices)):
-            for charge in charges(one, prices[one.version], None):
-                found[one.start_us, *one.key, charge.kind] += charge.cost_pusd
+        for group in groups(connection, scope, bucket_us=DAY_US, by=by, cuts=cuts_of(prices)):
+            for charge in charges(group, prices[group.version], None):
+                found[group.start_us, *group.key, charge.kind] += charge.cost_pusd
                 total += charge.cost_pusd
     return found, total
 
@@ -141,8 +144,8 @@ def test_a_tampered_attempt_is_seen(engine, opened, settled, change: str) -> Non
 
     def kinds() -> list[str]:
         with engine.connect() as connection:
-            (one,) = groups(connection, Scope(0, 2**60), bucket_us=DAY_US, by=[], cuts=[])
-        return [charge.kind for charge in charges(one, PLAIN, None)]
+            (item,) = groups(connection, Scope(0, 2**60), bucket_us=DAY_US, by=[], cuts=[])
+        return [charge.kind for charge in charges(item, PLAIN, None)]
 
     assert kinds() == ["input", "cached", "output"]
     with engine.begin() as connection:
@@ -169,7 +172,7 @@ def test_searches_and_sound_are_kinds_of_their_own(terms, tokens, items) -> None
     price = Price(1, "x/y", "b", 0, terms)
     booked = cost_pusd(tokens, price)
     found = charges(group(booked, tokens, requests=1), price, price)
-    assert [(one.kind, one.quantity, one.cost_pusd) for one in found] == items
+    assert [(finding.kind, finding.quantity, finding.cost_pusd) for finding in found] == items
     (whole,) = charges(group(booked + 2, tokens, requests=1), price, price)
     assert whole.kind == UNEXPLAINED
 
@@ -186,6 +189,6 @@ def test_sound_that_was_counted_in_tokens_is_apart(engine, opened, settled) -> N
     with engine.connect() as connection:
         found = list(groups(connection, Scope(0, 2**60), bucket_us=DAY_US, by=[], cuts=[]))
     kinds = sorted(
-        (one.kind, one.cost_pusd) for each in found for one in charges(each, price, None)
+        (charge.kind, charge.cost_pusd) for each in found for charge in charges(each, price, None)
     )
     assert kinds == [("audio_input", 75), ("seconds", 2500)]

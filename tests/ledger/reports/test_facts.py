@@ -22,12 +22,12 @@ def read(connection, scope=SCOPE):
 def test_comparisons_count_only_answers_inside_the_slo_as_avoided(engine, traffic) -> None:
     with engine.connect() as connection:
         found = comparisons(connection, SCOPE)
-    assert [(one.model, one.position, one.comparator) for one in found] == [
+    assert [(finding.model, finding.position, finding.comparator) for finding in found] == [
         ("chat-large", 0, "a/x"), ("chat-large", 1, "b/x"), ("code", 0, "a/x"), ("code", 1, "b/x"),
     ]  # fmt: skip
     own = [(a, b) for a, b in traffic.inside() if a.backend == "own" and a.model == "code"]
     good = [b for _, b in own if b.status in queries.ANSWERED and b.slo_met is not False]
-    first = next(one for one in found if (one.model, one.position) == ("code", 0))
+    first = next(finding for finding in found if (finding.model, finding.position) == ("code", 0))
     assert first.avoided_pusd == 7 * sum(b.tokens.output for b in good)
     assert first.output_tokens_in_slo == sum(b.tokens.output for b in good)
     every = 7 * sum(b.tokens.output for _, b in own)
@@ -48,15 +48,15 @@ def test_load_counts_what_was_served_and_what_spilled_for_lack_of_capacity(engin
         home = homes(connection, here)
         both, output = (loads(connection, SCOPE, here, basis=basis) for basis in TokenBasis)
     assert home == {"chat-large": "llama", "code": "llama"}
-    found, tokens = (one.of(pool="llama", spills=home) for one in (output, both))
+    found, tokens = (item.of(pool="llama", spills=home) for item in (output, both))
     asked = [b for a, b in answered if a.backend == "own" or lacked(a)]
     assert sum(found.asked) == sum(b.tokens.output for b in asked)
     served = [b for a, b in answered if a.backend == "own" and b.slo_met is not False]
     assert sum(found.served) == sum(b.tokens.output for b in served)
     spilled = [b.tokens for a, b in answered if lacked(a)]
-    assert sum(found.spilled) == sum(one.output for one in spilled)
+    assert sum(found.spilled) == sum(item.output for item in spilled)
     assert sum(tokens.spilled) == sum(
-        one.input + one.cached + one.cache_write + one.output for one in spilled
+        item.input + item.cached + item.cache_write + item.output for item in spilled
     )
     assert sum(found.spilled_requests) == len(spilled)
     of_pool = [a for a, _ in answered if a.backend == "own" or lacked(a)]
@@ -87,7 +87,7 @@ def test_overflow_is_priced_as_paid_and_at_every_comparator(engine, traffic) -> 
         mine = [b for a, b in over if a.model == model]
         bought = [b for b in mine if b.cost_pusd is not None]
         answered = [b.tokens.output for b in mine if b.status in queries.ANSWERED]
-        rows = {one.comparator: one for one in found if one.model == model}
+        rows = {finding.comparator: finding for finding in found if finding.model == model}
         assert rows[None].pusd == sum(b.cost_pusd for b in bought)
         assert rows[None].output_tokens == sum(b.tokens.output for b in bought)
         assert (rows["a/x"].position, rows["b/x"].position) == (0, 1)
@@ -107,11 +107,11 @@ def test_traffic_is_the_sums_of_the_same_requests(engine, traffic) -> None:
         for a, b in traffic.inside()
         if b.status in queries.ANSWERED and (a.backend == "own" or lacked(a))
     ]
-    pairs = [(one.input + one.cached + one.cache_write, one.output) for one in tokens]
+    pairs = [(token.input + token.cached + token.cache_write, token.output) for token in tokens]
     assert found == TrafficSums(
         len(pairs),
         sum(p for p, _ in pairs),
-        sum(one.cached for one in tokens),
+        sum(token.cached for token in tokens),
         sum(o for _, o in pairs),
         sum(p * o for p, o in pairs),
         sum(o * o for _, o in pairs),
@@ -201,4 +201,4 @@ def test_moments_are_the_cells_over_time(engine, traffic) -> None:
         figures = wanted.setdefault(key, [0, 0, 0])
         for place, more in enumerate((cell.attempts, cell.tokens, cell.cost_pusd)):
             figures[place] += more
-    assert [tuple(one) for one in found] == [(*key, *wanted[key]) for key in sorted(wanted)]
+    assert [tuple(finding) for finding in found] == [(*key, *wanted[key]) for key in sorted(wanted)]

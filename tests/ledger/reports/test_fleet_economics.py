@@ -111,9 +111,9 @@ def test_output_only_uses_output_tokens_everywhere() -> None:
 
 
 def test_the_cheapest_host_is_chosen_per_model() -> None:
-    other = [replace(one, model="code", avoided_pusd=one.avoided_pusd * 2) for one in FOUND]
+    other = [replace(item, model="code", avoided_pusd=item.avoided_pusd * 2) for item in FOUND]
     other[1] = replace(other[1], avoided_pusd=1)
     chosen = chosen_comparisons([*FOUND, *other], ComparatorKind.SAME_WEIGHTS)
-    assert [(one.model, one.comparator) for one in chosen] == [
+    assert [(choice.model, choice.comparator) for choice in chosen] == [
         ("chat", "cheap/host"), ("code", "dear/host"),
     ]  # fmt: skip

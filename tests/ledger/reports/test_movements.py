@@ -17,7 +17,7 @@ def test_what_moved_most_dollars_comes_first() -> None:
 
 @given(AMOUNTS, AMOUNTS)
 def test_changes_add_up_to_the_difference(before, now) -> None:
-    changes = sum(one.change_pusd for one in movers(before, now))
+    changes = sum(mover.change_pusd for mover in movers(before, now))
     assert changes == sum(now.values()) - sum(before.values())
 
 
@@ -27,7 +27,7 @@ def flat(days: int, **changes: int) -> list[tuple[int, str, int]]:
 
 def found(spent, days: int) -> list[tuple[int, int]]:
     span = {"start_us": 0, "end_us": days * DAY, "bucket_us": DAY}
-    return [(one.start_us, one.pusd) for one in anomalies(spent, **span)]
+    return [(anomaly.start_us, anomaly.pusd) for anomaly in anomalies(spent, **span)]
 
 
 def test_a_day_far_above_the_others_is_one_and_a_fall_is_none() -> None:
@@ -56,7 +56,7 @@ def test_pennies_beside_dollars_are_left_out() -> None:
 @given(amounts=st.lists(st.integers(0, 1_000), min_size=8, max_size=20))
 def test_the_unit_changes_nothing(factor: int, amounts) -> None:
     span = {"start_us": 0, "end_us": len(amounts) * DAY, "bucket_us": DAY}
-    plain = [(n * DAY, "a", one) for n, one in enumerate(amounts)]
-    large = [(at, name, one * factor) for at, name, one in plain]
-    told = [one.start_us for one in anomalies(plain, **span)]
-    assert [one.start_us for one in anomalies(large, **span)] == told
+    plain = [(n * DAY, "a", amount) for n, amount in enumerate(amounts)]
+    large = [(at, name, item * factor) for at, name, item in plain]
+    told = [anomaly.start_us for anomaly in anomalies(plain, **span)]
+    assert [anomaly.start_us for anomaly in anomalies(large, **span)] == told

@@ -29,8 +29,8 @@ def verdicts(basis: TokenBasis = BOTH) -> list[SimpleNamespace]:
     """Of a verdict only these three are read."""
     names = {ComparatorKind.SUBSTITUTE: ("dear", 9), ComparatorKind.SAME_WEIGHTS: ("cheap", 1)}
     return [
-        SimpleNamespace(against=one, comparators=(name,), average=UnitPrice(price, basis))
-        for one, (name, price) in names.items()
+        SimpleNamespace(against=key, comparators=(name,), average=UnitPrice(price, basis))
+        for key, (name, price) in names.items()
     ]
 
 
@@ -45,12 +45,12 @@ def test_every_price_is_of_exactly_what_overflowed() -> None:
 
 def test_the_basis_counts_its_tokens() -> None:
     found = overflow_prices(FOUND, SERVED, verdicts(OUTPUT), OUTPUT)
-    assert [one.average.pusd_per_token for one in found] == [8, 14, 2]
+    assert [finding.average.pusd_per_token for finding in found] == [8, 14, 2]
 
 
 @pytest.mark.parametrize("found", [[], [OverflowCost("m", None, None, 0, 0, 5)]])
 def test_where_nothing_overflowed_the_average_over_what_was_served_stands_in(found) -> None:
     prices = overflow_prices(found, SERVED, verdicts(), BOTH)
-    assert [(one.name, one.average.pusd_per_token, one.pusd) for one in prices] == [
+    assert [(price.name, price.average.pusd_per_token, price.pusd) for price in prices] == [
         ("substitute model", 9, 0), ("same weights elsewhere", 1, 0),
     ]  # fmt: skip

@@ -51,15 +51,17 @@ def test_lines_add_up_to_the_totals(books, bucket_us: int) -> None:
     with books.connect() as connection:
         look = survey(connection, scope, bucket_us=bucket_us, basis=TokenBasis.OUTPUT)
     amounts = spend(look)
-    totals = {line: sum(one.pusd for one in amounts if one.line is line) for line in SpendSeries}
+    totals = {
+        line: sum(amount.pusd for amount in amounts if amount.line is line) for line in SpendSeries
+    }
     (bill,) = look.standing.bills
     assert totals[SpendSeries.USED] == bill.used_pusd
     assert totals[SpendSeries.IDLE] == bill.idle_pusd
     assert totals[SpendSeries.UNAVAILABLE] == bill.unavailable_pusd == 1_500
     assert totals[SpendSeries.API] == look.api_pusd
     assert sum(totals.values()) == look.own_pusd + look.api_pusd
-    assert all(one.pusd > 0 for one in amounts)
-    assert [one.start_us for one in amounts] == sorted(one.start_us for one in amounts)
+    assert all(amount.pusd > 0 for amount in amounts)
+    assert [amount.start_us for amount in amounts] == sorted(amount.start_us for amount in amounts)
 
 
 def test_closed_hours_keep_their_own_split(books) -> None:
@@ -68,7 +70,9 @@ def test_closed_hours_keep_their_own_split(books) -> None:
             connection, Scope(START_US, NOW_US), bucket_us=HOUR_US, basis=TokenBasis.OUTPUT
         )
     first = [
-        one for one in spend(look) if one.start_us == START_US and one.line is not SpendSeries.API
+        item
+        for item in spend(look)
+        if item.start_us == START_US and item.line is not SpendSeries.API
     ]
     assert first == [
         SpendAmount(START_US, SpendSeries.IDLE, RATE - 1_500),

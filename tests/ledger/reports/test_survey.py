@@ -111,8 +111,8 @@ def test_spending_is_the_survey_without_what_pools_could_carry(engine, fill, tea
         less = spending(connection, scope, bucket_us=MINUTE_US, basis=BOTH)
     assert look.pools
     assert look.standing.capability is not None
-    plain = [replace(one, even=None, stands=None) for one in look.standing.verdicts]
-    kept = [replace(one, even=None, stands=None) for one in less.standing.verdicts]
+    plain = [replace(verdict, even=None, stands=None) for verdict in look.standing.verdicts]
+    kept = [replace(verdict, even=None, stands=None) for verdict in less.standing.verdicts]
     assert plain == kept
     bare = replace(look.standing, capability=None, verdicts=less.standing.verdicts)
     assert less == replace(look, pools={}, standing=bare)
@@ -173,5 +173,7 @@ def test_everyones_and_a_teams_of_one_read_are_what_two_reads_say(
         mine = spending(connection, replace(SCOPE, team="other"), **asked)
         apart = len(said)
         assert surveys(connection, replace(SCOPE, team="other"), **asked) == (house, mine)
-    assert sum(one.attempts for one in mine.cells) == 1 < sum(one.attempts for one in house.cells)
+    assert (
+        sum(cell.attempts for cell in mine.cells) == 1 < sum(cell.attempts for cell in house.cells)
+    )
     assert len(said) - apart <= alone + OVER_TIME, "what is of both is read once"

@@ -67,7 +67,7 @@ def test_a_team_and_its_filter_are_alike_and_teams_add_up(random_sqlite) -> None
 
 def test_a_filter_by_keys_is_of_apis_alone(random_sqlite) -> None:
     keys = [costs(random_sqlite, whole(random_sqlite), keys=(key,)) for key in "kl"]
-    assert sum(cell.pusd for one in keys for cell in one) == random_sqlite.total
+    assert sum(cell.pusd for each_key in keys for cell in each_key) == random_sqlite.total
 
 
 def test_usage_counts_tokens_of_every_kind_and_each_request_once(engine, opened, settled) -> None:

@@ -20,7 +20,7 @@ OWN = AttemptFacts(
 
 
 def told(facts: AttemptFacts) -> list[tuple]:
-    return [(one.what, one.start_us, one.length_us, one.how) for one in spans(facts, T)]
+    return [(span.what, span.start_us, span.length_us, span.how) for span in spans(facts, T)]
 
 
 def test_an_own_answer_is_divided_by_its_step_model():
@@ -44,7 +44,7 @@ def test_an_own_answer_is_divided_by_its_step_model():
     ],
 )
 def test_what_is_not_known_is_not_divided(changes, kinds):
-    assert [one[0] for one in told(replace(OWN, **changes))] == kinds
+    assert [line[0] for line in told(replace(OWN, **changes))] == kinds
 
 
 def test_what_stood_in_line_did_so_and_was_no_work_of_the_gateways():
@@ -52,11 +52,11 @@ def test_what_stood_in_line_did_so_and_was_no_work_of_the_gateways():
         ("in line", 0, 9_000, "measured"), ("gateway", 9_000, 1_000, "measured"),
     ]  # fmt: skip
     still = replace(OWN, line_us=1_500, settled_us=None, duration_us=None)
-    assert [one[:3] for one in told(still)] == [("in line", 0, 1_500), ("gateway", 1_500, 500)]
+    assert [line[:3] for line in told(still)] == [("in line", 0, 1_500), ("gateway", 1_500, 500)]
 
 
 def test_a_model_that_says_more_than_was_waited_leaves_no_queue():
-    found = {one[0]: one[2] for one in told(replace(OWN, prefill_us=900_000))}
+    found = {line[0]: line[2] for line in told(replace(OWN, prefill_us=900_000))}
     assert (found["queue"], found["prefill"], found["decode"]) == (0, 119_600, 370_000)
 
 
@@ -72,8 +72,8 @@ def test_spans_touch_and_add_up_to_the_whole_try(since, opened, duration, ttft, 
     end = T + since + opened + duration
     facts = AttemptFacts("r.1", "t", "ok", T + since, T + since, end, ttft, duration, rtt, prefill)
     found = spans(facts, T)
-    assert all(one.length_us >= 0 for one in found)
-    assert all(one.start_us + one.length_us == two.start_us for one, two in pairwise(found))
+    assert all(finding.length_us >= 0 for finding in found)
+    assert all(item.start_us + item.length_us == two.start_us for item, two in pairwise(found))
     assert found[0].start_us == since
     assert found[-1].start_us + found[-1].length_us == end - T
 
@@ -144,11 +144,11 @@ def test_every_try_of_a_request_is_told_with_what_was_known_then(engine, request
         api, own = waterfall(connection, request_id)
         assert waterfall(connection, "req_gone") == []
         assert round_trips(connection) == {"pool:a/0": 7, "pool:a/1": 1}
-    assert [(one.what, one.length_us) for one in api.spans] == [
+    assert [(span.what, span.length_us) for span in api.spans] == [
         ("gateway", 2_000),
         ("answer", 50_000),
     ]
-    assert [(one.what, one.start_us, one.length_us) for one in own.spans] == [
+    assert [(span.what, span.start_us, span.length_us) for span in own.spans] == [
         ("gateway", 52_000, 2_000),
         ("network", 54_000, 300),
         ("queue", 54_300, 15_700),

@@ -61,7 +61,7 @@ class Books:
     def grow(self, host, needs):
         found = {}
         order = self.code.escrow.scope_order
-        for need in sorted(needs, key=lambda one: order(one.account.budget_id)):
+        for need in sorted(needs, key=lambda each_need: order(each_need.account.budget_id)):
             now = self.standing(host, need.account)
             loan = self.code.escrow.loan_pusd(
                 now.room_pusd, need.missing_pusd, need.hold_pusd, 1 + now.others
@@ -106,8 +106,8 @@ class Books:
                 if record.attempt_id not in self.known:
                     known = fold.KnownAttempt(record, fold.AttemptStage.OPEN, record.holds)
                     self.known[record.attempt_id] = known
-                    for one in record.holds:
-                        self.lives[record.attempt_id, one] = Life(record.bound_pusd)
+                    for hold in record.holds:
+                        self.lives[record.attempt_id, hold] = Life(record.bound_pusd)
             else:
                 self.known[record.attempt_id].stage = fold.AttemptStage.SETTLED
                 self._end(record.attempt_id, record.cost_pusd)
@@ -117,17 +117,17 @@ class Books:
         return folded.spent
 
     def _end(self, attempt_id, cost):
-        for one in self.known[attempt_id].holds:
-            self.lives[attempt_id, one].end(cost)
+        for hold in self.known[attempt_id].holds:
+            self.lives[attempt_id, hold].end(cost)
 
     def settle_lost(self, host, journal, open_ids):
         fold = self.code.fold
         lost = [self.known[name] for name in open_ids]
-        folded = fold.fold_lost(((journal, one) for one in lost), 1)
-        for one in lost:
-            one.stage = fold.AttemptStage.LOST
-            for hold in one.holds:
-                self.lives[one.opened.attempt_id, hold].lose()
+        folded = fold.fold_lost(((journal, item) for item in lost), 1)
+        for item in lost:
+            item.stage = fold.AttemptStage.LOST
+            for hold in item.holds:
+                self.lives[item.opened.attempt_id, hold].lose()
         self._spend(host, folded)
         return folded.spent
 

@@ -29,35 +29,37 @@ def op_ask_calmly(world):
 
 def op_settle(world):
     rng = world.rng
-    found = [one for one in world.attempts if one.state == "open" and one.worker.alive]
+    found = [
+        attempt for attempt in world.attempts if attempt.state == "open" and attempt.worker.alive
+    ]
     if found:
-        one = rng.choice(found)
-        costs = (0, one.bound // 3, one.bound // 2, one.bound, one.bound, one.bound)
-        world.settle(one, one.bound + 25 if rng.random() < 0.04 else rng.choice(costs))
+        choice = rng.choice(found)
+        costs = (0, choice.bound // 3, choice.bound // 2, choice.bound, choice.bound, choice.bound)
+        world.settle(choice, choice.bound + 25 if rng.random() < 0.04 else rng.choice(costs))
 
 
 def op_settle_late(world):
     found = [
-        one
-        for one in world.attempts
-        if one.state == "lost"
-        and one.worker.host.desk
-        and one.worker not in one.worker.host.workers
+        attempt
+        for attempt in world.attempts
+        if attempt.state == "lost"
+        and attempt.worker.host.desk
+        and attempt.worker not in attempt.worker.host.workers
     ]
     if found and not world.away:
-        one = world.rng.choice(found)
-        world.settle_late(one, world.rng.choice((0, one.bound // 2, one.bound)))
+        choice = world.rng.choice(found)
+        world.settle_late(choice, world.rng.choice((0, choice.bound // 2, choice.bound)))
 
 
 def op_hang_up(world):
-    found = [one for one in world.attempts if one.state == "asking"]
+    found = [attempt for attempt in world.attempts if attempt.state == "asking"]
     if found:
-        one = world.rng.choice(found)
+        choice = world.rng.choice(found)
         if world.rng.random() < 0.7:
-            for side in [down for _, down in one.worker.host.links if down.flight]:
+            for side in [down for _, down in choice.worker.host.links if down.flight]:
                 side.deliver()
             world.loop.run(world.rng.randint(0, 6))
-        one.task.cancel()
+        choice.task.cancel()
 
 
 def op_deliver(world):
@@ -101,7 +103,7 @@ def op_replay(world):
 
 def op_bury(world):
     host = world.rng.choice(world.hosts)
-    dead = [one for one in host.workers if not one.alive and not world.unapplied(one)]
+    dead = [worker for worker in host.workers if not worker.alive and not world.unapplied(worker)]
     if host.desk and dead and not world.away:
         crash = world.rng.choice((None, None, None, None, "before", "after"))
         world.bury(host, world.rng.choice(dead), crash=crash)

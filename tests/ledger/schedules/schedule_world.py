@@ -118,7 +118,7 @@ class World:
     # ---- what the code under test stands on
 
     def _connect(self, path):
-        (host,) = [one for one in self.hosts if str(one.path) == path]
+        (host,) = [each_host for each_host in self.hosts if str(each_host.path) == path]
         if host.desk is None:
             raise ConnectionRefusedError(path)
         client_reader, desk_reader = Reader(self.loop), Reader(self.loop)
@@ -134,7 +134,7 @@ class World:
 
     def database_answers(self, *, crash=None):
         name, work, future = self.jobs.popleft()
-        (host,) = [one for one in self.hosts if one.name == name]
+        (host,) = [named for named in self.hosts if named.name == name]
         if crash:
             self.happened[f"writer died {crash} the grant's commit"] += 1
         if crash == "before":
@@ -278,18 +278,18 @@ class World:
             if scope in attempt.scopes:
                 start = window_of(budget_id, attempt.asked_s)[0]
                 named.append((budget_id, start, attempt.bound if hard else 0))
-        assert [(one.scope, one.window, one.amount_pusd) for one in holds] == named
+        assert [(hold.scope, hold.window, hold.amount_pusd) for hold in holds] == named
 
     def _check_refusal(self, attempt, refusal):
-        assert refusal.scope in {HARD[one] for one in attempt.scopes if one in HARD}
+        assert refusal.scope in {HARD[scope] for scope in attempt.scopes if scope in HARD}
         ends = {window_of(refusal.scope, at)[1] for at in (attempt.asked_s, self.now_s)}
         assert refusal.resets_at_us // 1_000_000 in ends
 
     def _count(self, attempt, counts):
         change, attempt.counts = counts - attempt.counts, counts
-        for one in attempt.holds:
-            if one.amount_pusd:
-                account = BudgetAccount(one.scope, one.window)
+        for hold in attempt.holds:
+            if hold.amount_pusd:
+                account = BudgetAccount(hold.scope, hold.window)
                 self.counted[account] += change
                 self.counted[account, attempt.worker.host.name] += change
 
@@ -297,12 +297,12 @@ class World:
         record = AttemptSettled(
             attempt.name, 1, "finished", 200, TokenCounts(), "reported", cost, 1, 1
         )
-        for one in attempt.holds:
-            account = BudgetAccount(one.scope, one.window)
+        for hold in attempt.holds:
+            account = BudgetAccount(hold.scope, hold.window)
             over = max(0, cost - attempt.bound)
             self.happened["settled above the bound"] += over > 0
             self.happened["settled in a window that ended"] += (
-                self.now_s >= window_of(one.scope, one.window)[1]
+                self.now_s >= window_of(hold.scope, hold.window)[1]
             )
             self.overrun[account] += over
             self.overrun[account, attempt.worker.host.name] += over
@@ -332,16 +332,16 @@ class World:
             host.desk.applied(spent)
 
     def _book(self, name, pusd):
-        for one in self.named[name].holds:
-            self.booked[BudgetAccount(one.scope, one.window)] += pusd
+        for hold in self.named[name].holds:
+            self.booked[BudgetAccount(hold.scope, hold.window)] += pusd
 
     def bury(self, host, worker, *, crash=None):
         """Its journal is wholly applied: what is open is lost, then the files go."""
-        lost = [one for one in worker.attempts if one.state == "open"]
-        spent = self.books.settle_lost(host.name, worker.journal, [one.name for one in lost])
-        for one in lost:
-            one.state = "lost"
-            self._book(one.name, one.bound)
+        lost = [attempt for attempt in worker.attempts if attempt.state == "open"]
+        spent = self.books.settle_lost(host.name, worker.journal, [named.name for named in lost])
+        for named in lost:
+            named.state = "lost"
+            self._book(named.name, named.bound)
         self.happened["lost at the bound"] += len(lost)
         if crash:
             self.happened[f"writer died {crash} a journal went"] += 1
@@ -434,8 +434,8 @@ class World:
             host.desk is not None
             and not self.away
             and not host.desk._book._undeclared
-            and all(one.client.connected and one.client._budgets for one in host.living)
-            and not any(one.state == "asking" for w in host.living for one in w.attempts)
+            and all(item.client.connected and item.client._budgets for item in host.living)
+            and not any(attempt.state == "asking" for w in host.living for attempt in w.attempts)
         )
 
     def ask_calmly(self, worker, scopes, bound):
@@ -481,7 +481,9 @@ class World:
         for host in self.hosts:
             for worker in host.living:
                 assert not worker.client._held
-                assert not any(one.held_pusd for one in worker.client._slices.values()), "held"
+                assert not any(slice_.held_pusd for slice_ in worker.client._slices.values()), (
+                    "held"
+                )
                 worker.alive = False
                 self.loop.create_task(worker.client.aclose())
         self.pump()
@@ -508,11 +510,11 @@ class World:
 
     def _use_what_is_left(self, host):
         """All that is there is lent: to the unit on the host, and no more than that."""
-        (other,) = [one for one in self.hosts if one is not host]
+        (other,) = [each_host for each_host in self.hosts if each_host is not host]
         if not host.living:
             self.start_worker(host)
-        for one in self.hosts:
-            self.news(one)
+        for each_host in self.hosts:
+            self.news(each_host)
         self.pump()
         worker = host.living[-1]
         assert self.is_calm(host)

@@ -57,7 +57,7 @@ def condense(engine, before_us=LATER_US, **options):
 
 def findings(engine) -> set[str]:
     with engine.connect() as connection:
-        return {f"{one.check}: {one.subject}" for one in verify(connection).findings}
+        return {f"{finding.check}: {finding.subject}" for finding in verify(connection).findings}
 
 
 def balances(engine) -> dict[tuple[str, int], int]:
@@ -83,7 +83,8 @@ def refusals(books):
     )
     with books.engine.connect() as connection:
         return [
-            (queries.refusals(connection, one), refused_requests(connection, one)) for one in scopes
+            (queries.refusals(connection, scope), refused_requests(connection, scope))
+            for scope in scopes
         ]
 
 
@@ -102,8 +103,8 @@ def only_what_must_stay_is_there(engine) -> None:
         covered = orm.PostingRow.seq <= until.scalar_subquery()
         left = set(connection.execute(select(orm.PostingRow.entry_id).where(covered)).scalars())
         there = set(connection.execute(select(orm.AttemptRow.attempt_id)).scalars())
-    assert any(one.startswith("gpu:") for one in left)
-    of_attempts = {one.removesuffix(":suspense") for one in left if not one.startswith("gpu:")}
+    assert any(rest.startswith("gpu:") for rest in left)
+    of_attempts = {rest.removesuffix(":suspense") for rest in left if not rest.startswith("gpu:")}
     assert of_attempts <= there
 
 
@@ -168,7 +169,7 @@ def test_what_is_edited_afterwards_is_found(books, statement, check) -> None:
     condense(books.engine, rows_at_once=40)
     with books.engine.begin() as connection:
         connection.execute(text(statement))
-    assert check in {one.partition(":")[0] for one in findings(books.engine)}
+    assert check in {finding.partition(":")[0] for finding in findings(books.engine)}
 
 
 def test_nothing_goes_that_is_not_what_was_sealed(books) -> None:
@@ -219,7 +220,9 @@ def test_holds_go_with_their_attempts_into_sums_by_window(
             {"id": "team:a@day", "scope": "team:a", "period": "day", "hard": False,
              "limit_pusd": 10**18, "created_us": 0}])  # fmt: skip
     own = {"backend": "own"}
-    write(engine, *(one for n in range(1, 6) for one in (opened(n, **own), settled(n))), opened(6))
+    write(
+        engine, *(item for n in range(1, 6) for item in (opened(n, **own), settled(n))), opened(6)
+    )
     seal_all(engine)
     while Rollups(engine).follow():
         pass
@@ -235,4 +238,6 @@ def test_holds_go_with_their_attempts_into_sums_by_window(
         connection.execute(text("UPDATE retired_holds SET actual_pusd = '1'" if
                                 engine.dialect.name == "sqlite" else
                                 "UPDATE retired_holds SET actual_pusd = 1"))  # fmt: skip
-    assert {one.partition(":")[0] for one in findings(engine) - before} == {"totals_equal_sums"}
+    assert {finding.partition(":")[0] for finding in findings(engine) - before} == {
+        "totals_equal_sums"
+    }

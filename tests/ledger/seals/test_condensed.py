@@ -10,8 +10,8 @@ BALANCE = CompactedBalance("expense:team:a", 86_400_000_000, 4, 10**30)
 REFUSED = CompactedRefusals(0, "acme", "a", "chat", "p", "budget", 429, "team:a", 2)
 
 
-def chain(one=ONE, before=GENESIS, link=b"link", balances=(BALANCE,), refused=(REFUSED,)) -> bytes:
-    return one.chain(before, link, balances, refused)
+def chain(item=ONE, before=GENESIS, link=b"link", balances=(BALANCE,), refused=(REFUSED,)) -> bytes:
+    return item.chain(before, link, balances, refused)
 
 
 def others(value):
@@ -25,9 +25,9 @@ def others(value):
 def test_every_field_is_chained() -> None:
     assert chain() == chain()
     changed = [chain(before=b"x" * 32), chain(link=b"other")]
-    changed += [chain(one) for one in others(ONE)]
-    changed += [chain(balances=(one,)) for one in others(BALANCE)]
-    changed += [chain(refused=(one,)) for one in others(REFUSED)]
+    changed += [chain(other) for other in others(ONE)]
+    changed += [chain(balances=(other,)) for other in others(BALANCE)]
+    changed += [chain(refused=(other,)) for other in others(REFUSED)]
     changed += [chain(balances=()), chain(refused=()), chain(balances=(BALANCE, BALANCE))]
     changed.append(chain(refused=(replace(REFUSED, scope=None),)))
     assert len({chain(), *changed}) == 1 + len(changed)

@@ -76,21 +76,21 @@ def test_everything_is_entered_once(kept) -> None:
             "config_versions", "budget_versions", "organisations", "teams", "users", "keys",
             "key_changes", "invoices", "capacity", "catalog", "entered",
         ])  # fmt: skip
-        assert set(found) == {one.name for one in REGISTERS}
+        assert set(found) == {named.name for named in REGISTERS}
         assert list(registers_hold(connection)) == []
 
 
 def test_it_says_who_changed_what_from_what_to_what(kept) -> None:
     engine, _ = kept
     with engine.connect() as connection:
-        listed = {(one.register, one.row): one for one in changes(connection, 50)}
+        listed = {(change.register, change.row): change for change in changes(connection, 50)}
     moved = {name: (old, new) for name, old, new in listed["gpu_contracts", "2"].fields}
     assert moved == {"id": (1, 2), "pusd_per_hour": (7, 9), "recorded_us": (1, 2)}
     assert ("pusd_per_hour", None, 7) in listed["gpu_contracts", "1"].fields
     assert listed["policy_sets", "1"].actor == "ann@host"
     assert listed["price_imports", "1"].actor == "bob"
     with engine.connect() as connection:
-        assert [one.number for one in changes(connection, 2)] == [16, 15]
+        assert [change.number for change in changes(connection, 2)] == [16, 15]
 
 
 def test_no_secret_is_in_it(kept) -> None:
@@ -130,9 +130,9 @@ def test_an_invoice_is_entered_with_its_lines_and_when_it_is_posted(kept) -> Non
             ("id", None, 1), ("posted_by", None, "ben@host"), ("posted_us", None, LATER_US),
         )  # fmt: skip
         (made,) = [
-            one
-            for one in changes(connection, 50)
-            if (one.register, one.event) == ("invoices", "made")
+            change
+            for change in changes(connection, 50)
+            if (change.register, change.event) == ("invoices", "made")
         ]
         said = {name: new for name, _, new in made.fields}
         assert (made.actor, said["first_day"]) == ("ana@host", "2026-11-01")

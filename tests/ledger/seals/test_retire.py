@@ -44,7 +44,7 @@ def retire(engine, before_us, **options):
 
 def findings(engine) -> set[str]:
     with engine.connect() as connection:
-        return {f"{one.check}: {one.subject}" for one in verify(connection).findings}
+        return {f"{finding.check}: {finding.subject}" for finding in verify(connection).findings}
 
 
 def figures(books):
@@ -146,7 +146,7 @@ def test_what_is_edited_afterwards_is_found(books, statement, check) -> None:
     retire(books.engine, LATER_US)
     with books.engine.begin() as connection:
         connection.execute(text(statement))
-    assert check in {one.partition(":")[0] for one in findings(books.engine)}
+    assert check in {finding.partition(":")[0] for finding in findings(books.engine)}
 
 
 def test_nothing_goes_that_is_not_what_was_sealed(books) -> None:
@@ -206,7 +206,7 @@ def test_what_is_not_added_up_or_not_sealed_waits(engine, opened, settled, write
         pass
     assert retire(engine, LATER_US)[0] == 1, "and goes with the link that sealed it"
     assert not {"seals_hold", "retirements_hold", "sums_are_the_rows"} & {
-        one.partition(":")[0] for one in findings(engine)
+        finding.partition(":")[0] for finding in findings(engine)
     }
 
 

@@ -8,19 +8,19 @@ def test_attempts_come_by_their_number_and_an_open_one_has_no_leaf(books_of_each
     with books_of_each.connect() as connection:
         found = list(sealed.attempts(connection, 0, 99))
         some = list(sealed.attempts(connection, 0, 99, [2, 3]))
-    assert [one.seq for one in found] == [1, 2, 3]
-    assert [one.leaf is None for one in found] == [False, False, True]
+    assert [finding.seq for finding in found] == [1, 2, 3]
+    assert [finding.leaf is None for finding in found] == [False, False, True]
     assert some == found[1:]
-    assert len({one.leaf for one in found}) == 3
+    assert len({finding.leaf for finding in found}) == 3
 
 
 def test_ranges_leave_out_their_beginning_and_hold_their_end(books_of_each):
     with books_of_each.connect() as connection:
         for read in (sealed.attempts, sealed.postings, sealed.refusals, sealed.prices):
-            whole = [one[0] for one in read(connection, 0, 99)]
+            whole = [row[0] for row in read(connection, 0, 99)]
             assert whole, read
-            assert [one[0] for one in read(connection, whole[0], 99)] == whole[1:]
-            assert [one[0] for one in read(connection, 0, whole[0])] == whole[:1]
+            assert [row[0] for row in read(connection, whole[0], 99)] == whole[1:]
+            assert [row[0] for row in read(connection, 0, whole[0])] == whole[:1]
 
 
 def test_a_step_is_bounded_in_every_table():

@@ -64,8 +64,8 @@ def test_a_lost_attempt_is_sealed_and_sealed_again_with_its_evidence(
 
 
 def test_two_that_seal_at_once_make_one_chain(books, seal_findings):
-    one, other = Sealer(books), Sealer(books)
-    write_link = one.seal(at_us=7), other.seal(at_us=8)
+    item, other = Sealer(books), Sealer(books)
+    write_link = item.seal(at_us=7), other.seal(at_us=8)
     assert write_link[0] > 0
     assert write_link[1] == 0
     assert seal_findings(books) == []

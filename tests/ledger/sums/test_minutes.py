@@ -27,5 +27,5 @@ def test_a_column_is_as_narrow_as_its_largest_number(largest, width) -> None:
 
 
 def test_the_same_minutes_are_the_same_bytes() -> None:
-    one = minutes(7, 9)
-    assert pack_day(one) == pack_day(dict(reversed(one.items())))
+    item = minutes(7, 9)
+    assert pack_day(item) == pack_day(dict(reversed(item.items())))

@@ -61,7 +61,7 @@ def stream(opened, settled):
                 )
                 late = rng.random() < 0.2
                 found.append((at + rng.randrange(DAY_US if late else 10**7), n, last))
-        return [record for _, _, record in sorted(found, key=lambda one: one[:2])]
+        return [record for _, _, record in sorted(found, key=lambda finding: finding[:2])]
 
     return make
 
@@ -146,8 +146,8 @@ def test_sums_and_rows_together_are_the_rows_at_every_step(engine, stream, seal_
     while place < len(records):
         some = records[place : place + rng.randrange(1, 90)]
         place += len(some)
-        kept = [one for one in some if not (hasattr(one, "settled_us") and rng.random() < 0.1)]
-        held += [one for one in some if one not in kept]
+        kept = [item for item in some if not (hasattr(item, "settled_us") and rng.random() < 0.1)]
+        held += [item for item in some if item not in kept]
         books.import_records(kept, journal="j", at_us=START_US)
         if rng.random() < 0.5:
             books.settle_lost("j", at_us=START_US + DAYS * DAY_US)

@@ -53,14 +53,14 @@ SPANS = [(0, 30), (0.3, 29.7), (7.5, 12.2), (0, 0.5), (20, 40), (26.5, 29), (3, 
 
 @pytest.mark.parametrize("packed", [0, 11, 26.4, 30])
 def test_charts_are_those_of_the_samples(sampled, packed) -> None:
-    scopes = [Scope(*(int(START_US + one * HOUR_US) for one in span)) for span in SPANS]
+    scopes = [Scope(*(int(START_US + item * HOUR_US) for item in span)) for span in SPANS]
     widths = (HOUR_US, 2 * HOUR_US, 7 * HOUR_US, 1_680_000_000)
 
     def charts() -> list[list]:
         with sampled.connect() as connection:
             return [
-                engine_samples(connection, one, bucket_us=width)
-                for one in scopes for width in widths
+                engine_samples(connection, scope, bucket_us=width)
+                for scope in scopes for width in widths
             ]  # fmt: skip
 
     before = charts()

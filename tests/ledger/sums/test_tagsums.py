@@ -31,7 +31,7 @@ def test_an_upgrade_and_a_host_of_the_version_before(engine, opened, settled, se
         scope = Scope(START_US + first * HOUR_US, START_US + DAY_US)
         with engine.connect() as connection:
             assert list(sums_are_the_rows(connection)) == []
-            return [(one.tag, one.cost_pusd) for one in tagged(connection, scope)]
+            return [(cost.tag, cost.cost_pusd) for cost in tagged(connection, scope)]
 
     def kept() -> tuple[TagRollupStart | None, int]:
         with engine.connect() as connection:

@@ -31,14 +31,17 @@ def books(engine, opened, settled):
     """A team's budget and everybody's default; two hosts, each with two attempts that settled."""
     say(engine, ("team:search", 10_000), ("user:*", 5_000), at_us=AT_US)
     for host, first in (("h", 1), ("g", 3)):
-        grow(engine, host, [GrantNeed(one, 2_000, 1_000) for one in (TEAM, ANN)])
-        holds = tuple(Hold(one.budget_id, one.window, 1_000) for one in (TEAM, ANN))
+        grow(engine, host, [GrantNeed(item, 2_000, 1_000) for item in (TEAM, ANN)])
+        holds = tuple(Hold(item.budget_id, item.window, 1_000) for item in (TEAM, ANN))
         records = [
             record
             for number in (first, first + 1)
             for record in (opened(number, holds=holds, opened_us=AT_US), settled(number))
         ]
-        items = [JournalItem(f"{host}j", 1, place, b"", one) for place, one in enumerate(records)]
+        items = [
+            JournalItem(f"{host}j", 1, place, b"", each_record)
+            for place, each_record in enumerate(records)
+        ]
         move = JournalMove(f"{host}j", "w", JournalOffset(0, 0), JournalOffset(1, 9))
         LedgerRepository(engine, host=host).apply(items, (move,), at_us=AT_US)
     return engine

@@ -14,7 +14,7 @@ def test_attempts_come_back_with_stage_and_holds(engine, opened, settled):
     apply(engine, opened(1), opened(2), settled(2), opened(3, holds=()))
     with engine.connect() as connection:
         known = known_attempts(connection, ["r1.1", "r2.1", "r3.1", "r4.1"])
-    assert {name: one.stage for name, one in known.items()} == {
+    assert {name: each_name.stage for name, each_name in known.items()} == {
         "r1.1": AttemptStage.OPEN,
         "r2.1": AttemptStage.SETTLED,
         "r3.1": AttemptStage.OPEN,

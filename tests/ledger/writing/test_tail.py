@@ -97,7 +97,7 @@ def books(engine):
     dump = {}
     with engine.connect() as connection:
         for table in TABLES:
-            columns = [one for one in table.__table__.columns if one.name != "seq"]
+            columns = [column for column in table.__table__.columns if column.name != "seq"]
             rows = connection.execute(select(*columns))
             dump[table.__tablename__] = sorted(repr(tuple(row)) for row in rows)
     return dump

@@ -219,7 +219,7 @@ def decided(
     reasons = list(Reason)
     fleet = [replace(OWN if place % 2 else API, name=f"{(OWN if place % 2 else API).name}#{place}")
              for place in range(4)]  # fmt: skip
-    names = [one.name for one in fleet]
+    names = [named.name for named in fleet]
     request = asked(number)
     if number % 2:
         request = replace(
@@ -231,13 +231,13 @@ def decided(
         made = decide(request, policy, fleet)
         return request, policy, made._replace(reason=reason), fleet
     verdicts = tuple(
-        Verdict(one, place == 1, reasons[(number + place) % len(reasons)], "said",
+        Verdict(named, place == 1, reasons[(number + place) % len(reasons)], "said",
                 density_pusd_per_s=1.5e6 + place, objective_pusd=2.5e6 + place,
                 ttft_ms=100.0 + place, tpot_ms=11.0 + place, kv_ratio=0.5 + place / 8,
                 load=0.25 + place, miss_probability=0.125 + place,
                 engine_seconds=0.75 + place, kv_promise_tokens=77 + place,
                 kv_free_tokens=1_234.0 + place)
-        for place, one in enumerate(fleet)
+        for place, named in enumerate(fleet)
     )  # fmt: skip
     order = (verdicts[1],)
     return request, policy, Decision(policy.name, order, verdicts, reason, policy.otherwise), fleet

@@ -150,7 +150,11 @@ def helped_streamed(kind) -> dict:
     async def run() -> dict:
         result = agents.Runner.run_streamed(openai_agent(kind), ASK)
         events = [event.data async for event in result.stream_events() if hasattr(event, "data")]
-        texts = [one.delta for one in events if isinstance(one, ResponseTextDeltaEvent)]
+        texts = [
+            each_event.delta
+            for each_event in events
+            if isinstance(each_event, ResponseTextDeltaEvent)
+        ]
         return {**said(result), "deltas": "".join(texts), "chunks": len(texts)}
 
     return asyncio.run(run())

@@ -24,7 +24,7 @@ def line(custom_id: str, **changes) -> dict:
 
 
 def uploaded(client, lines: list[dict]):
-    text = "\n".join(json.dumps(one) for one in lines).encode()
+    text = "\n".join(json.dumps(line) for line in lines).encode()
     return client.files.create(file=("in.jsonl", io.BytesIO(text)), purpose="batch")
 
 
@@ -63,8 +63,8 @@ def main() -> None:
     errors = client.files.content(done.error_file_id).text
     failed = ended(client, made(client, [line("a"), line("a"), line("c", model="nowhere")]))
     cancelled = client.batches.cancel(made(client, [line("a")]).id)
-    pages = [one.id for one in client.batches.list(limit=1)]
-    names = [one.id for one in client.files.list(purpose="batch")]
+    pages = [item.id for item in client.batches.list(limit=1)]
+    names = [item.id for item in client.files.list(purpose="batch")]
     found = {
         "sdk": version("openai"),
         "file": {"object": file.object, "purpose": file.purpose, "bytes": file.bytes},
@@ -79,7 +79,7 @@ def main() -> None:
         "errors": [json.loads(text) for text in errors.splitlines()],
         "failed": {
             "status": failed.status,
-            "errors": [[one.line, one.code] for one in failed.errors.data],
+            "errors": [[datum.line, datum.code] for datum in failed.errors.data],
         },
         "cancelled": [cancelled.status, ended(client, cancelled).status],
         "pages": [len(pages), len(set(pages)), pages[-1] == batch.id],

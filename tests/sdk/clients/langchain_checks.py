@@ -80,7 +80,12 @@ def embeddings() -> dict:
     """Texts as they are: the tokens of OpenAI's own models would have to be fetched first."""
     key = os.environ["UNTOLD_KEY"]
     made = OpenAIEmbeddings(model="embed", api_key=key, check_embedding_ctx_length=False)
-    return {"sizes": [len(one) for one in made.embed_documents(["a machine", "a ledger"])]}
+    return {
+        "sizes": [
+            len(embed_document)
+            for embed_document in made.embed_documents(["a machine", "a ledger"])
+        ]
+    }
 
 
 def refused(model) -> dict:

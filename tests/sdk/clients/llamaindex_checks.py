@@ -90,7 +90,9 @@ def structured() -> dict:
 
 def embeddings() -> dict:
     made = OpenAILikeEmbedding(model_name="embed", **{**BASE, **UNTOLD})
-    return {"sizes": [len(one) for one in made.get_text_embedding_batch(["a machine", "a ledger"])]}
+    return {
+        "sizes": [len(item) for item in made.get_text_embedding_batch(["a machine", "a ledger"])]
+    }
 
 
 def refused(**settings) -> dict:

@@ -117,7 +117,7 @@ def raw(client) -> dict:
 
 
 def listed(client) -> dict:
-    found = [one.id for one in client.models.list(limit=2)]
+    found = [item.id for item in client.models.list(limit=2)]
     return {"ids": found, "one": client.models.retrieve("chat").id}
 
 
@@ -157,14 +157,17 @@ def cancelled(_client) -> dict:
     async def work() -> dict:
         async with anthropic.AsyncAnthropic(max_retries=0) as client:
             seen: list[list[str]] = [[] for _ in range(3)]
-            tasks = [asyncio.create_task(read(client, one)) for one in seen]
-            while not all(len(one) > 2 for one in seen):  # noqa: ASYNC110 - many events
+            tasks = [asyncio.create_task(read(client, event)) for event in seen]
+            while not all(len(event) > 2 for event in seen):  # noqa: ASYNC110 - many events
                 await asyncio.sleep(0.01)
             for task in tasks:
                 task.cancel()
             ended = await asyncio.gather(*tasks, return_exceptions=True)
             after = await client.messages.create(**ASK)
-            return {"ended": [type(one).__name__ for one in ended], "after": after.content[0].text}
+            return {
+                "ended": [type(item).__name__ for item in ended],
+                "after": after.content[0].text,
+            }
 
     return asyncio.run(work())
 

@@ -33,8 +33,8 @@ def not_ranked() -> dict:
 
 def told(answer) -> dict:
     return {
-        "indexes": [one.index for one in answer.results],
-        "scores": [one.relevance_score for one in answer.results],
+        "indexes": [result.index for result in answer.results],
+        "scores": [result.relevance_score for result in answer.results],
     }
 
 

@@ -54,9 +54,9 @@ def map_case(context, case):
 def _with_texts(body):
     """This target ranks texts; objects of any other form are for others to judge."""
     documents = body.get("documents")
-    for one in documents if isinstance(documents, list) else ():
-        if isinstance(one, dict):
-            one["text"] = "word"
+    for document in documents if isinstance(documents, list) else ():
+        if isinstance(document, dict):
+            document["text"] = "word"
     if isinstance(body.get("query"), dict):
         body["query"] = "word"
 

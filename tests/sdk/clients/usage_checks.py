@@ -25,17 +25,17 @@ def completions() -> dict:
         project_ids=[os.environ["TEAM"]],
         limit=24,
     )
-    results = [one for bucket in page.data for one in bucket.results]
+    results = [result for bucket in page.data for result in bucket.results]
     return {
-        "types": sorted({type(one).__name__ for one in results}),
+        "types": sorted({type(result).__name__ for result in results}),
         "page": (page.object, page.has_more, page.next_page),
-        "requests": sum(one.num_model_requests for one in results),
+        "requests": sum(result.num_model_requests for result in results),
         "tokens": [
-            sum(one.input_tokens for one in results),
-            sum(one.output_tokens for one in results),
+            sum(result.input_tokens for result in results),
+            sum(result.output_tokens for result in results),
         ],
-        "models": sorted({one.model for one in results}),
-        "projects": sorted({one.project_id for one in results}),
+        "models": sorted({result.model for result in results}),
+        "projects": sorted({result.project_id for result in results}),
     }
 
 
@@ -46,7 +46,7 @@ def pages() -> dict:
         more = {} if page is None else {"page": page}
         found = usage.completions(start_time=SINCE, bucket_width="1m", limit=10, **more)
         starts += [bucket.start_time for bucket in found.data]
-        tokens += sum(one.output_tokens for bucket in found.data for one in bucket.results)
+        tokens += sum(result.output_tokens for bucket in found.data for result in bucket.results)
         page = found.next_page
         if not found.has_more:
             return {
@@ -58,10 +58,10 @@ def pages() -> dict:
 
 def embeddings() -> dict:
     page = usage.embeddings(start_time=SINCE, bucket_width="1h")
-    results = [one for bucket in page.data for one in bucket.results]
+    results = [result for bucket in page.data for result in bucket.results]
     return {
-        "tokens": sum(one.input_tokens for one in results),
-        "types": sorted({type(one).__name__ for one in results}),
+        "tokens": sum(result.input_tokens for result in results),
+        "types": sorted({type(result).__name__ for result in results}),
     }
 
 
@@ -72,12 +72,12 @@ def costs() -> dict:
         group_by=["line_item"],
         project_ids=[os.environ["TEAM"]],
     )
-    results = [one for bucket in page.data for one in bucket.results]
+    results = [result for bucket in page.data for result in bucket.results]
     return {
-        "items": sorted({one.line_item for one in results}),
-        "usd": sum(one.amount.value for one in results),
-        "currencies": sorted({one.amount.currency for one in results}),
-        "types": sorted({type(one).__name__ for one in results}),
+        "items": sorted({result.line_item for result in results}),
+        "usd": sum(result.amount.value for result in results),
+        "currencies": sorted({result.amount.currency for result in results}),
+        "types": sorted({type(result).__name__ for result in results}),
     }
 
 

@@ -131,26 +131,26 @@ def pages(client) -> dict:
         client.files.create(file=(f"{n}.jsonl", io.BytesIO(text.encode())), purpose="batch")
         for n in range(3)
     ]
-    listed = [one.id for one in client.files.list(limit=2)]
+    listed = [item.id for item in client.files.list(limit=2)]
     first = client.files.list(limit=2, order="asc", purpose="batch")
     after = first.get_next_page() if first.has_next_page() else None
     with client.files.with_streaming_response.content(made[0].id) as answer:
         content = b"".join(answer.iter_bytes(16))
     batches = [
         client.batches.create(
-            input_file_id=one.id, endpoint="/v1/chat/completions", completion_window="24h"
+            input_file_id=made_value.id, endpoint="/v1/chat/completions", completion_window="24h"
         )
-        for one in made
+        for made_value in made
     ]
-    found = [one.id for one in client.batches.list(limit=2)]
+    found = [item.id for item in client.batches.list(limit=2)]
     processed = client.files.wait_for_processing(made[0].id, poll_interval=0.1)
     return {
-        "files": len(set(listed)) >= 3 and {one.id for one in made} <= set(listed),
+        "files": len(set(listed)) >= 3 and {made_value.id for made_value in made} <= set(listed),
         "next": None if after is None else len(after.data) > 0,
         "content": content.decode() == text,
-        "batches": {one.id for one in batches} <= set(found) and len(found) == len(set(found)),
+        "batches": {batch.id for batch in batches} <= set(found) and len(found) == len(set(found)),
         "processed": processed.status,
-        "models": [one.id for one in client.models.list()][:1],
+        "models": [item.id for item in client.models.list()][:1],
     }
 
 
@@ -164,15 +164,15 @@ def cancelled(_client) -> dict:
     async def work() -> dict:
         async with openai.AsyncOpenAI(max_retries=0) as client:
             seen: list[list[str]] = [[] for _ in range(4)]
-            tasks = [asyncio.create_task(read(client, one)) for one in seen]
-            while not all(len(one) > 2 for one in seen):  # noqa: ASYNC110 - many events
+            tasks = [asyncio.create_task(read(client, event)) for event in seen]
+            while not all(len(event) > 2 for event in seen):  # noqa: ASYNC110 - many events
                 await asyncio.sleep(0.01)
             for task in tasks:
                 task.cancel()
             ended = await asyncio.gather(*tasks, return_exceptions=True)
             answer = await client.chat.completions.create(**ASK)
             return {
-                "ended": [type(one).__name__ for one in ended],
+                "ended": [type(item).__name__ for item in ended],
                 "after": answer.choices[0].message.content,
             }
 

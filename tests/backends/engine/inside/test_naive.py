@@ -54,7 +54,7 @@ async def test_a_stream_is_an_event_a_token_and_the_usage(naive):
         assert lines[-2] == "data: [DONE]"
         events = [json.loads(line[6:]) for line in lines[:-2]]
         assert (
-            "".join(one["choices"][0]["text"] for one in events[:-1])
+            "".join(event["choices"][0]["text"] for event in events[:-1])
             == (whole["choices"][0]["text"])
         ), "greedy: the same twice"
         assert len(events) == 9
@@ -79,7 +79,7 @@ async def test_a_batch_answers_as_one_at_a_time_does(naive):
             )
             answers.append(await asyncio.gather(*asked))
     assert answers[0] == answers[1] == answers[2]
-    assert [one["usage"]["completion_tokens"] for one in answers[1]] == [3, 4, 5]
+    assert [item["usage"]["completion_tokens"] for item in answers[1]] == [3, 4, 5]
 
 
 @pytest.mark.parametrize("flags", [(), ("--gpus", "2"), ("--gpus", "2", "--compile", "default")])

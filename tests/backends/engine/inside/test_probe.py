@@ -45,21 +45,21 @@ def test_a_processor_is_measured_whole(engine_python: Path):
     made = measured(engine_python, "--tokens", "128", "256", "--ranks", "2")
     assert made["breakeven_probe"] == 1
     assert made["device"]["kind"] == "cpu"
-    for one in (made["bandwidth"], *made["flops"].values()):
-        assert 0 < one["low"] <= one["value"] <= one["high"]
+    for flop in (made["bandwidth"], *made["flops"].values()):
+        assert 0 < flop["low"] <= flop["value"] <= flop["high"]
     assert "bf16" in made["flops"]
     assert set(made["flops"]) | set(made["unavailable"]) == {"bf16", "fp16", "fp8", "int8"}
     assert made["launch"]["each_s"]["value"] > 0
-    seen = {(one["tokens"], one["phase"], one["kernel"]) for one in made["attention"]}
+    seen = {(item["tokens"], item["phase"], item["kernel"]) for item in made["attention"]}
     assert len(seen) == len(made["attention"]) == 2 * 2 * 2
-    assert [one["ranks"] for one in made["all_reduce"]] == [2]
+    assert [item["ranks"] for item in made["all_reduce"]] == [2]
 
 
 @pytest.mark.part("vllm")
 @pytest.mark.long
 def test_scores_that_no_memory_holds_are_a_reason_and_end_nothing(engine_python: Path):
     made = measured(engine_python, "--only", "attention", "--tokens", "4096")
-    rows = {(one["phase"], one["kernel"]): one for one in made["attention"]}
+    rows = {(item["phase"], item["kernel"]): item for item in made["attention"]}
     assert "its scores alone are 1 GiB" in rows["prefill", "plain"]["failed"]
     assert rows["prefill", "fused"]["seconds"]["value"] > 0
     assert "flops" not in made

@@ -39,10 +39,10 @@ def test_what_is_not_understood_is_said(marker: str):
 @pytest.mark.parametrize("python", ["3.11", "3.12", "3.13"])
 def test_the_products_own_sets_are_understood(flavour: str, python: str):
     found = read_lock(lock_folder(flavour) / "requirements.lock", WheelPlatform(python))
-    names = [one.name for one in found]
+    names = [finding.name for finding in found]
     assert len(names) == len(set(names)) > 100  # one version of each is left
     assert "pywin32" not in names
-    assert all(one.sha256 for one in found)
+    assert all(finding.sha256 for finding in found)
 
 
 def test_a_line_without_a_hash_is_refused(tmp_path: Path):

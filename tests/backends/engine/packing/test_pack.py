@@ -20,7 +20,7 @@ def test_a_bundle_names_every_file_with_its_hash(bundle: Path, packed: Path):
     assert "models/tiny/config.json" in names
     assert not [name for name in names if "elsewhere" in name]  # another system's
     wheel = packed.parent / "index" / "vllm-0.32.0-py3-none-any.whl"
-    entry = next(one for one in manifest["files"] if one["path"].endswith(wheel.name))
+    entry = next(file for file in manifest["files"] if file["path"].endswith(wheel.name))
     assert entry["sha256"] == hashlib.sha256(wheel.read_bytes()).hexdigest()
     assert (manifest["vllm"], manifest["driver"], manifest["glibc"]) == ("0.32.0", 580, "2.5")
     assert manifest["installed_bytes"] > 9**7

@@ -13,16 +13,16 @@ FACTS = {"python": "3.11"}
 
 
 def test_parts_are_below_the_size_and_add_up(tmp_path: Path):
-    one, two = tmp_path / "one", tmp_path / "two"
-    one.write_bytes(b"a" * (LEAST_PART - 3))
+    item, two = tmp_path / "one", tmp_path / "two"
+    item.write_bytes(b"a" * (LEAST_PART - 3))
     two.write_bytes(b"b" * (2 * LEAST_PART + 3))
     packed = write_bundle(
-        tmp_path / "out", [("x/one", one), ("two", two)], FACTS, LEAST_PART, lambda *_: None
+        tmp_path / "out", [("x/one", item), ("two", two)], FACTS, LEAST_PART, lambda *_: None
     )
     found = sorted((tmp_path / "out").glob("part.*"))
     assert [path.stat().st_size for path in found] == [LEAST_PART] * 3
     joined = b"".join(path.read_bytes() for path in found)
-    assert joined == one.read_bytes() + two.read_bytes()
+    assert joined == item.read_bytes() + two.read_bytes()
     assert (packed.files, packed.parts, packed.total_bytes) == (2, 3, 3 * LEAST_PART)
 
 

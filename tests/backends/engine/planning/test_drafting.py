@@ -8,7 +8,7 @@ from backends.engine.planning.question import DraftModel
 def test_a_draft_takes_memory_and_brings_what_its_acceptance_allows(model, planned):
     """0.8 and 5 drafted: 3.69 tokens a pass, not 5; the draft's own steps come off that."""
     draft = DraftModel(model("7b"), 5, 0.8)
-    made, plain = (planned("70b-fp8", draft=one) for one in (draft, None))
+    made, plain = (planned("70b-fp8", draft=item) for item in (draft, None))
     assert made["tokens_a_pass"] == pytest.approx((1 - 0.8**6) / 0.2)
     step, small = made["decode_floor_s"], made["draft_step_floor_s"]
     assert made["drafted_token_floor_s"] == pytest.approx((step + 5 * small) / 3.68928)

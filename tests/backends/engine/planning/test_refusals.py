@@ -43,8 +43,8 @@ def test_what_vllm_refuses_is_neither_chosen_nor_compared_nor_given_flags(tmp_pa
     wide = plan_model(model, (find("T4"),), PlanRequest(tensor_parallel=8))
     assert wide.flags == ()
     assert any("28 attention heads" in words for words in wide.warnings)
-    assert "TP8" not in {one.layout for one in wide.scaling}
-    assert {"TP4", "TP4 x PP2"} <= {one.layout for one in wide.scaling}
+    assert "TP8" not in {item.layout for item in wide.scaling}
+    assert {"TP4", "TP4 x PP2"} <= {item.layout for item in wide.scaling}
 
     long = plan_model(model, (find("T4"),), PlanRequest(context_tokens=1_500_000))
     assert long.gpus == 4, "the widest that vLLM starts"

@@ -8,12 +8,12 @@ from backends.engine.planning.speed import OVER_FLOORS
 
 def test_stages_hold_the_model_and_make_one_request_no_faster(planned):
     """A token passes all stages, one after the other; only a layer that is split is read faster."""
-    one = planned("70b-fp8", tensor_parallel=1)
+    plan = planned("70b-fp8", tensor_parallel=1)
     stages = planned("70b-fp8", tensor_parallel=1, pipeline_parallel=2)
     split = planned("70b-fp8", tensor_parallel=2)
     assert (stages.gpus, split.gpus) == (2, 2)
-    assert stages["decode_floor_s"] == pytest.approx(one["decode_floor_s"])
-    assert split["decode_floor_s"] == pytest.approx(one["decode_floor_s"] / 2)
+    assert stages["decode_floor_s"] == pytest.approx(plan["decode_floor_s"])
+    assert split["decode_floor_s"] == pytest.approx(plan["decode_floor_s"] / 2)
     assert stages["kv_tokens"] == pytest.approx(split["kv_tokens"], rel=0.01)
     assert stages.flags[-2:] == ("--pipeline-parallel-size", "2")
     assert "allreduce_token_s" not in {figure.name for figure in stages.figures}
@@ -71,13 +71,13 @@ def test_no_more_sequences_than_a_step_has_tokens(planned, tpot_ms):
 
 def test_many_users_of_a_mixture_read_the_experts_that_they_choose(planned):
     """Each token takes 2 of 8: one user reads a quarter of them, 32 leave none out."""
-    one, many = (planned("moe", load=UserLoad(users, 512, 256)) for users in (1, 32))
-    idle = 2 * (one["parameters"] - one["active_parameters"])
-    for made, users in ((one, 1), (many, 32)):
+    item, many = (planned("moe", load=UserLoad(users, 512, 256)) for users in (1, 32))
+    idle = 2 * (item["parameters"] - item["active_parameters"])
+    for made, users in ((item, 1), (many, 32)):
         read = made["weight_bytes"] - idle * 0.75 ** (users - 1)
         cached = users * 640 * made["kv_bytes_per_token"]
         assert made["load_step_s"] == pytest.approx((read + cached) / 4.3e12)
-    assert one["decode_floor_s"] == pytest.approx((one["weight_bytes"] - idle) / 4.3e12)
+    assert item["decode_floor_s"] == pytest.approx((item["weight_bytes"] - idle) / 4.3e12)
     staged = planned("moe", tensor_parallel=1, pipeline_parallel=2, load=UserLoad(4, 512, 256))
     read = 2 * (staged["weight_bytes"] - idle * 0.75)  # two groups of two
     cached = 4 * 640 * staged["kv_bytes_per_token"]

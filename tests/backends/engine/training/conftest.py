@@ -21,5 +21,5 @@ def small_corpus(tmp_path_factory) -> Path:
         for place in range(HELD_OUT_OF)
     ]
     with lzma.open(path, "wt", encoding="utf-8") as file:
-        file.writelines(json.dumps(asdict(one)) + "\n" for one in found)
+        file.writelines(json.dumps(asdict(finding)) + "\n" for finding in found)
     return path

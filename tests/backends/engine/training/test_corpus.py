@@ -31,27 +31,27 @@ def found(tmp_path_factory) -> list[corpus.Document]:
 
 
 def test_modules_are_learned_and_asked_about(found):
-    sources = {one.name for one in found if one.kind == "source"}
+    sources = {finding.name for finding in found if finding.kind == "source"}
     assert sources == {"reader", "pkg", "test.test_reader"}, "no package that somebody installed"
-    chats = [one for one in found if one.kind == "chat" and one.name == "reader"]
+    chats = [finding for finding in found if finding.kind == "chat" and finding.name == "reader"]
     assert len(chats) == 6, "two questions about the module, four about its function"
-    assert any("`reader.read(path, *, size=-1)`" in one.text for one in chats) or any(
-        "reader.read" in one.question for one in chats
+    assert any("`reader.read(path, *, size=-1)`" in chat.text for chat in chats) or any(
+        "reader.read" in chat.question for chat in chats
     )
-    assert not any("hidden" in one.question for one in found)
-    assert not any(one.kind == "chat" and one.name.startswith("test.") for one in found)
+    assert not any("hidden" in finding.question for finding in found)
+    assert not any(finding.kind == "chat" and finding.name.startswith("test.") for finding in found)
 
 
 def test_chapters_builtins_and_small_talk_are_there(found):
-    assert any(one.kind == "topic" and one.name == "for" for one in found)
-    assert any("`len`" in one.text or " len" in one.question for one in found)
-    assert any(one.question == "Hello" and "Python" in one.text for one in found)
+    assert any(finding.kind == "topic" and finding.name == "for" for finding in found)
+    assert any("`len`" in finding.text or " len" in finding.question for finding in found)
+    assert any(finding.question == "Hello" and "Python" in finding.text for finding in found)
 
 
 def test_a_module_is_held_out_whole(found):
-    for name in {one.name for one in found}:
-        assert len({one.held_out for one in found if one.name == name}) == 1
-    kept = sum(one.held_out for one in found if one.kind == "chat")
+    for name in {finding.name for finding in found}:
+        assert len({finding.held_out for finding in found if finding.name == name}) == 1
+    kept = sum(finding.held_out for finding in found if finding.kind == "chat")
     assert 0 < kept < len(found) / 5
 
 
@@ -60,4 +60,6 @@ def test_the_same_seed_gives_the_same_corpus(found, tmp_path, capsys, monkeypatc
     assert corpus.main([str(tmp_path / "c.xz")]) == 0
     assert "9 documents" in capsys.readouterr().out
     with lzma.open(tmp_path / "c.xz", "rt") as file:
-        assert [json.loads(line)["name"] for line in file] == [one.name for one in found[:9]]
+        assert [json.loads(line)["name"] for line in file] == [
+            finding.name for finding in found[:9]
+        ]

@@ -50,7 +50,7 @@ def run(python: Path, *words: object) -> str:
 def prompts(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("prompts") / "prompts.jsonl"
     asked = ("Hello", "What does shutil.copy do?", "Explain json.dumps.", "Explain os.walk.")
-    path.write_text("".join(json.dumps({"prompt": one}) + "\n" for one in asked))
+    path.write_text("".join(json.dumps({"prompt": request}) + "\n" for request in asked))
     return path
 
 

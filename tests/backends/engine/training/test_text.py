@@ -44,7 +44,7 @@ def test_the_tokenizer_is_saved_as_engines_read_it(text, tmp_path):
     told = json.loads((tmp_path / "tokenizer_config.json").read_text())
     assert told["model_max_length"] == 4096
     added = json.loads((tmp_path / "tokenizer.json").read_text())["added_tokens"]
-    assert {one["content"] for one in added if not one["special"]} == {
+    assert {item["content"] for item in added if not item["special"]} == {
         "<tool_call>",
         "</tool_call>",
     }

@@ -24,10 +24,10 @@ def train(engine_python: Path, small_corpus: Path, tmp_path: Path):
 
 
 def test_the_same_seed_and_steps_give_the_same_weights(train):
-    one, other = (train(name, "--steps", "4") for name in ("one", "other"))
-    weights = [(made / "model.safetensors").read_bytes() for made in (one, other)]
+    item, other = (train(name, "--steps", "4") for name in ("one", "other"))
+    weights = [(made / "model.safetensors").read_bytes() for made in (item, other)]
     assert weights[0] == weights[1]
-    figures = json.loads((one / "training.json").read_text())
+    figures = json.loads((item / "training.json").read_text())
     assert figures["steps"] == 4
     assert figures["bytes"] < 6e6
     different = train("third", "--steps", "4", "--seed", "1")

@@ -30,19 +30,19 @@ def test_a_team_admin_sees_the_budgets_of_the_own_team_alone(stack, tokens, pati
     def mine() -> list:
         return stack.get(FOR + "/budgets", tokens[KeyRole.TEAM_ADMIN]).json()["data"]
 
-    (one,) = mine()
-    assert (one["scope"], one["limit_usd"], one["hard"]) == (
+    (item,) = mine()
+    assert (item["scope"], item["limit_usd"], item["hard"]) == (
         "team:search", "50.000000000000", True,
     )  # fmt: skip
-    assert one["since"].endswith("-01T00:00:00+00:00")
+    assert item["since"].endswith("-01T00:00:00+00:00")
     patiently(lambda: float(mine()[0]["spent_usd"]) > 0)
     every = stack.get(FOR + "/budgets", tokens[KeyRole.FINANCE]).json()["data"]
-    assert [one["scope"] for one in every] == ["team:ads", "team:search"]
+    assert [item["scope"] for item in every] == ["team:ads", "team:search"]
 
 
 def test_contracts_are_the_newest_of_each_pool(stack, tokens) -> None:
     found = stack.get(FOR + "/contracts", tokens[KeyRole.FINANCE]).json()["data"]
-    assert [(one["pool"], one["usd_per_hour"]) for one in found] == [
+    assert [(finding["pool"], finding["usd_per_hour"]) for finding in found] == [
         ("embed", "3.500000000000"), ("main", "3.500000000000"),
     ]  # fmt: skip
 
@@ -53,12 +53,12 @@ def test_the_log_says_who_made_a_key_and_holds_no_secret(stack, tokens, patientl
     def entered() -> list:
         found = stack.get(FOR + "/changes?limit=50", tokens[KeyRole.FINANCE]).json()["data"]
         return [
-            one for one in found
-            if one["register"] == "key_changes" and made["key_id"] in str(one["fields"])
+            finding for finding in found
+            if finding["register"] == "key_changes" and made["key_id"] in str(finding["fields"])
         ]  # fmt: skip
 
-    (one,) = patiently(entered)
-    assert one["actor"].startswith("key:")
+    (item,) = patiently(entered)
+    assert item["actor"].startswith("key:")
     everything = stack.get(FOR + "/changes?limit=1000", tokens[KeyRole.FINANCE]).text
     assert made["token"].rpartition("_")[2] not in everything
     assert "secret_hash" not in everything
@@ -82,8 +82,15 @@ def test_a_default_is_followed_by_everybody_whom_it_binds(tmp_path) -> None:
     def told(whose) -> list[tuple]:
         place = SimpleNamespace(ledger=ledger, identity=whose, now_us=at_us)
         found = budgets_list.work(place, NoInput())["data"]
-        return [(one["scope"], one["limit_usd"][:4], float(one["spent_usd"]) * 1e12, one["default"])
-                for one in found]  # fmt: skip
+        return [
+            (
+                finding["scope"],
+                finding["limit_usd"][:4],
+                float(finding["spent_usd"]) * 1e12,
+                finding["default"],
+            )
+            for finding in found
+        ]
 
     teams, users = "team:*@month", "user:*@month"
     assert told(None) == [

@@ -49,17 +49,17 @@ LEAST = {
 
 
 @pytest.mark.parametrize(
-    "verb", [one for one in OPERATIONS if one.method == "POST"], ids=lambda one: one.name
+    "verb", [named for named in OPERATIONS if named.method == "POST"], ids=lambda named: named.name
 )
 def test_no_value_of_a_member_is_an_error_of_ours(stack, admin, verb) -> None:
     """Numbers that no ledger has, texts that PostgreSQL does not store."""
     members = msgspec.structs.fields(verb.given)
-    least = {one.name: LEAST[one.name] for one in members if one.required}
-    for one in members:
+    least = {member.name: LEAST[member.name] for member in members if member.required}
+    for member in members:
         for odd in (2**63, "\0"):
-            answer = stack.post(FOR + verb.path, {**least, one.name: odd}, admin)
-            assert answer.status_code == 400, (one.name, odd, answer.text)
-            assert answer.json()["error"]["param"] == one.name
+            answer = stack.post(FOR + verb.path, {**least, member.name: odd}, admin)
+            assert answer.status_code == 400, (member.name, odd, answer.text)
+            assert answer.json()["error"]["param"] == member.name
 
 
 def test_a_note_is_one_line_that_steers_no_terminal(stack, admin) -> None:
@@ -112,14 +112,14 @@ def test_one_works_at_a_time_and_few_wait(stack, admin, slow, patiently) -> None
     assert stack.get(FOR + "/routes", last).status_code == 503
     assert stack.get("/healthz").status_code == 200  # the loop is free
     slow.go.set()
-    for one in slow.asking:
-        one.join()
+    for item in slow.asking:
+        item.join()
     assert found.count(200) == EACH
     assert others.count(200) == AT_ONCE - EACH
     assert set(slow.at_once) == {1}
     _ask(stack, slow, admin, EACH, third)
-    for one in slow.asking:
-        one.join()
+    for item in slow.asking:
+        item.join()
     assert third == [200] * EACH
 
 

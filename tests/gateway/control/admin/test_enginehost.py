@@ -13,8 +13,8 @@ from gateway.runtime import Runtime
 
 def test_engines_are_found_by_their_own_name_and_by_their_pools(stack) -> None:
     host = EngineHost(stack.settings, stack.runtime, stack.board)
-    assert [one.seat.name for one in host.every()] == ["pool:main/0", "pool:embed/0"]
-    assert [one.row for one in host.named("pool:embed")] == [1]
+    assert [item.seat.name for item in host.every()] == ["pool:main/0", "pool:embed/0"]
+    assert [item.row for item in host.named("pool:embed")] == [1]
     assert host.named("pool:embed/0")[0].word == "healthy"
     with pytest.raises(OverrideError, match="there is no engine main; there are pool:main/0"):
         host.named("main")
@@ -24,9 +24,9 @@ def test_an_order_is_a_file_named_by_its_row(stack) -> None:
     orders = stack.runtime.run_dir / "restart"
     orders.mkdir(exist_ok=True)
     EngineHost(stack.settings, stack.runtime, stack.board).order(1)
-    assert [one.name for one in orders.iterdir()] == ["1"]
+    assert [path.name for path in orders.iterdir()] == ["1"]
     EngineHost(stack.settings, stack.runtime, stack.board).order(0, "rest")
-    assert sorted(one.name for one in orders.iterdir()) == ["0.rest", "1"]
+    assert sorted(path.name for path in orders.iterdir()) == ["0.rest", "1"]
 
 
 def test_where_nothing_runs_it_is_said(tmp_path) -> None:

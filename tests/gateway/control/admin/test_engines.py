@@ -32,8 +32,8 @@ def test_each_engine_is_shown(stack, operator, patiently) -> None:
 
 
 def test_a_drain_is_held_until_it_is_resumed(stack, operator) -> None:
-    (one,) = stack.post(FOR + "/drain", {"engine": "pool:main"}, operator).json()["data"]
-    assert one["override"].startswith("disabled by key:")
+    (item,) = stack.post(FOR + "/drain", {"engine": "pool:main"}, operator).json()["data"]
+    assert item["override"].startswith("disabled by key:")
     done = stack.post(FOR + "/resume", {"engine": "pool:main"}, operator).json()
     assert done == {"engine": "pool:main", "drained": False}
     assert stack.get(FOR, operator).json()["data"][0]["override"] is None

@@ -13,7 +13,7 @@ def finance(stack):
 
 def listed(stack, finance, noun: str) -> list[tuple]:
     found = stack.get(f"{FOR}/{noun}", finance.token).json()["data"]
-    return [(one["name"], one["says"], one["by"]) for one in found]
+    return [(finding["name"], finding["says"], finding["by"]) for finding in found]
 
 
 def test_a_project_is_a_teams_until_it_is_nobodys(stack, finance) -> None:

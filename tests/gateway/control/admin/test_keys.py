@@ -33,7 +33,7 @@ def ask(stack, tokens):
 
 
 def listed(stack, token: str) -> dict[str, dict[str, Any]]:
-    return {one["key_id"]: one for one in stack.get(PATH, token).json()["data"]}
+    return {entry["key_id"]: entry for entry in stack.get(PATH, token).json()["data"]}
 
 
 def test_a_team_admin_makes_a_key_of_the_own_team_and_sees_no_other(stack, tokens, ask) -> None:
@@ -41,7 +41,7 @@ def test_a_team_admin_makes_a_key_of_the_own_team_and_sees_no_other(stack, token
     assert (made["team"], made["org"]) == ("search", "default")
     assert stack.chat("own", made["token"], max_tokens=2).status_code == 200
     mine = listed(stack, tokens["lead"].token)
-    assert {one["team"] for one in mine.values()} == {"search"}
+    assert {item["team"] for item in mine.values()} == {"search"}
     assert mine[made["key_id"]]["scopes"] == ["inference"]
     assert made["token"].rpartition("_")[2] not in str(mine)
     assert made["key_id"] not in listed(stack, tokens["other"].token)
@@ -221,7 +221,7 @@ def test_a_long_list_is_read_page_by_page(stack, tokens, ask) -> None:
     whole, found, query = list(listed(stack, token)), [], "?limit=2"
     for _ in whole:
         page = stack.get(PATH + query, token).json()
-        found += [one["key_id"] for one in page["data"]]
+        found += [entry["key_id"] for entry in page["data"]]
         assert page["first_id"] == page["data"][0]["key_id"]
         if not page["has_more"]:
             break

@@ -13,8 +13,8 @@ def operator(stack):
 def test_a_target_is_taken_out_and_put_back(stack, operator, patiently) -> None:
     given = {"target": "pool:main", "lasts": "30m", "note": "a fan"}
     said = stack.post(FOR + "/targets/disable", given, operator.token).json()
-    (one,) = said["overrides"]
-    assert (one["target"], one["says"], one["by"], one["note"]) == (
+    (item,) = said["overrides"]
+    assert (item["target"], item["says"], item["by"], item["note"]) == (
         "pool:main", "disabled", f"key:{operator.key_id}", "a fan",
     )  # fmt: skip
     assert "own" in said["unserved"]

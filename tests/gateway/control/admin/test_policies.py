@@ -51,7 +51,7 @@ def test_a_set_goes_into_force_and_back(stack, tokens, patiently) -> None:
     assert back["set"] == 2
     patiently(lambda: stack.chat("own").headers["x-breakeven-policy"] == "plain")
     page = stack.get(PATH + "/history?limit=5", writer).json()["data"]
-    assert [(one["set"], one["by"], one["note"]) for one in page] == [
+    assert [(item["set"], item["by"], item["note"]) for item in page] == [
         (2, "ann", None), (1, "ann", "calmer"),
     ]  # fmt: skip
 

@@ -43,9 +43,9 @@ def test_a_difference_is_seen_approved_and_stored_once(stack, finance, patiently
 
 def test_lists_and_doubts(stack, finance) -> None:
     listed = stack.get(FOR, finance.token).json()["data"]
-    assert NAME in [one["asked"] for one in listed]
+    assert NAME in [entry["asked"] for entry in listed]
     some = stack.get(FOR + "?name=anthropic/*", finance.token).json()["data"]
-    assert all(one["asked"].startswith("anthropic/") for one in some)
+    assert all(item["asked"].startswith("anthropic/") for item in some)
     checked = stack.get(FOR + "/check?everything=false", finance.token).json()
     assert checked["checked"] >= 2
 

@@ -43,7 +43,7 @@ def place(tmp_path):
 
 
 def pools(place) -> dict:
-    return {one["pool"]: one for one in rates_list.work(place, NoInput())["data"]}
+    return {entry["pool"]: entry for entry in rates_list.work(place, NoInput())["data"]}
 
 
 @pytest.fixture(scope="module")
@@ -56,13 +56,13 @@ def test_a_rate_is_entered_by_name_and_is_in_the_log(stack, finance, patiently) 
              "ops_hours_per_week": 2.5, "ops_usd_per_hour": 95, "note": "renewed"}  # fmt: skip
     made = stack.post(FOR, given, finance.token)
     assert made.status_code == 200, made.text
-    (one,) = [p for p in stack.get(FOR, finance.token).json()["data"] if p["pool"] == "embed"]
-    assert one["in_force"] == {
+    (item,) = [p for p in stack.get(FOR, finance.token).json()["data"] if p["pool"] == "embed"]
+    assert item["in_force"] == {
         "usd_per_hour": "4.250000000000", "source": "contract 2026-17",
         "ops_hours_per_week": 2.5, "ops_usd_per_hour": "95.000000000000",
     }  # fmt: skip
-    assert one["configured"]["usd_per_hour"] == "3.500000000000"
-    assert (one["entered"]["by"], one["entered"]["note"]) == (f"key:{finance.key_id}", "renewed")
+    assert item["configured"]["usd_per_hour"] == "3.500000000000"
+    assert (item["entered"]["by"], item["entered"]["note"]) == (f"key:{finance.key_id}", "renewed")
 
     def entered() -> list:
         found = stack.get("/v1/organization/changes?limit=100", finance.token).json()["data"]

@@ -109,10 +109,10 @@ def test_a_key_that_anybody_on_the_way_reads_is_warned_of(url, clear) -> None:
 )  # fmt: skip
 def test_a_key_for_this_machine_goes_through_no_proxy(url, proxied, monkeypatch) -> None:
     """What asks a proxy fails at once: that one is not there."""
-    for one in ("NO_PROXY", "no_proxy", "http_proxy", "https_proxy"):
-        monkeypatch.delenv(one, raising=False)
-    for one in ("HTTP_PROXY", "HTTPS_PROXY"):
-        monkeypatch.setenv(one, "http://127.0.0.1:9")
+    for name in ("NO_PROXY", "no_proxy", "http_proxy", "https_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
     with remote(url, {API_KEY: "k"}) as there:
         client = there._client
         found = client._transport_for_url(httpx.URL(url))

@@ -32,9 +32,9 @@ def test_a_body_has_no_other_members() -> None:
 
 def test_all_of_them_are_in_the_openapi_document(stack) -> None:
     paths = stack.get("/openapi.json").json()["paths"]
-    for one in OPERATIONS:
-        operation = paths[PREFIX + one.path][one.method.lower()]
-        assert (operation["operationId"], operation["summary"]) == (one.name, one.summary)
+    for named in OPERATIONS:
+        operation = paths[PREFIX + named.path][named.method.lower()]
+        assert (operation["operationId"], operation["summary"]) == (named.name, named.summary)
         assert operation["security"]
         assert {"200", "4XX", "5XX"} <= set(operation["responses"])
     assert "$ref" not in str({path: paths[path] for path in paths if path.startswith(PREFIX)})

@@ -49,10 +49,10 @@ def test_two_sets_are_played_and_compared_and_no_other_meanwhile(stack, token, e
     total = result["traffic"]["requests"]
     assert total >= ASKED, "other tests of the package ask, too"
     assert found["progress"]["done"] == found["progress"]["of"] == 2 * total
-    assert [one["policy"] for one in result["results"]] == ["out", "in-force"]
+    assert [each_result["policy"] for each_result in result["results"]] == ["out", "in-force"]
     assert result["traffic"]["source"] == "ledger, last-24-hours"
     at_api = [
-        sum(one["requests"] for one in each["targets"] if one["target"] == "alpha/m")
+        sum(target["requests"] for target in each["targets"] if target["target"] == "alpha/m")
         for each in result["results"]
     ]
     assert at_api[0] - at_api[1] == result["disagreement"]["moved"] >= ASKED
@@ -117,11 +117,15 @@ def test_the_books_name_the_person_and_not_who_asked_for_them(asked_by, patientl
     assert put["by"] == ADA
     assert asked_by(ADA, PATH + "/rollback", {"to_file": True}).json()["by"] == ADA
     page = asked_by(ADA, PATH + "/history?limit=2").json()["data"]
-    assert [one["by"] for one in page] == [ADA, ADA]
+    assert [item["by"] for item in page] == [ADA, ADA]
 
     def entered() -> list[dict]:
         found = asked_by(FAY, "/v1/organization/changes?limit=100").json()["data"]
-        return [one for one in found if one["register"] == "policy_sets" and one["actor"] == ADA]
+        return [
+            finding
+            for finding in found
+            if finding["register"] == "policy_sets" and finding["actor"] == ADA
+        ]
 
     assert patiently(lambda: len(entered()) >= 2), "the writer enters them by and by"
 

@@ -60,9 +60,9 @@ def test_every_decision_comes_out_again_in_a_fresh_process(stack, recorded) -> N
     )  # fmt: skip
     found = json.loads(done.stdout)
     assert len(found) >= LIVE
-    assert [one for one, (identical, _) in found.items() if not identical] == []
+    assert [key for key, (identical, _) in found.items() if not identical] == []
     first = {row.attempt_id: row.target for row in recorded if row.attempt_id.endswith(".1")}
-    assert {one: name for one, (_, name) in found.items() if one in first} == first
+    assert {key: name for key, (_, name) in found.items() if key in first} == first
 
 
 def test_one_input_changed_is_not_the_record_any_more(recorded) -> None:
@@ -97,9 +97,9 @@ def test_what_it_was_made_of_is_told(recorded) -> None:
     assert document["identical"] is True
     assert document["candidates"][0]["engine"]["step"]["a_s"] > 0
     assert json.dumps(document)
-    for one in document["candidates"]:  # the same in every process
-        assert one["kinds"] == sorted(one["kinds"])
-        assert one["features"] == sorted(one["features"])
+    for candidate in document["candidates"]:  # the same in every process
+        assert candidate["kinds"] == sorted(candidate["kinds"])
+        assert candidate["features"] == sorted(candidate["features"])
 
 
 def test_what_cannot_be_read_is_said() -> None:

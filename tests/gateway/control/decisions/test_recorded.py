@@ -14,7 +14,7 @@ def test_a_request_is_there_for_its_own_team_alone(stack) -> None:
     name = answer.headers["x-request-id"]
     found = recorded(stack.reader, name)
     assert found is not None
-    assert [one["attempt_id"] for one in found.attempts] == [row["attempt_id"]]
+    assert [attempt["attempt_id"] for attempt in found.attempts] == [row["attempt_id"]]
     assert recorded(stack.reader, name, row["team_id"]) == found
     assert recorded(stack.reader, name, "another") is None
     assert recorded(stack.reader, "req_x") is None
@@ -36,7 +36,7 @@ def test_a_refused_request_tells_why_each_target_was_out(stack, patiently) -> No
     found = patiently(lambda: recorded(stack.reader, name))
     (document,) = found.attempts
     assert (document["status"], document["http_status"]) == ("refused", 503)
-    assert {one["reason"] for one in document["decision"]["candidates"]} == {"disabled"}
+    assert {candidate["reason"] for candidate in document["decision"]["candidates"]} == {"disabled"}
     assert found.lines[0].startswith(f"{name} refused: disabled (503), policy ")
     assert any("pool:main/0: disabled" in line for line in found.lines)
     assert recorded(stack.reader, name, "another") is None
@@ -88,5 +88,5 @@ def test_what_stood_in_line_says_so_and_for_how_long(run_stack, patiently) -> No
         stack.settled(answer)
         found = recorded(stack.reader, answer.headers["x-request-id"])
     (document,) = found.attempts
-    spans = {one["what"]: one["length_us"] for one in document["waterfall"]}
+    spans = {item["what"]: item["length_us"] for item in document["waterfall"]}
     assert spans["in line"] > spans["gateway"]

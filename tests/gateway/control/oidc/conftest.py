@@ -46,7 +46,7 @@ class Provider:
 
     def unsigned(self, alg: str = "none", kid: str = "rsa-1") -> str:
         parts = ({"alg": alg, "kid": kid}, self.claims())
-        words = [base64.urlsafe_b64encode(json.dumps(one).encode()) for one in parts]
+        words = [base64.urlsafe_b64encode(json.dumps(part).encode()) for part in parts]
         return b".".join([*(word.rstrip(b"=") for word in words), b""]).decode()
 
     def set(self, **wrong: Any) -> None:
@@ -80,8 +80,8 @@ def make_provider() -> Iterator[Callable[[], Provider]]:
         return made[-1]
 
     yield make
-    for one in made:
-        one.stop()
+    for made_value in made:
+        made_value.stop()
 
 
 @pytest.fixture(scope="package")

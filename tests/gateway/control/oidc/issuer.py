@@ -48,7 +48,7 @@ class House:
         if by == "public":
             pem = self.keys["rsa"].as_pem(private=False)
             header = {"alg": "HS256", "kid": self.keys["rsa"].kid} | wanted.get("header", {})
-            words = [urlsafe_b64encode(one.encode()) for one in (json.dumps(header), payload)]
+            words = [urlsafe_b64encode(item.encode()) for item in (json.dumps(header), payload)]
             mac = hmac.digest(pem, b".".join(words), "sha256")
             return b".".join([*words, urlsafe_b64encode(mac)]).decode()
         key = {"stranger": self.stranger, "short": self.short}.get(by) or self.keys[by]

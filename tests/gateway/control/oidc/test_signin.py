@@ -84,7 +84,7 @@ def test_every_person_on_every_route(stack, token) -> None:
                 told[name, who] = "who" if route is None else "yes" if yes else "no"
     assert found == told
     for who, words in (("ada", {"who", "yes", "no"}), ("eve", {"who", "yes", "no"})):
-        assert {said for (_, one), said in told.items() if one == who} == words
+        assert {said for (_, item), said in told.items() if item == who} == words
 
 
 def test_the_books_name_the_person(stack, token, patiently) -> None:
@@ -93,9 +93,9 @@ def test_the_books_name_the_person(stack, token, patiently) -> None:
 
     def about() -> list[str]:
         said = stack.get(CHANGES, token("fay")).json()["data"]
-        return [str(one) for one in said if made.json()["key_id"] in str(one)]
+        return [str(line) for line in said if made.json()["key_id"] in str(line)]
 
-    assert any("ada@example.com" in one for one in patiently(about))
+    assert any("ada@example.com" in item for item in patiently(about))
 
 
 def test_the_command_line_sends_what_the_sign_in_s_own_program_prints(stack, token, tmp_path):

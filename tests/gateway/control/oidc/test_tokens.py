@@ -63,7 +63,7 @@ def test_a_signed_token_says_who_it_is(provider, keys, by) -> None:
 )
 def test_a_claim_that_is_wrong_is_named(provider, keys, changes, words) -> None:
     now_s = now()
-    times = {name: now_s + one for name, one in changes.items() if isinstance(one, int)}
+    times = {name: now_s + change for name, change in changes.items() if isinstance(change, int)}
     token = provider.token(**(changes | times))
     with pytest.raises(NotValid, match=words):
         claims(token, keys, provider.rule, now())
@@ -128,12 +128,12 @@ def test_of_a_key_set_only_what_signs_is_kept(provider) -> None:
     """It also has a secret, a kind nobody knows, an empty one and one of 1,024 bits."""
     assert {key.kid for key in usable(provider.keys(), provider.rule)} == {"rsa-1", "ec-1"}
     narrow = TokenRequirements(provider.url, (OURS,), ("ES384",))
-    tied = {"keys": [{**one, "alg": "RS256"} for one in provider.keys()["keys"]]}
+    tied = {"keys": [{**each_key, "alg": "RS256"} for each_key in provider.keys()["keys"]]}
     with pytest.raises(NoKey):
         usable(tied, narrow)
-    for one in ({**provider.keys()["keys"][0], "use": "enc"}, {"kty": "RSA", "n": 7}, "key"):
+    for item in ({**provider.keys()["keys"][0], "use": "enc"}, {"kty": "RSA", "n": 7}, "key"):
         with pytest.raises(NoKey):
-            usable({"keys": [one]}, provider.rule)
+            usable({"keys": [item]}, provider.rule)
 
 
 @pytest.mark.parametrize("said", [{}, {"keys": 7}, {"keys": []}, {"keys": [{}] * (MOST_KEYS + 1)}])

@@ -37,7 +37,11 @@ def page(asked, path: str, reader: str = "everyone", query: str = "") -> dict:
 
 
 def results(asked, path: str, reader: str = "everyone", query: str = "") -> list[dict]:
-    return [one for bucket in page(asked, path, reader, query)["data"] for one in bucket["results"]]
+    return [
+        result
+        for bucket in page(asked, path, reader, query)["data"]
+        for result in bucket["results"]
+    ]
 
 
 def test_the_envelope_is_a_page_of_buckets(asked) -> None:
@@ -54,24 +58,24 @@ def test_the_envelope_is_a_page_of_buckets(asked) -> None:
 def test_completions_count_what_the_ledger_holds(asked) -> None:
     rows = asked.rows("kind <> 'embedding'")
     found = results(asked, COMPLETIONS)
-    assert {one["object"] for one in found} == {"organization.usage.completions.result"}
+    assert {finding["object"] for finding in found} == {"organization.usage.completions.result"}
     for name, column in (
         ("output_tokens", "output_tokens"),
         ("input_uncached_tokens", "input_tokens"),
     ):
-        assert sum(one[name] for one in found) == sum(row[column] for row in rows)
-    assert sum(one["num_model_requests"] for one in found) == 3
-    assert {one["model"] for one in found} == {None}
+        assert sum(finding[name] for finding in found) == sum(row[column] for row in rows)
+    assert sum(finding["num_model_requests"] for finding in found) == 3
+    assert {finding["model"] for finding in found} == {None}
     grouped = results(
         asked, COMPLETIONS, query="&group_by=model&group_by[]=project_id&group_by=batch"
     )
-    assert {(one["model"], one["project_id"], one["batch"]) for one in grouped} == {
+    assert {(item["model"], item["project_id"], item["batch"]) for item in grouped} == {
         ("api", "search", False), ("pair", "ads", False), ("own", "ads", False),
     }  # fmt: skip
     users = results(asked, COMPLETIONS, query="&group_by=user_id&user_ids=ann")
-    assert {(one["user_id"], one["num_model_requests"]) for one in users} == {("ann", 2)}
+    assert {(user["user_id"], user["num_model_requests"]) for user in users} == {("ann", 2)}
     tiers = results(asked, COMPLETIONS, query="&group_by=service_tier&models=api")
-    assert [one["service_tier"] for one in tiers] == ["default"]
+    assert [tier["service_tier"] for tier in tiers] == ["default"]
     assert results(asked, COMPLETIONS, query="&batch=true") == []
 
 
@@ -93,28 +97,28 @@ def test_costs_are_exact_decimals(asked) -> None:
         for text in answer.text.replace(" ", "").split('"value":')[1:]
     ]
     assert sum(values).scaleb(12) == sum(row["cost_pusd"] for row in rows) > 0
-    assert {one["amount"]["currency"] for one in results(asked, COSTS)} == {"usd"}
+    assert {result["amount"]["currency"] for result in results(asked, COSTS)} == {"usd"}
 
 
 def test_costs_by_line_item_add_up_and_can_be_picked(asked) -> None:
     found = results(asked, COSTS, query="&group_by=line_item&group_by=project_id")
-    items = {one["line_item"] for one in found}
+    items = {finding["line_item"] for finding in found}
     assert {"alpha/m, input", "alpha/m, output"} <= items
-    whole = sum(one["amount"]["value"] for one in results(asked, COSTS))
-    assert sum(one["amount"]["value"] for one in found) == pytest.approx(whole, abs=1e-15)
-    (one,) = results(
+    whole = sum(result["amount"]["value"] for result in results(asked, COSTS))
+    assert sum(finding["amount"]["value"] for finding in found) == pytest.approx(whole, abs=1e-15)
+    (item,) = results(
         asked, COSTS, query="&project_ids=search&line_items=alpha/m, output&group_by=line_item"
     )
     (row,) = asked.rows("model = 'api'")
-    assert (one["quantity"], one["quantity_unit"]) == (row["output_tokens"], "tokens")
+    assert (item["quantity"], item["quantity_unit"]) == (row["output_tokens"], "tokens")
     (summed,) = results(asked, COSTS, query="&project_ids=search&line_items=alpha/m, output")
     assert (summed["line_item"], summed["quantity"]) == (None, None)
-    assert summed["amount"] == one["amount"]
+    assert summed["amount"] == item["amount"]
 
 
 def test_a_reader_of_a_team_sees_that_team(asked) -> None:
     mine = results(asked, COMPLETIONS, "reader", "&group_by=project_id")
-    assert {one["project_id"] for one in mine} == {"ads"}
+    assert {item["project_id"] for item in mine} == {"ads"}
     assert results(asked, COMPLETIONS, query="&group_by=project_id&project_ids=ads") == mine
     refused = asked.get(f"{COSTS}?start_time=0&project_ids=search", asked.key("reader").token)
     assert (refused.status_code, refused.json()["error"]["param"]) == (403, "project_ids")
@@ -143,7 +147,7 @@ def test_the_document_describes_them(asked) -> None:
     for path in PATHS:
         operation = paths[path]["get"]
         assert {"key": []} in operation["security"]
-        names = [one["name"] for one in operation["parameters"]]
+        names = [parameter["name"] for parameter in operation["parameters"]]
         assert {"start_time", "end_time", "bucket_width", "group_by", "limit", "page"} <= set(names)
         assert len(set(names)) == len(names)
 

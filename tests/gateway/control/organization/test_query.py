@@ -43,7 +43,7 @@ def test_pages_cover_the_time_once_whatever_it_begins_with() -> None:
             break
         page = cursor(query.next_s)
     assert (found[0][0], found[-1][1]) == (START_S + 1234, START_S + 3 * DAY_S + 5)
-    assert all(one[1] == other[0] for one, other in pairwise(found))
+    assert all(item[1] == other[0] for item, other in pairwise(found))
     assert len(found) == 3 * 24 + 1
 
 
@@ -99,7 +99,7 @@ def test_a_reader_of_one_team_may_name_only_that_one() -> None:
 
 
 def test_openapi_has_what_is_accepted() -> None:
-    found = {one["name"]: one for one in parameters(_COMPLETIONS)}
+    found = {parameter["name"]: parameter for parameter in parameters(_COMPLETIONS)}
     assert found["start_time"]["required"] is True
     assert found["models"]["schema"]["type"] == "array"
     assert "batch" in found["group_by"]["schema"]["items"]["enum"]

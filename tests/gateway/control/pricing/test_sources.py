@@ -36,7 +36,7 @@ def test_a_file_is_a_book_of_its_name(tmp_path: Path, name, text):
     found = read(path)
     assert (found.book, found.stamp.origin) == (name, name)
     assert found.stamp.digest == sha256(text.encode()).hexdigest()
-    assert [(one.name, one.book, one.rank) for one in found.drafts] == [
+    assert [(draft.name, draft.book, draft.rank) for draft in found.drafts] == [
         ("openai/gpt-4o", name, APPROVED_RANK)
     ]
     assert read(path, book="contract").book == "contract"
@@ -48,7 +48,7 @@ def test_a_newer_map_of_litellm_is_its_book(tmp_path: Path):
     os.utime(path, (1_790_000_000, 1_790_000_000))
     found = read(path)
     assert (found.book, found.stamp.read_on) == ("litellm", "2026-09-21")
-    assert [(one.name, one.rank, one.source_date) for one in found.drafts] == [
+    assert [(draft.name, draft.rank, draft.source_date) for draft in found.drafts] == [
         ("openai/gpt-4o", 0, "2026-09-21")
     ]
 
@@ -62,13 +62,13 @@ def test_the_installed_map():
 
 def test_genai_prices_states_what_differs_from_the_lists(stored):
     found = read("genai-prices", stored=stored)
-    names = {one.name for one in found.drafts}
+    names = {draft.name for draft in found.drafts}
     assert "groq/openai/gpt-oss-safeguard-20b" in names  # the map rounds its cached rate
     assert "openai/gpt-4o-mini" not in names
     assert "2026-10-01" < found.stamp.read_on <= "2026-11-21"
-    agreed = [one for one in stored if one.name in names]
-    assert all(one.terms != next(d.terms for d in found.drafts if d.name == one.name)
-               for one in agreed)  # fmt: skip
+    agreed = [row for row in stored if row.name in names]
+    assert all(named.terms != next(d.terms for d in found.drafts if d.name == named.name)
+               for named in agreed)  # fmt: skip
 
 
 def test_without_the_package_the_line_that_installs_it_is_told(monkeypatch, stored):

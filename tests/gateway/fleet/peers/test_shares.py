@@ -41,7 +41,7 @@ def test_no_host_has_such_numbers(place: int, value: float) -> None:
 
 def test_hosts_add_up_but_for_promises_and_ages() -> None:
     assert added([]) == NOTHING
-    one = PeerEngineLoad(1, 10, 100, 1000, 1, 50, 4.0)
+    load = PeerEngineLoad(1, 10, 100, 1000, 1, 50, 4.0)
     other = PeerEngineLoad(2, 20, 200, 2000, 1, 30, 3.0)
     idle = PeerEngineLoad(1, 5, 0, 64, 0, 0, 0)  # promises nothing, queues nothing
-    assert added([one, other, idle]) == PeerEngineLoad(4, 35, 300, 3064, 2, 30, 3.0)
+    assert added([load, other, idle]) == PeerEngineLoad(4, 35, 300, 3064, 2, 30, 3.0)

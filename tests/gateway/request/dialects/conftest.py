@@ -29,7 +29,7 @@ def stream_of() -> Callable[..., bytes]:
         chunks += [chunk(delta=delta) for delta in deltas]
         chunks.append(chunk(delta={}, finish_reason=finish, **last))
         chunks.append({"id": "c1", "model": "m1", "choices": [], "usage": USAGE})
-        events = [b"data: %b\n\n" % json.dumps(one).encode() for one in chunks]
+        events = [b"data: %b\n\n" % json.dumps(each_chunk).encode() for each_chunk in chunks]
         return b"".join([*events, b"data: [DONE]\n\n"])
 
     return write
@@ -89,8 +89,8 @@ def _deltas(draw: st.DrawFn) -> list[dict[str, Any]]:
             calls += 1
         # Interleaved: every call keeps its own order.
         while any(written):
-            one = draw(st.sampled_from([parts for parts in written if parts]))
-            deltas.append({"tool_calls": [one.pop(0)]})
+            this_draw = draw(st.sampled_from([parts for parts in written if parts]))
+            deltas.append({"tool_calls": [this_draw.pop(0)]})
     return deltas
 
 

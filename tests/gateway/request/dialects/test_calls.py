@@ -19,7 +19,7 @@ def call(name: str | None, arguments: str, **members: Any) -> dict[str, Any]:
 def told(stream_of, *deltas: dict[str, Any]) -> list[tuple[str, Any]]:
     """The calls as Anthropic's SDK puts them together."""
     voice, blocks, said = MessagesEncoder("req_1"), dict[int, str](), dict[int, str]()
-    stream = stream_of(*({"tool_calls": [one]} for one in deltas))
+    stream = stream_of(*({"tool_calls": [delta]} for delta in deltas))
     for line in (voice.feed(stream) + voice.end()).decode().splitlines():
         event = json.loads(line[6:]) if line.startswith("data: ") else {}
         if event.get("type") == "content_block_start":
@@ -35,7 +35,7 @@ def told(stream_of, *deltas: dict[str, Any]) -> list[tuple[str, Any]]:
 @pytest.mark.parametrize("ids", [("a", "b"), (None, None)])
 def test_the_next_call_under_the_same_number_is_another_one(stream_of, ids, number, second) -> None:
     """Gemini's endpoint for OpenAI's clients: both became one, with arguments nobody can read."""
-    first, other = ({} if one is None else {"id": one} for one in ids)
+    first, other = ({} if id_ is None else {"id": id_} for id_ in ids)
     calls = told(stream_of, call("f", F, **number, **first), call(second, G, **number, **other))
     assert calls == [("f", {"x": 1}), (second, {"y": 2})]
 
@@ -61,7 +61,7 @@ def test_so_do_calls_of_an_answer_in_one_piece() -> None:
     message = {"role": "assistant", "content": None, "tool_calls": calls}
     answer = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
     content = json.loads(MessagesEncoder("req_1").whole(json.dumps(answer).encode()))["content"]
-    assert [(one["name"], one["input"]) for one in content] == [("f", {"x": 1}), ("g", {"y": 2})]
+    assert [(item["name"], item["input"]) for item in content] == [("f", {"x": 1}), ("g", {"y": 2})]
 
 
 @pytest.mark.parametrize("given", [{"x": 1, "n": {"y": [None, "ü"]}}, {}])
@@ -83,8 +83,8 @@ def test_a_call_without_arguments_has_an_empty_object_of_them(
     voice = ResponsesEncoder("req_1", 7, echo={})
     said = events(voice.feed(stream_of({"tool_calls": calls}, finish="tool_calls")) + voice.end())
     kind = "response.function_call_arguments"
-    deltas = [one["delta"] for one in said if one["type"] == f"{kind}.delta"]
-    (done,) = [one["arguments"] for one in said if one["type"] == f"{kind}.done"]
+    deltas = [line["delta"] for line in said if line["type"] == f"{kind}.delta"]
+    (done,) = [line["arguments"] for line in said if line["type"] == f"{kind}.done"]
     assert "".join(deltas).strip() == done.strip() == "{}"
     assert said[-1]["response"]["output"][0]["arguments"].strip() == "{}"
 

@@ -209,9 +209,9 @@ def test_it_spills_from_an_own_engine_to_an_api_in_the_same_dialect(run_stack, p
             assert (at_home["backend"], abroad["backend"]) == ("own", "api")
             assert abroad["spill_reason"] == "ttft"
             if stream:
-                kinds = [{event["type"] for event in told(one.content)} for one in (own, spilled)]
+                kinds = [{event["type"] for event in told(item.content)} for item in (own, spilled)]
             else:
-                kinds = [set(one.json()) for one in (own, spilled)]
+                kinds = [set(item.json()) for item in (own, spilled)]
             assert kinds[0] == kinds[1]
 
 

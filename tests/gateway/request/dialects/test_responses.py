@@ -147,7 +147,7 @@ SPACE = {"type": "namespace", "name": "crew", "description": "Helpers", "tools":
 
 def test_functions_of_a_namespace_have_it_in_their_name() -> None:
     told = heard(tools=[SPACE, TOOL])["tools"]
-    assert [one["function"]["name"] for one in told] == ["crew__look", "look"]
+    assert [line["function"]["name"] for line in told] == ["crew__look", "look"]
     call = {"type": "function_call", "call_id": "c", "arguments": "{}", "name": "look"}
     output = {"type": "function_call_output", "call_id": "c", "output": "seen"}
     turns = heard(input=[{"role": "user", "content": "hi"}, {**call, "namespace": "crew"}, output])
@@ -170,7 +170,7 @@ def test_their_calls_are_told_with_it() -> None:
 
 def test_a_search_beside_functions_is_left_out() -> None:
     told = heard(tools=[TOOL, {"type": "web_search"}])["tools"]
-    assert [one["function"]["name"] for one in told] == ["look"]
+    assert [line["function"]["name"] for line in told] == ["look"]
     with pytest.raises(RequestError, match=r"tools\[1\]"):
         heard(tools=[TOOL, {"type": "file_search"}])
 

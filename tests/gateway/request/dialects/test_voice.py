@@ -130,10 +130,10 @@ def test_any_slicing_tells_the_same_and_loses_nothing(stream_of, answer_of, answ
     for kind, name in (("text", "content"), ("reasoning", "reasoning")):
         said = "".join(block.text for block in voice.blocks if block.kind == kind)
         assert said == "".join(delta.get(name) or "" for delta in deltas)
-    calls = [one for delta in deltas for one in delta.get("tool_calls", ())]
+    calls = [tool_call for delta in deltas for tool_call in delta.get("tool_calls", ())]
     for block in (block for block in voice.blocks if block.kind == "call"):
-        mine = [one for one in calls if f"call_{one['index']}" == block.id]
-        assert block.text == "".join(one["function"]["arguments"] for one in mine)
+        mine = [call for call in calls if f"call_{call['index']}" == block.id]
+        assert block.text == "".join(item["function"]["arguments"] for item in mine)
         assert block.closed
     opened = [line.split()[1] for line in once if line.startswith("open ")]
     closed = [line.split()[1] for line in once if line.startswith("close ")]

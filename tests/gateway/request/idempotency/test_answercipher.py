@@ -29,8 +29,8 @@ def test_the_text_cannot_be_read(cipher):
 
 def test_the_same_is_never_sealed_alike(cipher):
     sealed = [cipher.seal(TEXT, b"me") for _ in range(50)]
-    assert len({one[:45] for one in sealed}) == len(sealed)  # version, salt and nonce
-    assert len({one[45:] for one in sealed}) == len(sealed)
+    assert len({item[:45] for item in sealed}) == len(sealed)  # version, salt and nonce
+    assert len({item[45:] for item in sealed}) == len(sealed)
 
 
 def test_another_owner_or_secret_opens_nothing(cipher):

@@ -267,9 +267,11 @@ def test_a_crowd_gets_one_answer_a_key(each, patiently):
     for name, answer in asking:
         said[name].append(answer.result())
     for name, answers in said.items():
-        good = [one for one in answers if one.status_code == 200]
-        assert {one.status_code for one in answers} <= {200, 409}
-        assert len({(one.headers["x-request-id"], one.content) for one in good}) == 1, name
+        good = [response for response in answers if response.status_code == 200]
+        assert {response.status_code for response in answers} <= {200, 409}
+        assert (
+            len({(response.headers["x-request-id"], response.content) for response in good}) == 1
+        ), name
         assert len(each.settled(good[0])) == 1
         assert ask(each, name).content == good[0].content
     assert len(each.entries("alpha")) - calls == keys

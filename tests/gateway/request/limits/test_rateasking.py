@@ -46,7 +46,7 @@ def test_the_desk_says_whether_to_try_again_and_is_met_again_after_it_ended(tmp_
         server.close()
         await asyncio.sleep(0.05)  # for both to let go of their sockets
         assert asked[0].accounts == (("key:a", 10, None), ("team:t", None, 500))
-        assert [one.tokens for one in asked] == [7] * 5
+        assert [request.tokens for request in asked] == [7] * 5
         return heard
 
     assert asyncio.run(play()) == [True, False, "away", "away", True]

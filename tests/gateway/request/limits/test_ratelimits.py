@@ -26,8 +26,8 @@ def limited(tmp_path_factory, running):
 def test_a_key_gets_its_requests_and_then_hears_when_to_come_again(limited) -> None:
     token = limited.key("six").token
     answers = [limited.chat("own", token, max_tokens=2) for _ in range(8)]
-    assert [one.status_code for one in answers] == [200] * 6 + [429] * 2
-    assert [one.headers[LEFT + "requests"] for one in answers] == list("54321000")
+    assert [answer.status_code for answer in answers] == [200] * 6 + [429] * 2
+    assert [answer.headers[LEFT + "requests"] for answer in answers] == list("54321000")
     assert answers[0].headers["x-ratelimit-limit-requests"] == "6"
     assert answers[0].headers["x-ratelimit-reset-requests"] == "61s"
     assert LEFT + "tokens" not in answers[0].headers
@@ -100,7 +100,7 @@ def ask_all(url: str, token: str, count: int) -> list[int]:
                 client.post(f"{url}/v1/chat/completions", json=body, headers=headers)
                 for _ in range(count)
             ]
-            return [one.status_code for one in await asyncio.gather(*posts)]
+            return [result.status_code for result in await asyncio.gather(*posts)]
 
     return asyncio.run(ask())
 

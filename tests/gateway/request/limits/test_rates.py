@@ -43,9 +43,9 @@ def test_no_minute_has_more_than_its_limit(tmp_path_factory, asked) -> None:
     rates, taken, now = RateWindowTable(tmp_path_factory.mktemp("rates") / "rates"), [], SECOND
     for later_s, tokens in asked:
         now += later_s
-        minute = [one for one in taken if one[0] > now - RING]
+        minute = [taken_value for taken_value in taken if taken_value[0] > now - RING]
         counted = rates.take([ONE], tokens, now)
-        fits = len(minute) < 10 and sum(one[1] for one in minute) + tokens <= 1000
+        fits = len(minute) < 10 and sum(each_minute[1] for each_minute in minute) + tokens <= 1000
         assert (counted.over is None) is fits
         if fits:
             taken.append((now, tokens))

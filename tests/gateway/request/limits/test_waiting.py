@@ -47,7 +47,7 @@ class World:
 
 async def lined_up(world, count):
     async with asyncio.timeout(10):
-        while sum(len(one.line) for one in world.room._queues.values()) != count:  # noqa: ASYNC110  (it is looked at, nothing tells)
+        while sum(len(queue.line) for queue in world.room._queues.values()) != count:  # noqa: ASYNC110  (it is looked at, nothing tells)
             await asyncio.sleep(0.001)
 
 
@@ -127,7 +127,7 @@ async def test_a_full_line_refuses_and_so_does_a_hopeless_one():
     assert 'ended="refused"} 1.0' in slow.shown()
     slow.room.drain()
     answers = await asyncio.gather(*tasks, return_exceptions=True)
-    assert sum(isinstance(one, QueueFull) for one in answers) == 100
+    assert sum(isinstance(answer, QueueFull) for answer in answers) == 100
 
 
 async def test_a_drain_empties_it_and_keeps_it_empty():
@@ -136,7 +136,7 @@ async def test_a_drain_empties_it_and_keeps_it_empty():
     await lined_up(world, 5)
     world.room.drain()
     answers = await asyncio.gather(*tasks, return_exceptions=True)
-    assert all(isinstance(one, QueueFull) for one in answers)
+    assert all(isinstance(answer, QueueFull) for answer in answers)
     assert 'ended="drained"} 5.0' in world.shown()
     with pytest.raises(QueueFull):
         await world.ask()

@@ -70,8 +70,8 @@ def answers(word_of: Callable[[str, int], str], seen: list[tuple[str, str]] | No
             seen.append((body["model"], request.headers["authorization"]))
         tokens = [word_of(body["model"], place) for place in range(10)]
         told = [
-            {"token": one, "logprob": -0.1, "top_logprobs": [{"token": one, "logprob": -0.1}]}
-            for one in tokens
+            {"token": token, "logprob": -0.1, "top_logprobs": [{"token": token, "logprob": -0.1}]}
+            for token in tokens
         ]
         message = {"role": "assistant", "content": " ".join(tokens)}
         choice = {"message": message, "logprobs": {"content": told}}
@@ -95,10 +95,10 @@ async def until(sampler: DriftSampler, client: httpx.AsyncClient, done: Callable
 
 
 async def compare(sampler: DriftSampler, client: httpx.AsyncClient, count: int) -> None:
-    one = sampler.watched["tiny"]
+    item = sampler.watched["tiny"]
     for _ in range(count):
         sampler.take(drawn())
-    await until(sampler, client, lambda: one.compared + one.failed == count)
+    await until(sampler, client, lambda: item.compared + item.failed == count)
 
 
 async def test_a_healthy_engine_does_not_drift_and_a_changed_one_does(sampler, tmp_path: Path):
@@ -125,8 +125,8 @@ async def test_a_high_risk_has_a_tighter_limit(sampler, tmp_path: Path):
             asked += place == 0
             return "other" if model == "own" and place == 9 and asked % 3 == 0 else f"w{place}"
 
-        one = sampler(risk=risk)
-        await compare(one, answers(word), 36)
+        this_sampler = sampler(risk=risk)
+        await compare(this_sampler, answers(word), 36)
         note = read_drift(tmp_path)["tiny"]
         assert note.limit == limit
         assert note.drifts is (note.low > limit)
@@ -135,16 +135,18 @@ async def test_a_high_risk_has_a_tighter_limit(sampler, tmp_path: Path):
 
 async def test_nothing_is_asked_while_an_engine_works(sampler):
     seen: list[tuple[str, str]] = []
-    one = sampler()
-    one._host.busy = 1
-    assert one.watched["tiny"].rows == (0, 1)  # its own, and its baseline's
-    one.take(drawn())
-    running = asyncio.create_task(one.run(answers(lambda _, place: "w", seen), {"tiny": "k"}))
+    this_sampler = sampler()
+    this_sampler._host.busy = 1
+    assert this_sampler.watched["tiny"].rows == (0, 1)  # its own, and its baseline's
+    this_sampler.take(drawn())
+    running = asyncio.create_task(
+        this_sampler.run(answers(lambda _, place: "w", seen), {"tiny": "k"})
+    )
     await asyncio.sleep(0.5)
     assert seen == []
-    one._host.busy = 0  # the control: it waited for that alone
+    this_sampler._host.busy = 0  # the control: it waited for that alone
     async with asyncio.timeout(30):
-        while not one.watched["tiny"].compared:  # noqa: ASYNC110  (it has no event)
+        while not this_sampler.watched["tiny"].compared:  # noqa: ASYNC110  (it has no event)
             await asyncio.sleep(0.01)
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
@@ -171,33 +173,35 @@ async def test_a_pool_that_is_never_idle_holds_up_no_other(tmp_path: Path):
             return super().look(row)
 
     runtime = SimpleNamespace(engines=seats, run_dir=tmp_path)
-    one = DriftSampler(two, runtime, OneBusy(), "http://gateway/v1", Time())
+    drift_sampler = DriftSampler(two, runtime, OneBusy(), "http://gateway/v1", Time())
     for name in ("busy", "idle"):
-        one.take(msgspec.json.encode(DriftSample(name, msgspec.Raw(b'[{"role": "user"}]'))))
+        drift_sampler.take(
+            msgspec.json.encode(DriftSample(name, msgspec.Raw(b'[{"role": "user"}]')))
+        )
     client = answers(lambda _, place: f"w{place}")
-    running = asyncio.create_task(one.run(client, {"busy": "k", "idle": "k"}))
+    running = asyncio.create_task(drift_sampler.run(client, {"busy": "k", "idle": "k"}))
     async with asyncio.timeout(30):
-        while not one.watched["idle"].compared:  # noqa: ASYNC110  (it has no event)
+        while not drift_sampler.watched["idle"].compared:  # noqa: ASYNC110  (it has no event)
             await asyncio.sleep(0.01)
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
-    assert one.watched["busy"].compared == 0
+    assert drift_sampler.watched["busy"].compared == 0
 
 
 def test_the_cap_is_of_any_hour(sampler):
-    one = sampler(per_hour=3).watched["tiny"]
+    item = sampler(per_hour=3).watched["tiny"]
     for at_s in (0.0, 10.0, 20.0):
-        assert one.may_ask(at_s)
-        one.asked_s.append(at_s)
-    assert not one.may_ask(HOUR_S - 1)
-    assert one.may_ask(HOUR_S)
+        assert item.may_ask(at_s)
+        item.asked_s.append(at_s)
+    assert not item.may_ask(HOUR_S - 1)
+    assert item.may_ask(HOUR_S)
 
 
 def test_what_waits_is_bounded_and_the_oldest_goes(sampler):
-    one = sampler()
+    this_sampler = sampler()
     for number in range(PLACES + 5):
-        one.take(drawn(str(number)))
-    watched = one.watched["tiny"]
+        this_sampler.take(drawn(str(number)))
+    watched = this_sampler.watched["tiny"]
     assert len(watched.waiting) == PLACES
     assert watched.let_go == 5
     assert b'"5"' in bytes(watched.waiting[0].messages)
@@ -209,15 +213,15 @@ def texts(folder: Path) -> dict[str, str]:
 
 async def test_no_file_and_no_log_holds_a_prompt(sampler, tmp_path: Path, caplog):
     caplog.set_level(logging.DEBUG)
-    one = sampler()
-    one.take(b'{"pool": "tiny", "messages": ' + SECRET.encode())  # cut short
-    one.take(msgspec.json.encode({"pool": "nobody", "messages": SECRET}))
+    this_sampler = sampler()
+    this_sampler.take(b'{"pool": "tiny", "messages": ' + SECRET.encode())  # cut short
+    this_sampler.take(msgspec.json.encode({"pool": "nobody", "messages": SECRET}))
 
     def refuse(request: httpx.Request) -> httpx.Response:
         return httpx.Response(400, json={"error": {"message": request.content.decode()}})
 
-    await compare(one, httpx.AsyncClient(transport=httpx.MockTransport(refuse)), 1)
-    assert one.watched["tiny"].failed == 1
+    await compare(this_sampler, httpx.AsyncClient(transport=httpx.MockTransport(refuse)), 1)
+    assert this_sampler.watched["tiny"].failed == 1
     await compare(sampler(), answers(lambda _, place: SECRET), LEAST)
     kept = texts(tmp_path)
     assert DRIFT_FILE in kept

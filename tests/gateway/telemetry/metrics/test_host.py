@@ -114,5 +114,5 @@ def test_how_many_other_hosts_are_heard_is_told_where_any_are_named(tmp_path: Pa
             if peers:
                 PeerLoadRow(board).alive(1.0, 2)
             metrics = HostMetrics(tmp_path, board, stale_s=10.0, clock=Clock()).collect()
-            found = [one for one in metrics if one.name == "breakeven_peers_heard"]
-            assert [one.samples[0].value for one in found] == shown
+            found = [metric for metric in metrics if metric.name == "breakeven_peers_heard"]
+            assert [finding.samples[0].value for finding in found] == shown

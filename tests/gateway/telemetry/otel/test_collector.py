@@ -62,9 +62,9 @@ def test_a_password_of_netrc_stays_here(session, there, tmp_path, monkeypatch) -
     (tmp_path / "netrc").write_text("default login me password s3cret\n")
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     headers = {"authorization": "Bearer configured"}
-    for one in (session, requests.Session()):
+    for item in (session, requests.Session()):
         for said in ({}, headers):
-            one.post(there.url, data=b"spans", headers=said, timeout=PATIENCE_S)
+            item.post(there.url, data=b"spans", headers=said, timeout=PATIENCE_S)
     nobody, configured, *control = [who for _, who in there.asked]
     assert (nobody, configured) == (None, "Bearer configured")
     assert [str(who)[:6] for who in control] == ["Basic "] * 2
@@ -72,8 +72,8 @@ def test_a_password_of_netrc_stays_here(session, there, tmp_path, monkeypatch) -
 
 @pytest.mark.parametrize("name", ["HTTP_PROXY", "http_proxy", "ALL_PROXY"])
 def test_a_proxy_is_asked_for_what_is_elsewhere_alone(session, there, name, monkeypatch) -> None:
-    for one in ("NO_PROXY", "no_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
-        monkeypatch.delenv(one, raising=False)
+    for each_name in ("NO_PROXY", "no_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(each_name, raising=False)
     monkeypatch.setenv(name, there.base)
     elsewhere = "http://collector.example/v1/traces"
     here = [there.url, there.url.replace("127.0.0.1", "localhost")]

@@ -23,15 +23,15 @@ def points(reader) -> dict[str, list]:
     data = reader.get_metrics_data()
     scope = data.resource_metrics[0].scope_metrics[0]
     return {
-        one.name.removeprefix("gen_ai.").removeprefix("client."): list(one.data.data_points)
-        for one in scope.metrics
+        metric.name.removeprefix("gen_ai.").removeprefix("client."): list(metric.data.data_points)
+        for metric in scope.metrics
     }
 
 
 def test_an_attempt_is_counted_once_in_each(genai, reader, plan, step, ending) -> None:
     genai.settled(plan(), step(), ending())
     found = points(reader)
-    assert {name: sum(one.count for one in each) for name, each in found.items()} == {
+    assert {name: sum(item.count for item in each) for name, each in found.items()} == {
         "operation.duration": 1,
         "operation.time_to_first_chunk": 1,
         "operation.time_per_output_chunk": 1,
@@ -41,7 +41,7 @@ def test_an_attempt_is_counted_once_in_each(genai, reader, plan, step, ending) -
     assert found["operation.duration"][0].sum == pytest.approx(0.6)
     for name in ("operation.time_per_output_chunk", "server.time_per_output_token"):
         assert found[name][0].sum == pytest.approx(0.05)
-    assert {one.attributes["gen_ai.token.type"]: one.sum for one in found["token.usage"]} == {
+    assert {item.attributes["gen_ai.token.type"]: item.sum for item in found["token.usage"]} == {
         "input": 40,
         "output": 11,
     }
@@ -69,13 +69,15 @@ def test_names_of_no_configuration_share_a_series(genai, reader, plan, step, end
         genai.settled(
             plan(f"x/{number}"), step(own=False, name=f"x/{number}", provider="x"), ending()
         )
-    (one,) = points(reader)["operation.duration"]
-    assert one.count == 50
-    assert one.attributes["gen_ai.request.model"] == one.attributes["breakeven.target"] == "_OTHER"
+    (item,) = points(reader)["operation.duration"]
+    assert item.count == 50
+    assert (
+        item.attributes["gen_ai.request.model"] == item.attributes["breakeven.target"] == "_OTHER"
+    )
 
 
 def test_a_failure_is_a_series_of_its_own(genai, reader, plan, step, ending) -> None:
     genai.settled(plan(), step(), ending())
     genai.settled(plan(), step(), ending(status="upstream_error", error="connect"))
-    kinds = {one.attributes.get("error.type") for one in points(reader)["operation.duration"]}
+    kinds = {item.attributes.get("error.type") for item in points(reader)["operation.duration"]}
     assert kinds == {None, "connect"}

@@ -70,7 +70,7 @@ def test_an_hour_without_a_collector_is_said_once(way, hands, registry, caplog) 
     for _ in range(720):
         fails(way, 10)
         hands.at_s += 5.0
-    assert [one.getMessage() for one in caplog.records] == [
+    assert [record.getMessage() for record in caplog.records] == [
         "Failed to export spans batch code: 500",
         "the collector takes no spans; it is said when it does, until then only counted",
     ]

@@ -48,7 +48,7 @@ def parts(kept):
 def lengths(kept) -> dict[str, int]:
     """Names to milliseconds."""
     spans = kept.get_finished_spans()
-    return {one.name: round((one.end_time - one.start_time) / 1e6) for one in spans}
+    return {span.name: round((span.end_time - span.start_time) / 1e6) for span in spans}
 
 
 def test_times_are_those_that_went_by(parts, kept, plan, step, ending) -> None:
@@ -64,7 +64,11 @@ def test_times_are_those_that_went_by(parts, kept, plan, step, ending) -> None:
     made.clock.s += 0.004
     trace.ends(200, None)
     assert lengths(kept) == {"decide": 2, "chat chat": 600, "POST /v1/chat/completions": 607}
-    tried = next(one for one in kept.get_finished_spans() if one.kind is SpanKind.CLIENT)
+    tried = next(
+        get_finished_span
+        for get_finished_span in kept.get_finished_spans()
+        if get_finished_span.kind is SpanKind.CLIENT
+    )
     assert tried.events[0].timestamp == tried.start_time + 100_000_000
     assert told["traceparent"].split("-")[2] == f"{tried.context.span_id:016x}"
 
@@ -90,7 +94,11 @@ def test_a_second_attempt_did_not_wait(parts, kept, plan, step, ending) -> None:
         trace.settled(ending(f"req_1.{number}", status="upstream_error", error="connect"))
     trace.ends(502, None)
     assert "wait" not in lengths(kept)
-    codes = [one.status.status_code for one in kept.get_finished_spans() if one.name != "decide"]
+    codes = [
+        get_finished_span.status.status_code
+        for get_finished_span in kept.get_finished_spans()
+        if get_finished_span.name != "decide"
+    ]
     assert codes == [StatusCode.ERROR] * 3
 
 
@@ -110,6 +118,6 @@ def test_the_clients_word_counts_before_ours(parts, kept) -> None:
 
 def test_a_client_that_left_before_an_answer_is_told_so(parts, kept) -> None:
     parts().tracing.begins("req_1", "/v1/x", []).ends(None, "client_gone")
-    (one,) = kept.get_finished_spans()
-    assert one.attributes["breakeven.ended_by"] == "client_gone"
-    assert "http.response.status_code" not in one.attributes
+    (item,) = kept.get_finished_spans()
+    assert item.attributes["breakeven.ended_by"] == "client_gone"
+    assert "http.response.status_code" not in item.attributes
