@@ -145,7 +145,9 @@ def _budgets(connection: Connection, budgets: Sequence[BudgetSpec], at_us: int) 
             )
         # Another limit alone moves no money: only desks know what of their grants is held.
         if not is_default(spec.scope) and (known is None or not known.counts_as(spec)):
-            zones = {item.timezone for item in (known, _bound_by(stored, budget_id)) if item}
+            zones = {
+                contract.timezone for contract in (known, _bound_by(stored, budget_id)) if contract
+            }
             book(
                 connection,
                 spec.scope,

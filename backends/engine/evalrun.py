@@ -259,8 +259,8 @@ def _compared(
                 raise ValueError("the prompt is other tokens here: another tokenizer or template")
             thought = await side.told(known["ids"])
             if thought is not None:
-                item = forced(_unpacked(known["thought"]), thought)
-                entry["forced"] = asdict(replace(item, **more))
+                comparison = forced(_unpacked(known["thought"]), thought)
+                entry["forced"] = asdict(replace(comparison, **more))
         log.add(f"{candidate}/{prompt.key}", entry | {"text": answer.text})
 
     return step

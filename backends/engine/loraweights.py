@@ -142,20 +142,20 @@ def _rank(module: str, config: Mapping[str, Any]) -> Any:
     return config.get("r")
 
 
-def _fits(item: _Factor, its: _Model) -> None:
+def _fits(factor: _Factor, its: _Model) -> None:
     """Against the model's own weights."""
-    module = item.module
+    module = factor.module
     weight = its.weights.get(f"{module}.weight")  # a quantized model's have other names
     if weight is None:
         if missing := _missing(module, its):
             raise BadWeights(f"it is not for the model `{its.path}`, which has no {missing}")
         return
-    outer = 1 if item.is_first else 0
-    if len(item.tensor.shape) != 2 or "embedding" in item.side:
+    outer = 1 if factor.is_first else 0
+    if len(factor.tensor.shape) != 2 or "embedding" in factor.side:
         return
-    if (size := item.tensor.shape[outer]) not in weight.shape:
+    if (size := factor.tensor.shape[outer]) not in weight.shape:
         there = " x ".join(map(str, weight.shape))
-        side = item.side.removeprefix("lora_")
+        side = factor.side.removeprefix("lora_")
         words = f"{module} is {there} there, and {side} of the adapter has {size}"
         raise BadWeights(f"it is not for the model `{its.path}`: {words}")
 

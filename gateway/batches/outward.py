@@ -114,15 +114,15 @@ class ProviderBatchBuilder:
                 groups.setdefault(place, []).append(leaving)
         gone = 0
         for place, some in groups.items():
-            item = opened.get(place) or await self._begin(record, place, opened)
+            open_ = opened.get(place) or await self._begin(record, place, opened)
             at_us = self.clock.wall_us()
-            left = await asyncio.to_thread(self.store.leave, item.id, some, at_us=at_us)
+            left = await asyncio.to_thread(self.store.leave, open_.id, some, at_us=at_us)
             for broke in left.broke:
                 await self._back(broke.claim, BROKE_US)
-            item.lines += len(left.gone)
-            item.bytes += sum(len(line.body) for line in left.gone)
+            open_.lines += len(left.gone)
+            open_.bytes += sum(len(line.body) for line in left.gone)
             gone += len(left.gone)
-            if item.is_full:
+            if open_.is_full:
                 await self._close(opened.pop(place))
         return gone
 
@@ -149,10 +149,10 @@ class ProviderBatchBuilder:
         opened: dict[tuple[str, str], _Open],
     ) -> _Open:
         now_us = self.clock.wall_us()
-        item = opened[place] = _Open(self.new_id("out_"))
-        self.collecting.add(item.id)
+        open_ = opened[place] = _Open(self.new_id("out_"))
+        self.collecting.add(open_.id)
         made = OutgoingRecord(
-            item.id,
+            open_.id,
             record.id,
             *place,
             record.endpoint,
@@ -160,14 +160,14 @@ class ProviderBatchBuilder:
             created_us=now_us,
         )
         await asyncio.to_thread(self.store.begin, made, until_us=now_us + HELD_US)
-        return item
+        return open_
 
-    async def _close(self, item: _Open) -> None:
-        state = ProviderBatchState.READY if item.lines else ProviderBatchState.DONE
+    async def _close(self, open_: _Open) -> None:
+        state = ProviderBatchState.READY if open_.lines else ProviderBatchState.DONE
         await asyncio.to_thread(
-            self.store.move, item.id, ProviderBatchState.COLLECTING, state=state
+            self.store.move, open_.id, ProviderBatchState.COLLECTING, state=state
         )
-        self.collecting.discard(item.id)
+        self.collecting.discard(open_.id)
 
 
 DECIDE_S = 5.0  # between two looks at lines of models without engines

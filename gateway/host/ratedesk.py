@@ -179,33 +179,35 @@ class RateLimitService:
                     waiting = await self._round(asking)
             except (DBAPIError, LeaseLapsed):
                 waiting = []
-                for item in asking:
-                    self._tell(item, None)
+                for requests in asking:
+                    self._tell(requests, None)
 
     async def _round(self, asking: list[_ShareRequests]) -> list[_ShareRequests]:
         """Returns those who wait on."""
         now_s = self._clock.now_s()
         if now_s >= self._lease_until_s:
-            for item in asking:
-                if now_s >= item.until_s:
-                    self._tell(item, None)
-            return [item for item in asking if now_s < item.until_s]
+            for requests in asking:
+                if now_s >= requests.until_s:
+                    self._tell(requests, None)
+            return [requests for requests in asking if now_s < requests.until_s]
         left = await self._left(asking, now_s)
         waiting: list[_ShareRequests] = []
         dry: dict[str, float] = {}
-        for item in asking:
-            short = [name for name, *_ in item.ask.accounts if not _fits(left[name], item.ask)]
+        for requests in asking:
+            short = [
+                name for name, *_ in requests.ask.accounts if not _fits(left[name], requests.ask)
+            ]
             if not short:
-                for name, *_ in item.ask.accounts:
-                    left[name] = (left[name][0] - 1, left[name][1] - item.ask.tokens)
-                self._tell(item, True)
+                for name, *_ in requests.ask.accounts:
+                    left[name] = (left[name][0] - 1, left[name][1] - requests.ask.tokens)
+                self._tell(requests, True)
             elif self._is_dry(short, now_s):
-                self._tell(item, False)
-            elif self._hosts > 1 and now_s < item.until_s:
-                waiting.append(item)
+                self._tell(requests, False)
+            elif self._hosts > 1 and now_s < requests.until_s:
+                waiting.append(requests)
             else:
                 dry |= dict.fromkeys(short, now_s + DRY_S)
-                self._tell(item, False)
+                self._tell(requests, False)
         still = {name: until_s for name, until_s in self._dry.items() if until_s > now_s}
         self._dry = still | dry
         return waiting
@@ -257,9 +259,9 @@ class RateLimitService:
         """Nobody had anything for it a moment ago: who comes again and again asks nobody."""
         return any(self._dry.get(name, 0.0) > now_s for name in names)
 
-    def _tell(self, item: _ShareRequests, room: bool | None) -> None:
-        if not item.writer.is_closing():
-            item.writer.write(frame(RateShareReply(item.ask.number, room)))
+    def _tell(self, requests: _ShareRequests, room: bool | None) -> None:
+        if not requests.writer.is_closing():
+            requests.writer.write(frame(RateShareReply(requests.ask.number, room)))
 
     def _stated(self, parts: Mapping[str, RateShare]) -> list[HostRateShare]:
         return [

@@ -88,8 +88,8 @@ class ReplayBudgets:
         """Its own, and its own of what each team has that has none for that period."""
         found = self._of.get(team)
         if found is None:
-            named = [item for _, item in binding(self._budgets, [TEAM.scope(team)])]
+            named = [budget for _, budget in binding(self._budgets, [TEAM.scope(team)])]
             found = self._of[team] = [
-                ReplayBudget(item.budget) for item in named if item.budget.hard
+                ReplayBudget(budget.budget) for budget in named if budget.budget.hard
             ]
         return found

@@ -248,7 +248,7 @@ class BudgetClient:
         names = tuple(scopes)
         found = self._of_scopes.get(names)
         if found is None:
-            budgets = [_own(name, item) for name, item in binding(self._budgets or {}, names)]
+            budgets = [_own(name, budget) for name, budget in binding(self._budgets or {}, names)]
             found = tuple(sorted(budgets, key=_place))
             if len(self._of_scopes) >= SCOPES_LIMIT:
                 self._of_scopes.clear()  # whoever asks often is back at once

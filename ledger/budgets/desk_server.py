@@ -11,6 +11,7 @@ same money twice.
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from sqlalchemy import Engine
@@ -126,10 +127,9 @@ class BudgetBroker:
         """Its worker is gone and all of it is in the books: what it still said is void."""
         self._book.bury(journal)
         self._buried.add(journal)
-        for worker in [
-            each_worker for each_worker in self._workers if each_worker.journal == journal
-        ]:
-            self._hang_up(worker)
+        for worker in tuple(self._workers):
+            if worker.journal == journal:
+                self._hang_up(worker)
 
     def look(self, at_us: int | None = None) -> BudgetSnapshot:
         """Read what `refresh` and `share` need, a few times a second; blocks.
@@ -238,37 +238,37 @@ class BudgetBroker:
         try:
             waiting = await self._lend(asking)
             if waiting:
-                short = dict.fromkeys(account for item in waiting for account in self._short(item))
+                short = dict.fromkeys(chain.from_iterable(map(self._short, waiting)))
                 await self._recall(list(short))
                 waiting = await self._lend(waiting)
             while waiting:
-                item = waiting[0]
-                if not self._may_fit(item) or await self._lend([item]):
-                    self._send(item.worker, self._refused(item.borrow, self._short(item)[0]))
+                queue = waiting[0]
+                if not self._may_fit(queue) or await self._lend([queue]):
+                    self._send(queue.worker, self._refused(queue.borrow, self._short(queue)[0]))
                 waiting = waiting[1:]
         except (DBAPIError, OSError):
-            for item in waiting:
-                first = item.borrow.asks[0].budget_id
-                answer = wire.LoanRefusal(item.borrow.number, first, "0", "0", away=True)
-                self._send(item.worker, answer)
+            for queue in waiting:
+                first = queue.borrow.asks[0].budget_id
+                answer = wire.LoanRefusal(queue.borrow.number, first, "0", "0", away=True)
+                self._send(queue.worker, answer)
 
     async def _lend(self, asking: Sequence[_LoanQueue]) -> list[_LoanQueue]:
         """In the order in which they came; returns those for whom there is no room."""
         await self._make_room(asking)
         waiting = []
-        for item in asking:
-            if self._short(item):
-                waiting.append(item)
+        for queue in asking:
+            if self._short(queue):
+                waiting.append(queue)
             else:
-                self._send(item.worker, self._lent(item))
+                self._send(queue.worker, self._lent(queue))
         return waiting
 
-    def _lent(self, item: _LoanQueue) -> wire.Answer:
-        worker, borrow = item.worker, item.borrow
+    def _lent(self, queue: _LoanQueue) -> wire.Answer:
+        worker, borrow = queue.worker, queue.borrow
         if worker not in self._workers:  # it said goodbye meanwhile: nobody would carry the loan
             return wire.LoanRefusal(borrow.number, borrow.asks[0].budget_id, "0", "0", away=True)
         loans, small = [], []
-        for account, asked in item.asks.items():
+        for account, asked in queue.asks.items():
             loan, little_left = self._book.lend(
                 worker.journal,
                 account,
@@ -282,17 +282,17 @@ class BudgetBroker:
                 small.append(key)
         return wire.Loan(borrow.number, tuple(loans), tuple(small))
 
-    def _short(self, item: _LoanQueue) -> list[BudgetAccount]:
+    def _short(self, queue: _LoanQueue) -> list[BudgetAccount]:
         """What has no room for it at this moment."""
         room = self._book.room_pusd
-        return [account for account, asked in item.asks.items() if asked > room(account)]
+        return [account for account, asked in queue.asks.items() if asked > room(account)]
 
-    def _may_fit(self, item: _LoanQueue) -> bool:
+    def _may_fit(self, queue: _LoanQueue) -> bool:
         """Whether the limits, as the database has just told them, leave room for it alone."""
-        for account in self._short(item):
+        for account in self._short(queue):
             standing = self._book.standings.get(account)
             room = self._book.room_pusd(account)
-            if standing is not None and item.asks[account] > room + standing.room_pusd:
+            if standing is not None and queue.asks[account] > room + standing.room_pusd:
                 return False
         return True
 
@@ -310,9 +310,9 @@ class BudgetBroker:
     async def _make_room(self, asking: Sequence[_LoanQueue]) -> None:
         """Raise grants where the host is short of what is asked, all in one transaction."""
         asked: dict[BudgetAccount, list[tuple[int, int]]] = {}
-        for item in asking:
-            for account, pusd in item.asks.items():
-                asked.setdefault(account, []).append((pusd, item.borrow.hold_pusd))
+        for queue in asking:
+            for account, pusd in queue.asks.items():
+                asked.setdefault(account, []).append((pusd, queue.borrow.hold_pusd))
         needs = [need for account, asks in asked.items() for need in self._needs(account, asks)]
         if needs:
             grown = await asyncio.to_thread(grow, self._engine, self._host, needs)

@@ -60,20 +60,20 @@ class PoolLoads:
             for of, series_item in self.series.items()
             if (of.pool == pool or of.model in spills) and (kinds is None or of.kind in kinds)
         }
-        requests = self._sum(item.requests for item in mine.values())
+        requests = self._sum(series.requests for series in mine.values())
         seen = self.minutes - requests.count(0)
         if not seen:
             return NOTHING
         first = next(place for place, count in enumerate(requests) if count)
         last = next(place for place in range(self.minutes, 0, -1) if requests[place - 1])
-        over = [item for of, item in mine.items() if of.model in spills]
-        served = [item.good for of, item in mine.items() if of.pool == pool]
+        over = [series for of, series in mine.items() if of.model in spills]
+        served = [series.good for of, series in mine.items() if of.pool == pool]
         return PoolLoad(
             self.start_us + first * MINUTE_US,
-            self._sum(item.tokens for item in mine.values())[first:last],
+            self._sum(series.tokens for series in mine.values())[first:last],
             self._sum(served)[first:last],
-            self._sum(item.tokens for item in over)[first:last],
-            self._sum(item.requests for item in over)[first:last],
+            self._sum(series.tokens for series in over)[first:last],
+            self._sum(series.requests for series in over)[first:last],
             seen,
         )
 

@@ -224,15 +224,15 @@ class _BudgetStatement:
 
     def of(self, account: str) -> list[_Version]:
         names = (account, default_of(account) or "")
-        return [item for name in names for item in self._versions.get(name, ())]
+        return [version for name in names for version in self._versions.get(name, ())]
 
     def moved(self, account: str) -> bool:
-        return len({item.timezone for item in self.of(account)}) > 1
+        return len({version.timezone for version in self.of(account)}) > 1
 
     def was_soft(self, account: str) -> bool:
         """Or may have been."""
         unknown = any(name in self._unknown_until for name in (account, default_of(account)))
-        return unknown or not all(item.hard for item in self.of(account))
+        return unknown or not all(version.hard for version in self.of(account))
 
     def knows(self, account: str, start: int) -> bool:
         names = (account, default_of(account) or "")
@@ -240,7 +240,9 @@ class _BudgetStatement:
 
     def ends_of(self, account: str, start: int) -> int | None:
         """When the window that begins then ends; None: none does."""
-        for period, timezone in {(item.period, item.timezone) for item in self.of(account)}:
+        for period, timezone in {
+            (version.period, version.timezone) for version in self.of(account)
+        }:
             window = window_at(cast("Period", period), timezone, start)
             if window.start_s == start:
                 return window.end_s

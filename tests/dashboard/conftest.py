@@ -431,10 +431,9 @@ def text_of() -> Callable[[AppTest], str]:
 
     def read(test: AppTest) -> str:
         kinds = ("html", "markdown", "caption", "info", "warning", "subheader", "title")
-        found = []
-        for kind in kinds:
-            found += [getattr(element.proto, "body", "") for element in test.get(kind)]
-        return " ".join(re.sub(r"<[^>]+>", " ", html.unescape(text)) for text in found)
+        elements = (element for kind in kinds for element in test.get(kind))
+        bodies = [html.unescape(getattr(element.proto, "body", "")) for element in elements]
+        return " ".join(re.sub(r"<[^>]+>", " ", body) for body in bodies)
 
     return read
 

@@ -140,7 +140,7 @@ class DriftSampler:
         sampled_pool.asked_s.append(self._clock.now_s())
         try:
             async with asyncio.timeout(PATIENCE_S):
-                item = await self._compared(sampled_pool, drawn, client, key)
+                comparison = await self._compared(sampled_pool, drawn, client, key)
         except TimeoutError:
             sampled_pool.let_go += 1
         except (NoAnswer, LookupError, ValueError, TypeError) as error:
@@ -150,8 +150,8 @@ class DriftSampler:
             )
         else:
             sampled_pool.compared += 1
-            if item.tokens:
-                sampled_pool.window.append(item)
+            if comparison.tokens:
+                sampled_pool.window.append(comparison)
         self.tell()
 
     async def _compared(
