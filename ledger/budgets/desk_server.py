@@ -216,9 +216,8 @@ class BudgetBroker:
             self._hang_up(worker)
             return
         worker.journal = hello.journal
-        self._book.declare(
-            hello.journal, {BudgetAccount(*amount.key): amount.pusd for amount in hello.granted}
-        )
+        granted = {BudgetAccount(*amount.key): amount.pusd for amount in hello.granted}
+        self._book.declare(hello.journal, granted)
         self._tell(worker, self._news, self._lines)
 
     def _take_back(self, worker: _Worker, returns: Iterable[wire.AccountAmount]) -> None:
