@@ -11,7 +11,7 @@ import msgspec
 
 from backends.chunks import error_name
 from backends.errors import InvalidResponse, StreamError
-from backends.said import text_bytes
+from backends.text_length import text_bytes
 
 TEXTS = frozenset({"text/plain", "text/vtt", "text/srt", "application/x-subrip"})
 _decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode

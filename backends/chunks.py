@@ -12,7 +12,7 @@ import msgspec
 
 from backends.errors import InvalidResponse, StreamError
 from backends.refusal import KEY_LIKE
-from backends.said import ENCODED_FROM, holds_encoded, said_bytes, said_in, text_bytes
+from backends.text_length import ENCODED_FROM, holds_encoded, said_bytes, said_in, text_bytes
 
 WORD_LIMIT = 64  # characters of a target's word that are kept
 _NULL = msgspec.Raw(b"null")

@@ -20,11 +20,11 @@ from functools import partial
 from typing import Self
 from urllib.parse import urlsplit
 
+from backends.address_policy import PUBLIC, AddressNotAllowed, AddressPolicy, resolved, stated
 from backends.base import Deadlines
 from backends.dialing import dial
 from backends.errors import InvalidResponse, UpstreamOverloaded, UpstreamUnreachable
 from backends.http_connection import READ_BYTES, HttpExchange, StaleConnection, UpstreamConnection
-from backends.reach import PUBLIC, AddressNotAllowed, AddressPolicy, resolved, stated
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from typing import Any
 import httpx
 import msgspec
 
+from backends.address_policy import PUBLIC, AddressPolicy
 from backends.base import Call, Deadlines
 from backends.errors import (
     BackendError,
@@ -41,7 +42,6 @@ from backends.litellm_text import (
 from backends.openai import Credentials
 from backends.pinned import PinnedTransport
 from backends.ratelimit import rate_limit_headers
-from backends.reach import PUBLIC, AddressPolicy
 
 # Their clients are SDKs with connections of their own; closing the stream closes those.
 _OWN_CLIENTS = frozenset({"azure", "openai", "azure_ai", "text-completion-openai"})

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from backends.address_policy import PUBLIC, AddressPolicy
 from backends.base import Call
 from backends.chunks import error_name
 from backends.errors import (
@@ -27,7 +28,6 @@ from backends.exchange import read_all
 from backends.http import HttpClient, Origin
 from backends.http_connection import HttpExchange
 from backends.ratelimit import parse_rate_limit, parse_retry_after
-from backends.reach import PUBLIC, AddressPolicy
 from backends.secret import Secret
 
 # Public base addresses, as listed in the provider table of LiteLLM 1.106.2 (2026-11) and the

@@ -1,7 +1,7 @@
 """What reaches targets through httpx instead of the request path's client, under the same rule.
 
 Connections are kept by name, and each goes to an address that was judged as it was made
-(`backends.reach`); TLS still proves the name.
+(`backends.address_policy`); TLS still proves the name.
 """
 
 import ssl
@@ -11,7 +11,7 @@ from typing import Any
 import httpcore
 import httpx
 
-from backends.reach import AddressPolicy, resolved
+from backends.address_policy import AddressPolicy, resolved
 
 CONNECTIONS, KEPT, KEPT_S = 256, 32, 5.0
 

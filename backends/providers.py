@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from backends.address_policy import AddressPolicy
 from backends.base import Backend
 from backends.http import HttpClient
 from backends.openai import BASE_URLS, Credentials, OpenAIBackend
-from backends.reach import AddressPolicy
 
 OPENAI, LITELLM = "openai", "litellm"
 DEFAULT_KIND: Final = OPENAI  # of a provider that names none

@@ -2,7 +2,7 @@
 
 Finance and SRE open it to see whether own GPUs pay for themselves. It reads the ledger named by
 `BREAKEVEN_LEDGER_URL` (or `-- --ledger URL`) and writes nothing there: what people
-change is asked of the gateway (`dashboard.asking`). Pages refresh by themselves.
+change is asked of the gateway (`dashboard.admin_client`). Pages refresh by themselves.
 """
 
 import gc
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from dashboard import look
+from dashboard import theme
 
 ICON = Path(__file__).with_name("icon.svg")  # an icon by name would be fetched from the internet
 
@@ -19,7 +19,7 @@ ICON = Path(__file__).with_name("icon.svg")  # an icon by name would be fetched 
 def main() -> None:
     st.set_page_config(page_title="Breakeven", page_icon=str(ICON), layout="wide")
     st.set_option("client.toolbarMode", "viewer")  # no button that deploys to somebody's cloud
-    look.style()
+    theme.style()
     waiting = st.empty()
     first = "dashboard.navigation" not in sys.modules
     if first:

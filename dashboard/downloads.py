@@ -11,7 +11,7 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import words
+from dashboard import formatting
 from dashboard.data import reads
 from dashboard.data.reads import DashboardView
 from dashboard.figures import own_hardware
@@ -59,8 +59,8 @@ def offer(view: DashboardView, survey: Survey) -> None:
             width="stretch",
         )
     st.caption(
-        f"Of this period{'' if view.team is None else f' and team {words.plain(view.team)}'}: "
-        f"{words.plural(count, 'attempt')}. FOCUS has full hours, of own "
+        f"Of this period{'' if view.team is None else f' and team {formatting.plain(view.team)}'}: "
+        f"{formatting.plural(count, 'attempt')}. FOCUS has full hours, of own "
         f"{own_hardware(survey)} closed ones; what was not settled or has no price is not in it."
     )
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import reading, words
+from dashboard import display, formatting
 from ledger.money import PUSD_PER_USD
 from ledger.queries.reads import AttemptCell, SpendPoint
 from ledger.reports.facts import BucketSums
@@ -18,7 +18,7 @@ from ledger.reports.series import SpendSeries, spend
 from ledger.reports.survey import Survey
 
 A_CENT = 0.01
-PRESETS = {reading.USD: "dollar", "EUR": "euro", "JPY": "yen"}  # of Streamlit: as each is written
+PRESETS = {display.USD: "dollar", "EUR": "euro", "JPY": "yen"}  # of Streamlit: as each is written
 
 
 def dollars(pusd: float) -> float:
@@ -27,7 +27,7 @@ def dollars(pusd: float) -> float:
 
 def shown(pusd: float) -> float:
     """For a table: in the money that is read."""
-    return dollars(pusd) * float(reading.now().per_usd)
+    return dollars(pusd) * float(display.now().per_usd)
 
 
 def labels(survey: Survey) -> list[str]:
@@ -42,14 +42,14 @@ def labels(survey: Survey) -> list[str]:
         return [
             f"SIMULATED: own engines are simulated{named}, though none answered in this period."
         ]
-    share = f"{words.percent(simulated / total)} of these requests"
+    share = f"{formatting.percent(simulated / total)} of these requests"
     what = f"SIMULATED: {share} were answered by simulated engines or providers{named}"
     return [f"{what}. The arithmetic is real, the traffic is not."]
 
 
 def own_hardware(survey: Survey) -> str:
     """GPUs, or machines where there is none."""
-    return words.hardware(contract.gpu_type for contract in survey.contracts).many
+    return formatting.hardware(contract.gpu_type for contract in survey.contracts).many
 
 
 def own_rows(survey: Survey, *parts: tuple[str, int, str]) -> list[tuple[str, str, str]]:
@@ -61,7 +61,7 @@ def own_rows(survey: Survey, *parts: tuple[str, int, str]) -> list[tuple[str, st
     rated = any(bill.rated for bill in bills)
     has_own = bool(bills) or any(cell.backend == "own" for cell in survey.cells)
     return [
-        (f"{own}, {what}", words.money(pusd) if rated else "enter the rate", ink)
+        (f"{own}, {what}", formatting.money(pusd) if rated else "enter the rate", ink)
         for what, pusd, ink in parts
         if has_own
     ]
@@ -72,9 +72,9 @@ def money_over_time(survey: Survey) -> list[dict[str, Any]]:
     own = own_hardware(survey)
     return [
         {
-            "at": words.instant(amount.start_us),
-            "until": words.instant(amount.start_us + survey.bucket_us),
-            "kind": amount.line.value.replace(words.GPU.many, own),
+            "at": formatting.instant(amount.start_us),
+            "until": formatting.instant(amount.start_us + survey.bucket_us),
+            "kind": amount.line.value.replace(formatting.GPU.many, own),
             "usd": dollars(amount.pusd),
         }
         for amount in spend(survey)
@@ -101,8 +101,8 @@ def spent_over_time(survey: Survey, spent: Iterable[SpendPoint]) -> list[dict[st
 def _records(survey: Survey, sums: Mapping[tuple[int, str], float]) -> list[dict[str, Any]]:
     return [
         {
-            "at": words.instant(start),
-            "until": words.instant(start + survey.bucket_us),
+            "at": formatting.instant(start),
+            "until": formatting.instant(start + survey.bucket_us),
             "kind": name,
             "value": total,
         }
@@ -129,9 +129,9 @@ def refused_rows(cells: Iterable[AttemptCell], refused: int) -> list[tuple[str, 
     """What a share of answers leaves out: requests that got none. Nothing when there are none."""
     if not refused:
         return []
-    share = words.percent(slo_share(cells, None, refused=refused), digits=1)
+    share = formatting.percent(slo_share(cells, None, refused=refused), digits=1)
     return [
-        ("Refused, without an answer", words.count(refused), None),
+        ("Refused, without an answer", formatting.count(refused), None),
         ("Inside the SLO, refused as missed", share, None),
     ]
 
@@ -141,11 +141,11 @@ def money_format(amounts: Iterable[float | None]) -> str:
 
     Other money than dollars, euros and yen is named by its code before each amount.
     """
-    code = reading.now().code
+    code = display.now().code
     least = min((abs(amount) for amount in amounts if amount), default=1.0)
     if least >= A_CENT:
         return PRESETS.get(code, f"{code} %.2f")
-    sign = "$" if code == reading.USD else f"{code} "
+    sign = "$" if code == display.USD else f"{code} "
     return f"{sign}%.{min(1 - math.floor(math.log10(least)), 12)}f"
 
 
@@ -158,7 +158,7 @@ def money_columns(table: Sequence[Mapping[str, Any]], names: Iterable[str]) -> d
 
 def time_column(form: str = "D MMM HH:mm") -> Any:
     """Of instants, in the zone that is read."""
-    return st.column_config.DatetimeColumn(format=form, timezone=reading.now().zone)
+    return st.column_config.DatetimeColumn(format=form, timezone=display.now().zone)
 
 
 def own_cost_by_team(survey: Survey) -> dict[str, int]:

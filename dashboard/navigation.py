@@ -2,11 +2,9 @@
 
 import streamlit as st
 
-from dashboard import gate
+from dashboard import sign_in
 from dashboard.charts.axes import trust_charts
 from dashboard.data import reads
-from dashboard.entrance import SignInNeeded, enter
-from dashboard.frame import PageSpec, page, refused
 from dashboard.page import (
     answer,
     audit,
@@ -22,7 +20,9 @@ from dashboard.page import (
     spend,
     terms,
 )
+from dashboard.page_frame import PageSpec, page, refused
 from dashboard.viewer import NotAllowed, ViewerScope
+from dashboard.viewer_identity import SignInNeeded, enter
 
 BREAK_EVEN = "own {own} break even as a fleet, not for {team}"
 AUDIT = "bills and changes are the house's, not {team}'s"
@@ -68,7 +68,7 @@ def run() -> None:
         viewer = who()
     except (SignInNeeded, NotAllowed):
         st.title("Breakeven", anchor=False)
-        with gate.kept():
+        with sign_in.kept():
             raise
         return
     team = viewer.teams[0] if viewer.teams else None
@@ -78,5 +78,5 @@ def run() -> None:
     ]
     chosen = st.navigation(pages, expanded=True)
     with st.sidebar:
-        gate.who_looks(viewer)
+        sign_in.who_looks(viewer)
     chosen.run()

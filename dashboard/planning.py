@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from dashboard import words
+from dashboard import formatting
 from dashboard.figures import dollars
 from ledger.economics.breakeven import BreakEven, FleetConfiguration, assess
 from ledger.economics.cost import (
@@ -36,7 +36,7 @@ from ledger.economics.purchase import (
     reserve,
     stay,
 )
-from ledger.economics.staircase import load_curve
+from ledger.economics.step_cost import load_curve
 from ledger.economics.usagefile import PricedUsage, UsageFile
 from ledger.reports.survey import Survey
 
@@ -239,7 +239,7 @@ def _coarse(width_us: int) -> tuple[str, ...]:
         return ()
     return (
         (
-            f"Traffic is known in buckets of {words.length(width_us)}; peaks within them are "
+            f"Traffic is known in buckets of {formatting.length(width_us)}; peaks within them are "
             "not seen, which flatters GPUs."
         ),
     )
@@ -271,7 +271,7 @@ def number_of(gpus: Sequence[int]) -> str:
 def verdict(found: PurchasePlan, gpu: str) -> tuple[str, str, bool]:
     """The answer in a sentence, what stands beside it, and whether leaving the API is cheaper."""
     best = found.best
-    months = words.plural(found.figures.months, "month")
+    months = formatting.plural(found.figures.months, "month")
     if len(found.ways) == 1:
         return "Enter your GPU rate to see the ways out.", "Only staying has a price so far.", False
     if best.option.way is PurchaseKind.STAY:
@@ -282,12 +282,13 @@ def verdict(found: PurchasePlan, gpu: str) -> tuple[str, str, bool]:
         others = max(real, key=lambda result: result.saved_pusd)
         more = (
             f"The next best way, {others.option.name} ({number_of(others.option.gpus)} x {gpu}), "
-            f"costs {words.money(-others.saved_pusd)} more in today's money."
+            f"costs {formatting.money(-others.saved_pusd)} more in today's money."
         )
         return text, more, False
-    text = f"{words.sentence(best.option.name)}: {number_of(best.option.gpus)} x {gpu}."
+    text = f"{formatting.sentence(best.option.name)}: {number_of(best.option.gpus)} x {gpu}."
     back = "never pays back" if best.payback is None else f"pays back in month {best.payback}"
     more = (
-        f"{words.money(best.saved_pusd)} less than staying over {months}, in today's money; {back}."
+        f"{formatting.money(best.saved_pusd)} less than staying over {months}, in today's "
+        f"money; {back}."
     )
     return text, more, True

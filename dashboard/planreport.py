@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from dashboard import words
+from dashboard import formatting
 from dashboard.planning import PurchasePlan, cumulative_records, number_of, verdict
 
 Row = tuple[str, str]
@@ -61,8 +61,8 @@ def _ways(found: PurchasePlan, gpu: str) -> str:
         best = ' class="b"' if way is found.best else ""
         cells = (
             number_of(way.option.gpus),
-            words.money(way.npv_pusd),
-            words.money(way.saved_pusd, sign=True),
+            formatting.money(way.npv_pusd),
+            formatting.money(way.saved_pusd, sign=True),
             "-" if way.payback is None or way is found.ways[0] else str(way.payback),
         )
         numbers = "".join(f'<td class="n">{escape(cell)}</td>' for cell in cells)
@@ -79,7 +79,11 @@ def _table(rows: Sequence[Row]) -> str:
 
 def _tick(usd: float, top: float) -> str:
     """`$250k` on a long axis, `$2.50` on a short one."""
-    return f"${words.tokens(round(usd))}" if top >= SHORT_USD else words.money(round(usd * 10**12))
+    return (
+        f"${formatting.tokens(round(usd))}"
+        if top >= SHORT_USD
+        else formatting.money(round(usd * 10**12))
+    )
 
 
 def round_top(usd: float) -> float:

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from dashboard.figures import dollars
-from dashboard.ladder import VolumeSteps
+from dashboard.volume_steps import VolumeSteps
 from ledger.economics.cost import HOURS_OF_A_MONTH, SECONDS_PER_HOUR, Exact
 from ledger.economics.sensitivity import BreakEvenCase, SensitivityBar
 from ledger.prices.book import Price

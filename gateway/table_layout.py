@@ -1,12 +1,12 @@
 """Cells of the host's shared table: who has which row, and what each row holds.
 
-Every process of one `serve` has the same layout; `gateway.fleet.slots` maps the table.
+Every process of one `serve` has the same layout; `gateway.fleet.shared_load` maps the table.
 """
 
 from dataclasses import dataclass
 from enum import IntEnum
 
-from router.market import CELLS as MARKET_CELLS
+from router.bid_price import CELLS as MARKET_CELLS
 
 RESIDENTS = 64  # sequences per worker and engine whose growth is followed one by one
 HELD_OFF = 16  # models per worker and `provider/*` that the provider holds off

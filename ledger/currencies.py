@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import msgspec
 
-from ledger.entered import ManualEntry
+from ledger.manual_entries import ManualEntry
 
 # ISO 4217's list of money that is in use, less the dollar that the books are in.
 _LISTED = (

@@ -13,13 +13,13 @@ from typing import NamedTuple, cast
 
 from sqlalchemy import Connection, Engine, func, insert, or_, select, update
 
+from ledger.budgets.backfill import book, book_each
 from ledger.budgets.binding import BudgetLine, default_of, is_default, scope_of
-from ledger.budgets.booked import book, book_each
 from ledger.budgets.escrow import budget_key
 from ledger.budgets.versions import say_budgets
 from ledger.budgets.windows import CalendarWindow, Period, window_at
-from ledger.entered import ManualEntry
 from ledger.fleet.paidrates import carried, standing_rates
+from ledger.manual_entries import ManualEntry
 from ledger.orm.books import ConfigVersionRow
 from ledger.orm.budgets import BudgetRow
 from ledger.orm.fleet import GpuContractRow

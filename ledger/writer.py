@@ -25,27 +25,27 @@ from sqlalchemy import Engine, func, select
 from sqlalchemy.exc import DBAPIError
 
 from ledger import hosts
-from ledger.budgets.desk_server import BudgetBroker, BudgetSnapshot
+from ledger.budgets.broker import BudgetBroker, BudgetSnapshot
 from ledger.budgets.grants import leave
 from ledger.database import URL_VARIABLE, check_durable, make_engine, reading
 from ledger.fleet.hours import close_hours
 from ledger.fleet.paidrates import NEWEST_CONTRACT_FILE, carry_rates
+from ledger.idempotency import forget
 from ledger.identity.keyring import KeyGeneration
 from ledger.identity.tokens import GENERATION
 from ledger.journals.reader import JournalReader
-from ledger.keptanswers import forget_answers
 from ledger.orm import tables as orm
 from ledger.overrides import NEWEST_OVERRIDE_FILE
 from ledger.policies import NEWEST_POLICY_FILE
 from ledger.prices.stored import NEWEST_PRICE_FILE
-from ledger.seals.condense import CompactionResult as Condensed
-from ledger.seals.condense import PostingCompactor
-from ledger.seals.registers import AuditLog
+from ledger.seals.audit_log import AuditLog
+from ledger.seals.compact import CompactionResult as Condensed
+from ledger.seals.compact import PostingCompactor
 from ledger.seals.retire import AttemptRetirer, SealMismatch
 from ledger.seals.retire import RetirementResult as Retired
 from ledger.seals.sealer import Sealer
 from ledger.spans import DAY_US
-from ledger.submissions import forget
+from ledger.stored_responses import forget_answers
 from ledger.sums.rollups import Rollups
 from ledger.sums.samplehours import pack_hours
 from ledger.writing.heap import one_heap

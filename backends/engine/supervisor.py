@@ -22,10 +22,10 @@ import httpx
 from backends.engine import adapters, ports
 from backends.engine.environment import CpuOptions
 from backends.engine.flags import BadFlags, EngineLaunch
+from backends.engine.load_order import GpuLoadQueue
 from backends.engine.process import EngineProcess, free_port, log_tail
 from backends.engine.program import VLLM_PROGRAM, EngineProgram
 from backends.engine.stall import stalled
-from backends.engine.turns import GpuLoadQueue
 from backends.engine.warmup import WarmUpFailed, answers_health, warm_up
 
 

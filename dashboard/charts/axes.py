@@ -8,8 +8,8 @@ from typing import Any
 import altair as alt
 from altair.utils.schemapi import disable_debug_mode
 
-from dashboard import reading, words
-from dashboard.look import inks
+from dashboard import display, formatting
+from dashboard.theme import inks
 from ledger.money import PUSD_PER_USD
 
 Records = Sequence[Mapping[str, Any]]
@@ -33,22 +33,22 @@ def priced(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def amount(usd: float) -> float:
     """Dollars in the money that is read, for an axis."""
-    return usd * float(reading.now().per_usd)
+    return usd * float(display.now().per_usd)
 
 
 def in_money(unit: str) -> str:
     """The unit of an axis: `dollars a month`, or other money a month."""
-    return reading.now().named(unit)
+    return display.now().named(unit)
 
 
 def whole_money() -> str:
     """The format of an axis of large amounts."""
-    return "$,.0f" if reading.now().money is None else ",.0f"
+    return "$,.0f" if display.now().money is None else ",.0f"
 
 
 def small_money() -> str:
     """The same of amounts of which two digits tell enough."""
-    return "$.2~r" if reading.now().money is None else ".2~r"
+    return "$.2~r" if display.now().money is None else ".2~r"
 
 
 def dollar_text(usd: float) -> str:
@@ -56,8 +56,8 @@ def dollar_text(usd: float) -> str:
 
     Other money has its dollars beside it.
     """
-    text = words.money(round(usd * PUSD_PER_USD))
-    return text if reading.now().money is None else f"{text} ({text.exact})"
+    text = formatting.money(round(usd * PUSD_PER_USD))
+    return text if display.now().money is None else f"{text} ({text.exact})"
 
 
 class ChartRows(alt.InlineData):
@@ -82,7 +82,7 @@ def trust_charts() -> None:
 
 def inline(records: Iterable[Mapping[str, Any]]) -> alt.InlineData:
     """Inline values; instants as the milliseconds at which a UTC axis has their wall time."""
-    drawn_s = reading.now().drawn_s
+    drawn_s = display.now().drawn_s
     values = [
         {
             name: drawn_s(value) * 1000 if isinstance(value, datetime) else value
@@ -116,14 +116,14 @@ def legend_height(names: Iterable[str]) -> int:
 
 def axis_of(*, money: bool) -> alt.Axis:
     """Thousands are k; below one in full, because a milli would read as a million."""
-    sign = "$" if money and reading.now().money is None else ""
+    sign = "$" if money and display.now().money is None else ""
     small = f"abs(datum.value) < 1 ? format(datum.value, '{sign}.2~r')"
     return alt.Axis(labelExpr=f"{small} : format(datum.value, '{sign}~s')", tickCount=6)
 
 
 def time_axis(field: str, instants: Sequence[datetime]) -> alt.X:
     """Wall time of the zone that is read; labels as fine as ticks: no two of them read the same."""
-    low, high = (reading.now().drawn_s(edge(instants)) for edge in (min, max))
+    low, high = (display.now().drawn_s(edge(instants)) for edge in (min, max))
     high = max(high, low + 1)  # a single instant has room, too
     step = next((number for number in _STEPS_S if high - low <= MOST_TICKS * number), None)
     step = step or _STEPS_S[-1] * math.ceil((high - low) / (MOST_TICKS * _STEPS_S[-1]))
@@ -161,7 +161,9 @@ def markers(marks: Records, x: alt.X) -> list[Any]:
     base = alt.Chart(inline(marks)).encode(
         x=x,
         tooltip=[
-            alt.Tooltip("utcyearmonthdatehoursminutes(at):T", title=words.zoned("at"), format=TIME),
+            alt.Tooltip(
+                "utcyearmonthdatehoursminutes(at):T", title=formatting.zoned("at"), format=TIME
+            ),
             alt.Tooltip("told:N", title="what"),
         ],
     )

@@ -3,7 +3,7 @@
 import altair as alt
 
 from dashboard.charts.axes import Chart, Records, axis_of, clean, coloured, in_money, inline, priced
-from dashboard.look import API, OWN
+from dashboard.theme import API, OWN
 
 INVOICED, BOOKED = "invoiced", "booked"
 DAY = "utcFormat(utcParse(datum.value, '%Y-%m-%d'), '%d %b')"

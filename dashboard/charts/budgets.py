@@ -3,7 +3,7 @@
 import altair as alt
 
 from dashboard.charts.axes import Chart, Records, clean, coloured, in_money, inline
-from dashboard.look import API, DOWN, OWN, inks
+from dashboard.theme import API, DOWN, OWN, inks
 
 SPENT, HELD, OVER = "spent", "held", "over the limit"
 MOST = 2.0  # of the limit, to the right of which bars are cut

@@ -10,7 +10,7 @@ from typing import Any
 
 import altair as alt
 
-from dashboard import words
+from dashboard import formatting
 from dashboard.charts.axes import (
     LEGEND_LINE,
     TIME,
@@ -28,17 +28,10 @@ from dashboard.charts.axes import (
     priced,
     time_axis,
 )
-from dashboard.look import (
-    API,
-    DOWN,
-    OWN,
-    SAME_WEIGHTS,
-    SUBSTITUTE,
-    inks,
-)
+from dashboard.theme import API, DOWN, OWN, SAME_WEIGHTS, SUBSTITUTE, inks
 from ledger.reports.series import SpendSeries
 
-# Told apart by every kind of colour vision: tests/dashboard/test_look.py computes it.
+# Told apart by every kind of colour vision: tests/dashboard/test_theme.py computes it.
 PALETTE = (OWN, API, SUBSTITUTE, SAME_WEIGHTS, "#745820", "#C8ACE4", "#20C890", "#902090")
 SHARE = ".0%"
 SHORT = ".3~s"  # 1.2M
@@ -49,7 +42,7 @@ DASHES = ([1, 0], [5, 4], [1.5, 3], [9, 3, 2, 3])
 GAP = 0.12  # of a bar, between it and the next
 
 
-def money_colours(own: str = words.GPU.many) -> dict[str, str]:
+def money_colours(own: str = formatting.GPU.many) -> dict[str, str]:
     """By the names of the lines; `own` is what the own hardware is called."""
     lines = {
         SpendSeries.USED: OWN,
@@ -57,7 +50,7 @@ def money_colours(own: str = words.GPU.many) -> dict[str, str]:
         SpendSeries.UNAVAILABLE: DOWN,
         SpendSeries.API: API,
     }
-    return {key.value.replace(words.GPU.many, own): colour for key, colour in lines.items()}
+    return {key.value.replace(formatting.GPU.many, own): colour for key, colour in lines.items()}
 
 
 def stacked(
@@ -89,7 +82,9 @@ def stacked(
             color=coloured(colours),
             tooltip=[
                 alt.Tooltip(
-                    "utcyearmonthdatehoursminutes(at):T", title=words.zoned("from"), format=TIME
+                    "utcyearmonthdatehoursminutes(at):T",
+                    title=formatting.zoned("from"),
+                    format=TIME,
                 ),
                 alt.Tooltip("kind:N", title="what"),
                 alt.Tooltip("shown:N", title=_titled(title, money=money)),
@@ -124,7 +119,9 @@ def _piled(
             {
                 **record,
                 "order": order[record["kind"]],
-                "shown": dollar_text(record[value]) if money else words.count(round(record[value])),
+                "shown": dollar_text(record[value])
+                if money
+                else formatting.count(round(record[value])),
                 "left": record["at"] + gap,
                 "right": record["until"] - gap,
                 "low": low,
@@ -172,7 +169,7 @@ def lines(
             tooltip=[
                 alt.Tooltip(
                     "utcyearmonthdatehoursminutesseconds(at):T",
-                    title=words.zoned("at"),
+                    title=formatting.zoned("at"),
                     format=TIME,
                 ),
                 alt.Tooltip("kind:N", title="which"),

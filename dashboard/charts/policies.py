@@ -8,7 +8,7 @@ from typing import Any
 
 import altair as alt
 
-from dashboard import words
+from dashboard import formatting
 from dashboard.charts.axes import (
     Chart,
     Records,
@@ -23,7 +23,7 @@ from dashboard.charts.axes import (
     time_axis,
 )
 from dashboard.charts.plots import PALETTE
-from dashboard.look import API, OWN, inks
+from dashboard.theme import API, OWN, inks
 from ledger.money import PUSD_PER_USD
 
 NEW = "#B14FC5"
@@ -64,7 +64,7 @@ def dollars(records: Records, names: Sequence[str]) -> Chart:
         )
     )
     ends = inline(
-        {"set": name, "end": amount(usd), "shown": words.money(round(usd * PUSD_PER_USD))}
+        {"set": name, "end": amount(usd), "shown": formatting.money(round(usd * PUSD_PER_USD))}
         for name, usd in totals.items()
     )
     texts = (
@@ -167,7 +167,7 @@ def marked(records: Records, marks: Sequence[Mapping[str, Any]], title: str) -> 
                     axis=alt.Axis(format=".1%" if top < 0.04 else ".0%", tickCount=4)),
             color=coloured(dict(zip(names, (API, *PALETTE[2:]), strict=False))),
             tooltip=[
-                alt.Tooltip("utcyearmonthdatehoursminutes(at):T", title=words.zoned("from")),
+                alt.Tooltip("utcyearmonthdatehoursminutes(at):T", title=formatting.zoned("from")),
                 alt.Tooltip("kind:N", title="what"),
                 alt.Tooltip("value:Q", title=title, format=".1%"),
             ],

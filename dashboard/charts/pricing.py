@@ -6,7 +6,7 @@ from typing import Any
 import altair as alt
 
 from dashboard.charts.axes import Chart, Records, clean, inline
-from dashboard.look import API, OWN, inks
+from dashboard.theme import API, OWN, inks
 
 MOST = 16  # bars
 FURTHEST = 200.0  # percent; what moves more is cut there and says so by its figure

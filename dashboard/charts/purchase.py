@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import altair as alt
 
 from dashboard.charts.axes import Chart, Records, axis_of, clean, coloured, in_money, inline, priced
-from dashboard.look import API, OWN
+from dashboard.theme import API, OWN
 
 
 def cumulative(records: Records, *, colours: Mapping[str, str]) -> Chart:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import altair as alt
 
-from dashboard import words
+from dashboard import formatting
 from dashboard.charts.axes import (
     Chart,
     Records,
@@ -35,7 +35,7 @@ def steps(records: Records, *, colours: Mapping[str, str], now: object) -> Chart
         tooltip=[
             alt.Tooltip("kind:N", title="pool"),
             alt.Tooltip("shown:N", title=in_money("dollars an hour of one GPU")),
-            alt.Tooltip("utcyearmonthdatehoursminutes(at):T", title=words.zoned("from")),
+            alt.Tooltip("utcyearmonthdatehoursminutes(at):T", title=formatting.zoned("from")),
             alt.Tooltip("by:N", title="entered by"),
         ],
     )

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import altair as alt
 
-from dashboard import words
+from dashboard import formatting
 from dashboard.charts.axes import (
     Chart,
     Records,
@@ -16,7 +16,7 @@ from dashboard.charts.axes import (
     priced,
     small_money,
 )
-from dashboard.look import API, LIGHT, OWN, inks
+from dashboard.theme import API, LIGHT, OWN, inks
 
 DAYS: Sequence[str] = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 MORE, LESS = "more than before", "less than before"
@@ -75,7 +75,7 @@ def week(records: Records) -> Chart:
         alt.Chart(data, height=alt.Step(24))
         .mark_rect(cornerRadius=2)
         .encode(
-            x=alt.X("hour:O", title=words.zoned("hour of the day"), axis=alt.Axis(labelAngle=0,
+            x=alt.X("hour:O", title=formatting.zoned("hour of the day"), axis=alt.Axis(labelAngle=0,
                     labelOverlap=True)),
             y=alt.Y("name:O", sort=list(DAYS), title=None),
             color=alt.Color(

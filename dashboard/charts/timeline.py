@@ -6,13 +6,13 @@ from typing import Any
 import altair as alt
 import streamlit as st
 
-from dashboard import look
+from dashboard import theme
 from dashboard.charts import axes
 from ledger.reports.waterfall import AttemptWaterfall
 
 COLOURS = {
-    "gateway": "#98A2B3", "network": look.LOSS, "queue": "#B54708", "prefill": "#7A5AF8",
-    "first token": "#7A5AF8", "answer": look.OWN, "decode": look.OWN,
+    "gateway": "#98A2B3", "network": theme.LOSS, "queue": "#B54708", "prefill": "#7A5AF8",
+    "first token": "#7A5AF8", "answer": theme.OWN, "decode": theme.OWN,
 }  # fmt: skip
 
 
@@ -39,7 +39,7 @@ def show(tries: Sequence[AttemptWaterfall]) -> None:
             ],
         )
     )
-    look.chart(axes.clean(chart), about="attempt")
+    theme.chart(axes.clean(chart), about="attempt")
     for try_ in tries:
         if try_.warning:
             st.warning(f"{try_.warning[0].upper()}{try_.warning[1:]}.", icon=":material/route:")

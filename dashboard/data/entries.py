@@ -7,8 +7,8 @@ from sqlalchemy import Connection
 from dashboard.data.reads import DashboardView, query
 from dashboard.viewer import ViewerScope
 from ledger.budgets.states import BudgetState, budget_states
-from ledger.entered import CURRENCY, PROJECT, RATE, SCENARIO, ManualEntry, entries
 from ledger.fleet.pool_records import ContractVersion
+from ledger.manual_entries import CURRENCY, PROJECT, RATE, SCENARIO, ManualEntry, entries
 from ledger.queries import reads as queries
 
 

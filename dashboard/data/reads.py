@@ -20,18 +20,18 @@ import streamlit as st
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
-from dashboard import words
+from dashboard import formatting
 from dashboard.data.buckets import bucket_us
 from dashboard.viewer import NotAllowed, Viewer, ViewerScope, Who, nobody
 from ledger.database import DatabaseError, open_readonly, snapshot
 from ledger.economics.cost import TokenBasis
-from ledger.entered import project_teams
 from ledger.fleet.market import GpuOffer
 from ledger.fleet.market import market as read_market
 from ledger.invoices import books as invoices
 from ledger.invoices.adjusted import Adjustment, adjusted
 from ledger.invoices.files import InvoiceLine
 from ledger.invoices.reconcile import BookedCost, mapped
+from ledger.manual_entries import project_teams
 from ledger.prices.book import PriceBook
 from ledger.prices.stored import load_price_book, newest_version
 from ledger.queries import reads as queries
@@ -42,8 +42,8 @@ from ledger.reports.survey import spending as read_spending
 from ledger.reports.survey import survey as read_survey
 from ledger.reports.survey import surveys as read_surveys
 from ledger.reports.waterfall import AttemptWaterfall, waterfall
-from ledger.seals.registers import AuditEntry
-from ledger.seals.registers import changes as read_changes
+from ledger.seals.audit_log import AuditEntry
+from ledger.seals.audit_log import changes as read_changes
 from ledger.verify.checks import VerifyResult
 from ledger.verify.checks import verify as verify_books
 from ledger.verify.results import VerificationRun
@@ -264,9 +264,9 @@ def teams(connection: Connection, view: DashboardView) -> list[str]:
 
 
 @query(ViewerScope.NAMES, teams=False)
-def hardware(connection: Connection, _view: DashboardView) -> words.Hardware:
+def hardware(connection: Connection, _view: DashboardView) -> formatting.Hardware:
     """What is called by its name all over the pages."""
-    return words.hardware(contract.gpu_type for contract in queries.contracts(connection))
+    return formatting.hardware(contract.gpu_type for contract in queries.contracts(connection))
 
 
 @query(ViewerScope.TEAM)

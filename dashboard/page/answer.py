@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import streamlit as st
 
-from dashboard import asking, fields, look, reading, words
+from dashboard import admin_client, display, fields, formatting, theme
 from dashboard.charts import plots
 from dashboard.data import reads
 from dashboard.data.reads import DashboardView
@@ -23,8 +23,8 @@ from dashboard.figures import (
     slo_share,
 )
 from dashboard.page import budgets
-from dashboard.sections import othermoney, promises, team
-from dashboard.sections.sentences import capacity, cures, headline, trend
+from dashboard.sections import currency, slo_blocks, team
+from dashboard.sections.result_text import capacity, cures, headline, trend
 from ledger.economics.cost import UnitPrice
 from ledger.fleet.capability import CapabilitySource
 from ledger.queries.reads import CONVERSATION
@@ -37,7 +37,7 @@ MOST_USD = 1e6  # an hour
 
 def show(view: DashboardView) -> None:
     house, survey = _read(view)
-    look.label(*labels(survey))
+    theme.label(*labels(survey))
     if not survey.cells and not survey.contracts:
         _empty()
         return
@@ -72,7 +72,7 @@ def show(view: DashboardView) -> None:
             colours=plots.money_colours(own_hardware(survey)),
             title="dollars",
         )
-        look.chart(chart, about="spend")
+        theme.chart(chart, about="spend")
     else:
         st.caption("Nothing has a known cost: it takes a rate, a price and an answer.")
 
@@ -103,7 +103,7 @@ def _of_team(view: DashboardView, survey: Survey, house: Survey | None) -> None:
 def _headline(view: DashboardView, survey: Survey) -> None:
     head = headline(survey.standing, reads.PERIOD_WORDS[view.period])
     of = "" if view.team is None else "All teams. "
-    look.answer(f"{of}{head.question}", head.text, head.more, head.colour)
+    theme.answer(f"{of}{head.question}", head.text, head.more, head.colour)
 
 
 def _verdict(survey: Survey, verdict: ComparatorResult) -> None:
@@ -111,25 +111,25 @@ def _verdict(survey: Survey, verdict: ComparatorResult) -> None:
     names = ", ".join(verdict.comparators)
     title = f"Against the {verdict.against}: {names}"
     if verdict.stands is None:
-        look.card(
-            title, look.small("Enter the GPU rate, and this card answers."), about="comparator"
+        theme.card(
+            title, theme.small("Enter the GPU rate, and this card answers."), about="comparator"
         )
         return
     result = Fraction(verdict.stands.result_pusd)
     word, tone = ("made", "be-gain") if result >= 0 else ("lost", "be-loss")
     month = standing.per_month(result)
     parts = [
-        look.big(words.money(abs(result)) + f" {word}", tone=tone),
-        look.small(
-            f"**{words.money(verdict.avoided_pusd)}** avoided at API prices, less "
-            f"**{words.money(standing.fixed.total_pusd)}** for own {own_hardware(survey)} and "
+        theme.big(formatting.money(abs(result)) + f" {word}", tone=tone),
+        theme.small(
+            f"**{formatting.money(verdict.avoided_pusd)}** avoided at API prices, less "
+            f"**{formatting.money(standing.fixed.total_pusd)}** for own {own_hardware(survey)} and "
             "their ops",
-            f"At this pace **{words.money(month or Fraction(0), sign=True)}** a month (720 h)",
+            f"At this pace **{formatting.money(month or Fraction(0), sign=True)}** a month (720 h)",
         ),
         _gauge(standing, verdict),
-        look.small(*_notes(survey, verdict)),
+        theme.small(*_notes(survey, verdict)),
     ]
-    look.card(title, *parts, about="comparator")
+    theme.card(title, *parts, about="comparator")
 
 
 def _gauge(standing: FleetEconomics, verdict: ComparatorResult) -> str:
@@ -142,16 +142,16 @@ def _gauge(standing: FleetEconomics, verdict: ComparatorResult) -> str:
     floor = standing.capability is None or standing.capability.known is CapabilitySource.FLOOR
     known = "seen at best" if floor else "capacity"
     texts = (
-        f"served **{words.tokens(volume)}**",
-        f"break-even **{words.tokens(needed)}**" if needed is not None else "",
-        f"{known} **{words.tokens(able)}**" if able is not None else "",
+        f"served **{formatting.tokens(volume)}**",
+        f"break-even **{formatting.tokens(needed)}**" if needed is not None else "",
+        f"{known} **{formatting.tokens(able)}**" if able is not None else "",
     )
-    return look.gauge(
+    return theme.gauge(
         float(volume),
         None if needed is None else float(needed),
         None if able is None else float(able),
         texts,
-        look.GAIN if verdict.stands.result_pusd >= 0 else look.LOSS,
+        theme.GAIN if verdict.stands.result_pusd >= 0 else theme.LOSS,
     )
 
 
@@ -166,7 +166,7 @@ def _notes(survey: Survey, verdict: ComparatorResult) -> list[str]:
             + ("token counts scaled." if verdict.scaled else "token counts unscaled.")
         )
     if verdict.stands.ratio is not None:
-        notes.append(f"Volume is **{words.percent(verdict.stands.ratio)}** of break-even.")
+        notes.append(f"Volume is **{formatting.percent(verdict.stands.ratio)}** of break-even.")
     notes += capacity(standing)
     notes += cures(standing, verdict)
     notes += trend(survey, verdict)
@@ -174,7 +174,7 @@ def _notes(survey: Survey, verdict: ComparatorResult) -> list[str]:
 
 
 def _per_million(price: UnitPrice) -> str:
-    return words.money(Fraction(price.pusd_per_token) * 10**6)
+    return formatting.money(Fraction(price.pusd_per_token) * 10**6)
 
 
 def _rates(standing: FleetEconomics) -> None:
@@ -194,8 +194,8 @@ def _rates(standing: FleetEconomics) -> None:
                 cost = Fraction(str(rate)) * bill.gpu_hours * 10**12
                 for verdict in standing.verdicts:
                     gain = verdict.avoided_pusd - cost - bill.ops_pusd
-                    text = f"At ${rate:.2f} an hour: **{words.money(gain, sign=True)}**"
-                    left.html(look.small(f"{text} against the {verdict.against}"))
+                    text = f"At ${rate:.2f} an hour: **{formatting.money(gain, sign=True)}**"
+                    left.html(theme.small(f"{text} against the {verdict.against}"))
 
 
 def _spend(view: DashboardView, survey: Survey) -> None:
@@ -205,22 +205,24 @@ def _spend(view: DashboardView, survey: Survey) -> None:
         for name in ("used_pusd", "idle_pusd", "unavailable_pusd")
     )
     api = survey.api_pusd
-    inks = look.OWN, look.inks().idle, look.DOWN
+    inks = theme.OWN, theme.inks().idle, theme.DOWN
     own = zip(("used", "idle", "unavailable"), (used, idle, down), inks, strict=True)
     parts = [
-        look.big(words.money(used + idle + down + api), size="mid"),
-        look.shares((used, look.OWN), (idle, look.inks().idle), (down, look.DOWN), (api, look.API)),
-        look.rows(*own_rows(survey, *own), ("APIs", words.money(api), look.API)),
+        theme.big(formatting.money(used + idle + down + api), size="mid"),
+        theme.shares(
+            (used, theme.OWN), (idle, theme.inks().idle), (down, theme.DOWN), (api, theme.API)
+        ),
+        theme.rows(*own_rows(survey, *own), ("APIs", formatting.money(api), theme.API)),
     ]
-    if reading.now().money is None and (others := othermoney.lines(view, used + idle + down + api)):
-        parts.append(look.small(*others))
+    if display.now().money is None and (others := currency.lines(view, used + idle + down + api)):
+        parts.append(theme.small(*others))
     if survey.unpriced:
         parts.append(
-            look.small(
-                f"**{words.plural(survey.unpriced, 'answer')}** without a price, not in here"
+            theme.small(
+                f"**{formatting.plural(survey.unpriced, 'answer')}** without a price, not in here"
             )
         )
-    look.card("Spent", *parts, about="spend")
+    theme.card("Spent", *parts, about="spend")
 
 
 def _served(view: DashboardView, survey: Survey) -> None:
@@ -233,19 +235,19 @@ def _served(view: DashboardView, survey: Survey) -> None:
         if cell.answered and cell.kind in CONVERSATION:  # a ranked document is no prompt
             tokens[cell.backend] += cell.tokens
     share = tokens["own"] / (tokens.total() or 1)
-    look.card(
+    theme.card(
         "Answers inside the SLO",
-        look.big(words.percent(every, digits=1), size="mid"),
-        look.rows(
-            ("Own engines", words.percent(own, digits=1), None),
-            ("APIs", words.percent(api, digits=1), None),
+        theme.big(formatting.percent(every, digits=1), size="mid"),
+        theme.rows(
+            ("Own engines", formatting.percent(own, digits=1), None),
+            ("APIs", formatting.percent(api, digits=1), None),
             *refused_rows(survey.cells, refused),
         ),
-        *promises.blocks(view),
-        look.shares((tokens["own"], look.OWN), (tokens["api"], look.API)),
-        look.rows(
-            ("Tokens of chats from own engines", words.percent(share), look.OWN),
-            ("Tokens of chats, input + output", words.tokens(tokens.total()), None),
+        *slo_blocks.blocks(view),
+        theme.shares((tokens["own"], theme.OWN), (tokens["api"], theme.API)),
+        theme.rows(
+            ("Tokens of chats from own engines", formatting.percent(share), theme.OWN),
+            ("Tokens of chats, input + output", formatting.tokens(tokens.total()), None),
         ),
         about="slo",
     )
@@ -270,20 +272,20 @@ def _spilling(view: DashboardView) -> None:
     if not spills:
         more = "No request for an own model in these minutes."
         if own:
-            more = f"{words.plural(own, 'request')}, every one answered by own engines."
-        look.card(title, look.big("Nothing", size="mid"), look.small(more), about="overflow")
+            more = f"{formatting.plural(own, 'request')}, every one answered by own engines."
+        theme.card(title, theme.big("Nothing", size="mid"), theme.small(more), about="overflow")
         return
     total = spills.total()
-    look.card(
+    theme.card(
         title,
-        look.big(f"{words.plural(total, 'request')} to APIs", size="mid"),
-        look.shares((own, look.OWN), (total, look.API)),
-        look.rows(
+        theme.big(f"{formatting.plural(total, 'request')} to APIs", size="mid"),
+        theme.shares((own, theme.OWN), (total, theme.API)),
+        theme.rows(
             *(
-                (words.sentence(words.reason(code)), words.count(n), None)
+                (formatting.sentence(formatting.reason(code)), formatting.count(n), None)
                 for code, n in spills.most_common(4)
             ),
-            ("Stayed on own engines", words.count(own), look.OWN),
+            ("Stayed on own engines", formatting.count(own), theme.OWN),
         ),
         about="overflow",
     )
@@ -292,7 +294,8 @@ def _spilling(view: DashboardView) -> None:
 def _empty() -> None:
     st.info(
         "Nothing has been asked yet. Send a request through the gateway, and the answer appears "
-        f"here within seconds: `curl {asking.address()}/v1/chat/completions ...` with a key from "
+        f"here within seconds: `curl {admin_client.address()}/v1/chat/completions ...` with a "
+        "key from "
         "`breakeven keys create`. `make demo` shows this page with simulated traffic.",
         icon=":material/rocket_launch:",
     )

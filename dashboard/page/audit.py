@@ -13,7 +13,7 @@ from typing import Any
 import streamlit as st
 from sqlalchemy.exc import DBAPIError
 
-from dashboard import look, words
+from dashboard import formatting, theme
 from dashboard.charts import bills
 from dashboard.data import reads
 from dashboard.data.reads import DashboardView, InvoiceDetail
@@ -29,7 +29,7 @@ from ledger.invoices.reconcile import (
     by_key,
     model_of,
 )
-from ledger.seals.registers import AuditEntry
+from ledger.seals.audit_log import AuditEntry
 from ledger.verify.checks import Finding
 
 CHANGES = 200
@@ -87,16 +87,19 @@ def _verified(view: DashboardView) -> None:
     runs = reads.verifications(view, RUNS)
     if runs:
         last = runs[0]
-        text = "All checks hold" if last.holds else words.plural(last.found, "finding")
-        when = f"{words.moment(last.at_us)} ({words.ago(last.at_us, view.now_us)}), {last.actor}"
-        look.card(
+        text = "All checks hold" if last.holds else formatting.plural(last.found, "finding")
+        when = (
+            f"{formatting.moment(last.at_us)} ({formatting.ago(last.at_us, view.now_us)}), "
+            f"{last.actor}"
+        )
+        theme.card(
             "The last ledger verify",
-            look.big(text, tone="be-gain" if last.holds else "be-loss", size="mid"),
-            look.small(
+            theme.big(text, tone="be-gain" if last.holds else "be-loss", size="mid"),
+            theme.small(
                 f"**{len(last.checks)}** checks, {when}",
                 *(
-                    f"Before: {words.moment(run.at_us)}, "
-                    + ("all held" if run.holds else words.plural(run.found, "finding"))
+                    f"Before: {formatting.moment(run.at_us)}, "
+                    + ("all held" if run.holds else formatting.plural(run.found, "finding"))
                     for run in runs[1:]
                 ),
             ),
@@ -130,11 +133,11 @@ def _checked_here(view: DashboardView) -> None:
     url, at_us, result = st.session_state.get("checked", (None, 0, None))
     if result is None or url != view.url:
         return
-    when = f"{words.ago(at_us, view.now_us)}, from here"
+    when = f"{formatting.ago(at_us, view.now_us)}, from here"
     if result.holds:
         st.success(f"{len(result.checks)} checks over all books {when}: all hold.")
         return
-    st.error(f"{words.plural(len(result.findings), 'finding')} {when}.")
+    st.error(f"{formatting.plural(len(result.findings), 'finding')} {when}.")
     _findings(result.findings)
 
 
@@ -148,7 +151,7 @@ def _findings(findings: Sequence[Finding]) -> None:
             }
             for finding in findings
         ]
-        look.table(table, about="verify")
+        theme.table(table, about="verify")
 
 
 def _bills(view: DashboardView) -> None:
@@ -175,7 +178,7 @@ def _bills(view: DashboardView) -> None:
 
 def named(invoice: ImportedInvoice) -> str:
     state = "posted" if invoice.posted_us is not None else "not posted"
-    total = words.money(invoice.total_pusd)
+    total = formatting.money(invoice.total_pusd)
     days = f"{invoice.first_day} to {invoice.last_day}"
     return f"{invoice.id}: {invoice.party}, {days}, {total}, {state}"
 
@@ -194,19 +197,23 @@ def _bill(view: DashboardView, found: InvoiceDetail) -> None:
     difference = found.invoice.total_pusd - booked
     first, second, third = st.columns(3)
     with first:
-        look.card(
-            "Invoiced", look.big(words.money(found.invoice.total_pusd), size="mid"), about="bill"
+        theme.card(
+            "Invoiced",
+            theme.big(formatting.money(found.invoice.total_pusd), size="mid"),
+            about="bill",
         )
     with second:
-        look.card("In the books", look.big(words.money(booked), size="mid"), about="bill")
+        theme.card("In the books", theme.big(formatting.money(booked), size="mid"), about="bill")
     with third:
-        look.card(
-            "Difference", look.big(words.money(difference, sign=True), size="mid"), about="bill"
+        theme.card(
+            "Difference",
+            theme.big(formatting.money(difference, sign=True), size="mid"),
+            about="bill",
         )
     if difference and found.invoice.posted_us is None and not billing.post(view, found.invoice):
         st.caption(f"To bring the books to it: `breakeven invoices post {found.invoice.id}`.")
     elif found.invoice.posted_us is not None:
-        posted = words.moment(found.invoice.posted_us)
+        posted = formatting.moment(found.invoice.posted_us)
         st.caption(f"Posted {posted} by {found.invoice.posted_by}: adjustments are in the books.")
     records = [
         {"day": str(day), "kind": kind, "usd": dollars(sum(getattr(row, name) for row in rows))}
@@ -217,7 +224,7 @@ def _bill(view: DashboardView, found: InvoiceDetail) -> None:
         )
     ]
     if records:
-        look.chart(bills.beside(records), about="bill")
+        theme.chart(bills.beside(records), about="bill")
     tabs = st.tabs(["By day and model", "By model", "By project or team"])
     with tabs[0]:
         _rows([{"day": day, **_told(row, "model")} for day, rows in days.items() for row in rows])
@@ -269,7 +276,7 @@ def _told(row: ReconciliationLine, name: str) -> dict[str, Any]:
 
 def _rows(rows: list[dict[str, Any]]) -> None:
     form = money_columns(rows, ("invoiced", "booked", "difference"))
-    look.table(rows, about="bill", column_config=form)
+    theme.table(rows, about="bill", column_config=form)
 
 
 def _adjustments(view: DashboardView) -> None:
@@ -281,15 +288,15 @@ def _adjustments(view: DashboardView) -> None:
         return
     rows = [
         {
-            "day (UTC)": words.instant(adjustment.start_us).date(),
+            "day (UTC)": formatting.instant(adjustment.start_us).date(),
             "owed to": adjustment.party,
             "amount": shown(adjustment.pusd),
         }
         for adjustment in found
     ]
-    total = words.money(sum(adjustment.pusd for adjustment in found), sign=True)
+    total = formatting.money(sum(adjustment.pusd for adjustment in found), sign=True)
     columns = money_columns(rows, ("amount",))
-    look.table(rows, about="bill", column_config=columns)
+    theme.table(rows, about="bill", column_config=columns)
     st.caption(f"{total} in all, on nobody's expense: no team is charged for them.")
 
 
@@ -309,7 +316,7 @@ def _changes(view: DashboardView) -> None:
     only = st.pills("Of", registers, selection_mode="multi", key="registers",
                     format_func=lambda name: name.replace("_", " "))  # fmt: skip
     rows = [change_row(entry) for entry in found if not only or entry.register in only]
-    look.table(rows, about="change", column_config={words.zoned("entered"): time_column()})
+    theme.table(rows, about="change", column_config={formatting.zoned("entered"): time_column()})
     st.caption(
         f"The newest {len(found)} entries of the log of changes; `breakeven ledger changes` has "
         "all. Secrets are never in it; `verify` finds any edit."
@@ -325,7 +332,7 @@ def change_row(audit_entry: AuditEntry) -> dict[str, Any]:
         if old is not None or new not in EMPTY
     )
     return {
-        words.zoned("entered"): words.instant(audit_entry.at_us),
+        formatting.zoned("entered"): formatting.instant(audit_entry.at_us),
         "by": audit_entry.actor or "not said",
         "what": f"{audit_entry.register.replace('_', ' ')} {audit_entry.row[:16]}",
         "event": audit_entry.event,
@@ -343,7 +350,7 @@ def _short(name: str, value: object) -> str:
     """A value in words: instants as times, amounts as money."""
     text = "nothing" if value is None else str(value)
     if isinstance(value, int) and name.endswith("_us") and value > YEARS_US:
-        text = words.moment(value, "%d %b %Y %H:%M:%S")
+        text = formatting.moment(value, "%d %b %Y %H:%M:%S")
     elif isinstance(value, int) and "pusd" in name:
-        text = words.money(value).exact
+        text = formatting.money(value).exact
     return text if len(text) <= SHORT else f"{text[:SHORT]}..."

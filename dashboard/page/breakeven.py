@@ -11,14 +11,14 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import fields, look, words
+from dashboard import fields, formatting, theme
 from dashboard.charts import plots
 from dashboard.data import reads
 from dashboard.data.reads import DashboardView
 from dashboard.figures import labels
-from dashboard.ladder import ChartReach, LineCrossing, VolumeSteps, curves, ladder, marks
+from dashboard.sections.result_text import cures
 from dashboard.sections.scenario_form import show_scenario
-from dashboard.sections.sentences import cures
+from dashboard.volume_steps import ChartReach, LineCrossing, VolumeSteps, curves, ladder, marks
 from ledger.economics.cost import TokenBasis, allocation_unit_cost
 from ledger.fleet.capability import CapabilitySource, PoolCapability
 from ledger.reports.fleet_economics import ComparatorKind
@@ -27,8 +27,8 @@ from ledger.reports.survey import Survey
 
 BIND: Any = "query-params"
 COLOURS = {
-    ComparatorKind.SUBSTITUTE: look.SUBSTITUTE,
-    ComparatorKind.SAME_WEIGHTS: look.SAME_WEIGHTS,
+    ComparatorKind.SUBSTITUTE: theme.SUBSTITUTE,
+    ComparatorKind.SAME_WEIGHTS: theme.SAME_WEIGHTS,
 }
 
 
@@ -39,7 +39,7 @@ def show(view: DashboardView) -> None:
     )
     view = replace(view, basis=basis)
     survey = reads.survey(view)
-    look.label(*labels(survey))
+    theme.label(*labels(survey))
     drawn = [
         pool
         for pool, named in survey.pools.items()
@@ -84,7 +84,7 @@ def _chart(steps: VolumeSteps, basis: TokenBasis, reach: ChartReach) -> None:
         limit=float(steps.capacity * steps.scale),
         basis=basis,
     )
-    look.chart(chart, about="staircase")
+    theme.chart(chart, about="staircase")
     st.caption(
         f"Token basis: {basis}; volumes are what is asked of the pool. Shaded, where in sight: "
         f"beyond the capacity of {steps.unit(steps.gpus)} inside the SLO. Solid own line: as "
@@ -97,7 +97,7 @@ def _chart(steps: VolumeSteps, basis: TokenBasis, reach: ChartReach) -> None:
 def known(steps: VolumeSteps) -> str:
     """What the capacity rests on, and what overflows with it."""
     able = steps.capability
-    capacity = f"**{words.tokens(able.per_minute)} tokens a minute**"
+    capacity = f"**{formatting.tokens(able.per_minute)} tokens a minute**"
     if able.known is CapabilitySource.SPILLS:
         text = f"Capacity: {capacity}, as {_spilled(able)} for lack of room show{_alone(able)}"
     elif able.known is CapabilitySource.SERVED:
@@ -112,7 +112,7 @@ def known(steps: VolumeSteps) -> str:
     share = steps.overflow / steps.volume
     return (
         f"{text}. Overflow is counted in windows of {able.window_minutes} min: "
-        f"{words.percent(share, digits=1)} of what is asked today."
+        f"{formatting.percent(share, digits=1)} of what is asked today."
     )
 
 
@@ -125,7 +125,7 @@ def _alone(able: PoolCapability) -> str:
     """What step times would say, where something else is believed."""
     if able.measured_per_minute is None:
         return ""
-    rate = words.tokens(able.measured_per_minute)
+    rate = formatting.tokens(able.measured_per_minute)
     return f"; step times alone, at these requests' lengths, would say {rate}"
 
 
@@ -134,8 +134,8 @@ def _advice(steps: VolumeSteps, basis: TokenBasis) -> None:
     best = steps.best
     rows = []
     for band in steps.bands:
-        end = "and more" if band.end is None else f"to {words.tokens(band.end * steps.scale)}"
-        name = f"{words.tokens(band.start * steps.scale)} {end}"
+        end = "and more" if band.end is None else f"to {formatting.tokens(band.end * steps.scale)}"
+        name = f"{formatting.tokens(band.start * steps.scale)} {end}"
         mark = " (now)" if band == best.band else ""
         rows.append(
             (
@@ -146,21 +146,23 @@ def _advice(steps: VolumeSteps, basis: TokenBasis) -> None:
         )
     text = steps.paid(best.gpus)
     text = text[0].upper() + text[1:]
-    look.card(
-        f"Cheapest at the present {words.tokens(steps.volume * steps.scale)} tokens a month asked",
-        look.big(text, size="mid"),
-        look.small(
-            f"costs **{words.money(best.total_pusd * steps.scale)}** a month, overflow included; "
+    theme.card(
+        f"Cheapest at the present {formatting.tokens(steps.volume * steps.scale)} tokens a "
+        "month asked",
+        theme.big(text, size="mid"),
+        theme.small(
+            f"costs **{formatting.money(best.total_pusd * steps.scale)}** a month, overflow "
+            "included; "
             + (
                 f"that is what runs{steps.and_spares}."
                 if best.gpus == steps.gpus
                 else f"what runs{steps.and_spares} ({steps.paid(steps.gpus)}) costs "
-                f"**{words.money(steps.configured_pusd * steps.scale)}**."
+                f"**{formatting.money(steps.configured_pusd * steps.scale)}**."
             ),
             _next_step(steps),
             f"Tokens a month ({basis}) and the number that is cheapest there:",
         ),
-        look.rows(*rows),
+        theme.rows(*rows),
         about="staircase",
     )
 
@@ -173,7 +175,7 @@ def _next_step(steps: VolumeSteps) -> str:
     following = next(band for band in steps.bands if band.start == end)
     return (
         f"The next step, {steps.paid(following.gpus)}, pays from "
-        f"**{words.tokens(end * steps.scale)}** tokens a month."
+        f"**{formatting.tokens(end * steps.scale)}** tokens a month."
     )
 
 
@@ -184,21 +186,23 @@ def _prices(pool: str, steps: VolumeSteps, basis: TokenBasis) -> None:
     rows = [
         (
             "Own, allocation basis (whole bill over tokens served)",
-            "nothing served" if own is None else words.money(Fraction(own.pusd_per_token) * 10**6),
-            look.OWN,
+            "nothing served"
+            if own is None
+            else formatting.money(Fraction(own.pusd_per_token) * 10**6),
+            theme.OWN,
         )
     ]
     notes = []
     for meeting in steps.meetings:
         verdict = meeting.verdict
         if verdict.average is not None:
-            price = words.money(Fraction(verdict.average.pusd_per_token) * 10**6)
+            price = formatting.money(Fraction(verdict.average.pusd_per_token) * 10**6)
             rows.append((f"{', '.join(verdict.comparators)}", price, COLOURS[verdict.against]))
         notes += met(steps, meeting)
-    look.card(
+    theme.card(
         f"Cost per 1M tokens, {basis}, pool {pool}",
-        look.rows(*rows),
-        look.small(*notes),
+        theme.rows(*rows),
+        theme.small(*notes),
         about="unit",
     )
 
@@ -210,19 +214,21 @@ def met(steps: VolumeSteps, meeting: LineCrossing) -> list[str]:
     if even is None or even.volume is None or not even.feasible:
         return [f"No break-even against the {verdict.against}.", *cures(steps.standing, verdict)]
     served = (
-        f"**{words.tokens(even.volume.tokens * steps.scale)}** tokens a month on own engines"
+        f"**{formatting.tokens(even.volume.tokens * steps.scale)}** tokens a month on own engines"
         f"{steps.and_spares}"
     )
     if meeting.asked is None:
         shape = "which they could carry; but this load, grown in its shape, overflows before"
         return [f"Break-even against the {verdict.against}: {served}, {shape}."]
-    asked = f"**{words.tokens(meeting.asked * steps.scale)}** are asked"
+    asked = f"**{formatting.tokens(meeting.asked * steps.scale)}** are asked"
     where = f"the lines meet where {asked}, with what overflows bought"
     return [f"Break-even against the {verdict.against}: {served}; {where}."]
 
 
 def _named(price: OverflowPrice, basis: TokenBasis) -> str:
-    each = f"{words.money(Fraction(price.average.pusd_per_token) * 10**6)} per 1M tokens, {basis}"
+    each = (
+        f"{formatting.money(Fraction(price.average.pusd_per_token) * 10**6)} per 1M tokens, {basis}"
+    )
     if price.name == AS_BOUGHT:
         return f"{AS_BOUGHT}: {each}"
     return f"{', '.join(price.comparators)} ({price.name}): {each}"
@@ -245,7 +251,7 @@ def _nothing(survey: Survey) -> None:
             icon=":material/show_chart:",
         )
         return
-    cost = words.money(survey.own_pusd).replace("$", "\\$")
+    cost = formatting.money(survey.own_pusd).replace("$", "\\$")
     st.info(
         "A break-even chart needs own engines that have answered requests, and a comparator "
         f"(`models.NAME.compare_with`). In this period own GPUs cost {cost} and answered "

@@ -5,7 +5,7 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import look, words
+from dashboard import formatting, theme
 from dashboard.charts import budgets
 from dashboard.data import entries
 from dashboard.data.reads import DashboardView
@@ -30,7 +30,7 @@ def show(view: DashboardView) -> None:
     spent = ranked([state for state in found if not state.is_default], view.now_us)
     _summary(spent, view.now_us)
     if spent:
-        look.chart(budgets.bars(records(spent[:DRAWN], view.now_us)), about="budget")
+        theme.chart(budgets.bars(records(spent[:DRAWN], view.now_us)), about="budget")
         more = ""
         if len(spent) > DRAWN:
             more = f" The {DRAWN} nearest to their limits of {len(spent)}; all are in the table."
@@ -48,25 +48,25 @@ def glance(view: DashboardView) -> None:
     spent = ranked([state for state in found if not state.is_default], view.now_us)
     if not spent:
         more = "A budget limits what a team, user, key or model may spend."
-        look.card("Budgets", look.big("No budget", size="mid"), look.small(more), about="budget")
+        theme.card("Budgets", theme.big("No budget", size="mid"), theme.small(more), about="budget")
         return
     over, ahead, calm = _grouped(spent, view.now_us)
-    head = f"{len(calm)} of {words.plural(len(spent), 'budget')} within limits"
+    head = f"{len(calm)} of {formatting.plural(len(spent), 'budget')} within limits"
     tone = "be-loss" if over or ahead else ""
     rows = [
         (
             f"{amount.scope}, this {amount.line.period}",
-            f"{words.percent(_share(amount.spent_pusd + amount.held_pusd, amount))} of "
-            + words.money(amount.line.limit_pusd),
-            look.LOSS if amount in over else look.API if amount in ahead else look.OWN,
+            f"{formatting.percent(_share(amount.spent_pusd + amount.held_pusd, amount))} of "
+            + formatting.money(amount.line.limit_pusd),
+            theme.LOSS if amount in over else theme.API if amount in ahead else theme.OWN,
         )
         for amount in spent[:GLANCED]
     ]
-    told = [f"**{words.plural(len(over), 'budget')}** with nothing left."] if over else []
+    told = [f"**{formatting.plural(len(over), 'budget')}** with nothing left."] if over else []
     if ahead:
-        told.append(f"**{words.plural(len(ahead), 'budget')}** forecast over the limit.")
-    look.card(
-        "Budgets", look.big(head, tone=tone, size="mid"), look.rows(*rows), look.small(*told),
+        told.append(f"**{formatting.plural(len(ahead), 'budget')}** forecast over the limit.")
+    theme.card(
+        "Budgets", theme.big(head, tone=tone, size="mid"), theme.rows(*rows), theme.small(*told),
         about="budget",
     )  # fmt: skip
 
@@ -91,9 +91,9 @@ def records(found: Sequence[BudgetState], at_us: int) -> list[dict[str, Any]]:
     made = []
     for state in found:
         forecast = state.forecast_pusd(at_us)
-        told = "too early in the window" if forecast is None else words.money(forecast)
+        told = "too early in the window" if forecast is None else formatting.money(forecast)
         name = f"{state.scope}, {state.line.period}"
-        whole = {"name": name, "limit": words.money(state.line.limit_pusd), "told": told}
+        whole = {"name": name, "limit": formatting.money(state.line.limit_pusd), "told": told}
         spent = _share(state.spent_pusd, state)
         held = _share(state.spent_pusd + state.held_pusd, state)
         ahead = None if forecast is None else _share(forecast, state)
@@ -105,7 +105,7 @@ def records(found: Sequence[BudgetState], at_us: int) -> list[dict[str, Any]]:
             if tick is not None or high > low or kind == budgets.SPENT:
                 made.append(
                     {**whole, "kind": kind, "low": low, "high": max(low, high),
-                     "shown": words.money(pusd), "forecast": tick}
+                     "shown": formatting.money(pusd), "forecast": tick}
                 )  # fmt: skip
     return made
 
@@ -120,16 +120,18 @@ def _summary(spent: Sequence[BudgetState], at_us: int) -> None:
         with column:
             names = [f"{state.scope} ({state.line.period})" for state in group[:3]]
             names += [f"and {len(group) - 3} more"] if len(group) > 3 else []
-            look.card(
-                title, look.big(words.plural(len(group), "budget"), tone=tone, size="mid"),
-                look.small(*(names or ["none"])), about="budget",
+            theme.card(
+                title, theme.big(formatting.plural(len(group), "budget"), tone=tone, size="mid"),
+                theme.small(*(names or ["none"])), about="budget",
             )  # fmt: skip
     with columns[2]:
         told = sum(len(amount.alerts) for amount in spent)
-        look.card(
-            "Within their limits", look.big(words.plural(len(calm), "budget"), size="mid"),
-            look.small(f"{words.plural(told, 'alert')} in the present windows"), about="budget",
-        )  # fmt: skip
+        theme.card(
+            "Within their limits",
+            theme.big(formatting.plural(len(calm), "budget"), size="mid"),
+            theme.small(f"{formatting.plural(told, 'alert')} in the present windows"),
+            about="budget",
+        )
 
 
 def _grouped(
@@ -146,11 +148,11 @@ def _grouped(
 
 def _table(spent: Sequence[BudgetState], at_us: int) -> None:
     rows = [row(amount, at_us) for amount in spent]
-    columns = {words.zoned("window ends"): time_column()}
+    columns = {formatting.zoned("window ends"): time_column()}
     for name in ("limit", "spent", "held", "left", "forecast"):  # a limit has no need of pico
         columns |= money_columns(rows, (name,))
     st.subheader("Every budget", anchor="every")
-    look.table(rows, about="budget", column_config=columns)
+    theme.table(rows, about="budget", column_config=columns)
 
 
 def row(budget_state: BudgetState, at_us: int) -> dict[str, Any]:
@@ -163,9 +165,9 @@ def row(budget_state: BudgetState, at_us: int) -> dict[str, Any]:
         "held": shown(budget_state.held_pusd),
         "left": shown(budget_state.left_pusd),
         "forecast": None if forecast is None else shown(forecast),
-        words.zoned("window ends"): words.instant(budget_state.window.end_s * 10**6),
+        formatting.zoned("window ends"): formatting.instant(budget_state.window.end_s * 10**6),
         "at the limit": "refuses" if budget_state.line.hard else "tells",
-        "alerts": ", ".join(words.percent(ppm / PPM) for ppm in budget_state.alerts),
+        "alerts": ", ".join(formatting.percent(ppm / PPM) for ppm in budget_state.alerts),
         "limit from": "its own"
         if budget_state.default is None
         else f"the default {budget_state.default}",
@@ -180,7 +182,7 @@ def _defaults(found: Sequence[BudgetState], spent: Sequence[BudgetState]) -> Non
     for state in found:
         bound = sum(each.default == state.account for each in spent)
         st.markdown(
-            f"* `{state.scope}`: **{words.money(state.line.limit_pusd)}** "
+            f"* `{state.scope}`: **{formatting.money(state.line.limit_pusd)}** "
             f"a {state.line.period} for each "
             f"without a budget of their own; {bound:,} of them spent in this "
             "window.".replace("$", r"\$")

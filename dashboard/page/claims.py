@@ -12,7 +12,7 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import look
+from dashboard import theme
 from dashboard.data.reads import DashboardView
 from ledger.economics.claims import (
     PublishedClaim,
@@ -32,17 +32,17 @@ def show(view: DashboardView) -> None:  # noqa: ARG001 - pages have one signatur
     every = claims()
     stated = [claim for claim in every if claim.stated]
     wrong = [claim for claim in stated if not claim.holds]
-    look.answer(
+    theme.answer(
         "Published figures, recomputed from their own inputs",
         f"{len(wrong)} of {len(stated)} stated figures do not follow from their own inputs.",
         f"{len(every) - len(stated)} more are derived from what is stated. Computed on each view.",
-        look.UNSURE,
+        theme.UNSURE,
     )
     only = st.segmented_control(
         "Claims that", [EVERY, WRONG, RIGHT], default=EVERY, required=True, key="claims-only"
     )
     shown = [claim for claim in every if only == EVERY or claim.holds == (only == RIGHT)]
-    event = look.table(
+    event = theme.table(
         rows(shown),
         about="claim",
         column_config={"verdict": st.column_config.TextColumn(width="large")},
@@ -107,10 +107,10 @@ def _detail(published_claim: PublishedClaim) -> None:
         except (ValueError, ArithmeticError) as error:
             st.warning(f"These inputs give nothing: {error}.")
             return
-        look.card(
+        theme.card(
             f"{published_claim.unit}, token basis: {published_claim.basis or NO_TOKENS}",
-            look.big(f"{float(found):,.4f}".rstrip("0").rstrip("."), size="mid"),
-            look.small(
+            theme.big(f"{float(found):,.4f}".rstrip("0").rstrip("."), size="mid"),
+            theme.small(
                 f"The article says **{published_claim.claimed}**: {published_claim.verdict}.",
                 *_reach(published_claim),
             ),

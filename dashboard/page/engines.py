@@ -9,7 +9,7 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import look, reading, words
+from dashboard import display, formatting, theme
 from dashboard.charts import plots
 from dashboard.data import fleet, reads
 from dashboard.data.reads import DashboardView
@@ -35,15 +35,15 @@ SAMPLES = 200
 COLUMN = st.column_config.NumberColumn
 PROMISED_US = 100_000  # a first token that users take for at once
 HEALTH = {
-    "healthy": look.GAIN, "loading": "#B54708", "draining": "#B54708", "off": "#667085",
+    "healthy": theme.GAIN, "loading": "#B54708", "draining": "#B54708", "off": "#667085",
 }  # fmt: skip
 
 
 def show(view: DashboardView) -> None:
     survey = reads.survey(view)
-    look.label(*labels(survey))
+    theme.label(*labels(survey))
     for override in fleet.overrides(view):
-        look.label(words.held(override))
+        theme.label(formatting.held(override))
     now, history, bucket_us = fleet.engines(view)
     if not now:
         st.info(
@@ -62,7 +62,7 @@ def show(view: DashboardView) -> None:
     if worth := tokens_per_dollar(survey):
         st.subheader("Tokens for a dollar of own hardware", anchor=False)
         title = "tokens per dollar"
-        look.chart(plots.lines(worth, value="value", title=title, form=plots.SHORT), about="unit")
+        theme.chart(plots.lines(worth, value="value", title=title, form=plots.SHORT), about="unit")
         st.caption(
             "Input and output that own engines answered, by their whole bill: used, idle and "
             "unavailable. Hours that are not closed yet are left out."
@@ -79,13 +79,13 @@ def _cards(view: DashboardView, now: Sequence[EngineRow], history: Sequence[Engi
         for column, row in zip(st.columns(3), now[start : start + 3], strict=False):
             with column:
                 pool = row.engine.removeprefix("pool:").rpartition("/")[0]
-                seen = ("Restarts seen in this period", words.count(begun[row.engine]), None)
+                seen = ("Restarts seen in this period", formatting.count(begun[row.engine]), None)
                 more = [seen, *kept(notes.get(row.engine)), *judged(drift.get(pool))]
                 _engine(row, view.now_us, more, trips.get(row.engine))
 
 
 def _lines(history: Sequence[EngineRow], bucket_us: int) -> None:
-    kv = f"KV cache in use, highest in each {words.length(bucket_us)}"
+    kv = f"KV cache in use, highest in each {formatting.length(bucket_us)}"
     pace = gauge(history, "step_feedback_ppm", 1e-6)
     pairs: tuple[tuple[Drawn, Drawn], ...] = (
         ((kv, gauge(history, "kv_usage_ppm", 1e-6), "share", plots.SHARE),
@@ -106,10 +106,10 @@ def _samples(history: Sequence[EngineRow]) -> None:
     """What lines and cards are made of."""
     st.subheader("Samples", anchor="samples")
     latest = sorted(history, key=attrgetter("at_us"), reverse=True)[:SAMPLES]
-    look.table(
+    theme.table(
         [
             {
-                words.zoned("at"): words.instant(row.at_us),
+                formatting.zoned("at"): formatting.instant(row.at_us),
                 "engine": row.engine,
                 "state": row.health,
                 "running": row.running,
@@ -119,14 +119,14 @@ def _samples(history: Sequence[EngineRow]) -> None:
                 "output tokens": row.output_tokens_total,
                 "preemptions": row.preemptions_total,
                 "step time": None if row.step_feedback_ppm is None else row.step_feedback_ppm / 1e6,
-                f"bid price, {reading.now().named('dollars')}/h": _an_hour(row),
+                f"bid price, {display.now().named('dollars')}/h": _an_hour(row),
             }
             for row in latest
         ],
         about="engine",
         height=240,
         column_config={
-            words.zoned("at"): time_column("D MMM HH:mm:ss"),
+            formatting.zoned("at"): time_column("D MMM HH:mm:ss"),
             **dict.fromkeys(("KV cache", "prefix hits"), COLUMN(format="percent")),
             "output tokens": COLUMN(format="localized"),
             "step time": COLUMN(format="%.3f"),
@@ -151,21 +151,21 @@ def _engine(
     row: EngineRow, now_us: int, more: list[tuple[str, str, str | None]], rtt_us: int | None
 ) -> None:
     stale = now_us - row.at_us > STALE_US
-    health = f"last sampled {words.ago(row.at_us, now_us)}" if stale else row.health
+    health = f"last sampled {formatting.ago(row.at_us, now_us)}" if stale else row.health
     kv, hits = _share(row.kv_usage_ppm), _share(row.prefix_hit_ppm)
-    colour = look.LOSS if stale else HEALTH.get(row.health, look.LOSS)
-    look.card(
+    colour = theme.LOSS if stale else HEALTH.get(row.health, theme.LOSS)
+    theme.card(
         f"{row.engine}{' (simulated)' if row.simulated else ''}",
-        look.big(health, size="mid"),
-        look.shares((kv or 0.0, colour), (1 - (kv or 0.0), "transparent")),
-        look.rows(
-            ("KV cache in use", words.percent(kv), None),
+        theme.big(health, size="mid"),
+        theme.shares((kv or 0.0, colour), (1 - (kv or 0.0), "transparent")),
+        theme.rows(
+            ("KV cache in use", formatting.percent(kv), None),
             ("Running", _number(row.running), None),
             ("Waiting", _number(row.waiting), None),
             ("Preemptions since its start", _number(row.preemptions_total), None),
-            ("Prefix cache hits", words.percent(hits), None),
-            ("Sampled", words.ago(row.at_us, now_us), None),
-            ("Round trip", _way(rtt_us), look.LOSS if far(rtt_us, PROMISED_US) else None),
+            ("Prefix cache hits", formatting.percent(hits), None),
+            ("Sampled", formatting.ago(row.at_us, now_us), None),
+            ("Round trip", _way(rtt_us), theme.LOSS if far(rtt_us, PROMISED_US) else None),
             *more,
         ),
         about="engine",
@@ -183,14 +183,14 @@ def kept(note: UpkeepNote | None) -> list[tuple[str, str, str | None]]:
     if note is None:
         return []
     times = [
-        (f"{what} by the calendar", words.moment(at_us, "%a %d %b %H:%M"), None)
+        (f"{what} by the calendar", formatting.moment(at_us, "%a %d %b %H:%M"), None)
         for what, at_us in (
             ("Restarts", note.restart_us), ("Stops", note.stops_us), ("Starts", note.starts_us)
         )
         if at_us is not None
     ]  # fmt: skip
     if note.pace is not None:
-        times.append(("Pace of its first hours, at like load", words.percent(note.pace), None))
+        times.append(("Pace of its first hours, at like load", formatting.percent(note.pace), None))
     said = [("Upkeep", text, None) for text in (note.waits, note.done) if text]
     return [*times, *said]
 
@@ -203,11 +203,11 @@ def judged(note: DriftNote | None) -> list[tuple[str, str, str | None]]:
         return [("Against its baseline", f"{note.in_window} compared, too few to say", None)]
     share = f"{note.differ:.2%} ({note.low:.2%} to {note.high:.2%}) of tokens differ"
     words_ = f"{share}, at most {note.limit:.0%}{': it drifts' if note.drifts else ''}"
-    return [(f"Against {note.baseline}", words_, look.LOSS if note.drifts else None)]
+    return [(f"Against {note.baseline}", words_, theme.LOSS if note.drifts else None)]
 
 
 def _number(value: int | None) -> str:
-    return "unknown" if value is None else words.count(value)
+    return "unknown" if value is None else formatting.count(value)
 
 
 def _chart(
@@ -217,4 +217,4 @@ def _chart(
     if not records:
         st.caption("The engine does not report this.")
         return
-    look.chart(plots.lines(records, value="value", title=unit, form=form), about="engine")
+    theme.chart(plots.lines(records, value="value", title=unit, form=form), about="engine")

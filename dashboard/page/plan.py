@@ -10,7 +10,7 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import look, reading, words
+from dashboard import display, formatting, theme
 from dashboard.charts import purchase
 from dashboard.data import reads
 from dashboard.data.reads import DashboardView
@@ -31,7 +31,7 @@ from dashboard.planning import (
 )
 from dashboard.planreport import report
 from dashboard.sections.planform import figures_of, inputs_of, is_of_plan, pick_gpu
-from dashboard.sections.saved import scenarios
+from dashboard.sections.saved_scenarios import scenarios
 from ledger.economics.breakeven import CostDriver
 from ledger.economics.cost import SECONDS_PER_HOUR
 from ledger.economics.purchase import HOURS_OF_A_MONTH, PurchaseKind
@@ -45,7 +45,7 @@ MOST_MIB = 16
 
 def show(view: DashboardView) -> None:
     survey = reads.survey(view)
-    look.label(*labels(survey))
+    theme.label(*labels(survey))
     traffic = _traffic(view, survey)
     if traffic is None:
         return
@@ -57,8 +57,8 @@ def show(view: DashboardView) -> None:
     scenarios(view, "plan", is_of_plan)
     found = plan(traffic, figures)
     text, more, leaves = verdict(found, chosen.gpu)
-    colour = look.GAIN if leaves else look.UNSURE if len(found.ways) == 1 else look.API_DEEP
-    look.answer(f"{figures.months} months, {traffic.name}", text, more, colour)
+    colour = theme.GAIN if leaves else theme.UNSURE if len(found.ways) == 1 else theme.API_DEEP
+    theme.answer(f"{figures.months} months, {traffic.name}", text, more, colour)
     if len(found.ways) == 1:
         st.info(
             "Enter your GPU rate, or what a GPU costs to buy, and what one serves: without them "
@@ -73,8 +73,8 @@ def show(view: DashboardView) -> None:
     with right:
         _break_even(traffic, figures, chosen.gpu)
     _months(found)
-    with reading.read_as(reading.BOOKS):  # it leaves the page, as exports do
-        made = f"Made {words.moment(view.now_us)} from the traffic of {traffic.name}."
+    with display.read_as(display.BOOKS):  # it leaves the page, as exports do
+        made = f"Made {formatting.moment(view.now_us)} from the traffic of {traffic.name}."
         printed = report(found, chosen.gpu, inputs_of(traffic, figures, chosen), made)
     st.download_button(
         "Report to print (HTML)",
@@ -145,27 +145,27 @@ def _uploaded(view: DashboardView) -> PlanTraffic | None:
 
 
 def _asked(traffic: PlanTraffic) -> None:
-    each = words.money(Fraction(traffic.average.pusd_per_token) * 10**6)
-    month = words.money(traffic.per_month * Fraction(traffic.average.pusd_per_token))
+    each = formatting.money(Fraction(traffic.average.pusd_per_token) * 10**6)
+    month = formatting.money(traffic.per_month * Fraction(traffic.average.pusd_per_token))
     columns = st.columns(3)
     for column, (name, figure) in zip(
         columns,
         (
-            (f"Tokens a month, {BASIS}", words.tokens(traffic.per_month)),
+            (f"Tokens a month, {BASIS}", formatting.tokens(traffic.per_month)),
             (f"API price per 1M tokens, {BASIS}", each),
             ("A month at the API", month),
         ),
         strict=True,
     ):
         with column:
-            look.card(name, look.big(figure, size="mid"), about="spend")
+            theme.card(name, theme.big(figure, size="mid"), about="spend")
     for note in traffic.notes:
         st.caption(note)
 
 
 def _drawn(found: PurchasePlan, gpu: str) -> None:
     records, colours = cumulative_records(found)
-    look.chart(purchase.cumulative(records, colours=colours), about="npv")
+    theme.chart(purchase.cumulative(records, colours=colours), about="npv")
     st.caption(
         f"Paid until the end of each month, not discounted; what {gpu}s are worth at the end is "
         "left out of the lines and is in the NPV. A month has 730 h."
@@ -179,11 +179,11 @@ def _months(found: PurchasePlan) -> None:
     rows: dict[float, dict[str, Any]] = {}
     for record in records:
         month = rows.setdefault(record["month"], {"month": record["month"]})
-        month[record["kind"]] = record["usd"] * float(reading.now().per_usd)
+        month[record["kind"]] = record["usd"] * float(display.now().per_usd)
     table = list(rows.values())
-    look.table(table, about="npv", height=240, column_config=money_columns(table, colours))
+    theme.table(table, about="npv", height=240, column_config=money_columns(table, colours))
     st.caption(
-        f"Paid until the end of each month, in {reading.now().named('dollars')}, not discounted."
+        f"Paid until the end of each month, in {display.now().named('dollars')}, not discounted."
     )
 
 
@@ -193,13 +193,13 @@ def _ways(found: PurchasePlan, gpu: str) -> None:
         name = way.option.name
         if way.option.way is not PurchaseKind.STAY:
             name += f", {number_of(way.option.gpus)} x {gpu}"
-        tail = "" if way is found.ways[0] else f" ({words.money(way.saved_pusd, sign=True)})"
-        rows.append((name, f"{words.money(way.npv_pusd)}{tail}", None))
+        tail = "" if way is found.ways[0] else f" ({formatting.money(way.saved_pusd, sign=True)})"
+        rows.append((name, f"{formatting.money(way.npv_pusd)}{tail}", None))
     back = [f"{way.option.name}: {_paid_back(way)}" for way in found.ways[1:]]
-    look.card(
+    theme.card(
         "NPV of all costs, and what is saved against staying",
-        look.rows(*rows),
-        look.small(*back),
+        theme.rows(*rows),
+        theme.small(*back),
         about="npv",
     )
 
@@ -215,28 +215,29 @@ def _paid_back(result: OptionResult) -> str:
 def _break_even(traffic: PlanTraffic, figures: PlanInputs, gpu: str) -> None:
     found = even(traffic, figures)
     if found is None:
-        look.card(
-            "Break-even of one GPU", look.big("Enter your GPU rate", size="mid"), about="breakeven"
+        theme.card(
+            "Break-even of one GPU", theme.big("Enter your GPU rate", size="mid"), about="breakeven"
         )
         return
     rate = figures.pusd_per_hour or 0
     if found.volume is None:
-        look.card(
+        theme.card(
             "Break-even of one GPU",
-            look.big("Nothing is saved per token", size="mid"),
+            theme.big("Nothing is saved per token", size="mid"),
             about="breakeven",
         )
         return
-    can = words.tokens(found.capacity.tokens)
-    needs = words.tokens(found.volume.tokens)
+    can = formatting.tokens(found.capacity.tokens)
+    needs = formatting.tokens(found.volume.tokens)
     notes = [
         (
-            f"One {gpu} at {words.money(rate)} an hour and its ops, over the API's price per token "
+            f"One {gpu} at {formatting.money(rate)} an hour and its ops, over the API's price "
+            "per token "
             f"({BASIS})."
         ),
         (
             f"It can serve **{can}** a month inside the promise; asked are "
-            f"**{words.tokens(traffic.per_month)}**."
+            f"**{formatting.tokens(traffic.per_month)}**."
         ),
     ]
     if not found.feasible:
@@ -244,20 +245,27 @@ def _break_even(traffic: PlanTraffic, figures: PlanInputs, gpu: str) -> None:
         notes += [
             text for cure in found.cures if (text := _cure(cure.lever, cure.needed)) is not None
         ]
-    look.card("Break-even of one GPU", look.big(f"{needs} tokens a month", size="mid"),
-              look.small(*notes), about="breakeven")  # fmt: skip
+    theme.card(
+        "Break-even of one GPU",
+        theme.big(f"{needs} tokens a month", size="mid"),
+        theme.small(*notes),
+        about="breakeven",
+    )
 
 
 def _cure(lever: CostDriver, needed: Any) -> str | None:
     if needed is None:
         return None
     if lever is CostDriver.GPU_RATE:
-        return f"a rate of at most **{words.money(needed)}** an hour"
+        return f"a rate of at most **{formatting.money(needed)}** an hour"
     if lever is CostDriver.API_PRICE:
-        return f"an API price of at least **{words.money(Fraction(needed) * 10**6)}** per 1M tokens"
+        return (
+            f"an API price of at least **{formatting.money(Fraction(needed) * 10**6)}** per 1M "
+            "tokens"
+        )
     if lever is CostDriver.GPUS:
         return f"**{needed}** GPUs, if the traffic is there"
     if lever is CostDriver.CAPACITY:
         per_s = Fraction(needed) / HOURS_OF_A_MONTH / SECONDS_PER_HOUR
-        return f"**{words.tokens(per_s)}** tokens a second of one GPU"
-    return f"ops of at most **{words.money(needed)}** a month"
+        return f"**{formatting.tokens(per_s)}** tokens a second of one GPU"
+    return f"ops of at most **{formatting.money(needed)}** a month"

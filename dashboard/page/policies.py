@@ -1,6 +1,7 @@
 """What would another policy have done: sets judged, played on recorded traffic, put in force.
 
-Everything is asked of the gateway's admin API as whoever looks (`dashboard.asking`): which sets are
+Everything is asked of the gateway's admin API as whoever looks (`dashboard.admin_client`): which
+sets are
 in force, whether one fits, what-ifs, changes. When sets came in force is read from the books, as a
 marker on the share of requests that spilled.
 """
@@ -11,8 +12,8 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import asking, look, words
-from dashboard.asking import AdminClient, AdminRefused, AdminUnavailable
+from dashboard import admin_client, formatting, theme
+from dashboard.admin_client import AdminClient, AdminRefused, AdminUnavailable
 from dashboard.charts import policies
 from dashboard.data import fleet, reads
 from dashboard.data.reads import DashboardView
@@ -25,10 +26,11 @@ BUILT_IN = (("default", "every request, and promises nothing: the built-in one")
 
 
 def show(view: DashboardView) -> None:
-    desk = asking.desk(view.who)
+    desk = admin_client.desk(view.who)
     if desk is None:
         st.info(
-            f"No gateway is named, so nothing can be judged or played from here. {asking.HOW}",
+            "No gateway is named, so nothing can be judged or played from here. "
+            f"{admin_client.HOW}",
             icon=":material/link_off:",
         )
     else:
@@ -62,23 +64,23 @@ def _asked(desk: AdminClient) -> None:
 
 def _in_force(desk: AdminClient, shown: Mapping[str, Any]) -> None:
     if shown["fault"] is not None:
-        look.label(f"The stored set does not fit this configuration: {shown['fault']}")
+        theme.label(f"The stored set does not fit this configuration: {shown['fault']}")
     left, right = st.columns([1, 2])
     since = f"since {shown['since']}, by {shown['by']}" if shown["set"] else "from the start on"
     note = [] if shown["note"] is None else [f"\u201c{shown['note']}\u201d"]
     with left:
         name = f"Set {shown['set']}" if shown["set"] else "The configuration file's"
-        look.card(
+        theme.card(
             "In force",
-            look.big(name, size="mid"),
-            look.small(since, f"version **{shown['version']}**", *note),
+            theme.big(name, size="mid"),
+            theme.small(since, f"version **{shown['version']}**", *note),
             about="policies",
         )
     with right:
         said = _in_words(desk, shown)
-        look.card(
-            words.plural(len(said), "policy").replace("policys", "policies"),
-            look.small(*(f"**{name}**: {text}" for name, text in said or BUILT_IN)),
+        theme.card(
+            formatting.plural(len(said), "policy").replace("policys", "policies"),
+            theme.small(*(f"**{name}**: {text}" for name, text in said or BUILT_IN)),
             about="policies",
         )
 
@@ -95,7 +97,7 @@ def _in_words(desk: AdminClient, shown: Mapping[str, Any]) -> list[tuple[str, st
 def _refused(refused: AdminRefused) -> None:
     if refused.status == 401:
         st.warning(
-            f"The gateway does not know this dashboard. {refused} {asking.HOW}",
+            f"The gateway does not know this dashboard. {refused} {admin_client.HOW}",
             icon=":material/key_off:",
         )
     elif refused.status == 403:
@@ -115,17 +117,17 @@ def _past(view: DashboardView) -> None:
     marks = markers(sets, view)
     if records:
         chart = policies.marked(records, marks, "of requests for own models")
-        look.chart(chart, about="routing")
+        theme.chart(chart, about="routing")
     else:
         st.caption("No request in this period that own engines serve.")
     if not sets:
         st.caption("Only the configuration file ever said: no set was put in force so far.")
         return
-    look.table(
+    theme.table(
         [
             {
                 "set": stored.number,
-                "since": words.moment(stored.recorded_us),
+                "since": formatting.moment(stored.recorded_us),
                 "by": stored.actor,
                 "why": stored.note or "",
                 "what": "the configuration file's"
@@ -147,8 +149,8 @@ def spill_over_time(survey: Survey) -> list[dict[str, Any]]:
             spilled[moment.start_us] += moment.attempts if moment.spilled else 0
     return [
         {
-            "at": words.instant(start),
-            "until": words.instant(start + survey.bucket_us),
+            "at": formatting.instant(start),
+            "until": formatting.instant(start + survey.bucket_us),
             "kind": "spilled to APIs",
             "value": spilled[start] / count,
         }
@@ -161,7 +163,7 @@ def markers(sets: Sequence[PolicySet], view: DashboardView) -> list[dict[str, An
     start_us = view.now_us - view.span_us
     return [
         {
-            "at": words.instant(stored.recorded_us),
+            "at": formatting.instant(stored.recorded_us),
             "label": f"v{stored.number}",
             "told": f"policies {stored.number} by {stored.actor}"
             + (f": {stored.note}" if stored.note else ""),

@@ -10,8 +10,8 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import changing, look, reading, words
-from dashboard.asking import AdminClient
+from dashboard import confirmation, display, formatting, theme
+from dashboard.admin_client import AdminClient
 from dashboard.charts import pricing
 from dashboard.data import entries, reads
 from dashboard.data.reads import DashboardView
@@ -29,8 +29,8 @@ SHOWN = 200  # names of a table
 
 
 def show(view: DashboardView) -> None:
-    changing.told(PRICES)
-    desk = changing.desk_for(view)
+    confirmation.told(PRICES)
+    desk = confirmation.desk_for(view)
     if desk is None:
         _commands(named=view.viewer.name is not None)
     else:
@@ -76,8 +76,8 @@ def _in_force(view: DashboardView) -> None:
     prices |= by_another
     found = [in_force(name, price) for name, price in prices.items()]
     form = st.column_config.NumberColumn(format=price_format(found))
-    look.table(found, about="price", column_config=dict.fromkeys(KINDS, form))
-    unknown = [words.plain(row["name"]) for row in found if row["version"] is None]
+    theme.table(found, about="price", column_config=dict.fromkeys(KINDS, form))
+    unknown = [formatting.plain(row["name"]) for row in found if row["version"] is None]
     if unknown:
         st.warning(
             f"No price in the book for {', '.join(unknown)}: answers from there are flagged "
@@ -85,7 +85,8 @@ def _in_force(view: DashboardView) -> None:
             icon=":material/money_off:",
         )
     others = ", ".join(
-        f"{words.code(name)} as {words.code(price.name)}" for name, price in by_another.items()
+        f"{formatting.code(name)} as {formatting.code(price.name)}"
+        for name, price in by_another.items()
     )
     as_others = f" Priced as others are (`prices_as`): {others}."
     st.caption(
@@ -106,7 +107,7 @@ def in_force(name: str, price: Price | None) -> dict[str, Any]:
         return {"name": name, **dict.fromkeys(KINDS), "since": None, "version": None, "source": ""}
     rates = {kind: shown(getattr(price.terms.rates, kind) * 10**6) for kind in KINDS}
     from_us = price.effective_from_us
-    since = words.instant(from_us).date() if from_us > 0 else None
+    since = formatting.instant(from_us).date() if from_us > 0 else None
     source = price.source or price.book
     return {"name": name, **rates, "since": since, "version": price.version, "source": source}
 
@@ -115,18 +116,18 @@ def price_format(found: Sequence[Mapping[str, Any]]) -> str:
     """As many places as the finest price needs: $0.075 in cents would be another price."""
     texts = [f"{row[kind]:.6f}".rstrip("0") for row in found for kind in KINDS if row[kind]]
     places = max([2, *(len(text.partition(".")[2]) for text in texts)])
-    code = reading.now().code
-    return f"{'$' if code == reading.USD else f'{code} '}%.{places}f"
+    code = display.now().code
+    return f"{'$' if code == display.USD else f'{code} '}%.{places}f"
 
 
 def _compared(desk: AdminClient) -> None:
     given = _given()
     if st.button("Look what would change", key="prices-look", disabled=given is None,
                  icon=":material/difference:") and given is not None:  # fmt: skip
-        changing.forget(PRICES)
+        confirmation.forget(PRICES)
         st.session_state.pop(SEEN, None)
         with st.spinner("Comparing with the price book ..."):
-            found = changing.done(PRICES, desk, "/prices/diff", **given)
+            found = confirmation.done(PRICES, desk, "/prices/diff", **given)
         st.session_state[SEEN] = given, found
     seen = st.session_state.get(SEEN)
     if seen is None:
@@ -160,7 +161,8 @@ def _seen(desk: AdminClient, given: Mapping[str, Any], found: Mapping[str, Any])
     entries = found["entries"]
     if not found["new_versions"]:
         st.success(
-            f"The book has {words.plural(found['unchanged'], 'price')} of `{found['book']}` as "
+            f"The book has {formatting.plural(found['unchanged'], 'price')} of "
+            f"`{found['book']}` as "
             "stated: nothing to approve.",
             icon=":material/done_all:",
         )
@@ -168,12 +170,12 @@ def _seen(desk: AdminClient, given: Mapping[str, Any], found: Mapping[str, Any])
     _summary(found)
     moved = pricing.moved(entries)
     if moved:
-        look.chart(pricing.changes(moved), about="price")
+        theme.chart(pricing.changes(moved), about="price")
         st.caption("By how much the most changed prices move, in percent; amber: dearer.")
     for item in found["implausible"]:
-        doubt = f"{words.plain(item['name'])}: {words.plain(item['detail'])}"
+        doubt = f"{formatting.plain(item['name'])}: {formatting.plain(item['detail'])}"
         st.warning(doubt, icon=":material/report:")
-    look.table(rows(entries)[:SHOWN], about="price")
+    theme.table(rows(entries)[:SHOWN], about="price")
     if len(rows(entries)) > SHOWN:
         st.caption(f"The first {SHOWN} of {len(rows(entries))} prices; narrow it by names above.")
     _approve(desk, given, found)
@@ -183,11 +185,13 @@ def _summary(found: Mapping[str, Any]) -> None:
     kinds: dict[str, int] = {}
     for entry in found["entries"]:
         kinds[entry["status"]] = kinds.get(entry["status"], 0) + 1
-    look.card(
+    theme.card(
         f"Stated by {found['book']}, beside the price book",
-        look.big(words.plural(found["new_versions"], "new version"), size="mid"),
-        look.rows(*((name, words.count(number), None) for name, number in sorted(kinds.items()))),
-        look.small(
+        theme.big(formatting.plural(found["new_versions"], "new version"), size="mid"),
+        theme.rows(
+            *((name, formatting.count(number), None) for name, number in sorted(kinds.items()))
+        ),
+        theme.small(
             f"{found['unchanged']:,} as they are; {found['refused']:,} rows of the source cannot "
             "be used."
         ),
@@ -223,17 +227,19 @@ def rows(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def _approve(desk: AdminClient, given: Mapping[str, Any], found: Mapping[str, Any]) -> None:
     if st.button("Approve these prices", key="prices-approve", icon=":material/verified:"):
-        changing.ask(PRICES)
-    if not changing.asked(PRICES):
+        confirmation.ask(PRICES)
+    if not confirmation.asked(PRICES):
         return
-    count = words.plural(found["new_versions"], "version")
+    count = formatting.plural(found["new_versions"], "version")
     st.warning(
         f"{count} of {found['book']} will be stored under your name. Requests that begin then are "
         "priced by them, within 2 seconds; what was booked stays as it was.",
         icon=":material/warning:",
     )
-    if changing.confirmed(PRICES, "Yes, approve them"):
-        done = changing.done(PRICES, desk, "/prices/import", approves=found["approves"], **given)
+    if confirmation.confirmed(PRICES, "Yes, approve them"):
+        done = confirmation.done(
+            PRICES, desk, "/prices/import", approves=found["approves"], **given
+        )
         st.session_state.pop(SEEN, None)
-        stored = words.plural(done["stored"], "version")
-        changing.tell(PRICES, f"Stored: {stored} of {done['book']}, approved by {done['by']}.")
+        stored = formatting.plural(done["stored"], "version")
+        confirmation.tell(PRICES, f"Stored: {stored} of {done['book']}, approved by {done['by']}.")

@@ -11,16 +11,16 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import changing, look, words
-from dashboard.asking import AdminClient
+from dashboard import confirmation, formatting, theme
+from dashboard.admin_client import AdminClient
 from dashboard.charts import plots, rates
 from dashboard.data import entries
 from dashboard.data.reads import DashboardView
 from dashboard.figures import dollars
-from dashboard.sections import othermoney, projects
-from ledger.entered import ManualEntry, in_force, seen_us, to_come
+from dashboard.sections import currency, projects
 from ledger.fleet.paidrates import rate_of
 from ledger.fleet.pool_records import ContractVersion
+from ledger.manual_entries import ManualEntry, in_force, seen_us, to_come
 
 RATES = "rates"  # the change's name
 SECONDS = 3_600
@@ -30,7 +30,7 @@ NO_RATE = "Enter your GPU rate"
 
 
 def show(view: DashboardView) -> None:
-    changing.told(RATES)
+    confirmation.told(RATES)
     versions, entered = entries.rates(view)
     latest = {version.pool: version for version in versions}
     if not latest:
@@ -40,7 +40,7 @@ def show(view: DashboardView) -> None:
             icon=":material/memory:",
         )
         projects.show(view)
-        othermoney.show(view)
+        currency.show(view)
         return
     now_us = seen_us(entered, view.now_us)
     _picture(versions, entered, now_us)
@@ -50,7 +50,7 @@ def show(view: DashboardView) -> None:
         with columns[place % len(columns)]:
             coming = [each for each in later if each.name == pool]
             _card(version, standing.get(pool), coming)
-    desk = changing.desk_for(view)
+    desk = confirmation.desk_for(view)
     if desk is None:
         st.caption(
             "Finance people and admins who have signed in enter rates here; where the gateway runs "
@@ -59,7 +59,7 @@ def show(view: DashboardView) -> None:
     else:
         _form(desk, latest, standing, now_us)
     projects.show(view)
-    othermoney.show(view)
+    currency.show(view)
 
 
 def _picture(
@@ -76,8 +76,8 @@ def _picture(
         return
     pools = sorted({record["kind"] for record in records})
     colours = {pool: plots.PALETTE[n % len(plots.PALETTE)] for n, pool in enumerate(pools)}
-    chart = rates.steps(records, colours=colours, now=words.instant(now_us))
-    look.chart(chart, about="rate")
+    chart = rates.steps(records, colours=colours, now=formatting.instant(now_us))
+    theme.chart(chart, about="rate")
     st.caption(
         "What one GPU costs an hour, from when it counts. Right of the line is what was entered "
         "for a day to come. Hours that are closed stay as they were billed."
@@ -107,7 +107,7 @@ def records_of(
     for pool, items in sorted(points.items()):
         steps = [*items, (end_us, items[-1][1], "")]
         records += [
-            {"at": words.instant(at_us), "kind": pool, "usd": dollars(pusd), "by": said,
+            {"at": formatting.instant(at_us), "kind": pool, "usd": dollars(pusd), "by": said,
              "said": bool(said)}
             for at_us, pusd, said in steps
         ]  # fmt: skip
@@ -118,26 +118,27 @@ def _card(terms: ContractVersion, entry: ManualEntry | None, later: Sequence[Man
     said = "By the configuration file."
     if entry is not None and entry.says is not None:
         why = f": {entry.note}" if entry.note else ""
-        said = f"Entered by **{entry.actor}**, {words.moment(entry.recorded_us)}{why}."
+        said = f"Entered by **{entry.actor}**, {formatting.moment(entry.recorded_us)}{why}."
     rate = terms.pusd_per_hour
     hours = Fraction(terms.ops_seconds_per_week, SECONDS)
     ops = "none entered"
     if hours:
-        ops = f"{float(hours):g} h a week at {words.money(terms.ops_pusd_per_hour)}"
+        ops = f"{float(hours):g} h a week at {formatting.money(terms.ops_pusd_per_hour)}"
     shared = "" if terms.machine is None else f", its part of {terms.machine}"
-    look.card(
-        f"Pool {terms.pool}: {words.hardware_count(terms.gpu_type, terms.gpus)} ({terms.gpu_type})",
-        look.big(NO_RATE if rate is None else words.money(rate) + " an hour", size="mid"),
-        look.rows(
+    theme.card(
+        f"Pool {terms.pool}: {formatting.hardware_count(terms.gpu_type, terms.gpus)} "
+        f"({terms.gpu_type})",
+        theme.big(NO_RATE if rate is None else formatting.money(rate) + " an hour", size="mid"),
+        theme.rows(
             (f"Source of the rate{shared}", terms.source or "no source given", None),
             (
                 "All GPUs, 720 h",
-                "unknown" if rate is None else words.money(720 * rate * terms.gpus),
-                look.OWN,
+                "unknown" if rate is None else formatting.money(720 * rate * terms.gpus),
+                theme.OWN,
             ),
             ("People who run it", ops, None),
         ),
-        look.small(said, *(_coming(each) for each in later)),
+        theme.small(said, *(_coming(each) for each in later)),
         about="rate",
     )
 
@@ -146,8 +147,8 @@ def _coming(entry: ManualEntry) -> str:
     rate = rate_of(entry)
     what = "as configured"
     if rate is not None and rate.pusd_per_hour is not None:
-        what = f"{words.money(rate.pusd_per_hour)} an hour"
-    return f"From {words.instant(entry.from_us):%d %b %Y} (UTC): **{what}**, by {entry.actor}."
+        what = f"{formatting.money(rate.pusd_per_hour)} an hour"
+    return f"From {formatting.instant(entry.from_us):%d %b %Y} (UTC): **{what}**, by {entry.actor}."
 
 
 def _form(
@@ -169,13 +170,13 @@ def _form(
             "Enter it", key="rates-enter", icon=":material/price_change:", disabled=not ready,
             help=None if ready else "It needs a rate and where it comes from.",
         ):  # fmt: skip
-            changing.ask(RATES, "enter")
+            confirmation.ask(RATES, "enter")
         entry = standing.get(pool)
         if entry is not None and entry.says is not None and right.button(
             "Back to the configuration's", key="rates-withdraw", icon=":material/undo:"
         ):  # fmt: skip
-            changing.ask(RATES, "withdraw")
-        wanted = changing.asked(RATES)
+            confirmation.ask(RATES, "withdraw")
+        wanted = confirmation.asked(RATES)
         if wanted == "enter" and ready:
             _enter(desk, latest[pool], given)
         elif wanted == "withdraw":
@@ -275,10 +276,10 @@ def _enter(desk: AdminClient, terms: ContractVersion, given: dict[str, Any]) -> 
         st.code("\n".join(changes), language="diff")
     else:
         st.caption("Nothing but the day and the note: it says what counts already.")
-    if changing.confirmed(RATES, "Yes, enter it"):
-        done = changing.done(RATES, desk, "/rates", **given)
+    if confirmation.confirmed(RATES, "Yes, enter it"):
+        done = confirmation.done(RATES, desk, "/rates", **given)
         pools = ", ".join(each["pool"] for each in done["entered"])
-        changing.tell(RATES, f"The rate of {pools} is entered, {begins}, by {done['by']}.")
+        confirmation.tell(RATES, f"The rate of {pools} is entered, {begins}, by {done['by']}.")
 
 
 def _withdraw(desk: AdminClient, pool: str, note: str | None) -> None:
@@ -287,7 +288,7 @@ def _withdraw(desk: AdminClient, pool: str, note: str | None) -> None:
         "rate counts again from now on.",
         icon=":material/warning:",
     )
-    if changing.confirmed(RATES, "Yes, take it back"):
-        done = changing.done(RATES, desk, "/rates/withdraw", pool=pool, note=note)
+    if confirmation.confirmed(RATES, "Yes, take it back"):
+        done = confirmation.done(RATES, desk, "/rates/withdraw", pool=pool, note=note)
         said = f"The configuration's rate of {pool} counts again, by {done['by']}."
-        changing.tell(RATES, said)
+        confirmation.tell(RATES, said)

@@ -9,7 +9,7 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import look, words
+from dashboard import formatting, theme
 from dashboard.charts import axes, plots
 from dashboard.data import fleet, reads
 from dashboard.data.reads import DashboardView
@@ -24,9 +24,9 @@ SECONDS_OF_AN_HOUR = 3_600
 
 def show(view: DashboardView) -> None:
     survey = reads.spending(view)
-    look.label(*labels(survey))
+    theme.label(*labels(survey))
     for override in fleet.overrides(view) if view.viewer.sees_house else ():
-        look.label(words.held(override))
+        theme.label(formatting.held(override))
     if not survey.cells:
         st.info(
             "No requests in this period, so nothing was routed. Choose a longer one, or send a "
@@ -36,14 +36,14 @@ def show(view: DashboardView) -> None:
         return
     _totals(survey, sum(row.requests for row in reads.refusals(view)))
     st.subheader("Who answered, over time", anchor=False)
-    colours = {"own engines": look.OWN, "APIs, spilled": look.API, "APIs, by choice": "#F3D3A6"}
+    colours = {"own engines": theme.OWN, "APIs, spilled": theme.API, "APIs, by choice": "#F3D3A6"}
     records = over_time(
         survey,
         lambda sums: _destination(sums.backend, spilled=sums.spilled),
         lambda sums: sums.attempts,
     )
     marks = _policies(view) if view.viewer.sees_house else []
-    look.chart(
+    theme.chart(
         plots.stacked(
             records, value="value", colours=colours, title="requests", money=False, marks=marks
         ),
@@ -67,7 +67,7 @@ def _policies(view: DashboardView) -> list[dict[str, Any]]:
     """Each set of policies put in force in the period, the oldest first."""
     return [
         {
-            "at": words.instant(stored.recorded_us),
+            "at": formatting.instant(stored.recorded_us),
             "label": f"v{stored.number}",
             "told": f"policies {stored.number} by {stored.actor}"
             + (f": {stored.note}" if stored.note else ""),
@@ -92,7 +92,7 @@ def _room(view: DashboardView, marks: list[dict[str, Any]]) -> None:
             if not records:
                 st.caption("No engine said so in this period.")
                 continue
-            look.chart(
+            theme.chart(
                 plots.lines(records, value="value", title=unit, form=form, marks=marks),
                 about="engine",
             )
@@ -118,18 +118,18 @@ def _totals(survey: Survey, refused: int) -> None:
     spilled = counts["APIs, spilled"]
     own = counts["own engines"]
     figures = (
-        ("Requests", words.count(total), "attempts at targets, retries included"),
-        ("On own engines", words.percent(own / total), f"{words.count(own)} requests"),
+        ("Requests", formatting.count(total), "attempts at targets, retries included"),
+        ("On own engines", formatting.percent(own / total), f"{formatting.count(own)} requests"),
         (
             "Spilled to APIs",
-            words.percent(spilled / (own + spilled or 1), digits=1),
-            f"{words.count(spilled)} of those that own engines serve",
+            formatting.percent(spilled / (own + spilled or 1), digits=1),
+            f"{formatting.count(spilled)} of those that own engines serve",
         ),
         (
             "Answers inside the SLO",
-            words.percent(slo_share(survey.cells, None), digits=1),
+            formatting.percent(slo_share(survey.cells, None), digits=1),
             " and ".join(
-                f"{name} {words.percent(slo_share(survey.cells, backend), digits=1)}"
+                f"{name} {formatting.percent(slo_share(survey.cells, backend), digits=1)}"
                 for name, backend in (("own", "own"), ("APIs", "api"))
             )
             + _beside(survey, refused),
@@ -137,15 +137,15 @@ def _totals(survey: Survey, refused: int) -> None:
     )
     for column, (name, figure, more) in zip(st.columns(4), figures, strict=True):
         with column:
-            look.card(name, look.big(figure, size="mid"), look.small(more), about="routing")
+            theme.card(name, theme.big(figure, size="mid"), theme.small(more), about="routing")
 
 
 def _beside(survey: Survey, refused: int) -> str:
     """A share of answers says nothing of requests that got none."""
     if not refused:
         return ""
-    share = words.percent(slo_share(survey.cells, None, refused=refused), digits=1)
-    return f"; {share} with {words.count(refused)} refused as missed"
+    share = formatting.percent(slo_share(survey.cells, None, refused=refused), digits=1)
+    return f"; {share} with {formatting.count(refused)} refused as missed"
 
 
 def _spills(survey: Survey) -> None:
@@ -158,12 +158,12 @@ def _spills(survey: Survey) -> None:
     if not counts:
         st.info("Nothing spilled in this period.", icon=":material/check_circle:")
         return
-    records = [{"name": words.reason(code), "value": n} for code, n in counts.most_common()]
-    look.chart(
-        plots.ranked(records, value="value", title="requests", form=",.0f", colour=look.API),
+    records = [{"name": formatting.reason(code), "value": n} for code, n in counts.most_common()]
+    theme.chart(
+        plots.ranked(records, value="value", title="requests", form=",.0f", colour=theme.API),
         about="routing",
     )
-    paid = words.money(sum(money.values())).replace("$", "\\$")
+    paid = formatting.money(sum(money.values())).replace("$", "\\$")
     st.caption(f"Spilled requests cost {paid} at APIs.")
 
 
@@ -185,10 +185,11 @@ def _predictions(view: DashboardView) -> None:
         }
         for pair in pairs
     ]
-    look.chart(plots.predictions(records), about="routing")
+    theme.chart(plots.predictions(records), about="routing")
     late = sum(pair.ttft_us > pair.ttft_predicted_us for pair in pairs)
     st.caption(
-        f"The latest {len(pairs)} streamed answers; {words.percent(late / len(pairs))} came later "
+        f"The latest {len(pairs)} streamed answers; {formatting.percent(late / len(pairs))} "
+        "came later "
         "than predicted (above the dashed line)."
     )
 
@@ -201,7 +202,7 @@ def _refusals(view: DashboardView) -> None:
     frame = [
         {
             "requests": row.requests,
-            "why": words.reason(row.reason),
+            "why": formatting.reason(row.reason),
             "model": row.model,
             "team": row.team,
             "budget or limit": row.scope or "",
@@ -209,4 +210,4 @@ def _refusals(view: DashboardView) -> None:
         }
         for row in found
     ]
-    look.table(frame, about="refused")
+    theme.table(frame, about="refused")

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import streamlit as st
 
-from dashboard import downloads, facets, look, words
+from dashboard import downloads, facets, formatting, theme
 from dashboard.charts import plots, spend, timeline
 from dashboard.data import reads, tags
 from dashboard.data.reads import DashboardView
@@ -49,7 +49,7 @@ NUMBER = st.column_config.NumberColumn
 
 def show(view: DashboardView) -> None:
     survey = reads.spending(view)
-    look.label(*labels(survey))
+    theme.label(*labels(survey))
     if not survey.cells:
         st.info(
             "No requests in this period. Choose a longer one, or send a request.",
@@ -96,16 +96,16 @@ def _totals(survey: Survey) -> None:
     if each_name is not None:  # idle time is nobody's
         used, idle = team.own_pusd(survey), 0
     figures = [
-        ("Total", words.money(used + idle + survey.api_pusd)),
-        ("APIs", words.money(survey.api_pusd)),
-        (f"Own {own}, used by {each_name or 'teams'}", words.money(used)),
-        ("Answers without a price", words.count(survey.unpriced)),
+        ("Total", formatting.money(used + idle + survey.api_pusd)),
+        ("APIs", formatting.money(survey.api_pusd)),
+        (f"Own {own}, used by {each_name or 'teams'}", formatting.money(used)),
+        ("Answers without a price", formatting.count(survey.unpriced)),
     ]
     if each_name is None:
-        figures.insert(3, (f"Own {own}, idle or unavailable", words.money(idle)))
+        figures.insert(3, (f"Own {own}, idle or unavailable", formatting.money(idle)))
     for column, (name, figure) in zip(st.columns(len(figures)), figures, strict=True):
         with column:
-            look.card(name, look.big(figure, size="mid"), about="spend")
+            theme.card(name, theme.big(figure, size="mid"), about="spend")
     missing = [bill.pool for bill in bills if not bill.rated]
     if missing:
         st.warning(f"No GPU rate for {', '.join(missing)}: its cost is missing here, not zero.")
@@ -131,7 +131,7 @@ def _over_time(view: DashboardView, survey: Survey, by: str) -> None:
         names = sorted({record["kind"] for record in records})
         colours = dict(zip(names, plots.PALETTE * (1 + len(names) // 8), strict=False))
         chart = plots.stacked(records, value="value", colours=colours, title="dollars")
-    look.chart(chart, about="spend")
+    theme.chart(chart, about="spend")
     if by != "kind of cost":
         st.caption("Own engines at their provisional charge (engine seconds); idle is not in here.")
 
@@ -194,7 +194,7 @@ def _table(survey: Survey, name: str, sums: Sums) -> None:
         each_name: NUMBER(format="localized")
         for each_name in (counted, "input tokens", "output tokens")
     }
-    look.table(table, about="spend", column_config={**money, **counts})
+    theme.table(table, about="spend", column_config={**money, **counts})
     st.caption(f"O{own[1:]}: {_charged(survey, name)}. Input tokens include cached ones.")
 
 
@@ -210,8 +210,8 @@ def _drawn(sums: Mapping[str, Mapping[str, int]], own: str) -> None:
         if sums[name][field]
     ]
     if records:
-        colours = {own: look.OWN, "APIs": look.API}
-        look.chart(spend.groups(records, colours), about="spend")
+        colours = {own: theme.OWN, "APIs": theme.API}
+        theme.chart(spend.groups(records, colours), about="spend")
 
 
 def _charged(survey: Survey, name: str) -> str:
@@ -254,7 +254,7 @@ def _requests(view: DashboardView, survey: Survey) -> None:
         if value != ANY:
             where[field.replace(" ", "_")] = value
     if disputed := sum(mark.attempts for mark in marks if mark.flag == DISPUTED):
-        answers = words.plural(disputed, "answer")
+        answers = formatting.plural(disputed, "answer")
         st.warning(f"Of {answers} the target reported usage that cannot be: flag `{DISPUTED}`.")
     key = where.pop("key", None)
     found: list[AttemptDetail] = []
@@ -269,7 +269,7 @@ def _requests(view: DashboardView, survey: Survey) -> None:
         st.caption("No request matches.")
         return
     frame = _frame(found)
-    event = look.table(
+    event = theme.table(
         frame,
         about="attempt",
         height=320,
@@ -277,7 +277,7 @@ def _requests(view: DashboardView, survey: Survey) -> None:
         selection_mode="single-row",
         key="requests",
         column_config={
-            words.zoned("at"): time_column("D MMM HH:mm:ss"),
+            formatting.zoned("at"): time_column("D MMM HH:mm:ss"),
             **money_columns(frame, ("cost", "at the comparator")),
             **dict.fromkeys(("input", "output"), NUMBER(format="localized")),
         },
@@ -303,7 +303,8 @@ def _one(view: DashboardView, request_id: str) -> None:
     found = reads.attempts_of(view, request_id)
     if not found:
         st.info(
-            f"No attempt of {words.plain(request_id)} is in this period and team. Choose a longer "
+            f"No attempt of {formatting.plain(request_id)} is in this period and team. Choose a "
+            "longer "
             "period; single attempts that were retired are gone.",
             icon=":material/search_off:",
         )
@@ -316,7 +317,7 @@ def _one(view: DashboardView, request_id: str) -> None:
 def _frame(found: list[AttemptDetail]) -> list[dict[str, Any]]:
     return [
         {
-            words.zoned("at"): words.instant(row.opened_us),
+            formatting.zoned("at"): formatting.instant(row.opened_us),
             "team": row.team,
             "model": row.model,
             "went to": row.target,
@@ -324,7 +325,7 @@ def _frame(found: list[AttemptDetail]) -> list[dict[str, Any]]:
             "output": row.output_tokens,
             "cost": None if row.cost_pusd is None else shown(row.cost_pusd),
             "at the comparator": None if row.compared_pusd is None else shown(row.compared_pusd),
-            "why": words.reason(row.spill_reason or row.reason),
+            "why": formatting.reason(row.spill_reason or row.reason),
             "first token, s": None if row.ttft_us is None else row.ttft_us / 1e6,
             "status": row.status or "open",
             "flag": row.flag or "",
@@ -336,27 +337,27 @@ def _frame(found: list[AttemptDetail]) -> list[dict[str, Any]]:
 
 def _detail(view: DashboardView, row: AttemptDetail) -> None:
     compared, blob = reads.details(view, row.attempt_id)
-    cost = "unpriced" if row.cost_pusd is None else words.money(row.cost_pusd)
+    cost = "unpriced" if row.cost_pusd is None else formatting.money(row.cost_pusd)
     with st.container(border=True):
         left, right = st.columns(2)
         with left:
-            look.card(
+            theme.card(
                 f"Attempt {row.attempt_id}",
-                look.big(f"{cost} at {row.target}", size="mid"),
-                look.rows(
-                    ("Chosen because", words.reason(row.reason), None),
-                    ("Not on an own engine because", words.reason(row.spill_reason), None),
+                theme.big(f"{cost} at {row.target}", size="mid"),
+                theme.rows(
+                    ("Chosen because", formatting.reason(row.reason), None),
+                    ("Not on an own engine because", formatting.reason(row.spill_reason), None),
                     (
                         "Asked for with key",
                         tags.labels(view).get(row.key_id, row.key_id),
                         None,
                     ),
                     ("Tokens counted", row.basis or "not settled", None),
-                    ("Cached input tokens", words.count(row.cached_tokens), None),
+                    ("Cached input tokens", formatting.count(row.cached_tokens), None),
                     *(
                         (
                             f"Would cost at {comparison.comparator}",
-                            words.money(comparison.cost_pusd),
+                            formatting.money(comparison.cost_pusd),
                             None,
                         )
                         for comparison in compared

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from dashboard import changing, words
+from dashboard import confirmation, formatting
 from dashboard.data.reads import DashboardView
 from ledger.invoices.books import ImportedInvoice, PostingMode
 from ledger.money import usd_text
@@ -23,8 +23,8 @@ BILLS = "bills"  # the change's name
 
 def bring(view: DashboardView, providers: Sequence[str], pools: Sequence[str]) -> None:
     """A form for a file; `providers` and `pools`: who a bill may be of."""
-    changing.told(BILLS)
-    desk = changing.desk_for(view)
+    confirmation.told(BILLS)
+    desk = confirmation.desk_for(view)
     senders = {f"provider {name}": {"provider": name} for name in providers}
     senders |= {f"GPUs of {name}": {"pool": name} for name in pools}
     if desk is None or not senders:
@@ -41,35 +41,35 @@ def bring(view: DashboardView, providers: Sequence[str], pools: Sequence[str]) -
         try:
             content = file.getvalue().decode("utf-8-sig")
         except UnicodeDecodeError:
-            changing.fail(BILLS, f"{file.name} is no text in UTF-8: export it as CSV or JSON.")
+            confirmation.fail(BILLS, f"{file.name} is no text in UTF-8: export it as CSV or JSON.")
         given = {"content": content, "name": file.name, **senders[sender]}
-        found = changing.done(BILLS, desk, "/invoices/import", **given)
-        lines = words.plural(found["lines"], "line")
+        found = confirmation.done(BILLS, desk, "/invoices/import", **given)
+        lines = formatting.plural(found["lines"], "line")
         total = usd_text(found["total_pusd"])
         said = f"Bill {found['invoice']} is read: {lines}, {total}. Nothing is posted yet."
-        changing.tell(BILLS, said)
+        confirmation.tell(BILLS, said)
 
 
 def post(view: DashboardView, invoice: ImportedInvoice) -> bool:
     """Whether this viewer is shown how; the bill differs from the books and is not posted."""
-    desk = changing.desk_for(view)
+    desk = confirmation.desk_for(view)
     if desk is None:
         return False
     if st.button("Bring the books to it", key="bills-post", icon=":material/balance:"):
-        changing.ask(BILLS, invoice.id)
-    if changing.asked(BILLS) != invoice.id:
+        confirmation.ask(BILLS, invoice.id)
+    if confirmation.asked(BILLS) != invoice.id:
         return True
     manner = st.radio(
         "How it stands to the books", list(PostingMode), format_func=MANNERS.__getitem__,
         key="bills-manner",
     )  # fmt: skip
     given = {"invoice": invoice.id, "manner": str(manner)}
-    seen = changing.looked(desk, "/invoices/post", look=True, **given)
+    seen = confirmation.looked(desk, "/invoices/post", look=True, **given)
     if seen is None:
         return True
     if waits := seen.get("waits"):
         st.info(
-            f"It cannot be posted before {words.moment(waits['until_us'])}: {waits['why']}.",
+            f"It cannot be posted before {formatting.moment(waits['until_us'])}: {waits['why']}.",
             icon=":material/hourglass_top:",
         )
         return True
@@ -80,9 +80,9 @@ def post(view: DashboardView, invoice: ImportedInvoice) -> bool:
         icon=":material/warning:",
     )
     st.code("\n".join(f"{day}  {usd_text(pusd, sign=True)}" for day, pusd in days.items()), None)
-    if changing.confirmed(BILLS, "Yes, post it", ready=bool(days)):
-        done = changing.done(BILLS, desk, "/invoices/post", **given)
+    if confirmation.confirmed(BILLS, "Yes, post it", ready=bool(days)):
+        done = confirmation.done(BILLS, desk, "/invoices/post", **given)
         total = usd_text(sum(done["posted_pusd"].values()), sign=True)
         said = f"Bill {invoice.id} is posted: {total} of adjustments, by {desk.viewer.name}."
-        changing.tell(BILLS, said)
+        confirmation.tell(BILLS, said)
     return True

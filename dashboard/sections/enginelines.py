@@ -9,7 +9,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Any
 
-from dashboard import words
+from dashboard import formatting
 from ledger.money import PUSD_PER_USD
 from ledger.queries.reads import HOUR_US, EngineRow, StreamedAnswer
 from ledger.reports.survey import Survey
@@ -24,7 +24,7 @@ def gauge(
 ) -> list[dict[str, Any]]:
     """What it says at each sample, `offset + factor` times it; nothing where it is not known."""
     return [
-        {"at": words.instant(row.at_us), "kind": row.engine, "value": offset + factor * value}
+        {"at": formatting.instant(row.at_us), "kind": row.engine, "value": offset + factor * value}
         for row in history
         if (value := getattr(row, name)) is not None
     ]
@@ -33,7 +33,7 @@ def gauge(
 def sequences(history: Sequence[EngineRow]) -> list[dict[str, Any]]:
     return [
         {
-            "at": words.instant(row.at_us),
+            "at": formatting.instant(row.at_us),
             "kind": row.engine,
             "style": what,
             "value": getattr(row, what),
@@ -68,7 +68,7 @@ def typical(
         width = max(LEAST, -(-len(items) // POINTS))
         for place in range(0, len(items), width):
             some = sorted(us for _, us in items[place : place + width])
-            at = words.instant(items[min(place + width, len(items)) - 1][0])
+            at = formatting.instant(items[min(place + width, len(items)) - 1][0])
             high = some[min(len(some) - 1, int(HIGH * len(some)))]
             for kind, us in (("p50", median(some)), ("p95", high)):
                 records.append({"at": at, "kind": engine, "style": kind, "value": us / 1e6})
@@ -88,7 +88,7 @@ def tokens_per_dollar(survey: Survey) -> list[dict[str, Any]]:
     until_us = min(closed_us.values(), default=0)
     return [
         {
-            "at": words.instant(start_us),
+            "at": formatting.instant(start_us),
             "kind": "own engines",
             "value": tokens[start_us] * PUSD_PER_USD / bill,
         }
@@ -113,7 +113,7 @@ def steps(history: Sequence[EngineRow], name: str) -> list[dict[str, Any]]:
             by_engine.setdefault(row.engine, []).append(row)
     return [
         {
-            "at": words.instant(after.at_us),
+            "at": formatting.instant(after.at_us),
             "kind": engine,
             "value": grown,
             "seconds": (after.at_us - before.at_us) / 1e6,

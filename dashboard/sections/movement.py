@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import streamlit as st
 
-from dashboard import look, reading, words
+from dashboard import display, formatting, theme
 from dashboard.charts import spend
 from dashboard.data import reads, tags
 from dashboard.data.reads import DashboardView
@@ -14,7 +14,7 @@ from dashboard.figures import dollars, money_columns, shown
 from dashboard.unitcosts import unit_costs
 from ledger.economics.cost import TokenBasis
 from ledger.queries.reads import DAY_US, HOUR_US, SpendPoint
-from ledger.reports.movements import LEAST_BUCKETS, anomalies, movers
+from ledger.reports.movements import LEAST_BUCKETS, Anomaly, anomalies, movers
 from ledger.reports.survey import Survey
 
 SHOWN = 8
@@ -30,16 +30,16 @@ def unit_costs_of(survey: Survey) -> None:
         return
     for column, basis in zip(st.columns(2), TokenBasis, strict=True):
         with column:
-            look.card(
+            theme.card(
                 f"Cost per 1M tokens, {basis}",
-                look.rows(*((cost.name, _price(cost.per_token[basis]), None) for cost in found)),
+                theme.rows(*((cost.name, _price(cost.per_token[basis]), None) for cost in found)),
                 about="unit",
             )
     st.caption("A figure per output token is never compared with one per token of any kind.")
 
 
 def _price(pusd: Fraction | None) -> str:
-    return "enter the rate" if pusd is None else words.money(pusd * MILLION)
+    return "enter the rate" if pusd is None else formatting.money(pusd * MILLION)
 
 
 def spent(view: DashboardView, by: str, width_us: int) -> list[SpendPoint]:
@@ -67,12 +67,13 @@ def moved(view: DashboardView, by: str) -> None:
         st.caption("Nothing moved.")
         return
     records = [{"name": change.name, "usd": dollars(change.change_pusd)} for change in found]
-    look.chart(spend.changes(records), about="spend")
+    theme.chart(spend.changes(records), about="spend")
     top = found[0]
     st.caption(
         f"Change of spending against the {span} before, by {by}; own engines at their provisional "
-        f"charge. The most: {words.plain(top.name)}, from "
-        f"{words.plain(words.money(top.before_pusd))} to {words.plain(words.money(top.now_pusd))}."
+        f"charge. The most: {formatting.plain(top.name)}, from "
+        f"{formatting.plain(formatting.money(top.before_pusd))} to "
+        f"{formatting.plain(formatting.money(top.now_pusd))}."
     )
 
 
@@ -99,17 +100,10 @@ def unusual(view: DashboardView, by: str) -> None:
     if not found:
         st.caption(f"No {name} of any {by} is far above its usual one.")
     else:
-        look.card(
+        theme.card(
             f"Far above their usual {name}",
-            look.rows(
-                *(
-                    (
-                        f"{anomaly.name}, {_when(anomaly.start_us, width)}",
-                        f"{words.money(anomaly.pusd)} (usual {words.money(anomaly.usual_pusd)})",
-                        None,
-                    )
-                    for anomaly in found[:SHOWN]
-                )
+            theme.rows(
+                *((_named(anomaly, width), _compared(anomaly), None) for anomaly in found[:SHOWN])
             ),
             about="anomaly",
         )
@@ -118,9 +112,23 @@ def unusual(view: DashboardView, by: str) -> None:
     )
 
 
+def _named(anomaly: Anomaly, width: int) -> str:
+    return f"{anomaly.name}, {_when(anomaly.start_us, width)}"
+
+
+def _compared(anomaly: Anomaly) -> str:
+    """Its money beside its usual one."""
+    usual = formatting.money(anomaly.usual_pusd)
+    return f"{formatting.money(anomaly.pusd)} (usual {usual})"
+
+
 def _when(start_us: int, width_us: int) -> str:
     """A day is one of the books, an hour is the reader's."""
-    return f"{words.instant(start_us):%d %b}" if width_us == DAY_US else words.moment(start_us)
+    return (
+        f"{formatting.instant(start_us):%d %b}"
+        if width_us == DAY_US
+        else formatting.moment(start_us)
+    )
 
 
 def by_hour(view: DashboardView) -> None:
@@ -128,10 +136,10 @@ def by_hour(view: DashboardView) -> None:
     sums = Counter[tuple[int, int]]()
     counts = Counter[tuple[int, int]]()
     for at_us in range(view.scope.start_us, view.scope.end_us, HOUR_US):
-        at = words.local(at_us)
+        at = formatting.local(at_us)
         counts[at.weekday(), at.hour] += 1
     for at_us, pusd in tags.spent_by_hour(view).items():
-        at = words.local(at_us)
+        at = formatting.local(at_us)
         sums[at.weekday(), at.hour] += pusd
     records = [
         {"day": day, "hour": hour, "usd": dollars(sums[day, hour] / count)}
@@ -140,9 +148,9 @@ def by_hour(view: DashboardView) -> None:
     if not records or not sums:
         st.caption("Nothing was spent.")
         return
-    look.chart(spend.week(records), about="spend")
+    theme.chart(spend.week(records), about="spend")
     st.caption(
-        f"Mean spending of each hour of the week, {reading.now().zone}; own engines at their "
+        f"Mean spending of each hour of the week, {display.now().zone}; own engines at their "
         "provisional charge."
     )
 
@@ -173,7 +181,7 @@ def by_tag(view: DashboardView) -> None:
     counts = st.column_config.NumberColumn(format="localized")
     columns = dict.fromkeys(("attempts", "input tokens", "output tokens"), counts)
     columns |= money_columns(table, ("spend",))
-    look.table(table, about="tag", column_config=columns)
+    theme.table(table, about="tag", column_config=columns)
     st.caption(
         "A request with two tags counts under each; own engines at their provisional charge."
     )

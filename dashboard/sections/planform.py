@@ -10,7 +10,7 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import fields, words
+from dashboard import fields, formatting
 from dashboard.data import reads
 from dashboard.data.reads import DashboardView
 from dashboard.planning import BASIS, HIDDEN_PEAKS_DUTY, PlanInputs, PlanTraffic
@@ -248,35 +248,53 @@ def _pusd(usd: float | None) -> int | None:
 
 
 def inputs_of(traffic: PlanTraffic, figures: PlanInputs, chosen: PlanForm) -> list[tuple[str, str]]:
-    each = words.money(Fraction(traffic.average.pusd_per_token) * 10**6)
+    each = formatting.money(Fraction(traffic.average.pusd_per_token) * 10**6)
     rows = [
-        ("Traffic", f"{traffic.name}: {words.tokens(traffic.per_month)} tokens a month ({BASIS})"),
+        (
+            "Traffic",
+            f"{traffic.name}: {formatting.tokens(traffic.per_month)} tokens a month ({BASIS})",
+        ),
         ("API price", f"{each} per 1M tokens ({BASIS}), the average of this traffic"),
-        ("GPU rate", "not given" if figures.pusd_per_hour is None else
-         f"{words.money(figures.pusd_per_hour)} an hour ({chosen.rate_source})"),
-        ("One GPU serves", "not given" if figures.tokens_per_s is None else
-         f"{float(figures.tokens_per_s):,.0f} tokens a second ({BASIS}) x "
-         f"{words.percent(figures.duty)} duty ({chosen.speed_source})"),
+        (
+            "GPU rate",
+            "not given"
+            if figures.pusd_per_hour is None
+            else f"{formatting.money(figures.pusd_per_hour)} an hour ({chosen.rate_source})",
+        ),
+        (
+            "One GPU serves",
+            "not given"
+            if figures.tokens_per_s is None
+            else f"{float(figures.tokens_per_s):,.0f} tokens a second ({BASIS}) x "
+            f"{formatting.percent(figures.duty)} duty ({chosen.speed_source})",
+        ),
         ("Horizon", f"{figures.months} months"),
-        ("Growth", f"{words.percent(figures.growth, digits=1)} a month"),
-        ("Interest", f"{words.percent(figures.discount_per_year, digits=1)} a year"),
-        ("Operations", (f"{float(figures.ops_hours_per_week):g} h a week at "
-         f"{words.money(figures.ops_pusd_per_hour)} an hour")),
+        ("Growth", f"{formatting.percent(figures.growth, digits=1)} a month"),
+        ("Interest", f"{formatting.percent(figures.discount_per_year, digits=1)} a year"),
+        (
+            "Operations",
+            (
+                f"{float(figures.ops_hours_per_week):g} h a week at "
+                f"{formatting.money(figures.ops_pusd_per_hour)} an hour"
+            ),
+        ),
         ("Spares", str(figures.spares)),
-        *((f"Reserved {term.months} months", f"{words.percent(term.discount)} off the rate")
-          for term in figures.terms),
-    ]  # fmt: skip
+        *(
+            (f"Reserved {term.months} months", f"{formatting.percent(term.discount)} off the rate")
+            for term in figures.terms
+        ),
+    ]
     bought = figures.purchase
     if bought is not None:
         rows.append(
             (
                 "Bought",
                 (
-                    f"{words.money(bought.price_pusd)} a GPU, amortised over "
+                    f"{formatting.money(bought.price_pusd)} a GPU, amortised over "
                     f"{bought.life_months} months "
-                    f"to {words.percent(bought.residual)} "
-                    f"({words.money(bought.amortised_pusd_per_month)} a month), "
-                    f"{words.money(bought.power_pusd_per_hour)} an hour to run"
+                    f"to {formatting.percent(bought.residual)} "
+                    f"({formatting.money(bought.amortised_pusd_per_month)} a month), "
+                    f"{formatting.money(bought.power_pusd_per_hour)} an hour to run"
                 ),
             )
         )

@@ -9,8 +9,8 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import changing
-from dashboard.asking import AdminClient
+from dashboard import confirmation
+from dashboard.admin_client import AdminClient
 from dashboard.sections.policyeditor import PolicyDraft
 from ledger.identity.people import DashboardRole
 
@@ -25,7 +25,7 @@ def change(
     past: Sequence[Mapping[str, Any]],
 ) -> None:
     """`shown`: the set in force; `past`: the history, the newest first."""
-    changing.told(POLICIES)
+    confirmation.told(POLICIES)
     viewer = desk.viewer
     if viewer.name is None:
         st.caption(
@@ -48,8 +48,8 @@ def _apply(desk: AdminClient, draft: PolicyDraft, shown: Mapping[str, Any]) -> N
         "Put this set in force", key="policies-apply", icon=":material/publish:",
         disabled=not ready, help=None if ready else "It is in force, or it has faults.",
     ):  # fmt: skip
-        changing.ask(POLICIES, "apply")
-    if changing.asked(POLICIES) == "apply" and ready:
+        confirmation.ask(POLICIES, "apply")
+    if confirmation.asked(POLICIES) == "apply" and ready:
         note = _sure(
             "Every gateway of this ledger follows within 2 seconds. It changes:", draft.changes
         )
@@ -69,8 +69,8 @@ def _go_back(
         format_func=lambda number: _called(number, past),
     )  # fmt: skip
     if st.button("Go back to it", key="policies-back", icon=":material/undo:"):
-        changing.ask(POLICIES, "back")
-    if changing.asked(POLICIES) != "back":
+        confirmation.ask(POLICIES, "back")
+    if confirmation.asked(POLICIES) != "back":
         return
     wanted: dict[str, Any] = {"set": choice} if choice else {"to_file": True}
     changes = desk.post("/policies/rollback", look=True, **wanted)["changes"]
@@ -87,14 +87,14 @@ def _sure(words: str, changes: Sequence[str]) -> str | None:
     st.warning(words, icon=":material/warning:")
     st.code("\n".join(changes), language="diff")
     note = st.text_input("Why, for whoever reads it later", key="policies-note", max_chars=500)
-    return note if changing.confirmed(POLICIES, "Yes, put it in force") else None
+    return note if confirmation.confirmed(POLICIES, "Yes, put it in force") else None
 
 
 def _do(desk: AdminClient, path: str, given: Mapping[str, Any]) -> None:
-    changing.forget(POLICIES)
-    done = changing.done(POLICIES, desk, path, **given)
+    confirmation.forget(POLICIES)
+    done = confirmation.done(POLICIES, desk, path, **given)
     st.session_state.pop("policies-draft", None)
-    changing.tell(POLICIES, f"Set {done['set']} is in force, by {done['by']}.")
+    confirmation.tell(POLICIES, f"Set {done['set']} is in force, by {done['by']}.")
 
 
 def _called(number: int, past: Sequence[Mapping[str, Any]]) -> str:

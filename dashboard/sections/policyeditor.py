@@ -10,8 +10,8 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import changing, fields
-from dashboard.asking import AdminClient, AdminRefused, AdminUnavailable
+from dashboard import confirmation, fields
+from dashboard.admin_client import AdminClient, AdminRefused, AdminUnavailable
 from dashboard.sections import whatifresult
 
 SIMULATE = "/policies/simulate"
@@ -67,7 +67,7 @@ def play(desk: AdminClient, draft: PolicyDraft) -> None:
         help="Plays recorded traffic through both sets in virtual time; nothing is sent.",
     ):  # fmt: skip
         _begin(desk, draft, asked)
-    changing.told(PLAY)
+    confirmation.told(PLAY)
 
 
 def shown(desk: AdminClient) -> bool:
@@ -175,12 +175,12 @@ def _options() -> dict[str, Any]:
 def _begin(desk: AdminClient, draft: PolicyDraft, asked: Mapping[str, Any]) -> None:
     other = {"against": "in-force", "against_name": OLD} if draft.changes else {}
     name = NEW if draft.changes else OLD
-    changing.forget(PLAY)
+    confirmation.forget(PLAY)
     try:
         job = desk.post(SIMULATE, policies=draft.text, name=name, **other, **asked)["job"]
     except AdminRefused as refused:
         busy = refused.code == "what_if_busy"
-        changing.fail(PLAY, str(refused), changing.WAITS if busy else ":material/block:")
+        confirmation.fail(PLAY, str(refused), confirmation.WAITS if busy else ":material/block:")
     st.session_state[_JOB] = st.query_params["whatif"] = job
 
 

@@ -2,37 +2,37 @@
 
 import streamlit as st
 
-from dashboard import changing, look, words
+from dashboard import confirmation, formatting, theme
 from dashboard.data import entries, reads
 from dashboard.data.reads import DashboardView
 from dashboard.figures import time_column
-from ledger.entered import in_force, seen_us
 from ledger.invoices.books import PROVIDER
+from ledger.manual_entries import in_force, seen_us
 
 PROJECTS = "projects"  # the change's name
 
 
 def show(view: DashboardView) -> None:
     st.subheader("Whose projects on bills are", anchor=False)
-    changing.told(PROJECTS)
+    confirmation.told(PROJECTS)
     entered = entries.projects(view)
     found = in_force(entered, seen_us(entered, view.now_us))
     standing = [entry for _, entry in sorted(found.items()) if entry.says is not None]
     if standing:
-        look.table(
+        theme.table(
             [
                 {
                     "provider": entry.name.partition("/")[0],
                     "project": entry.name.partition("/")[2],
                     "team": (entry.says or {})["team"],
                     "entered by": entry.actor,
-                    words.zoned("on"): words.instant(entry.recorded_us),
+                    formatting.zoned("on"): formatting.instant(entry.recorded_us),
                     "why": entry.note or "",
                 }
                 for entry in standing
             ],
             about="project",
-            column_config={words.zoned("on"): time_column("D MMM YYYY HH:mm")},
+            column_config={formatting.zoned("on"): time_column("D MMM YYYY HH:mm")},
         )
     else:
         st.caption(
@@ -40,7 +40,7 @@ def show(view: DashboardView) -> None:
             " "
             "Say whose one is, and `Reconciliation and audit` compares by teams."
         )
-    desk = changing.desk_for(view)
+    desk = confirmation.desk_for(view)
     senders = sorted({bill.party for bill in reads.bills(view) if bill.party.startswith(PROVIDER)})
     if desk is None:
         return
@@ -57,9 +57,11 @@ def show(view: DashboardView) -> None:
         note = st.text_input("Why, for whoever reads it later", max_chars=500)
         if st.form_submit_button("Say whose it is", icon=":material/groups:"):
             if not project.strip():
-                changing.fail(PROJECTS, "Nothing is entered: name the project, as its bills do.")
+                confirmation.fail(
+                    PROJECTS, "Nothing is entered: name the project, as its bills do."
+                )
             given = {"provider": provider, "project": project.strip()}
             said = {"team": team.strip() or None, "note": note.strip() or None}
-            done = changing.done(PROJECTS, desk, "/projects", **given, **said)
+            done = confirmation.done(PROJECTS, desk, "/projects", **given, **said)
             whose = "nobody's" if done["says"] is None else f"{done['says']['team']}'s"
-            changing.tell(PROJECTS, f"{done['name']} is {whose}, says {done['by']}.")
+            confirmation.tell(PROJECTS, f"{done['name']} is {whose}, says {done['by']}.")

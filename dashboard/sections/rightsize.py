@@ -10,11 +10,11 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import look, words
+from dashboard import formatting, theme
 from dashboard.charts import axes, plots
 from dashboard.figures import shown
 from ledger.economics.cost import HOURS_OF_A_MONTH
-from ledger.economics.staircase import load_curve, windowed
+from ledger.economics.step_cost import load_curve, windowed
 from ledger.fleet.bills import PoolBill
 from ledger.fleet.market import GpuOffer
 from ledger.fleet.rightsizing import GpuOption, GpuOptionCost, sizes
@@ -32,11 +32,11 @@ def show(survey: Survey, known: Sequence[GpuOffer]) -> None:
         if found is None:
             continue
         st.subheader(f"Would other GPUs carry this load for less?{name}", anchor=False)
-        look.chart(
+        theme.chart(
             plots.ranked(
                 _bars(bill, found), value="value", title=axes.in_money("dollars a month"),
                 form=axes.whole_money(),
-                colour=look.OWN,
+                colour=theme.OWN,
             ),
             about="staircase",
         )  # fmt: skip
@@ -92,6 +92,6 @@ def sentence(bill: PoolBill, found: Sequence[GpuOptionCost]) -> str:
     saved = monthly_pusd(bill) - (best.pusd_per_month or 0)
     verb = "would save" if saved > 0 else "would cost more by"
     seen = f", {best.gpu.price_source} of {best.gpu.price_seen}" if best.gpu.price_source else ""
-    amount = words.money(abs(saved)).replace("$", "\\$")
+    amount = formatting.money(abs(saved)).replace("$", "\\$")
     what = f"{best.gpus} x {best.gpu.name}"
     return f"{what} {verb} {amount} a month (the lowest public rate{seen}). {basis}"

@@ -11,13 +11,13 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from dashboard import fields, look, words
+from dashboard import fields, formatting, theme
 from dashboard.charts import plots, purchase
 from dashboard.data import reads
 from dashboard.data.reads import DashboardView
-from dashboard.ladder import VolumeSteps
 from dashboard.scenario import SWING, ScenarioBase, bars, base_case, lines
-from dashboard.sections.saved import scenarios
+from dashboard.sections.saved_scenarios import scenarios
+from dashboard.volume_steps import VolumeSteps
 from ledger.economics.cost import TokenBasis
 from ledger.economics.sensitivity import BreakEvenCase, outcome, tornado
 from ledger.economics.thresholds import Threshold, ThresholdInput, thresholds
@@ -52,17 +52,21 @@ def show_scenario(view: DashboardView, survey: Survey, pool: str, steps: VolumeS
     scenarios(view, "breakeven", lambda each_name: each_name.startswith("x-") or each_name in WHOSE)
     _answers(base, case, name)
     records, marks, capacity = lines(case)
-    colours = {"own GPUs, overflow bought": look.OWN, "API": look.API}
+    colours = {"own GPUs, overflow bought": theme.OWN, "API": theme.API}
     chart = plots.break_even(records, colours=colours, marks=marks, limit=capacity, basis=BASIS)
-    look.chart(chart, about="breakeven")
+    theme.chart(chart, about="breakeven")
     st.caption(
         f"Against {', '.join(verdict.comparators)}, at "
-        f"{words.money(Fraction(case.avoided.pusd_per_token) * 10**6)} per 1M tokens ({BASIS}): "
-        + ("its listed prices at this mix. " if base.listed else
-           "the price book has no prices by kind for it, so mix and cache hits move nothing. ")
+        f"{formatting.money(Fraction(case.avoided.pusd_per_token) * 10**6)} per 1M tokens "
+        f"({BASIS}): "
+        + (
+            "its listed prices at this mix. "
+            if base.listed
+            else "the price book has no prices by kind for it, so mix and cache hits move nothing. "
+        )
         + "Shaded: beyond capacity, bought. The address of this page is the scenario: bookmark it, "
         "send it to share it, or save it by name."
-    )  # fmt: skip
+    )
     first, second = st.columns(2)
     with first:
         st.markdown("**What moves the result most**")
@@ -70,7 +74,7 @@ def show_scenario(view: DashboardView, survey: Survey, pool: str, steps: VolumeS
         result = outcome(case).result_pusd
         swing = int(100 * SWING)
         chart = purchase.tornado(bars(found, result), share=swing)
-        look.chart(chart, about="breakeven")
+        theme.chart(chart, about="breakeven")
         st.caption(f"Each input alone, {swing} % less and {swing} % more; shares end at 100 %.")
     with second:
         _would_have_to_be(case)
@@ -143,34 +147,43 @@ def _answers(base: ScenarioBase, case: BreakEvenCase, name: str | None) -> None:
     can = case.configuration.capacity.tokens
     columns = st.columns(3)
     with columns[0]:
-        even = "no volume" if after.volume_tokens is None else words.tokens(after.volume_tokens)
-        was = "none" if before.volume_tokens is None else words.tokens(before.volume_tokens)
-        look.card(
+        even = (
+            "no volume" if after.volume_tokens is None else formatting.tokens(after.volume_tokens)
+        )
+        was = "none" if before.volume_tokens is None else formatting.tokens(before.volume_tokens)
+        theme.card(
             f"Break-even in {title}, tokens a month ({BASIS})",
-            look.big(even, size="mid"),
-            look.small(f"As it is today: **{was}**"),
+            theme.big(even, size="mid"),
+            theme.small(f"As it is today: **{was}**"),
             about="breakeven",
         )
     with columns[1]:
         reach = "within reach" if after.feasible else "beyond capacity: cannot break even"
-        look.card(
+        theme.card(
             f"Capacity inside the SLO, tokens a month ({BASIS})",
-            look.big(words.tokens(can), size="mid"),
-            look.small(f"Break-even is {reach}; asked are **{words.tokens(case.served_tokens)}**"),
+            theme.big(formatting.tokens(can), size="mid"),
+            theme.small(
+                f"Break-even is {reach}; asked are **{formatting.tokens(case.served_tokens)}**"
+            ),
             about="capacity",
         )
     with columns[2]:
         good = after.result_pusd >= 0
         word = "made" if good else "lost"
         was_word = "made" if before.result_pusd >= 0 else "lost"
-        look.card(
+        theme.card(
             "A month of 720 h against the API",
-            look.big(words.money(abs(Fraction(after.result_pusd))) + f" {word}", size="mid",
-                     tone="be-gain" if good else "be-loss"),
-            look.small(
-                f"As it is today: **{words.money(abs(Fraction(before.result_pusd)))}** {was_word}"
+            theme.big(
+                formatting.money(abs(Fraction(after.result_pusd))) + f" {word}",
+                size="mid",
+                tone="be-gain" if good else "be-loss",
             ),
-        about="verdict")  # fmt: skip
+            theme.small(
+                f"As it is today: **{formatting.money(abs(Fraction(before.result_pusd)))}** "
+                f"{was_word}"
+            ),
+            about="verdict",
+        )
 
 
 def _would_have_to_be(case: BreakEvenCase) -> None:
@@ -182,7 +195,7 @@ def _would_have_to_be(case: BreakEvenCase) -> None:
         (_said(threshold), _needed(threshold, case, pays=pays), None)
         for threshold in thresholds(case)
     ]
-    look.card(f"{title}, each alone", look.rows(*rows), about="breakeven")
+    theme.card(f"{title}, each alone", theme.rows(*rows), about="breakeven")
 
 
 def _said(threshold: Threshold) -> str:
@@ -202,12 +215,21 @@ def _needed(threshold: Threshold, case: BreakEvenCase, *, pays: bool) -> str:
     bound = "at most" if threshold.at_most else "at least"
     price = Fraction(case.avoided.pusd_per_token) * 10**6
     needed, now = {
-        ThresholdInput.GPU_RATE: (words.money(threshold.needed), words.money(threshold.now)),
-        ThresholdInput.API_PRICE: (words.money(threshold.needed * price), words.money(price)),
-        ThresholdInput.VOLUME: (words.tokens(threshold.needed), words.tokens(threshold.now)),
+        ThresholdInput.GPU_RATE: (
+            formatting.money(threshold.needed),
+            formatting.money(threshold.now),
+        ),
+        ThresholdInput.API_PRICE: (
+            formatting.money(threshold.needed * price),
+            formatting.money(price),
+        ),
+        ThresholdInput.VOLUME: (
+            formatting.tokens(threshold.needed),
+            formatting.tokens(threshold.now),
+        ),
         ThresholdInput.OPS_HOURS: (
             f"{float(threshold.needed):.1f} h",
             f"{float(threshold.now):.1f} h",
         ),
-    }.get(threshold.name, (words.percent(threshold.needed), words.percent(threshold.now)))
+    }.get(threshold.name, (formatting.percent(threshold.needed), formatting.percent(threshold.now)))
     return f"{bound} {needed} (is {now})"

@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import look, words
+from dashboard import formatting, theme
 from dashboard.charts import plots
 from dashboard.data.reads import DashboardView
 from dashboard.figures import time_column
@@ -34,7 +34,7 @@ def lines(found: Sequence[StreamedAnswer]) -> None:
                 st.caption("No stream finished in this period.")
                 continue
             chart = plots.lines(records, value="value", title="seconds", form=".2~r")
-            look.chart(chart, about="stream")
+            theme.chart(chart, about="stream")
     st.caption(
         f"The latest {EACH} finished streams of each engine in the period, the middle and the "
         "slowest 5 of 100."
@@ -47,12 +47,12 @@ def rows(view: DashboardView, found: Sequence[StreamedAnswer]) -> None:
         return
     st.subheader("Streams", anchor="streams")
     latest = found[: -SHOWN - 1 : -1]
-    look.table(
+    theme.table(
         table(view, latest),
         about="stream",
         height=240,
         column_config={
-            words.zoned("at"): time_column("D MMM HH:mm:ss"),
+            formatting.zoned("at"): time_column("D MMM HH:mm:ss"),
             "output tokens": NUMBER(format="localized"),
             "request": LINK(display_text=ID),
         },
@@ -67,8 +67,8 @@ def table(view: DashboardView, found: Sequence[StreamedAnswer]) -> list[dict[str
     chosen = {"period": view.period, "team": None}  # a stream is of one team, engines of all
     return [
         {
-            words.zoned("at"): words.instant(answer.opened_us),
-            "request": look.to_page("spend", request=answer.request_id, **chosen),
+            formatting.zoned("at"): formatting.instant(answer.opened_us),
+            "request": theme.to_page("spend", request=answer.request_id, **chosen),
             "engine": answer.engine,
             "first token, s": answer.ttft_us / 1e6,
             "each further, ms": None if answer.tpot_us is None else answer.tpot_us / 1e3,

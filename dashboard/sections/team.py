@@ -7,7 +7,7 @@ it has no break-even, no idle time and no verdict of its own.
 
 import streamlit as st
 
-from dashboard import look, words
+from dashboard import formatting, theme
 from dashboard.charts import plots
 from dashboard.figures import dollars, over_time, own_cost_by_team, own_hardware, own_rows
 from ledger.reports.survey import Survey
@@ -17,7 +17,8 @@ def words_of(survey: Survey) -> str:
     """Plain words under a verdict that is not the team's."""
     return (
         f"The verdict, break-even and idle time are of all teams. Below: team "
-        f"{words.plain(survey.scope.team or '')} alone, its share of own {own_hardware(survey)} "
+        f"{formatting.plain(survey.scope.team or '')} alone, its share of own "
+        f"{own_hardware(survey)} "
         "and its API spend."
     )
 
@@ -28,42 +29,42 @@ def own_pusd(survey: Survey) -> int:
 
 
 def _own_rows(survey: Survey) -> list[tuple[str, str, str]]:
-    return own_rows(survey, ("its used share", own_pusd(survey), look.OWN))
+    return own_rows(survey, ("its used share", own_pusd(survey), theme.OWN))
 
 
 def spent(survey: Survey) -> None:
     """Its share of own hardware and its API spend, and what its own answers cost elsewhere."""
     own, api = own_pusd(survey), survey.api_pusd
     parts = [
-        look.big(words.money(own + api), size="mid"),
-        look.shares((own, look.OWN), (api, look.API)),
-        look.rows(*_own_rows(survey), ("APIs", words.money(api), look.API)),
+        theme.big(formatting.money(own + api), size="mid"),
+        theme.shares((own, theme.OWN), (api, theme.API)),
+        theme.rows(*_own_rows(survey), ("APIs", formatting.money(api), theme.API)),
     ]
     if survey.unpriced:
-        unpriced = words.plural(survey.unpriced, "answer")
-        parts.append(look.small(f"**{unpriced}** without a price, not in here"))
-    look.card(f"Spent by {survey.scope.team}", *parts, about="used")
+        unpriced = formatting.plural(survey.unpriced, "answer")
+        parts.append(theme.small(f"**{unpriced}** without a price, not in here"))
+    theme.card(f"Spent by {survey.scope.team}", *parts, about="used")
 
 
 def compared(survey: Survey) -> None:
     """What the comparators would have charged for what own engines answered."""
     rows = [
-        (f"{', '.join(verdict.comparators)}", words.money(verdict.avoided_pusd), None)
+        (f"{', '.join(verdict.comparators)}", formatting.money(verdict.avoided_pusd), None)
         for verdict in survey.standing.verdicts
     ]
     if not rows:
         more = "No request of this team was answered by own engines and has a comparator."
-        look.card(
+        theme.card(
             "The same answers at an API",
-            look.big("Nothing", size="mid"),
-            look.small(more),
+            theme.big("Nothing", size="mid"),
+            theme.small(more),
             about="comparator",
         )
         return
-    look.card(
+    theme.card(
         "The same answers at an API",
-        look.rows(*_own_rows(survey), *rows),
-        look.small("Answered by own engines inside the SLO, at the comparators' prices."),
+        theme.rows(*_own_rows(survey), *rows),
+        theme.small("Answered by own engines inside the SLO, at the comparators' prices."),
         about="comparator",
     )
 
@@ -78,7 +79,7 @@ def over_the_period(survey: Survey) -> None:
     )
     if not records:
         return
-    colours = {own: look.OWN, "APIs": look.API}
+    colours = {own: theme.OWN, "APIs": theme.API}
     chart = plots.stacked(records, value="value", colours=colours, title="dollars")
-    look.chart(chart, about="used")
+    theme.chart(chart, about="used")
     st.caption("Own engines at their provisional charge (engine seconds).")

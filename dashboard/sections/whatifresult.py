@@ -9,7 +9,7 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import look, words
+from dashboard import formatting, theme
 from dashboard.charts import policies
 from ledger.money import PUSD_PER_USD
 
@@ -30,15 +30,15 @@ def draw(document: Document) -> None:
     left, right = st.columns(2)
     with left:
         st.subheader("Cost", anchor=False)
-        look.chart(policies.dollars(dollars(results), names), about="whatif")
+        theme.chart(policies.dollars(dollars(results), names), about="whatif")
         _lacking(results)
     with right:
         st.subheader("Spilled to APIs, of what own engines could serve", anchor=False)
         chart = policies.shares(spilled(results), names, "share spilled", whole=False)
-        look.chart(chart, about="whatif")
+        theme.chart(chart, about="whatif")
     st.subheader("Promises kept, by class", anchor=False)
     chart = policies.shares(kept(results), names, "share of requests", whole=True)
-    look.chart(chart, about="whatif")
+    theme.chart(chart, about="whatif")
     if any(kept_value["promise"] is not None for kept_value in kept(results)):
         st.caption("The upright mark is what the policy promises.")
     _load(document, names)
@@ -64,7 +64,7 @@ def kept(results: Sequence[Document]) -> list[dict[str, Any]]:
             "kind": result["policy"],
             "share": each["attainment"],
             "promise": each["slo"]["attainment"] if _promises(each) else None,
-            "more": f"{words.count(each['requests'])} requests",
+            "more": f"{formatting.count(each['requests'])} requests",
         }
         for result in results
         for each in result["classes"]
@@ -77,7 +77,10 @@ def spilled(results: Sequence[Document]) -> list[dict[str, Any]]:
     for result in results:
         spill = result["spill"]
         usd = f"{_money(spill['spilled_value_usd'])} at API prices"
-        count = f"{words.count(spill['spilled'])} of {words.count(spill['requests'])} requests"
+        count = (
+            f"{formatting.count(spill['spilled'])} of {formatting.count(spill['requests'])} "
+            "requests"
+        )
         for row, name, more in (
             ("by requests", "share_by_count", count), ("by value", "share_by_value", usd),
         ):  # fmt: skip
@@ -120,7 +123,7 @@ def flows(document: Document) -> list[dict[str, Any]]:
             **flow,
             "name": f"{flow['from']}|to {flow['to']}",
             "shown": _change(flow["api_usd_change"]),
-            "beside": f"{words.count(flow['requests'])}, {_change(flow['api_usd_change'])}",
+            "beside": f"{formatting.count(flow['requests'])}, {_change(flow['api_usd_change'])}",
         }
         for flow in document["disagreement"]["flows"][:MOST_FLOWS]
     ]
@@ -129,9 +132,9 @@ def flows(document: Document) -> list[dict[str, Any]]:
 def notes(document: Document) -> list[str]:
     """What the figures rest on."""
     traffic = document["traffic"]
-    came = f"{words.count(traffic['requests'])} requests of {traffic['source']}"
-    length = words.length(round(traffic["seconds"] * 1e6))
-    left_out = words.count(traffic["left_out"])
+    came = f"{formatting.count(traffic['requests'])} requests of {traffic['source']}"
+    length = formatting.length(round(traffic["seconds"] * 1e6))
+    left_out = formatting.count(traffic["left_out"])
     lines = [
         f"{came}, over {length}, at {traffic['times']:g} times their pace.",
         f"{left_out} requests of that time got no answer and are left out.",
@@ -144,7 +147,7 @@ def notes(document: Document) -> list[str]:
     ]
     unpriced = max(result["dollars"]["api_unpriced_requests"] for result in document["results"])
     if unpriced:
-        lines.append(f"API dollars lack {words.count(unpriced)} requests without a price.")
+        lines.append(f"API dollars lack {formatting.count(unpriced)} requests without a price.")
     lines.append("Not played: budgets but teams' hard ones, rate limits, failures, sessions.")
     return lines
 
@@ -166,8 +169,8 @@ def _total(_: Document, new: Document, old: Document | None) -> None:
         lines = [f"**{_change(usd - before)}** against {_money(before)} in force"]
     if new["dollars"]["fixed_unknown_pools"]:
         lines.append("without own hardware whose rate nobody entered")
-    look.card("Cost in that time", look.big(_money(usd), tone=tone, size="mid"),
-              look.small(*lines), about="whatif")  # fmt: skip
+    theme.card("Cost in that time", theme.big(_money(usd), tone=tone, size="mid"),
+              theme.small(*lines), about="whatif")  # fmt: skip
 
 
 def _promise(_: Document, new: Document, old: Document | None) -> None:
@@ -189,22 +192,22 @@ def _compared(
     now, before = share(new), None if old is None else share(old)
     tone, lines = "", []
     if now is not None and before is not None:
-        lines = [f"in force: **{words.percent(before, digits=1)}**"]
+        lines = [f"in force: **{formatting.percent(before, digits=1)}**"]
         if better_is_more and round(now, 4) != round(before, 4):
             tone = "be-gain" if now > before else "be-loss"
-    text = "no request" if now is None else words.percent(now, digits=1)
-    look.card(title, look.big(text, tone=tone, size="mid"), look.small(*lines), about="whatif")
+    text = "no request" if now is None else formatting.percent(now, digits=1)
+    theme.card(title, theme.big(text, tone=tone, size="mid"), theme.small(*lines), about="whatif")
 
 
 def _moved(document: Document, _new: Document, old: Document | None) -> None:
     found = document.get("disagreement")
     if old is None or found is None:
-        played = words.count(document["traffic"]["requests"])
-        look.card("Played", look.big(played, size="mid"), look.small("requests"), about="whatif")
+        played = formatting.count(document["traffic"]["requests"])
+        theme.card("Played", theme.big(played, size="mid"), theme.small("requests"), about="whatif")
         return
-    text = words.percent(found["share"], digits=1)
-    more = f"{words.count(found['moved'])} of {words.count(found['requests'])} requests"
-    look.card("Decided otherwise", look.big(text, size="mid"), look.small(more), about="whatif")
+    text = formatting.percent(found["share"], digits=1)
+    more = f"{formatting.count(found['moved'])} of {formatting.count(found['requests'])} requests"
+    theme.card("Decided otherwise", theme.big(text, size="mid"), theme.small(more), about="whatif")
 
 
 def _lacking(results: Sequence[Document]) -> None:
@@ -231,7 +234,7 @@ def _load(document: Document, names: Sequence[str]) -> None:
         st.subheader(f"{title}, {pool}" if len(pools) > 1 else title, anchor=False)
         titles = time_title(document), unit
         chart = policies.over_time(records, names, field, titles, form)
-        look.chart(chart, about="whatif")
+        theme.chart(chart, about="whatif")
 
 
 def _differences(document: Document) -> None:
@@ -243,9 +246,9 @@ def _differences(document: Document) -> None:
         st.info("Both sent every request to the same place.", icon=":material/check_circle:")
         return
     st.caption("Requests that would have gone elsewhere, and by how much APIs would charge more.")
-    look.chart(policies.flows(flows(document)), about="whatif")
+    theme.chart(policies.flows(flows(document)), about="whatif")
     with st.expander("Single requests"):
-        look.table(examples(document), about="whatif")
+        theme.table(examples(document), about="whatif")
 
 
 def examples(document: Document) -> list[dict[str, Any]]:
@@ -258,8 +261,8 @@ def examples(document: Document) -> list[dict[str, Any]]:
             "team": example["team"],
             "prompt tokens": example["prompt_tokens"],
             "answer tokens": example["output_tokens"],
-            "why before": words.reason(example["reason"][0]),
-            "why now": words.reason(example["reason"][1]),
+            "why before": formatting.reason(example["reason"][0]),
+            "why now": formatting.reason(example["reason"][1]),
             "first token before, ms": example["ttft_ms"][0],
             "first token now, ms": example["ttft_ms"][1],
         }
@@ -272,8 +275,8 @@ def _promises(each: Document) -> bool:
     return each["slo"]["ttft_ms"] is not None or each["slo"]["tpot_ms"] is not None
 
 
-def _money(usd: float) -> words.Money:
-    return words.money(round(usd * PUSD_PER_USD))
+def _money(usd: float) -> formatting.Money:
+    return formatting.money(round(usd * PUSD_PER_USD))
 
 
 def _change(usd: float) -> str:

@@ -10,10 +10,10 @@ import msgspec
 from fastapi import APIRouter, Query, Request, Response
 from starlette.requests import ClientDisconnect
 
+from gateway.batches.batch_database import BatchDatabase
 from gateway.batches.files_api import file_of
 from gateway.batches.inputlines import ENDPOINTS
 from gateway.batches.shapes import batch_object, page
-from gateway.batches.stored import BatchDatabase
 from gateway.batches.uploads import LIFE_S, PURPOSE
 from gateway.clock import Clock
 from gateway.config.settings import ServerSection
@@ -22,10 +22,10 @@ from gateway.control.storable_text import Text, storable
 from gateway.errors import RequestError
 from gateway.http.body import EMPTY
 from gateway.ids import BatchIds
-from gateway.request.idempotency.submissions import name_of, reused
+from gateway.request.idempotency.idempotency_store import name_of, reused
 from ledger.batches.store import BatchRecord
+from ledger.idempotency import IdempotencyRecord
 from ledger.identity.keys import Identity
-from ledger.submissions import IdempotencyRecord
 
 BODY_LIMIT = 64 * 1024
 JSON_TYPE = "application/json"

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
+from gateway.batches.batch_database import BatchDatabase
 from gateway.batches.multipart import FormError, boundary_of
 from gateway.batches.shapes import file_object, page
-from gateway.batches.stored import BatchDatabase
 from gateway.batches.uploads import (
     LIFE_S,
     Upload,
@@ -25,7 +25,7 @@ from gateway.control.access import caller
 from gateway.control.storable_text import Text, storable
 from gateway.errors import RequestError
 from gateway.ids import BatchIds
-from gateway.request.idempotency.submissions import name_of
+from gateway.request.idempotency.idempotency_store import name_of
 from ledger.batches.files import FileRecord
 
 DAY_US, HOUR_US = 86_400 * 1_000_000, 3_600_000_000

@@ -17,15 +17,15 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from gateway.batches.authority import load_authority
-from gateway.batches.carrying import LineExecutor
-from gateway.batches.courier import ProviderBatchSync
-from gateway.batches.finishing import BatchFinalizer
-from gateway.batches.onward import onward_of
-from gateway.batches.outward import ProviderBatchBuilder, ProviderBatchLoop
+from gateway.batches.batch_finalizer import BatchFinalizer
+from gateway.batches.batch_spill_policy import onward_of
+from gateway.batches.batch_validator import BatchValidator, LeaseLost
+from gateway.batches.line_executor import LineExecutor
+from gateway.batches.line_sender import LineSender
 from gateway.batches.pace import in_turn
-from gateway.batches.remote import BatchProviders, taking_batches
-from gateway.batches.sending import LineSender
-from gateway.batches.validating import BatchValidator, LeaseLost
+from gateway.batches.provider_batch_client import BatchProviders, taking_batches
+from gateway.batches.provider_batch_loop import ProviderBatchBuilder, ProviderBatchLoop
+from gateway.batches.provider_batch_sync import ProviderBatchSync
 from gateway.batches.wake import RunnerProgress, WakeSignal, write_progress
 from gateway.clock import Clock
 from gateway.config.settings import Settings, resolve_model

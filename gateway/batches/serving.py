@@ -9,8 +9,11 @@ from typing import Any
 from fastapi import APIRouter
 
 from gateway.batches.authority import LineTicket, load_authority
+from gateway.batches.batch_database import BatchDatabase
+from gateway.batches.batch_spill_policy import batch_providers
 from gateway.batches.batches_api import batches_router
-from gateway.batches.entrance import (
+from gateway.batches.files_api import files_router
+from gateway.batches.line_endpoint import (
     LineAdmission,
     LineEndpoint,
     LineLoadTracker,
@@ -19,21 +22,18 @@ from gateway.batches.entrance import (
     UncountedRequests,
     request_ids,
 )
-from gateway.batches.files_api import files_router
-from gateway.batches.handing import ProviderLinePlanner
-from gateway.batches.onward import batch_providers
 from gateway.batches.planner import (
     LinePlanner,
     patient_pools,
     promises_of,
     without_promises,
 )
-from gateway.batches.stored import BatchDatabase
+from gateway.batches.provider_line_planner import ProviderLinePlanner
 from gateway.batches.wake import wake
 from gateway.clock import Clock
 from gateway.config.settings import Settings
-from gateway.fleet.sightings import engine_state
-from gateway.fleet.slots import SharedLoadTable
+from gateway.fleet.shared_load import SharedLoadTable
+from gateway.fleet.target_views import engine_state
 from gateway.request.active_policies import ActivePolicies, PolicyDerived
 from gateway.request.dispatch import Dispatcher
 from gateway.request.inference_api import InferenceApi

@@ -12,6 +12,7 @@ from hashlib import sha256
 import msgspec
 from starlette.requests import ClientDisconnect
 
+from gateway.batches.batch_database import BatchDatabase
 from gateway.batches.multipart import (
     Event,
     FileBegins,
@@ -20,11 +21,10 @@ from gateway.batches.multipart import (
     FormTextField,
     MultipartParser,
 )
-from gateway.batches.stored import BatchDatabase
 from gateway.errors import RequestError
-from gateway.request.idempotency.submissions import reused
+from gateway.request.idempotency.idempotency_store import reused
 from ledger.batches.files import CHUNK_BYTES, FileRecord, SweptError
-from ledger.submissions import IdempotencyRecord
+from ledger.idempotency import IdempotencyRecord
 
 PURPOSE = "batch"
 NAME_LIMIT = 255  # characters

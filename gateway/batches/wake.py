@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError
 from gateway.clock import Clock
 from ledger.batches.store import BatchStore
 from ledger.database import make_engine
-from ledger.runnotes import find, leave
+from ledger.host_notes import find, leave
 
 WAKE_FILE = "batches.wake"
 

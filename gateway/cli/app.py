@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from gateway.cli.commands import COMMANDS
-from gateway.cli.late import CommandGroupSpec, LateGroup, LazyCommand, group_of
-from gateway.control.admin.elsewhere import API_KEY, GATEWAY, TOKEN, TOKEN_COMMAND
+from gateway.cli.lazy_commands import CommandGroupSpec, LateGroup, LazyCommand, group_of
+from gateway.control.admin.gateway_address import API_KEY, GATEWAY, TOKEN, TOKEN_COMMAND
 
 
 class RootCommand(LateGroup):

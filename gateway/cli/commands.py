@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from gateway.cli.late import CommandGroupSpec
+from gateway.cli.lazy_commands import CommandGroupSpec
 
 _KEYS = {
     "create": "keys:create",

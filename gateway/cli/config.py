@@ -23,10 +23,10 @@ from gateway.config.credentials import (
 from gateway.config.faults import dotted
 from gateway.config.settings import Settings, examine, load
 from gateway.config.statedir import plainly
-from gateway.control.admin.elsewhere import gateway_url
+from gateway.control.admin.gateway_address import gateway_url
 from gateway.errors import ConfigError
 from gateway.host.prepare import ledger_url
-from gateway.request.idempotency.keptanswers import SECRET_CHARACTERS
+from gateway.request.idempotency.response_replay import SECRET_CHARACTERS
 from ledger.database import DatabaseError, make_engine, migrate, open_readonly
 
 _ASKED = ("providers", "opentelemetry", "peers")  # whose readers say by themselves what is missing

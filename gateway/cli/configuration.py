@@ -17,12 +17,12 @@ import typer
 import yaml
 
 from gateway.cli.output import AsJson, emit, fail, read_or_fail
-from gateway.config.carryover import ImportedPrice, carry_over
 from gateway.config.deployments import COSTS
 from gateway.config.document import read_document
 from gateway.config.editors import json_schema
+from gateway.config.litellm_import import ImportedPrice, carry_over
+from gateway.config.litellm_notes import ImportNote
 from gateway.config.sameweights import same_weights
-from gateway.config.uncarried import ImportNote
 from gateway.newfile import new_file
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import cost_pusd

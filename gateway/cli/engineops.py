@@ -20,8 +20,8 @@ import typer
 from rich.console import Console
 from rich.status import Status
 
+from gateway.cli.admin_backend import AdminBackend, By, Why, act, acting, look
 from gateway.cli.config import Config, load_or_fail
-from gateway.cli.desk import AdminBackend, By, Why, act, acting, look
 from gateway.cli.output import AsJson, emit, fail, say, table
 from gateway.control.admin import engines as verbs
 from gateway.control.admin import overrides

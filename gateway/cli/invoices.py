@@ -7,8 +7,8 @@ from typing import Annotated, Any, get_args
 import typer
 from rich.console import Console
 
+from gateway.cli.admin_backend import Why, act, acting, look
 from gateway.cli.config import Config
-from gateway.cli.desk import Why, act, acting, look
 from gateway.cli.output import AsJson, emit, fail, moment, say, table
 from gateway.control.admin import entries as entered
 from gateway.control.admin import invoices as verbs

@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
+from gateway.cli.admin_backend import AdminBackend, By, Why, act, acting
 from gateway.cli.config import Config
-from gateway.cli.desk import AdminBackend, By, Why, act, acting
 from gateway.cli.output import AsJson, emit, fail, say, table
 from gateway.control.admin import keys as verbs
-from gateway.control.admin.elsewhere import gateway_url
+from gateway.control.admin.gateway_address import gateway_url
 from gateway.control.roles import KeyRole, KeyScope
 
 KeyId = Annotated[str, typer.Argument(help="As `keys list` shows it.")]

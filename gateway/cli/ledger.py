@@ -14,8 +14,8 @@ from rich.progress import Progress, TaskID
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
+from gateway.cli.admin_backend import look
 from gateway.cli.config import Config, ledger_engine, ledger_reader, load_or_fail
-from gateway.cli.desk import look
 from gateway.cli.output import AsJson, bars, console, emit, fail, moment, table
 from gateway.clock import Clock
 from gateway.config.settings import Settings
@@ -27,8 +27,8 @@ from ledger.money import PUSD_PER_USD, format_usd, usd_text
 from ledger.queries.reads import FlaggedAttempts, Scope
 from ledger.reports.report import PoolLine, Report, ReportLine
 from ledger.reports.report import report as report_of
-from ledger.seals.condense import PostingCompactor
-from ledger.seals.registers import register_head
+from ledger.seals.audit_log import register_head
+from ledger.seals.compact import PostingCompactor
 from ledger.seals.retire import LEAST_DAYS, AttemptRetirer, SealMismatch, prospect
 from ledger.seals.sealer import head
 from ledger.sums.rollups import RetiredError, Rollups

@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal
 import typer
 from rich.console import Console
 
+from gateway.cli.admin_backend import By, Why, act, look
 from gateway.cli.config import Config
-from gateway.cli.desk import By, Why, act, look
 from gateway.cli.output import AsJson, emit, table
 from gateway.control.admin import overrides as verbs
 from gateway.control.admin.verb import NoInput

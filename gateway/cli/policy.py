@@ -5,13 +5,13 @@ from typing import Annotated, Any
 
 import typer
 
-from gateway.cli.books import ledger_if_any, prices_of
+from gateway.cli.admin_backend import look
 from gateway.cli.config import Config, load_or_fail
-from gateway.cli.desk import look
+from gateway.cli.ledger_access import ledger_if_any, prices_of
 from gateway.cli.output import AsJson, emit, fail
 from gateway.config.settings import Settings
 from gateway.control.admin import explaining as verbs
-from gateway.control.admin.elsewhere import gateway_url
+from gateway.control.admin.gateway_address import gateway_url
 from gateway.control.decisions.hypothetical import HypotheticalRequest, explain
 
 

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from gateway.cli.admin_backend import AdminBackend, By, Why, acting, look, looking
 from gateway.cli.config import Config
-from gateway.cli.desk import AdminBackend, By, Why, acting, look, looking
 from gateway.cli.output import AsJson, Strict, console, emit, fail, read_or_fail, table
 from gateway.config.faults import count_of, text_of
 from gateway.control.admin import policies as verbs

@@ -6,13 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
+from gateway.cli.admin_backend import acting, look, looking
 from gateway.cli.config import Config
-from gateway.cli.desk import acting, look, looking
 from gateway.cli.output import AsJson, console, emit, fail, table
 from gateway.cli.pricetables import show_doubts, show_list, show_plan, show_price, summary
 from gateway.clock import Clock
 from gateway.control.admin import prices as verbs
-from gateway.control.admin.elsewhere import gateway_url
+from gateway.control.admin.gateway_address import gateway_url
 from gateway.control.pricing.configured import actor
 from gateway.control.pricing.sources import read_text
 from gateway.followers import FOLLOW_S

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from gateway.cli.admin_backend import By, Why, act, look
 from gateway.cli.config import Config
-from gateway.cli.desk import By, Why, act, look
 from gateway.cli.output import AsJson, emit, fail, moment, say, table
 from gateway.control.admin import entries as entered
 from gateway.control.admin import rates as verbs

@@ -13,17 +13,22 @@ from sqlalchemy import Engine
 
 from backends.simulator.profiles import PROFILES
 from backends.simulator.shapefile import ShapeFileError, load
-from gateway.cli.books import ledger_if_any, prices_of
+from gateway.cli.admin_backend import AdminBackend, looking
 from gateway.cli.config import Config, load_or_fail
-from gateway.cli.desk import AdminBackend, looking
+from gateway.cli.ledger_access import ledger_if_any, prices_of
 from gateway.cli.output import AsJson, bars, emit, fail, read_or_fail, table
 from gateway.clock import Clock
 from gateway.config.settings import Settings
 from gateway.control.admin import whatifs as verbs
-from gateway.control.admin.elsewhere import gateway_url
+from gateway.control.admin.gateway_address import gateway_url
 from gateway.control.whatif_jobs import IN_FORCE, REQUESTS_MOST
 from gateway.policies.sets import examine_set, rules_of
-from gateway.whatif.asked import (
+from gateway.whatif.ledger_traffic import SPAN_FORMS, SpanError
+from gateway.whatif.page import PlotsMissingError, page
+from gateway.whatif.replay_fleet import EngineModelSource, HouseError
+from gateway.whatif.tables import notes, tables
+from gateway.whatif.tracefiles import TraceError, read_trace
+from gateway.whatif.traffic_selection import (
     TrafficSelection,
     WhatIfInputError,
     arranged,
@@ -32,12 +37,7 @@ from gateway.whatif.asked import (
     pool_and_model,
     recorded_traffic,
 )
-from gateway.whatif.house import EngineModelSource, HouseError
-from gateway.whatif.page import PlotsMissingError, page
-from gateway.whatif.past import SPAN_FORMS, SpanError
-from gateway.whatif.tables import notes, tables
-from gateway.whatif.tracefiles import TraceError, read_trace
-from gateway.whatif.trial import trial
+from gateway.whatif.whatif_run import trial
 from ledger.policies import policies_in_force
 
 LOOK_S = 0.5

@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from gateway.config.neverheld import never_held, tags_of
+from gateway.config.unsatisfiable import never_held, tags_of
 
 LONGEST = 1000  # characters; nesting that any parser stands
 

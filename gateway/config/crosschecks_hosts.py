@@ -11,10 +11,10 @@ from typing import NamedTuple
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
+from backends.address_policy import AddressPolicy, stated
 from backends.engines import ENGINE_KINDS
 from backends.http import Origin
 from backends.providers import ADAPTER_KIND, DEFAULT_KIND, PROVIDER_KINDS
-from backends.reach import AddressPolicy, stated
 from gateway.config.crosschecks_oidc import oidc
 from gateway.config.crosschecks_peers import peers
 from gateway.config.faults import ConfigFault, Place, nearest, warning

@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Iterable
 
-from backends.reach import LOCALHOST, stated
+from backends.address_policy import LOCALHOST, stated
 
 WITHIN_S = 2.0
 

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from gateway.config.aliases import resolve_model
 from gateway.config.checks.known_names import Known, unknown_names
+from gateway.config.config_facts import PLAUSIBLE
 from gateway.config.crosschecks import CHECKS
 from gateway.config.document import ConfigDocument, read_document
 from gateway.config.draft import SettingsDraft, draft_settings
 from gateway.config.faults import ConfigFault, count_of, independent
-from gateway.config.plausible import PLAUSIBLE
 from gateway.config.schema import (
     EngineSection,
     ModelSection,

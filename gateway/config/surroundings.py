@@ -1,7 +1,7 @@
 """Gathers the facts that a configuration is checked against: price files, directories, the date.
 
 Reads files and makes none. What is wrong with a path is put into words here; whether it matters is
-for `gateway.config.plausible`.
+for `gateway.config.config_facts`.
 """
 
 import os
@@ -16,9 +16,9 @@ from backends.engine.adapters import BadAdapter, check_fits
 from backends.engines import ENGINE_KINDS
 from gateway.config.checks.engine_flags import FlagVerdict, judge_flags
 from gateway.config.checks.private_hosts import named_hosts
+from gateway.config.config_facts import ConfigFacts
 from gateway.config.faults import Place
 from gateway.config.lookups import looked_up
-from gateway.config.plausible import ConfigFacts
 from gateway.config.schema import EngineSection, Settings
 from gateway.config.statedir import DIRECTORIES, LEDGER
 from ledger.database import URL_VARIABLE, DatabaseError, open_readonly, sqlite_url

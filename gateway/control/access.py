@@ -7,7 +7,7 @@ no line or a line has no route. So what is asked for hangs on the route that ans
 that was read once more: both can never differ. Whom the guard let in is the request's `caller`.
 
 Lines of batches come to `/batch-lines`, which is no route: to who has no ticket of this host's
-runner it does not exist (`gateway.batches.entrance`).
+runner it does not exist (`gateway.batches.line_endpoint`).
 """
 
 from collections.abc import Iterator, Mapping

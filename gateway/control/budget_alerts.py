@@ -19,8 +19,8 @@ import httpx
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
+from backends.address_policy import INSIDE
 from backends.pinned import PinnedTransport
-from backends.reach import INSIDE
 from gateway.clock import Clock
 from gateway.config.credentials import webhook
 from gateway.config.settings import Settings

@@ -1,6 +1,6 @@
 """People: whom the dashboard vouches for, and who sends a token of the house's sign-in (`oidc`).
 
-Either comes with a name and no more (`ledger.identity.vouched`, `gateway.control.oidc`). The role
+Either comes with a name and no more (`ledger.identity.vouchers`, `gateway.control.oidc`). The role
 is read
 from the file that `dashboard.access_file` names, here, at every request: one that the dashboard
 believed or a token claims opens nothing. Without that file the dashboard is open, nobody
@@ -29,7 +29,7 @@ from ledger.identity.people import (
     UnnamedPerson,
 )
 from ledger.identity.secretfile import read_secret
-from ledger.identity.vouched import (
+from ledger.identity.vouchers import (
     HEADER,
     KEY_FILE,
     InvalidVoucher,

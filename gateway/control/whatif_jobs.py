@@ -23,8 +23,8 @@ from typing import Annotated, Any
 
 import msgspec
 
+from ledger.host_notes import find, leave
 from ledger.locks import is_locked
-from ledger.runnotes import find, leave
 
 WHAT_IFS = "whatif"  # in the run directory
 KEPT = 8  # whose results can still be read

@@ -14,7 +14,7 @@ from gateway.config.machines import MachineShare, parts
 from gateway.config.settings import ModelSection, PoolSection, Settings
 from gateway.demo.demand import DemoArrival
 from gateway.fleet.candidates import API_CONTEXT_TOKENS, expected_tokens, output_bound
-from gateway.fleet.sightings import crowded
+from gateway.fleet.target_views import crowded
 from ledger.fleet.samples import PPM, FleetSample
 from ledger.money import usd_to_pusd
 from ledger.prices.book import Price, PriceBook, bound_pusd, cost_pusd

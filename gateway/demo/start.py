@@ -28,13 +28,13 @@ from gateway.demo.demand import TEAMS
 from gateway.demo.history import DemoScenario, replay
 from gateway.demo.replay_records import DemoCaller
 from gateway.demo.traffic import drive
-from gateway.host.answering import until_answering
 from gateway.host.banner import banner
+from gateway.host.http_wait import until_answering
 from gateway.host.port_claims import PortClaims, free_ports
 from gateway.host.serve import STOPPING, HostServer, on_hangup, on_signals
 from gateway.host.stages import StartStages
 from gateway.runtime import Runtime
-from ledger.budgets.booked import book
+from ledger.budgets.backfill import book
 from ledger.budgets.escrow import budget_key
 from ledger.budgets.windows import Period, window_at
 from ledger.database import make_engine

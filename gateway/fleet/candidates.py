@@ -12,11 +12,11 @@ import msgspec
 
 from gateway.clock import Clock
 from gateway.fleet.fleet import Target
-from gateway.fleet.heldoff import with_held_off
+from gateway.fleet.model_backoff import with_held_off
 from gateway.fleet.output_cap import OutputCap, OutputCapRule
-from gateway.fleet.prefixes import PrefixIndex
-from gateway.fleet.sightings import ApiView, EngineView, LiveTargetViews, Shunned, TargetViews
-from gateway.fleet.slots import SharedLoadTable
+from gateway.fleet.prefix_index import PrefixIndex
+from gateway.fleet.shared_load import SharedLoadTable
+from gateway.fleet.target_views import ApiView, EngineView, LiveTargetViews, Shunned, TargetViews
 from gateway.kinds import KINDS
 from gateway.kinds.spec import KindUnits
 from ledger.journals.records import TokenCounts

@@ -1,14 +1,14 @@
 """What requests would have taken of each pool: on the board, for the price of its time.
 
 A worker adds to sums of its own; telemetry reads everybody's once a second and publishes what a
-second of each pool's engines is worth (`router.market`). A pool that no engine serves at this
+second of each pool's engines is worth (`router.bid_price`). A pool that no engine serves at this
 moment had no time to sell: its price is left at nothing.
 """
 
-from gateway.fleet.slots import SharedLoadTable
+from gateway.fleet.shared_load import SharedLoadTable
 from gateway.table_layout import EngineCell
+from router.bid_price import BINS, BidPrice, DemandWindow, bin_of, demand_of
 from router.deadlines import deadline_bin
-from router.market import BINS, BidPrice, DemandWindow, bin_of, demand_of
 from router.types import Decision, Policy, RoutingRequest
 
 

@@ -6,10 +6,10 @@ A `Target` is the static half of a candidate; `gateway.fleet.candidates` adds th
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from backends.address_policy import LOCALHOST, stated
 from backends.base import Backend
 from backends.http import Origin
 from backends.providers import PROVIDER_KINDS
-from backends.reach import LOCALHOST, stated
 from gateway.config.machines import parts
 from gateway.config.settings import ModelSection, PoolSection, ProviderSection, Settings
 from gateway.runtime import Runtime

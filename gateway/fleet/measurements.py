@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from ledger.runnotes import find, leave
+from ledger.host_notes import find, leave
 
 MEASUREMENTS_FILE = "measurements.json"
 Measure = Literal["off", "idle", "always"]

@@ -19,9 +19,9 @@ from pathlib import Path
 from backends.engine import gpus, ports
 from backends.engine.environment import Environment, flavour_here
 from backends.engine.flags import BadFlags, EngineLaunch
+from backends.engine.load_order import GpuLoadQueue
 from backends.engine.supervisor import EnginePhase, EngineSpec, EngineStatus, Supervisor
 from backends.engine.tasks import task_of
-from backends.engine.turns import GpuLoadQueue
 from backends.engines import ENGINE_KINDS, ChildLaunch, EngineKind
 from backends.environ import plain
 from gateway.clock import Clock
@@ -29,8 +29,8 @@ from gateway.config.machines import parts
 from gateway.config.schedules import stopped_since_us
 from gateway.config.schema_otel import OpenTelemetrySection
 from gateway.config.settings import EngineSection, Settings
-from gateway.fleet.enginewords import PARENT, EngineStatusNotes
-from gateway.fleet.slots import SharedLoadTable
+from gateway.fleet.engine_notes import PARENT, EngineStatusNotes
+from gateway.fleet.shared_load import SharedLoadTable
 from gateway.host.children import ChildCommand, ChildProcess
 from gateway.host.devices import assigned, memory
 from gateway.runtime import BUDGET, SEQUENCES, EngineReplica, Runtime

@@ -17,12 +17,12 @@ from gateway.clock import Clock
 from gateway.config.credentials import peers_secret
 from gateway.config.schema_peers import PeersSection
 from gateway.fleet.peers.frames import ID_BYTES
-from gateway.fleet.peers.hearing import PeerListener
 from gateway.fleet.peers.keys import engine_key, here
+from gateway.fleet.peers.listener import PeerListener
+from gateway.fleet.peers.peer_load import NOTHING, PeerEngineLoad, added, share_of
 from gateway.fleet.peers.row import PeerLoadRow
-from gateway.fleet.peers.shares import NOTHING, PeerEngineLoad, added, share_of
-from gateway.fleet.peers.telling import PeerSender, split
-from gateway.fleet.slots import SharedLoadTable
+from gateway.fleet.peers.sender import PeerSender, split
+from gateway.fleet.shared_load import SharedLoadTable
 from gateway.process import start_process
 from gateway.runtime import EngineReplica, Runtime
 from gateway.table_layout import LoadCell

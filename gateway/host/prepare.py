@@ -26,8 +26,8 @@ from gateway.config.statedir import DIRECTORIES, plainly
 from gateway.control.pricing.configured import store_prices
 from gateway.control.whatif_jobs import WHAT_IFS
 from gateway.errors import ConfigError
-from gateway.fleet.prefixes import PREFIXES_FILE
-from gateway.host.market import hardware
+from gateway.fleet.prefix_index import PREFIXES_FILE
+from gateway.host.gpu_catalog import hardware
 from gateway.host.port_claims import PortClaims
 from gateway.runtime import METRICS_DIR, Runtime, RuntimePorts, resolve
 from ledger.database import check_durable, make_engine, migrate, sqlite_url
@@ -36,7 +36,7 @@ from ledger.fleet.market import record_market
 from ledger.hosts import HostConflict, claim_of, take
 from ledger.identity.pepper import PepperMismatch, agreed_pepper
 from ledger.identity.secretfile import kept_secret
-from ledger.identity.vouched import KEY_FILE
+from ledger.identity.vouchers import KEY_FILE
 
 CONFIG_FILE = "config.yaml"  # in the run directory
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from backends.kvevents import PrefixMemory
 from backends.metrics import METRICS_PATH, EngineSample
 from backends.stepmodel import FittedStepModel
-from gateway.fleet.slots import SharedLoadTable
+from gateway.fleet.shared_load import SharedLoadTable
 from gateway.table_layout import HEALTHS, EngineCell, LoadCell
 from ledger.fleet.samples import PPM, FleetSample
 from router.feedback import FeedbackLoops, FeedbackSums, PrefixHitTrust

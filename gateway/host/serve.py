@@ -25,20 +25,20 @@ from gateway.config.settings import Settings
 from gateway.config.statedir import StateDirLock, hold
 from gateway.errors import ConfigError
 from gateway.fleet.peers.row import PeerLoadRow
-from gateway.fleet.slots import SharedLoadTable
+from gateway.fleet.shared_load import SharedLoadTable
 from gateway.host import logfiles
 from gateway.host.banner import BILLED_BESIDES
 from gateway.host.children import ChildCommand, ChildProcess
 from gateway.host.engines import EngineSupervision, installed
 from gateway.host.journalwatch import follow
 from gateway.host.listening import bound, listening
-from gateway.host.logged import LogOptions, words
+from gateway.host.log_wrapper import LogOptions, words
 from gateway.host.port_claims import PortClaims
 from gateway.host.prepare import HostSetup, moved, prepare
 from gateway.host.reload import Reload
 from gateway.host.watchdog import watch, watch_peers
 from gateway.runtime import METRICS_DIR, Runtime
-from ledger.identity.vouched import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
+from ledger.identity.vouchers import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
 
 WRITER_GRACE_S = 20.0
 QUICK_GRACE_S = 5.0

@@ -27,8 +27,8 @@ from gateway.config.settings import Settings, load
 from gateway.config.starter import StarterPorts, configuration, found
 from gateway.config.statedir import hold, plainly
 from gateway.errors import ConfigError
-from gateway.host.answering import until_answering
 from gateway.host.banner import banner, keys_line
+from gateway.host.http_wait import until_answering
 from gateway.host.installing import InstallProcess
 from gateway.host.port_claims import PortClaims, free_ports
 from gateway.host.serve import STOPPING, HostServer, on_hangup, on_signals

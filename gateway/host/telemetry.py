@@ -24,31 +24,31 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from backends import health
+from backends.address_policy import INSIDE
 from backends.engine.probes import ProbeError, Workload, context_limit
 from backends.health import EngineHealth, HealthState, ProbeResult
 from backends.metrics import OTHER_PATHS, ProbeFailed, is_json, parse, path_of
 from backends.pinned import PinnedTransport
-from backends.reach import INSIDE
 from backends.roundtrip import round_trip_s
 from gateway.clock import Clock
 from gateway.config.credentials import engine_headers
 from gateway.config.settings import Settings
 from gateway.control.budget_alerts import BudgetAlerter
 from gateway.fleet.demand_counter import BidPricePublisher
-from gateway.fleet.enginewords import TELEMETRY, EngineStatusNotes
-from gateway.fleet.evictions import listen
+from gateway.fleet.engine_notes import TELEMETRY, EngineStatusNotes
+from gateway.fleet.kv_event_listener import listen
 from gateway.fleet.measurements import MeasurementNotes
-from gateway.fleet.slots import SharedLoadTable
+from gateway.fleet.shared_load import SharedLoadTable
 from gateway.host.engine_records import capacity_row, catalog_row, reason_of
 from gateway.host.metrics_page import read_page
 from gateway.host.operated_samples import as_operated
-from gateway.host.ratedesk import RateLimitService
+from gateway.host.rate_limit_service import RateLimitService
 from gateway.host.sample_backlog import SampleBacklog, unobserved
 from gateway.host.scrape import EngineScraper, EngineStartLimits
 from gateway.host.stepfits import EngineFit, StepFitStore
 from gateway.policies.overrides import standing
 from gateway.process import start_process
-from gateway.request.limits.ratelimits import are_shared
+from gateway.request.limits.rate_limiter import are_shared
 from gateway.runtime import EngineReplica, Runtime
 from gateway.table_layout import HEALTHS
 from gateway.table_layout import EngineCell as Published
@@ -62,7 +62,7 @@ from ledger.fleet.samples import (
 )
 from ledger.money import usd_to_pusd
 from ledger.overrides import overrides
-from router.market import TICK_S
+from router.bid_price import TICK_S
 
 SAMPLE_S = 10.0
 SCRAPE_TIMEOUT_S = 5.0

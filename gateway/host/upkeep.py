@@ -24,9 +24,9 @@ from gateway.config import schedules
 from gateway.config.settings import PoolSection, Settings
 from gateway.control import override_changes as verbs
 from gateway.control.admin.enginehost import EngineHost, EngineSnapshot
-from gateway.fleet.slots import SharedLoadTable
+from gateway.fleet.shared_load import SharedLoadTable
 from gateway.followers import FOLLOW_S
-from gateway.host import rolling, sparing
+from gateway.host import drain_check, rolling_restart
 from gateway.policies.overrides import TARGET, barred, instant
 from gateway.process import start_process
 from gateway.runtime import Runtime
@@ -167,7 +167,7 @@ class UpkeepLoop:
         if alone := verbs.unserved(self._settings, [*stands, without]):
             return f"{why} waits: `{alone[0]}` would have no target"
         states = {event.seat.name: event.state for event in seen.values()}
-        busy = sparing.why_not(states, seat.name)
+        busy = drain_check.why_not(states, seat.name)
         return None if busy is None else f"{why} waits: {busy}"
 
     def _restart(self, row: int, snapshot: EngineSnapshot, why: str, due_us: int) -> None:
@@ -176,9 +176,11 @@ class UpkeepLoop:
         author = verbs.OverrideAuthor(ACTOR, why, now_us, now_us + int(LIMIT_S * 1e6))
         done = f"restarted ({why})"
         try:
-            with rolling.away(self._ledger, self._settings, snapshot.seat, author):
-                rolling.next_life(self._host, row, time.monotonic() + LIMIT_S, self._meanwhile)
-        except rolling.DrainTimeout as error:
+            with rolling_restart.away(self._ledger, self._settings, snapshot.seat, author):
+                rolling_restart.next_life(
+                    self._host, row, time.monotonic() + LIMIT_S, self._meanwhile
+                )
+        except rolling_restart.DrainTimeout as error:
             self._tried_us[row] = due_us
             done = f"{why} failed: {error}"
         log.warning("%s: %s", snapshot.seat.name, done)

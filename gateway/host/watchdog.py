@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from gateway.clock import Clock
 from gateway.fleet.peers.row import PeerLoadRow
-from gateway.fleet.slots import SharedLoadTable
+from gateway.fleet.shared_load import SharedLoadTable
 from gateway.host.children import ChildProcess
 
 HUNG_S = 10.0

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from backends.said import text_bytes
 from backends.sse import data_spans, join_data
+from backends.text_length import text_bytes
 from gateway.kinds.relay import ByteRelay
 
 _DELTA, _DONE = "transcript.text.delta", "transcript.text.done"

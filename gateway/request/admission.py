@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from gateway.errors import RequestError
 from gateway.fleet.fleet import Target
-from ledger.budgets.desk import BrokerUnavailable, BudgetClient, BudgetRefusal
+from ledger.budgets.client import BrokerUnavailable, BudgetClient, BudgetRefusal
 from ledger.budgets.scopes import request_scopes, target_scopes
 from ledger.identity.keys import Identity
 from ledger.journals.records import Hold

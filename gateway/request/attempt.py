@@ -3,8 +3,8 @@
 from bisect import bisect_left
 from dataclasses import dataclass, field
 
-from gateway.fleet.experience import ApiCall
 from gateway.fleet.gap_counts import GAP_BUCKETS, PACE_BOUNDS_S
+from gateway.fleet.target_stats import ApiCall
 from gateway.kinds.relay import ByteRelay, EventRelay
 from gateway.request.load_tracker import LoadReservation
 from gateway.request.plan import AttemptPlan, RoutingPlan

@@ -16,7 +16,7 @@ import msgspec
 
 from backends.chunks import plain_word
 from backends.errors import ServerError
-from backends.said import said_in_answer, shows_pictures
+from backends.text_length import said_in_answer, shows_pictures
 from gateway.fleet.candidates import output_bound
 from gateway.kinds import KINDS
 from gateway.kinds.billable_units import AUDIO_MS_PER_TOKEN

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any
 
 from gateway.http.connection import Header, RequestConnection
-from gateway.request.limits.ratelimits import RateLimitUse
+from gateway.request.limits.rate_limiter import RateLimitUse
 from gateway.request.trace_observer import RequestTrace
 from ledger.journals.records import TokenCounts
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from router.frozen import SnapshotParts, freeze
+from router.snapshot_codec import SnapshotParts, freeze
 from router.types import ApiState, Candidate, EngineState, Policy, RoutingRequest
 
 INPUTS_LIMIT_BYTES = 4096  # of many candidates, or crowded engines, none are kept

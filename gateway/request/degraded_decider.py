@@ -10,10 +10,10 @@ import logging
 from collections.abc import Callable, Sequence
 from math import inf
 
-from gateway.fleet.slots import SharedLoadTable
+from gateway.fleet.shared_load import SharedLoadTable
 from gateway.request.request_counters import RequestCounters
 from router.decide import decide
-from router.static import static_order
+from router.static_order import static_order
 from router.types import Candidate, Decision, Policy, RoutingRequest, TargetHealth
 
 SILENT_S = 1.0  # four words missed; stale metrics must come to it before the order changes

@@ -18,9 +18,9 @@ from backends.ratelimit import RateLimitHeaders, parse_rate_limit
 from gateway.clock import Clock
 from gateway.errors import RequestError, let_go
 from gateway.fleet.demand_counter import DemandCounter
-from gateway.fleet.experience import TargetStats
 from gateway.fleet.fleet import Target
-from gateway.fleet.heldoff import LIMITED
+from gateway.fleet.model_backoff import LIMITED
+from gateway.fleet.target_stats import TargetStats
 from gateway.kinds import KINDS
 from gateway.kinds.inference_request import InferenceRequest
 from gateway.kinds.outcome import AttemptOutcome
@@ -29,9 +29,9 @@ from gateway.request.active_policies import PolicyDerived
 from gateway.request.admission import BudgetAdmission
 from gateway.request.attempt import Attempt, CandidateQueue
 from gateway.request.client_response import ClientResponse
-from gateway.request.idempotency.submissions import IdempotencyStore
-from gateway.request.limits.ratelimits import RateLimiter, over_rate
-from gateway.request.limits.waiting import AdmissionQueue, QueueFull
+from gateway.request.idempotency.idempotency_store import IdempotencyStore
+from gateway.request.limits.admission_queue import AdmissionQueue, QueueFull
+from gateway.request.limits.rate_limiter import RateLimiter, over_rate
 from gateway.request.load_tracker import LoadTracker
 from gateway.request.metering import UsageMeter
 from gateway.request.plan import AttemptPlan, PlannerProtocol, RoutingPlan
@@ -43,13 +43,13 @@ from gateway.request.refusals import (
     over_budget,
     status_of,
 )
+from gateway.request.request_parser import body_for
 from gateway.request.response_writer import ResponseWriter
 from gateway.request.retry_budget import RetryBudget
 from gateway.request.session_affinity import SessionAffinity
 from gateway.request.silent_engine import SilentEngineDetector
 from gateway.request.trace_observer import TraceObserver
-from gateway.request.upstream_body import body_for
-from ledger.budgets.desk import BudgetRefusal
+from ledger.budgets.client import BudgetRefusal
 from ledger.identity.keys import Identity
 from ledger.journals.journal import JournalError
 from ledger.journals.records import Status

@@ -2,7 +2,7 @@
 
 Between hosts news takes a while (`gateway.fleet.peers`): in a burst two of them give the last of an
 engine's time away. So a request that has no first token when the others' news of the moment of its
-dispatch is there is decided once more (`router.hindsight`); whoever would have gone to an API goes
+dispatch is there is decided once more (`router.recheck`); whoever would have gone to an API goes
 to its next candidate. The workers of one host share their sums in memory: nothing of this is done.
 """
 
@@ -11,10 +11,10 @@ from collections.abc import Callable
 
 from backends.errors import DispatchSuperseded
 from gateway.fleet.peers.row import PeerLoadRow
-from gateway.fleet.slots import SharedLoadTable
+from gateway.fleet.shared_load import SharedLoadTable
 from gateway.request.silent_engine import FirstTokenWait
 from gateway.table_layout import LoadCell
-from router.hindsight import PeerLoad, stands
+from router.recheck import PeerLoad, stands
 
 LOOK_S = 0.05  # how long news takes in the middle: a tick of the host that tells, one of ours
 

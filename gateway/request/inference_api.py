@@ -27,10 +27,10 @@ from gateway.kinds.inference_request import IncomingBody, InferenceRequest
 from gateway.kinds.relay import error_event
 from gateway.logs import REQUEST
 from gateway.request.client_response import JSON, ClientResponse
-from gateway.request.dialects.reply import TranslatedResponse
-from gateway.request.dialects.spoken import SPOKEN
+from gateway.request.dialects.translated_paths import SPOKEN
+from gateway.request.dialects.translated_response import TranslatedResponse
 from gateway.request.dispatch import CLIENT_GONE, Dispatcher
-from gateway.request.idempotency.submissions import IdempotentRequest
+from gateway.request.idempotency.idempotency_store import IdempotentRequest
 from ledger.identity.keys import Identity
 
 Message = MutableMapping[str, Any]

@@ -7,8 +7,8 @@ is followed: what it holds and what it may come to hold stand in a place of thei
 
 import msgspec
 
-from gateway.fleet.prefixes import PrefixIndex
-from gateway.fleet.slots import SharedLoadTable
+from gateway.fleet.prefix_index import PrefixIndex
+from gateway.fleet.shared_load import SharedLoadTable
 from gateway.request.plan import AttemptPlan, RoutingPlan
 from gateway.table_layout import RESIDENTS, LoadCell, SequenceCell
 from router.deadlines import bearable_ms

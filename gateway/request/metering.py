@@ -20,9 +20,9 @@ from backends.errors import (
     UpstreamOverloaded,
 )
 from gateway.clock import Clock
-from gateway.fleet.calibration import EstimatorName
-from gateway.fleet.experience import TargetStats
-from gateway.fleet.heldoff import LIMITED
+from gateway.fleet.estimator_accuracy import EstimatorName
+from gateway.fleet.model_backoff import LIMITED
+from gateway.fleet.target_stats import TargetStats
 from gateway.kinds import KINDS
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.request.admission import BudgetAdmission

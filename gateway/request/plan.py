@@ -14,10 +14,10 @@ from gateway.clock import Clock
 from gateway.config.conditions import ConditionInput
 from gateway.fleet.candidates import CandidateBuilder, CandidateSnapshot
 from gateway.fleet.fleet import Target
-from gateway.fleet.prefixes import NOTHING, beginning_of
+from gateway.fleet.prefix_index import NOTHING, beginning_of
 from gateway.kinds.billable_units import sound_tokens
 from gateway.kinds.inference_request import InferenceRequest
-from gateway.policies.rulings import PolicyTerms
+from gateway.policies.policy_match import PolicyTerms
 from gateway.request.decision_states import SnapshotStates
 from gateway.request.degraded_decider import DegradedDecider
 from gateway.request.routes import RouteCache, RouteContext

@@ -17,7 +17,7 @@ from backends.errors import (
 from gateway.errors import RequestError
 from gateway.kinds import KINDS, hosted_tools
 from gateway.request.plan import RoutingPlan
-from ledger.budgets.desk import BudgetRefusal
+from ledger.budgets.client import BudgetRefusal
 from ledger.journals.records import Status
 from router.explain import short
 from router.reasons import REASONS, Outlook, Reason, with_outlook

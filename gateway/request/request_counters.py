@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from gateway.fleet.calibration import EstimatorAccuracy
+from gateway.fleet.estimator_accuracy import EstimatorAccuracy
 
 
 class AttemptLabels(NamedTuple):

@@ -13,8 +13,8 @@ from gateway.config.settings import Settings, resolve_model
 from gateway.errors import RequestError
 from gateway.fleet.fleet import Fleet, Target
 from gateway.policies.overrides import barred
+from gateway.policies.policy_match import PolicyChain
 from gateway.policies.rules import RuleSet
-from gateway.policies.rulings import PolicyChain
 from gateway.request.admission import BudgetAdmission, BudgetHeadroom
 from ledger.identity.keys import Identity
 from ledger.overrides import Override

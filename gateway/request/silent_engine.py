@@ -20,7 +20,7 @@ from typing import Any
 
 from backends.errors import BackendError, FirstTokenTimeout
 from gateway.clock import Clock
-from gateway.fleet.slots import SharedLoadTable
+from gateway.fleet.shared_load import SharedLoadTable
 from gateway.request.attempt import Attempt
 from gateway.table_layout import LoadCell
 

@@ -26,7 +26,9 @@ from gateway.control.whatif_jobs import (
     tell,
 )
 from gateway.policies.sets import examine_set, rules_of
-from gateway.whatif.asked import (
+from gateway.whatif.ledger_traffic import SpanError
+from gateway.whatif.replay_fleet import HouseError
+from gateway.whatif.traffic_selection import (
     WhatIfInputError,
     arranged,
     house_of,
@@ -34,9 +36,7 @@ from gateway.whatif.asked import (
     pool_and_model,
     recorded_traffic,
 )
-from gateway.whatif.house import HouseError
-from gateway.whatif.past import SpanError
-from gateway.whatif.trial import trial
+from gateway.whatif.whatif_run import trial
 from ledger.database import URL_VARIABLE, open_readonly
 from ledger.policies import policies_in_force
 from ledger.prices.stored import load_price_book

@@ -13,10 +13,10 @@ from math import inf
 from typing import Protocol
 
 from gateway.whatif.apis import ApiLatency
-from gateway.whatif.seats import EngineKnowledge, ReplayEngine, ReplayRequest
+from gateway.whatif.replay_engine import EngineKnowledge, ReplayEngine, ReplayRequest
 from gateway.whatif.traffic import Arrival
-from router.hindsight import PeerLoad
-from router.market import TICK_S
+from router.bid_price import TICK_S
+from router.recheck import PeerLoad
 from router.types import Slo
 
 _FOLD, _TICK, _ANSWER, _PATIENCE, _AGAIN, _LOOK = range(6)

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Sequence
 from statistics import median
 from typing import Any
 
-from gateway.whatif.house import ReplayFleet
-from gateway.whatif.planned import PolicyReplay, ReplayDecision, charged_pusd
+from gateway.whatif.policy_replay import PolicyReplay, ReplayDecision, charged_pusd
 from gateway.whatif.replay import ReplayOutcome
+from gateway.whatif.replay_fleet import ReplayFleet
 from gateway.whatif.traffic import Arrival
 from ledger.journals.records import TokenCounts
 from ledger.money import PUSD_PER_USD

@@ -27,7 +27,7 @@ from backends.providers import PROVIDER_KINDS
 from gateway.clock import Clock
 from gateway.config.settings import ServerSection, Settings, TimeoutsSection
 from gateway.control.pricing.configured import price_aliases
-from gateway.fleet.slots import SharedLoadTable
+from gateway.fleet.shared_load import SharedLoadTable
 from gateway.http.access_log import AccessLog
 from gateway.http.protocol import bounded
 from gateway.ids import RequestIds

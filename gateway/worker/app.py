@@ -25,7 +25,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from backends.secret import Secret
-from gateway.batches.entrance import LineEndpoint
+from gateway.batches.line_endpoint import LineEndpoint
 from gateway.clock import Clock
 from gateway.config.settings import ModelSection, Settings, resolve_model
 from gateway.control.access import caller

@@ -23,29 +23,29 @@ from typing import Any, Protocol
 
 from prometheus_client import CollectorRegistry
 
+from backends.address_policy import INSIDE, AddressPolicy
 from backends.base import Backend, Deadlines
 from backends.http import HttpClient, PoolLimits
 from backends.openai import Credentials, OpenAIBackend
 from backends.providers import PROVIDER_KINDS, ProviderSite
-from backends.reach import INSIDE, AddressPolicy
 from backends.secret import Secret
 from gateway.batches.serving import BatchDependencies, serve_batches
 from gateway.clock import Clock
 from gateway.config.credentials import engine_key, provider_keys
 from gateway.config.settings import PoolSection, ProviderSection, Settings
 from gateway.control.access import guard
-from gateway.control.admin.desk import AdminExecutor
 from gateway.control.admin.enginehost import EngineHost
+from gateway.control.admin.executor import AdminExecutor
 from gateway.control.admin.routes import admin_router
 from gateway.control.operations import ROUTES
 from gateway.control.people import people_of
 from gateway.errors import ConfigError
 from gateway.fleet.candidates import CandidateBuilder
 from gateway.fleet.demand_counter import DemandCounter
-from gateway.fleet.experience import TargetStats
 from gateway.fleet.fleet import Fleet
-from gateway.fleet.prefixes import PREFIXES_FILE, PrefixIndex
-from gateway.fleet.slots import SharedLoadTable
+from gateway.fleet.prefix_index import PREFIXES_FILE, PrefixIndex
+from gateway.fleet.shared_load import SharedLoadTable
+from gateway.fleet.target_stats import TargetStats
 from gateway.ids import RequestIds
 from gateway.policies.sets import rules_of
 from gateway.request.active_policies import ActivePolicies
@@ -53,11 +53,11 @@ from gateway.request.admission import BudgetAdmission
 from gateway.request.degraded_decider import DegradedDecider
 from gateway.request.dispatch import Dispatcher
 from gateway.request.dispatch_recheck import recheck_of
-from gateway.request.idempotency.keptanswers import ResponseReplayStore
-from gateway.request.idempotency.submissions import IdempotencyStore
+from gateway.request.idempotency.idempotency_store import IdempotencyStore
+from gateway.request.idempotency.response_replay import ResponseReplayStore
 from gateway.request.inference_api import InferenceApi
-from gateway.request.limits.ratelimits import open_limits
-from gateway.request.limits.waiting import AdmissionQueue
+from gateway.request.limits.admission_queue import AdmissionQueue
+from gateway.request.limits.rate_limiter import open_limits
 from gateway.request.load_tracker import LoadTracker
 from gateway.request.metering import UsageMeter
 from gateway.request.plan import LearnedEstimates, RoutePlanner
@@ -74,7 +74,7 @@ from gateway.worker.app import Gateway, Operations, create_app
 from gateway.worker.journal_gate import JOURNAL, JournalGate
 from gateway.worker.ledger_follow import LedgerReaders, LiveParts, followed
 from gateway.worker.policy_follower import ReadPolicies
-from ledger.budgets.desk import BudgetClient
+from ledger.budgets.client import BudgetClient
 from ledger.database import make_engine
 from ledger.journals.journal import JournalWriter
 from ledger.lengths import AnswerLength
@@ -281,7 +281,7 @@ def _submissions(
 ) -> IdempotencyStore:
     replay, kept = settings.server.idempotency.replay, None
     if replay.enabled:
-        from gateway.request.idempotency.answercipher import AesGcmCipher  # noqa: PLC0415  (a library for this alone)
+        from gateway.request.idempotency.aes_gcm_cipher import AesGcmCipher  # noqa: PLC0415  (a library for this alone)
 
         cipher = AesGcmCipher(environ.get(replay.key_env or "", ""))
         kept = ResponseReplayStore(cipher, replay, clock.wall_us)

@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass
 from sqlalchemy import Connection, Engine, Select, delete, func, insert, select, update
 
 from ledger.database import read_row, read_rows, read_value, reading, write_alone
+from ledger.idempotency import IdempotencyRecord, claimed
 from ledger.orm.batches import FileChunkRow, FileRow
-from ledger.submissions import IdempotencyRecord, claimed
 
 CHUNK_BYTES = 1024 * 1024
 UPLOADING, PROCESSED = "uploading", "processed"

@@ -19,8 +19,8 @@ from sqlalchemy import Connection, Engine, delete, insert, select, update
 
 from ledger.batches.fairclaims import DONE, OUT, RUNNING, WAITING
 from ledger.batches.lines import LineClaim
+from ledger.budgets.batch_escrow import AT_PROVIDERS, BatchEscrow, give_back, held
 from ledger.budgets.grants import BudgetAccount, budgets
-from ledger.budgets.outholds import AT_PROVIDERS, BatchEscrow, give_back, held
 from ledger.database import read_row, read_rows, write_alone
 from ledger.journals.reader import JournalOffset
 from ledger.journals.records import AttemptOpened, AttemptSettled

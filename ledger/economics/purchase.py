@@ -23,7 +23,7 @@ from fractions import Fraction
 from itertools import accumulate
 
 from ledger.economics.cost import Exact, UnitPrice, Volume
-from ledger.economics.staircase import LoadCurve, StepCost
+from ledger.economics.step_cost import LoadCurve, StepCost
 
 HOURS_OF_A_MONTH = Fraction(8760, 12)
 MONTHS_OF_A_YEAR = 12

@@ -14,7 +14,7 @@ from fractions import Fraction
 from heapq import nlargest
 
 from ledger.economics.cost import TokenBasis, Volume
-from ledger.economics.staircase import (
+from ledger.economics.step_cost import (
     WINDOWS_MINUTES,
     explaining,
     fitted_window,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from ledger.runnotes import find, leave
+from ledger.host_notes import find, leave
 
 DRIFT_FILE = "drift.json"
 

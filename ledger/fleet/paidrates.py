@@ -13,7 +13,7 @@ import msgspec
 from sqlalchemy import Connection, Engine, func, insert, select
 
 from ledger.database import reading
-from ledger.entered import RATE, ManualEntry, entries, in_force
+from ledger.manual_entries import RATE, ManualEntry, entries, in_force
 from ledger.orm.fleet import GpuContractRow
 
 NEWEST_CONTRACT_FILE = "contracts.newest"  # in the run directory: the newest version's number

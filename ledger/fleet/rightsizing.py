@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ledger.economics.cost import HOURS_OF_A_MONTH, Exact
-from ledger.economics.staircase import LoadCurve
+from ledger.economics.step_cost import LoadCurve
 from ledger.fleet.market import GpuOffer
 
 MOST_ENGINES = 4096  # beyond it nothing carries the load

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from ledger.runnotes import find, leave
+from ledger.host_notes import find, leave
 
 NOTES_FILE = "upkeep.json"
 ACTOR = "upkeep"  # of overrides

@@ -12,7 +12,7 @@ from pathlib import Path
 from sqlalchemy import Connection, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from ledger.budgets.rateparts import database_us
+from ledger.budgets.rate_shares import database_us
 from ledger.identity.keys import IdentityError, load_pepper
 from ledger.identity.tokens import PEPPER_FILE
 from ledger.orm.identity import KeyRow, MetaRow

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 
 from ledger.orm.tables import AttemptRow, JournalPositionRow, QuarantinedRecordRow, RefusalRow
-from ledger.seals.condensed import refused_until
+from ledger.seals.compactions import refused_until
 from ledger.spans import Scope, rows
 
 

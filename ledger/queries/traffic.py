@@ -11,7 +11,7 @@ from sqlalchemy import Connection, func, select
 
 from ledger.orm.tables import AttemptRow, KeyRow, RefusalRow, TeamRow
 from ledger.request_kinds import CONVERSATION
-from ledger.seals.condensed import refused_until
+from ledger.seals.compactions import refused_until
 from ledger.spans import INPUT_TOKENS, OUTPUT_TOKENS, Scope
 
 ROWS_AT_ONCE = 5_000

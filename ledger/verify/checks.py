@@ -28,7 +28,7 @@ from ledger.orm.books import (
 from ledger.orm.budgets import HoldRow
 from ledger.orm.types import exact_sum
 from ledger.prices.book import Price, tier_cost_pusd
-from ledger.seals.condensed import condensings_hold
+from ledger.seals.compactions import condensings_hold
 from ledger.seals.retirements import retirements_hold
 from ledger.verify.budgets import BUDGET_CHECKS
 from ledger.verify.entries import entries_have_a_cause

@@ -9,7 +9,7 @@ from ledger.orm.books import AttemptRow, PostingRow
 from ledger.orm.fleet import GpuHourRow
 from ledger.orm.invoices import InvoiceRow
 from ledger.orm.types import exact_sum
-from ledger.seals.condensed import TEAMS, teams_total
+from ledger.seals.compactions import TEAMS, teams_total
 from ledger.seals.retirements import RetiredTotals, retired
 from ledger.verify.hours import Found
 

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, select
 
 from ledger.budgets.versions import budgets_are_as_said
 from ledger.orm.registers import RegisterEntryRow
-from ledger.seals.registers import MADE, REGISTERS, AuditedTable, chained, leaf_of, rows_of
+from ledger.seals.audit_log import MADE, REGISTERS, AuditedTable, chained, leaf_of, rows_of
 from ledger.seals.seal import GENESIS
 
 Found = Generator[tuple[str, str], None, None]

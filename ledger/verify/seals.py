@@ -13,7 +13,7 @@ from sqlalchemy import Connection, select
 from ledger.orm.books import AttemptRow, PostingRow, PriceVersionRow, RefusalRow
 from ledger.orm.seals import RetirementRow, SealMarkRow, SealRow
 from ledger.seals import sealed
-from ledger.seals.condensed import condensings
+from ledger.seals.compactions import condensings
 from ledger.seals.seal import GENESIS, SealLink, SealRanges, digest
 from ledger.seals.sealer import link_of
 

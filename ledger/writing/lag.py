@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 
-from ledger.runnotes import find, leave
+from ledger.host_notes import find, leave
 
 LAG_FILE = "ledger.json"
 

@@ -2,7 +2,7 @@
 
 `apply` moves journal positions in the transaction that writes what they cover: exactly once,
 whenever the process dies. Opens are taken for new until the database says otherwise: a journal is
-rarely read twice. A record that the database refuses is found by halves (`ledger.writing.apart`)
+rarely read twice. A record that the database refuses is found by halves (`ledger.writing.bisect`)
 within the transaction, and quarantined alone. What fails because the database is away raises
 `DatabaseUnavailable`: the caller keeps its place and tries again.
 """
@@ -18,7 +18,7 @@ from ledger.fleet.hours import correct_hours
 from ledger.journals.reader import JournalOffset
 from ledger.journals.records import AttemptOpened, AttemptSettled, Record
 from ledger.orm import tables as orm
-from ledger.writing.apart import BatchBisector, RecordsRejected, TransientDbError
+from ledger.writing.bisect import BatchBisector, RecordsRejected, TransientDbError
 from ledger.writing.fold import FoldResult, JournalItem, fold, fold_lost
 from ledger.writing.rows import UNSETTLED, RowBatch
 from ledger.writing.statements import WriterStatements

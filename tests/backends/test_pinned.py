@@ -3,8 +3,8 @@
 import httpx
 import pytest
 
+from backends.address_policy import INSIDE, PUBLIC, AddressNotAllowed, AddressPolicy
 from backends.pinned import PinnedTransport
-from backends.reach import INSIDE, PUBLIC, AddressNotAllowed, AddressPolicy
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
 

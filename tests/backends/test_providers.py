@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from backends.address_policy import PUBLIC
 from backends.http import HttpClient
 from backends.litellm import LiteLLMBackend
 from backends.openai import BASE_URLS, Credentials, OpenAIBackend
@@ -17,7 +18,6 @@ from backends.providers import (
     ProviderSite,
     kind_for,
 )
-from backends.reach import PUBLIC
 from backends.secret import Secret
 
 

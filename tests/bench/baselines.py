@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from gateway.whatif.replay import AT_THE_API, ReplayChoice, ReplayOutcome
-from gateway.whatif.seats import ReplayEngine
+from gateway.whatif.replay_engine import ReplayEngine
 from gateway.whatif.traffic import Arrival
 
 PATIENCE_S = 1.0  # of a proxy that falls back on a timeout

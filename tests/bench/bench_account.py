@@ -59,7 +59,7 @@ STAGES: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
         ("key", ("gateway/auth.py", "ledger/identity/")),
         (
             "body read",
-            ("gateway/request/upstream_body.py", "http/body.py", "_asked (", "_understood ("),
+            ("gateway/request/request_parser.py", "http/body.py", "_asked (", "_understood ("),
         ),
         ("dispatch", ("gateway/request/dispatch.py", "silence.py", "retries.py")),
         ("request's frame", ("gateway/request/inference_api.py", "gateway/worker/app.py")),

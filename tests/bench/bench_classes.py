@@ -25,9 +25,9 @@ from trial import MAX_TOKENS  # noqa: E402  (as above)
 from backends.simulator.latency import Latency  # noqa: E402  (as above)
 from gateway.whatif.apis import draws  # noqa: E402  (as above)
 from gateway.whatif.replay import Replay, ReplayOutcome  # noqa: E402  (as above)
-from gateway.whatif.seats import EngineKnowledge, ReplayEngine  # noqa: E402  (as above)
+from gateway.whatif.replay_engine import EngineKnowledge, ReplayEngine  # noqa: E402  (as above)
 from gateway.whatif.traffic import Arrival  # noqa: E402  (as above)
-from router import market  # noqa: E402  (as above)
+from router import bid_price  # noqa: E402  (as above)
 from router.types import Policy, Slo  # noqa: E402  (as above)
 
 TIGHT, LOOSE = "tight", "loose"
@@ -45,15 +45,15 @@ TERMS = {
 
 def run(arrivals: list[Arrival], seed: int, *, aware: bool) -> dict[str, float]:
     """`aware`: whether loads are measured by the tightest class's deadline."""
-    knows = market.tightest_ms
+    knows = bid_price.tightest_ms
     if not aware:
-        market.tightest_ms = lambda *_: None  # type: ignore[assignment]  # the control
+        bid_price.tightest_ms = lambda *_: None  # type: ignore[assignment]  # the control
     try:
         seats = [ReplayEngine("pool:own/0", H100, EngineKnowledge())]
         answers = draws(len(arrivals), Latency(), seed)
         outcomes = Replay(seats, SLOS, arrivals, answers, EngineKnowledge()).run(Routed(TERMS))
     finally:
-        market.tightest_ms = knows
+        bid_price.tightest_ms = knows
     own = [outcome for outcome in outcomes if outcome.engine is not None]
     bill = sum(_usd(outcome) for outcome in outcomes)
     return {

@@ -16,8 +16,8 @@ sys.path.insert(0, str(ROOT))
 
 from gateway.config.conditions import ConditionInput  # noqa: E402  (the checkout's packages)
 from gateway.config.settings import ModelSection, parse  # noqa: E402  (as above)
+from gateway.policies.policy_match import PolicyChain  # noqa: E402  (as above)
 from gateway.policies.rules import RuleSet  # noqa: E402  (as above)
-from gateway.policies.rulings import PolicyChain  # noqa: E402  (as above)
 
 BATCHES, ROUNDS = 200, 200
 CONFIG = """

@@ -20,7 +20,7 @@ from typing import Self
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from gateway.batches.stored import BatchDatabase  # noqa: E402  (the checkout's packages)
+from gateway.batches.batch_database import BatchDatabase  # noqa: E402  (the checkout's packages)
 from gateway.batches.uploads import Upload, UploadLimits  # noqa: E402  (the checkout's packages)
 from ledger.batches.files import FileRecord  # noqa: E402  (the checkout's packages)
 from ledger.database import make_engine, migrate, sqlite_url  # noqa: E402  (the checkout's packages)

@@ -11,14 +11,14 @@ from math import ceil
 
 from gateway.policies.rules import PENALTY_FACTOR
 from gateway.whatif.replay import AT_THE_API, ReplayChoice, ReplayOutcome
-from gateway.whatif.seats import ReplayEngine
+from gateway.whatif.replay_engine import ReplayEngine
 from gateway.whatif.traffic import ApiPrice, Arrival
+from router.bid_price import UNKNOWN_MARKET, DemandSums, DemandWindow, demand_of
 from router.decide import decide
 from router.estimates import LatencyTracker, OutputLengths
 from router.filters import CONTEXT_MARGIN
 from router.forecast import kv_longest_tokens, work_of
-from router.hindsight import stands
-from router.market import UNKNOWN_MARKET, DemandSums, DemandWindow, demand_of
+from router.recheck import stands
 from router.request_kinds import RequestKind
 from router.types import (  # fmt: skip
     ApiState,

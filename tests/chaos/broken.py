@@ -40,16 +40,16 @@ children.ChildProcess.stop = stop
 )
 
 HOLDS_WITHOUT_END = """
-from ledger.budgets import desk
+from ledger.budgets import client
 
 def admits(piece, amount_pusd):
     return piece._replace(held_pusd=piece.held_pusd + amount_pusd)
 
-desk.hold = admits
+client.hold = admits
 """
 
 HOLDS_KEPT = """
-from ledger.budgets.desk import BudgetClient
+from ledger.budgets.client import BudgetClient
 
 BudgetClient.release = lambda self, attempt_id, actual_pusd: None
 """
@@ -137,22 +137,22 @@ Clock.__init__.__defaults__ = (time.time, *Clock.__init__.__defaults__[1:])
 """
 
 LIMITS_APART = """
-from gateway.request.limits import ratelimits
+from gateway.request.limits import rate_limiter
 
-ratelimits.are_shared = lambda url: False
+rate_limiter.are_shared = lambda url: False
 """
 
 TELLS_NOTHING = """
-from gateway.fleet.peers.telling import PeerSender
+from gateway.fleet.peers.sender import PeerSender
 
 tell = PeerSender.tell
 PeerSender.tell = lambda self, shares, now_s, *, changed: tell(self, {}, now_s, changed=changed)
 """
 
 BELIEVED_FOR_EVER = """
-from gateway.fleet.peers import hearing
+from gateway.fleet.peers import listener
 
-hearing.SILENCE_S = 1e6
+listener.SILENCE_S = 1e6
 """
 
 REVOCATIONS_UNHEARD = """

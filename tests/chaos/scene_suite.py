@@ -26,7 +26,7 @@ def run(found: Found, *words: str) -> str:
 def submissions(given: Given) -> Found:
     """50 at once with each key, twice: over a restart, and over a killed host."""
     found = Found()
-    file = "tests/gateway/request/idempotency/test_submissions.py"
+    file = "tests/gateway/request/idempotency/test_idempotency_store.py"
     controls = "test_without_the_row_all_of_them_would_be_calls"
     names = "restart_are_one_call or killed_host or days_later" if given.scale >= 0.5 else (
         "restart_are_one_call or days_later"

@@ -14,7 +14,7 @@ from scene import Found, Given, Scene
 from sqlalchemy import insert, text
 from stage import Stage
 
-from ledger.budgets.desk import BudgetClient
+from ledger.budgets.client import BudgetClient
 from ledger.database import make_engine, migrate
 from ledger.journals.journal import JournalWriter
 from ledger.journals.records import AttemptOpened, AttemptSettled, Hold, TokenCounts

@@ -28,19 +28,19 @@ from streamlit import config
 from streamlit.testing.v1 import AppTest
 
 from backends.simulator.running import bind
-from dashboard import asking
+from dashboard import admin_client
 from dashboard.viewer import Viewer
 from deploy import once
 from gateway.clock import Clock
 from gateway.config.settings import parse
 from gateway.control.access import guard, operations
-from gateway.control.admin.desk import AdminExecutor
 from gateway.control.admin.enginehost import EngineHost
+from gateway.control.admin.executor import AdminExecutor
 from gateway.control.admin.routes import admin_router
 from gateway.control.operations import ROUTES
 from gateway.control.people import people_of
 from gateway.errors import RequestError, body
-from gateway.fleet.slots import SharedLoadTable
+from gateway.fleet.shared_load import SharedLoadTable
 from gateway.host.prepare import prepare
 from ledger.accounts import close_hour, provisional_charge_pusd
 from ledger.database import make_engine, migrate
@@ -403,10 +403,10 @@ def show_page(name: str, url: str, period: str, team: str | None) -> None:
     """Runs inside Streamlit's test harness: one page, no sidebar."""
     import importlib  # noqa: PLC0415  (the harness runs this body as a script of its own)
 
-    from dashboard import entrance  # noqa: PLC0415  (as above)
+    from dashboard import viewer_identity  # noqa: PLC0415  (as above)
     from dashboard.data import reads  # noqa: PLC0415  (as above)
 
-    end_us, who = reads.rounded_now_us(reads.PERIODS[period]), entrance.AT_THIS_MACHINE
+    end_us, who = reads.rounded_now_us(reads.PERIODS[period]), viewer_identity.AT_THIS_MACHINE
     view = reads.DashboardView(url, period, team, end_us, who=lambda: who)
     importlib.import_module(f"dashboard.page.{name}").show(view)
 
@@ -449,7 +449,7 @@ class ScriptedDesk:
         self.sets: list[dict] = []
         self.asked: list[tuple[str, dict]] = []
         self.looks: list[dict] = []  # answers to a look at a what-if; the last one stays
-        self.refuses: dict[str, asking.AdminRefused] = {}
+        self.refuses: dict[str, admin_client.AdminRefused] = {}
         self.text = IN_FORCE
 
     def get(self, path: str, **query: object) -> dict:
@@ -500,7 +500,7 @@ def desk_of(monkeypatch) -> Callable[..., ScriptedDesk]:
 
     def make(name: str | None, role: DashboardRole = DashboardRole.ADMIN) -> ScriptedDesk:
         made = ScriptedDesk(Viewer(name, role))
-        monkeypatch.setattr(asking, "desk", lambda _who: made)
+        monkeypatch.setattr(admin_client, "desk", lambda _who: made)
         return made
 
     return make

@@ -21,7 +21,7 @@ from sqlalchemy import insert
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
-from dashboard import downloads, entrance, navigation
+from dashboard import downloads, navigation, viewer_identity
 from dashboard.data import entries, fleet, reads, tags
 from dashboard.viewer import NotAllowed, Viewer, ViewerScope
 from ledger.database import make_engine
@@ -105,7 +105,7 @@ def app(two, tmp_path, monkeypatch):
     path = tmp_path / "access.toml"
     path.write_text(FILE)
     monkeypatch.setenv("BREAKEVEN_LEDGER_URL", two.url)
-    monkeypatch.setenv(entrance.FILE_VARIABLE, str(path))
+    monkeypatch.setenv(viewer_identity.FILE_VARIABLE, str(path))
 
     def run(name: str, page: str = "answer", **address: str) -> AppTest:
         test = AppTest.from_file(str(navigation.__file__).replace("pages.py", "app.py"))
@@ -240,7 +240,7 @@ def test_no_download_tells_of_it(two) -> None:
 
 
 def test_control_a_download_of_all_tells_of_it(two) -> None:
-    assert all(hits(file) for file in files(view_of(two, None, entrance.AT_THIS_MACHINE)))
+    assert all(hits(file) for file in files(view_of(two, None, viewer_identity.AT_THIS_MACHINE)))
 
 
 READS = {
@@ -264,7 +264,7 @@ def test_every_read_refuses_what_is_not_ones_own(two, name: str) -> None:
     """Whatever a page does with it: also what was read before and is remembered."""
     call, given = READS[name], GIVEN.get(name, ())
     if name not in ("bill", "verify_now"):  # there is no bill; the checks take long
-        call(view_of(two, None, entrance.AT_THIS_MACHINE), *given)
+        call(view_of(two, None, viewer_identity.AT_THIS_MACHINE), *given)
     if call.reach is ViewerScope.NAMES:
         return
     for team in (CANARY, None, *((OWN,) if call.reach is not ViewerScope.TEAM else ())):
@@ -279,11 +279,13 @@ OF_A_TEAM = sorted(name for name, call in READS.items() if call.reach is ViewerS
 def test_what_is_remembered_for_who_sees_all_is_not_given_to_a_team(two, name: str) -> None:
     """One process draws for all: what it keeps is shared by those who asked for the same rows."""
     call, given = READS[name], GIVEN.get(name, ())
-    whole = call(view_of(two, None, entrance.AT_THIS_MACHINE), *given)
+    whole = call(view_of(two, None, viewer_identity.AT_THIS_MACHINE), *given)
     own = call(view_of(two, OWN, EVE), *given)
     assert own is not whole
     assert hits(repr(own)) == []
-    assert call(view_of(two, OWN, entrance.AT_THIS_MACHINE), *given) is own, "it is remembered"
+    assert call(view_of(two, OWN, viewer_identity.AT_THIS_MACHINE), *given) is own, (
+        "it is remembered"
+    )
 
 
 @pytest.mark.parametrize("page", some(PATHS))
@@ -313,7 +315,7 @@ def test_no_page_changes_what_is_remembered_for_the_others(
 
 
 def test_one_attempt_of_the_other_team_has_no_details(two) -> None:
-    view, all_of_it = view_of(two, OWN, EVE), view_of(two, None, entrance.AT_THIS_MACHINE)
+    view, all_of_it = view_of(two, OWN, EVE), view_of(two, None, viewer_identity.AT_THIS_MACHINE)
     assert reads.details(view, "canary0.1") == ([], None)
     assert reads.tries(view, "canary0") == []
     assert reads.details(all_of_it, "canary0.1")[0] != []

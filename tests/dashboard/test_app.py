@@ -25,7 +25,7 @@ from ledger.invoices import books as invoices
 from ledger.invoices.files import parse
 from ledger.money import pusd_to_usd
 from ledger.orm import tables as orm
-from ledger.seals.registers import AuditLog
+from ledger.seals.audit_log import AuditLog
 from ledger.verify.checks import verify
 from ledger.verify.results import record_verification
 
@@ -380,7 +380,7 @@ def test_something_is_on_the_screen_while_it_loads_and_while_it_reads(
 
 CANCELLED = """
 import pathlib, runpy
-from dashboard import asking
+from dashboard import admin_client
 from dashboard.viewer import Viewer
 from ledger.identity.people import DashboardRole
 
@@ -403,7 +403,7 @@ class Desk:
     def delete(self, path, **query):
         GONE.touch()
 
-asking.desk = lambda who: Desk()
+admin_client.desk = lambda who: Desk()
 runpy.run_path({app!r}, run_name="__main__")
 """
 

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 from dashboard import downloads
 from dashboard.data import reads
 from dashboard.downloads import attempts_csv, attempts_parquet, focus_csv
-from dashboard.entrance import AT_THIS_MACHINE
+from dashboard.viewer_identity import AT_THIS_MACHINE
 from ledger.money import pusd_to_usd
 
 

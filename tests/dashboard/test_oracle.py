@@ -19,7 +19,7 @@ from streamlit.dataframe_util import convert_arrow_bytes_to_pandas_df
 from streamlit.testing.v1 import AppTest
 
 from dashboard.data import reads
-from dashboard.words import money, tokens
+from dashboard.formatting import money, tokens
 from ledger.database import make_engine
 from ledger.invoices import books as invoices
 from ledger.invoices.files import parse

@@ -16,12 +16,12 @@ from streamlit.dataframe_util import convert_arrow_bytes_to_pandas_df
 from streamlit.testing.v1 import AppTest
 
 from dashboard.data import reads
-from dashboard.words import money
+from dashboard.formatting import money
 from ledger.database import make_engine
 from ledger.declared import BudgetSpec, declare
-from ledger.entered import CURRENCY, PROJECT, RATE, ManualEntry, enter
 from ledger.fleet.paidrates import carry_rates
 from ledger.journals.records import AttemptOpened, AttemptSettled, Hold
+from ledger.manual_entries import CURRENCY, PROJECT, RATE, ManualEntry, enter
 from ledger.orm import tables as orm
 from ledger.writing.repository import LedgerRepository
 

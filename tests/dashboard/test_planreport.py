@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from dashboard import words
+from dashboard import formatting
 from dashboard.planning import BASIS, PlanInputs, PlanTraffic, plan
 from dashboard.planreport import report, round_top
 from ledger.economics.cost import UnitPrice
@@ -30,8 +30,8 @@ def made():
 def test_it_has_every_way_and_every_input(made) -> None:
     page = report(made, "H100", [("GPU rate", "$0.10 an hour <script>")], "Made today")
     for way in made.ways:
-        assert words.money(way.npv_pusd) in page
-        assert words.money(way.saved_pusd, sign=True) in page
+        assert formatting.money(way.npv_pusd) in page
+        assert formatting.money(way.saved_pusd, sign=True) in page
     assert page.count("<polyline") == len(made.ways)
     assert "$0.10 an hour &lt;script&gt;" in page
     assert "&lt;b&gt;a note&lt;/b&gt;" in page

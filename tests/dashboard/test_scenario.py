@@ -6,8 +6,8 @@ from fractions import Fraction
 import pytest
 
 from dashboard.data import reads
-from dashboard.ladder import ladder
 from dashboard.scenario import bars, base_case, lines
+from dashboard.volume_steps import ladder
 from ledger.economics.cost import TokenBasis
 from ledger.economics.sensitivity import outcome, tornado
 from ledger.prices.stored import load_price_book

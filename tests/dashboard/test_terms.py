@@ -3,11 +3,11 @@
 import ast
 from pathlib import Path
 
-from dashboard import look
+from dashboard import theme
 from dashboard.terms import TERMS
 
-PACKAGE = Path(look.__file__).parent
-SHOWS = ("card", "chart", "table")  # of `look`
+PACKAGE = Path(theme.__file__).parent
+SHOWS = ("card", "chart", "table")  # of `theme`
 PLAIN = ("dataframe", "table", "altair_chart", "line_chart", "bar_chart")  # of Streamlit
 
 

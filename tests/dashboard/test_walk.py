@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from ledger.entered import CURRENCY, RATE, SCENARIO, entries
-from ledger.identity.vouched import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
+from ledger.identity.vouchers import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
 from ledger.invoices import books as invoices
+from ledger.manual_entries import CURRENCY, RATE, SCENARIO, entries
 from ledger.prices.stored import load_price_book
 
 ROOT = Path(__file__).resolve().parents[2]

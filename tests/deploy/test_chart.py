@@ -14,7 +14,7 @@ from gateway.config import settings
 from gateway.config.crosschecks_peers import port_of
 from gateway.host.serve import QUICK_GRACE_S, WRITER_GRACE_S
 from ledger.identity.tokens import PEPPER_FILE
-from ledger.identity.vouched import KEY_FILE
+from ledger.identity.vouchers import KEY_FILE
 
 ROOT = Path(__file__).resolve().parents[2]
 CHART = ROOT / "deploy" / "helm" / "breakeven"

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry
 
-from gateway.fleet.slots import SharedLoadTable
+from gateway.fleet.shared_load import SharedLoadTable
 from gateway.request.degraded_decider import DECISION, TELEMETRY, DegradedDecider
 from gateway.table_layout import TableLayout
 from gateway.telemetry.metrics.requests import RequestMetrics

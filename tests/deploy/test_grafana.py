@@ -15,7 +15,7 @@ import yaml
 from deploy import parts
 from gateway.cli.app import app
 from gateway.clock import Clock
-from gateway.fleet.slots import SharedLoadTable
+from gateway.fleet.shared_load import SharedLoadTable
 from gateway.table_layout import TableLayout
 from gateway.telemetry.metrics.host import HostMetrics
 from gateway.telemetry.metrics.requests import RequestMetrics

@@ -12,7 +12,7 @@ from ledger.economics.cost import TokenBasis
 from ledger.queries import reads as queries
 from ledger.queries.reads import DAY_US, Scope
 from ledger.reports.survey import survey
-from ledger.seals.registers import changes
+from ledger.seals.audit_log import changes
 from ledger.verify.checks import verify
 
 FILE = Path(__file__).resolve().parents[2] / "deploy" / "postgres-reader.sql"

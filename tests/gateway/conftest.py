@@ -39,7 +39,7 @@ from backends.simulator.server import SimulatedEngineApp
 from deploy import once
 from gateway.clock import Clock
 from gateway.config.settings import parse
-from gateway.fleet.slots import SharedLoadTable
+from gateway.fleet.shared_load import SharedLoadTable
 from gateway.host.prepare import prepare
 from gateway.host.telemetry import TelemetryProcess
 from gateway.request.plan import RoutePlanner

@@ -13,7 +13,7 @@ from gateway.table_layout import (
     SUPERVISION_CELLS,
     TableLayout,
 )
-from router.market import CELLS as DEMAND_CELLS
+from router.bid_price import CELLS as DEMAND_CELLS
 
 LAYOUT = TableLayout(workers=2, engines=("pool:a/0", "pool:a/1", "pool:b/c/0"), apis=("x/m", "x/*"))
 

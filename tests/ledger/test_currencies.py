@@ -4,7 +4,7 @@ from datetime import date
 from fractions import Fraction
 
 from ledger.currencies import CODES, FRESH_DAYS, currencies, unknown
-from ledger.entered import CURRENCY, ManualEntry
+from ledger.manual_entries import CURRENCY, ManualEntry
 
 EUR = {"per_usd": "0.9213", "day": "2026-11-02", "source": "ECB"}
 

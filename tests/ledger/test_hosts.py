@@ -11,8 +11,8 @@ import pytest
 from sqlalchemy import insert, select
 
 from ledger import hosts
-from ledger.budgets import desk_wire as wire
-from ledger.budgets.desk_server import BudgetBroker
+from ledger.budgets import broker_protocol as wire
+from ledger.budgets.broker import BudgetBroker
 from ledger.database import make_engine, migrate
 from ledger.hosts import HostConflict, claim_of, keep, say, take
 from ledger.orm import tables as orm

@@ -14,7 +14,7 @@ from sqlalchemy.exc import OperationalError
 
 from ledger.database import make_engine, migrate
 from ledger.orm import tables as orm
-from ledger.seals.condense import PostingCompactor
+from ledger.seals.compact import PostingCompactor
 from ledger.seals.retire import AttemptRetirer
 from ledger.sums.rollups import Rollups
 from ledger.sums.samplehours import pack_hours

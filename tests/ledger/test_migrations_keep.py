@@ -14,7 +14,7 @@ from ledger.declared import BudgetSpec, declare
 from ledger.journals.reader import JournalOffset
 from ledger.journals.records import Hold
 from ledger.prices.book import tier_cost_pusd
-from ledger.seals.registers import AuditLog
+from ledger.seals.audit_log import AuditLog
 from ledger.sums.rollups import Rollups
 from ledger.verify.checks import verify
 from ledger.writing.fold import JournalItem

@@ -14,15 +14,15 @@ import pytest
 from sqlalchemy import func, insert, select
 from sqlalchemy.orm import Session
 
-from ledger.budgets.desk import BudgetClient
+from ledger.budgets.client import BudgetClient
+from ledger.idempotency import IdempotencyRecord, take
 from ledger.identity.keys import KeyRing, KeySpec, create_key, load_pepper, revoke_key
 from ledger.journals.journal import JournalWriter
 from ledger.journals.reader import JournalReader
 from ledger.journals.records import Hold
-from ledger.keptanswers import keep
 from ledger.orm import tables as orm
-from ledger.seals import condense
-from ledger.submissions import IdempotencyRecord, take
+from ledger.seals import compact
+from ledger.stored_responses import keep
 from ledger.sums.rollups import Rollups
 from ledger.writer import COLLECT_S, DESK_SOCKET, LedgerWriter, Retention, WriterRunningError
 from ledger.writing.lag import read_lag
@@ -121,7 +121,7 @@ async def test_attempts_retire_only_where_days_are_said(
 async def test_postings_are_condensed_once_their_attempts_went(
     engine, tmp_path, opened, settled, write, seal_all, monkeypatch
 ):
-    monkeypatch.setitem(condense.ROWS_AT_ONCE, engine.dialect.name, 1)
+    monkeypatch.setitem(compact.ROWS_AT_ONCE, engine.dialect.name, 1)
     old = NOW_US - 40 * 86_400_000_000
     for number in (1, 2):
         at = {"opened_us": old, "holds": ()}

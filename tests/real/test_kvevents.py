@@ -12,7 +12,7 @@ import pytest
 
 from backends.kvevents import PrefixMemory
 from gateway.clock import Clock
-from gateway.fleet.evictions import listen
+from gateway.fleet.kv_event_listener import listen
 
 BLOCKS, BLOCK_TOKENS = 23, 128
 PROMPT = 3 * BLOCK_TOKENS + 16  # three whole blocks: eight of these are more than there is

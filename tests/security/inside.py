@@ -26,7 +26,7 @@ import nameserver
 import parts
 import urls
 
-from backends import reach
+from backends import address_policy
 from backends.base import Deadlines
 from backends.errors import BackendError
 from backends.http import HttpClient, Origin
@@ -84,8 +84,8 @@ def stands_in_the_file(form: str) -> bool:
         host = Origin.parse(form)[0].host
     except ValueError:
         return False
-    address = reach.stated(host)
-    return address is not None and reach.PUBLIC.refuses(address, stated=True) is None
+    address = address_policy.stated(host)
+    return address is not None and address_policy.PUBLIC.refuses(address, stated=True) is None
 
 
 async def by_target(form: str) -> None:
@@ -104,7 +104,7 @@ async def by_httpx(form: str, tls: ssl.SSLContext) -> None:
         Origin.parse(form)  # as every base address is before a client has it
     except ValueError:
         return
-    transport = PinnedTransport(reach.PUBLIC, tls=tls)
+    transport = PinnedTransport(address_policy.PUBLIC, tls=tls)
     async with httpx.AsyncClient(transport=transport, timeout=2.0) as client:
         with suppress(httpx.HTTPError, httpx.InvalidURL, UnicodeError, ValueError):
             await client.get(form)
@@ -114,7 +114,7 @@ async def by_targets(canaries: Canaries, *, broken: bool) -> tuple[int, int]:
     """Forms tried, and canaries met: a public address is what a target may have."""
     tls = ssl.create_default_context()
     if broken:
-        reach.AddressPolicy.refuses = lambda *_, **__: None
+        address_policy.AddressPolicy.refuses = lambda *_, **__: None
     tried = [form for form in urls.forms(PORT) if broken or not stands_in_the_file(form)]
     for form in tried:
         await by_target(form)

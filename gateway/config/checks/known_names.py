@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 
 from gateway.config.aliases import logical
 from gateway.config.faults import ConfigFault, Place, nearest, warning
-from gateway.config.neverheld import compared, tags_of
 from gateway.config.schema import Settings
 from gateway.config.schema_limits import EACH
+from gateway.config.unsatisfiable import compared, tags_of
 
 Known = Mapping[str, frozenset[str]]
 _NOUNS = {"org": "organisation", "team": "team", "user": "user", "key": "key", "tag": "tag"}

@@ -1,8 +1,8 @@
 """Addresses inside a private network that the gateway is not told it may connect to.
 
 A name that leads to a private address is refused at each connection unless `networks` lists it
-(`backends.reach`). A private address in digits is connected to; it is told, because what stands
-there is more often an engine of one's own.
+(`backends.address_policy`). A private address in digits is connected to; it is told, because what
+stands there is more often an engine of one's own.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from ipaddress import ip_network
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from backends.reach import LOCALHOST, Address, AddressPolicy, stated
+from backends.address_policy import LOCALHOST, Address, AddressPolicy, stated
 from gateway.config.faults import ConfigFault, Place, warning
 from gateway.config.schema import Settings
 

@@ -12,7 +12,7 @@ from ledger.budgets.scopes import TEAM
 from ledger.budgets.states import BudgetState, budget_states
 from ledger.money import usd_exact
 from ledger.orm.tables import GpuContractRow
-from ledger.seals.registers import changes
+from ledger.seals.audit_log import changes
 
 LISTED, LISTED_MOST = 50, 1_000
 

@@ -11,8 +11,8 @@ from gateway.clock import Clock
 from gateway.config.settings import Settings
 from gateway.config.statedir import is_held
 from gateway.control.override_changes import OverrideError
-from gateway.fleet.sightings import engine_state
-from gateway.fleet.slots import SharedLoadTable
+from gateway.fleet.shared_load import SharedLoadTable
+from gateway.fleet.target_views import engine_state
 from gateway.runtime import EngineReplica, Runtime
 from gateway.table_layout import EngineCell, LoadCell
 from router.types import EngineState, TargetHealth

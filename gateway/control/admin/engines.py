@@ -18,7 +18,7 @@ from gateway.control.admin.enginehost import EngineSnapshot
 from gateway.control.admin.overrides import author
 from gateway.control.admin.policies import Note
 from gateway.control.admin.verb import NoInput, OperationContext, OperationRefused, listed, verb
-from gateway.fleet.enginewords import words_of
+from gateway.fleet.engine_notes import words_of
 from gateway.fleet.measurements import EngineMeasurement, read_measurements
 from gateway.followers import FOLLOW_S
 from gateway.policies.overrides import TARGET, barred

@@ -11,7 +11,7 @@ from gateway.auth import APPLY, CONTRACTS, EVERY_TEAM, INVOICES, PRICES, USAGE
 from gateway.control.admin.policies import Note
 from gateway.control.admin.verb import NoInput, OperationContext, OperationRefused, listed, verb
 from ledger.currencies import ExchangeRate, standing, unknown
-from ledger.entered import (
+from ledger.manual_entries import (
     CURRENCY,
     PROJECT,
     SCENARIO,

@@ -17,7 +17,6 @@ from gateway.control.admin.verb import (
     listed,
     verb,
 )
-from ledger.entered import project_teams
 from ledger.invoices import books as invoices
 from ledger.invoices.books import GPU, PROVIDER, ImportedInvoice, PostingMode
 from ledger.invoices.files import FORMATS, InvoiceError, InvoiceLine, parse
@@ -29,6 +28,7 @@ from ledger.invoices.reconcile import (
     mapped,
     model_of,
 )
+from ledger.manual_entries import project_teams
 
 LARGEST = 16 * 1024 * 1024  # bytes of a body
 By = Literal["day", "model", "project"]

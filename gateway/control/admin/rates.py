@@ -16,9 +16,9 @@ from gateway.control.admin.policies import Note
 from gateway.control.admin.verb import NoInput, OperationContext, OperationRefused, verb
 from gateway.followers import FOLLOW_S
 from ledger.declared import DeclaredContract
-from ledger.entered import RATE, ManualEntry, enter, entries, to_come
 from ledger.fleet.accrual import midnight_us
 from ledger.fleet.paidrates import GpuRate, carried, carry_rates, rate_of, standing_rates
+from ledger.manual_entries import RATE, ManualEntry, enter, entries, to_come
 from ledger.money import PPM, MoneyError, split_largest_remainder, usd_exact, usd_to_pusd
 
 HOUR_S, WEEK_HOURS, MOST_USD = 3_600, 168, 1_000_000

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import httpx
 import msgspec
 
-from gateway.control.admin.elsewhere import API_KEY, TOKEN, TOKEN_COMMAND
+from gateway.control.admin.gateway_address import API_KEY, TOKEN, TOKEN_COMMAND
 from gateway.control.admin.verb import PREFIX, AdminOperation, OperationRefused
 
 TIMEOUT_S = 60.0

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from fastapi import APIRouter, Request, Response
 
-from gateway.control.admin.desk import AdminExecutor
+from gateway.control.admin.executor import AdminExecutor
 from gateway.control.admin.verb import PREFIX, AdminOperation
 from gateway.control.operations import OPERATIONS
 

@@ -28,10 +28,10 @@ from gateway.config.settings import (
 )
 from gateway.fleet.candidates import CandidateBuilder
 from gateway.fleet.fleet import Fleet
-from gateway.fleet.slots import SharedLoadTable
+from gateway.fleet.shared_load import SharedLoadTable
 from gateway.policies.overrides import barred, standing
+from gateway.policies.policy_match import PolicyChain, PolicyTerms
 from gateway.policies.rules import RuleSet
-from gateway.policies.rulings import PolicyChain, PolicyTerms
 from gateway.policies.sets import rules_of
 from gateway.runtime import Runtime, RuntimePorts, resolve
 from ledger.overrides import Override, overrides

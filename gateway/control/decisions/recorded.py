@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import msgspec
 from sqlalchemy import Connection, Engine, Row, select
 
-from gateway.control.decisions import summed
-from gateway.control.decisions.again import again
+from gateway.control.decisions import explanation_text
+from gateway.control.decisions.decision_replay import again
 from ledger.money import usd_exact, usd_text
 from ledger.orm.books import AttemptDecisionRow, AttemptRow, RefusalRow
 from ledger.reports.waterfall import lines as drawn
@@ -40,7 +40,7 @@ def recorded(engine: Engine, request_id: str, team: str | None = None) -> Record
             AttemptDecisionRow.shadow_policy,
             AttemptDecisionRow.shadow_target,
             AttemptDecisionRow.shadow_reason,
-            *summed.COLUMNS,
+            *explanation_text.COLUMNS,
         )
         .outerjoin(AttemptDecisionRow, AttemptDecisionRow.attempt_id == AttemptRow.attempt_id)
         .where(AttemptRow.request_id == request_id)
@@ -68,10 +68,10 @@ def _try(
     row: Row[*tuple[Any, ...]], before: Row[*tuple[Any, ...]] | None
 ) -> tuple[dict[str, Any], list[str]]:
     lines = [f"{row.attempt_id} at {row.target}: {row.status or 'open'}"]
-    lines += [f"  {line}" for line in summed.sentences(row, before)]
+    lines += [f"  {line}" for line in explanation_text.sentences(row, before)]
     document: dict[str, Any] = {
         "attempt_id": row.attempt_id, "target": row.target, "status": row.status,
-        **summed.document(row),
+        **explanation_text.document(row),
     }  # fmt: skip
     if row.decision:
         document |= _decision(row.decision, lines)

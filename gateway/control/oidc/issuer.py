@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 import httpx
 from joserfc.jwk import KeySet
 
+from backends.address_policy import LOCALHOST, AddressPolicy, stated
 from backends.pinned import PinnedTransport
-from backends.reach import LOCALHOST, AddressPolicy, stated
 from gateway.clock import Clock
 from gateway.control.oidc.tokens import NoKey, TokenRequirements, usable
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from backends.reach import AddressPolicy
+from backends.address_policy import AddressPolicy
 from gateway.clock import Clock
 from gateway.config.schema_oidc import OidcSection
 from gateway.control.oidc.issuer import AGAIN_S, Issuer, IssuerUnavailable

@@ -18,7 +18,7 @@ from hashlib import sha256
 
 from backends.secret import Secret
 from gateway.fleet.peers.keys import SIZE as KEY_BYTES
-from gateway.fleet.peers.shares import PeerEngineLoad, is_sound
+from gateway.fleet.peers.peer_load import PeerEngineLoad, is_sound
 
 MAGIC = b"breakeven peers 1\n"
 ID_BYTES, CHALLENGE_BYTES, TAG_BYTES = 16, 32, 32

@@ -4,8 +4,8 @@ The process that exchanges slots writes it. Its parent clears it when that proce
 that nothing counts which nobody hears any more.
 """
 
-from gateway.fleet.peers.shares import CELLS, PeerEngineLoad
-from gateway.fleet.slots import SharedLoadTable
+from gateway.fleet.peers.peer_load import CELLS, PeerEngineLoad
+from gateway.fleet.shared_load import SharedLoadTable
 from gateway.table_layout import LoadCell
 
 

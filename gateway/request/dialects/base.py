@@ -6,7 +6,7 @@ from typing import Protocol
 
 from gateway.http.body import Members
 from gateway.http.connection import Header
-from gateway.request.dialects.voice import ResponseEncoder
+from gateway.request.dialects.response_encoder import ResponseEncoder
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,9 +29,9 @@ from gateway.request.dialects.fields import (
     unsupported,
     wrong,
 )
-from gateway.request.dialects.messages_voice import MessagesEncoder, error_document
-from gateway.request.dialects.turns import conversation
-from gateway.request.dialects.voice import encode
+from gateway.request.dialects.messages_encoder import MessagesEncoder, error_document
+from gateway.request.dialects.messages_input import conversation
+from gateway.request.dialects.response_encoder import encode
 
 _ADVICE = frozenset(
     {

@@ -27,9 +27,9 @@ from gateway.request.dialects.fields import (
     unsupported,
     wrong,
 )
-from gateway.request.dialects.items import chat_messages, flat
-from gateway.request.dialects.responses_voice import ResponsesEncoder
-from gateway.request.dialects.voice import encode
+from gateway.request.dialects.response_encoder import encode
+from gateway.request.dialects.responses_encoder import ResponsesEncoder
+from gateway.request.dialects.responses_input import chat_messages, flat
 
 SEARCH = "web_search"  # `web_search_preview`, and with the day it came
 _KEPT = "no answer is kept here. Leave it out and send the whole conversation in `input`."

@@ -32,7 +32,7 @@ from gateway.clock import Clock
 from gateway.config.schema_upkeep import SamplingSection
 from gateway.config.settings import Settings, resolve_model
 from gateway.control.admin.enginehost import EngineHost
-from gateway.fleet.slots import SharedLoadTable
+from gateway.fleet.shared_load import SharedLoadTable
 from gateway.process import WHERE_WORKERS_LISTEN, start_process
 from gateway.runtime import Runtime
 from gateway.telemetry.drift.drawing import SOCKET, DriftSample

@@ -14,8 +14,8 @@ from prometheus_client.registry import Collector
 from gateway.batches.wake import read_progress
 from gateway.clock import Clock
 from gateway.fleet.peers.row import PeerLoadRow
-from gateway.fleet.sightings import engine_state
-from gateway.fleet.slots import SharedLoadTable
+from gateway.fleet.shared_load import SharedLoadTable
+from gateway.fleet.target_views import engine_state
 from gateway.table_layout import EngineCell, LoadCell
 from ledger.fleet.driftnotes import read_drift
 from ledger.writing.lag import read_lag

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from gateway.fleet.calibration import EstimatorAccuracy
+from gateway.fleet.estimator_accuracy import EstimatorAccuracy
 from gateway.request.request_counters import AttemptLabels, AttemptSums
 from gateway.telemetry.metrics.pace import PaceMetrics
 from gateway.telemetry.metrics.policies import PolicyMetrics

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import requests
 
-from backends.reach import LOCALHOST, stated
+from backends.address_policy import LOCALHOST, stated
 
 READS = 4  # that a rightful answer takes: its bytes, and what ends them
 LARGEST = 16 * 1024  # bytes of one

@@ -3,7 +3,7 @@
 from opentelemetry.metrics import Histogram, Meter
 
 from gateway.request.plan import AttemptPlan, RoutingPlan
-from gateway.telemetry.otel import words
+from gateway.telemetry.otel import genai_attributes
 from ledger.journals.records import AttemptSettled
 
 # The conventions name these bounds, so that boards of different makers can be added up.
@@ -49,12 +49,16 @@ class GenAi:
         """One attempt has ended."""
         target = step.frozen.target
         said: dict[str, str] = {
-            "gen_ai.operation.name": words.operation(plan),
-            "gen_ai.provider.name": words.provider(target),
-            "gen_ai.request.model": plan.model if plan.model in self._models else words.OTHER,
-            "breakeven.target": target.name if target.name in self._targets else words.OTHER,
+            "gen_ai.operation.name": genai_attributes.operation(plan),
+            "gen_ai.provider.name": genai_attributes.provider(target),
+            "gen_ai.request.model": plan.model
+            if plan.model in self._models
+            else genai_attributes.OTHER,
+            "breakeven.target": target.name
+            if target.name in self._targets
+            else genai_attributes.OTHER,
         }
-        failure = words.error_of(record)
+        failure = genai_attributes.error_of(record)
         ended = said if failure is None else said | {"error.type": failure}
         self._duration.record(record.duration_us / 1e6, ended)
         self._tokens.record(record.tokens.prompt, said | {"gen_ai.token.type": "input"})

@@ -24,7 +24,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from gateway.clock import Clock
 from gateway.http.connection import Header
 from gateway.request.plan import AttemptPlan, RoutingPlan
-from gateway.telemetry.otel import words
+from gateway.telemetry.otel import genai_attributes
 from ledger.journals.records import AttemptSettled
 
 DECIDE, WAIT, FIRST_TOKEN = "decide", "wait", "gen_ai.first_token"
@@ -61,7 +61,7 @@ class TraceSampler:
             f"POST {path}",
             context,
             SpanKind.SERVER,
-            words.of_request(request_id, path),
+            genai_attributes.of_request(request_id, path),
             start_time=self._clock.wall_us() * 1000,
         )
         return SpanTrace(self._tracer, span, self._clock) if isinstance(span, Span) else None
@@ -82,7 +82,7 @@ class SpanTrace:
     def decided(self, begun_s: float, plan: RoutingPlan) -> None:
         now_ns = self._now_ns()
         begun_ns = now_ns - round((self._clock.now_s() - begun_s) * 1e9)
-        self._past(DECIDE, begun_ns, now_ns, words.of_decision(plan))
+        self._past(DECIDE, begun_ns, now_ns, genai_attributes.of_decision(plan))
         self._waited = self._planned_ns is not None
         self._planned_ns = self._planned_ns or now_ns
 
@@ -93,8 +93,8 @@ class SpanTrace:
         now_ns = self._now_ns()
         if number == 1 and self._waited and self._planned_ns is not None:
             self._past(WAIT, self._planned_ns, now_ns, {})
-        attributes = words.of_attempt(attempt_id, number, plan, step)
-        name = f"{words.operation(plan)} {plan.model}"
+        attributes = genai_attributes.of_attempt(attempt_id, number, plan, step)
+        name = f"{genai_attributes.operation(plan)} {plan.model}"
         span = self._tracer.start_span(
             name, self._within, SpanKind.CLIENT, attributes, start_time=now_ns
         )
@@ -106,8 +106,8 @@ class SpanTrace:
         span, begun_ns = self._attempts.pop(record.attempt_id)
         if record.ttft_us is not None:
             span.add_event(FIRST_TOKEN, {}, begun_ns + record.ttft_us * 1000)
-        span.set_attributes(words.of_ending(record))
-        if (failure := words.error_of(record)) is not None:
+        span.set_attributes(genai_attributes.of_ending(record))
+        if (failure := genai_attributes.error_of(record)) is not None:
             span.set_status(Status(StatusCode.ERROR, failure))
         span.end(begun_ns + record.duration_us * 1000)
 
@@ -120,7 +120,9 @@ class SpanTrace:
             self._span.set_status(Status(StatusCode.ERROR, ended_by or str(status)))
         self._span.end(self._now_ns())
 
-    def _past(self, name: str, begun_ns: int, ended_ns: int, said: words.Attributes) -> None:
+    def _past(
+        self, name: str, begun_ns: int, ended_ns: int, said: genai_attributes.Attributes
+    ) -> None:
         span = self._tracer.start_span(
             name, self._within, SpanKind.INTERNAL, said, start_time=begun_ns
         )

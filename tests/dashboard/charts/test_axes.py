@@ -8,7 +8,7 @@ import pytest
 from altair.utils.schemapi import SchemaValidationError, debug_mode
 
 from dashboard.charts import axes, plots
-from dashboard.look import TrustedChart
+from dashboard.theme import TrustedChart
 from ledger.reports.series import SpendSeries
 
 DAY = datetime(2026, 6, 1, tzinfo=UTC)

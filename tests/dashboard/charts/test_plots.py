@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from dashboard import look
+from dashboard import theme
 from dashboard.charts import plots
 
 DAY = datetime(2026, 6, 1, tzinfo=UTC)
@@ -27,10 +27,10 @@ def test_stacked_bars() -> None:
     spec = chart.to_dict()
     assert spec["encoding"]["x"]["scale"]["type"] == "utc"
     assert spec["encoding"]["color"]["scale"]["range"] == [
-        look.OWN,
-        look.LIGHT.idle,
-        look.DOWN,
-        look.API,
+        theme.OWN,
+        theme.LIGHT.idle,
+        theme.DOWN,
+        theme.API,
     ]
     (values,) = spec["datasets"].values()
     assert len(values) == len(RECORDS)

@@ -1,7 +1,7 @@
 """Reads of the fleet: of the view's period and its engines, and none of a host that is not told."""
 
 from dashboard.data import fleet, reads
-from dashboard.entrance import AT_THIS_MACHINE
+from dashboard.viewer_identity import AT_THIS_MACHINE
 from ledger.database import make_engine
 from ledger.policies import PolicySet, store_policies
 from ledger.queries.reads import DAY_US, HOUR_US

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
-from dashboard import entrance
+from dashboard import viewer_identity
 from dashboard.data import fleet, reads
 from dashboard.data.buckets import bucket_us
 from ledger.queries.reads import DAY_US, HOUR_US, MINUTE_US, Scope
@@ -75,7 +75,7 @@ def test_what_is_of_no_team_is_read_once_for_all(month, monkeypatch) -> None:
     )
     views = [
         reads.DashboardView(
-            month.url, "7 d", team, month.now_us, who=lambda: entrance.AT_THIS_MACHINE
+            month.url, "7 d", team, month.now_us, who=lambda: viewer_identity.AT_THIS_MACHINE
         )
         for team in (None, "search", "finance")
     ]

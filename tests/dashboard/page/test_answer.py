@@ -6,10 +6,10 @@ from fractions import Fraction
 import pytest
 from sqlalchemy import create_engine, text
 
-from dashboard.words import money
+from dashboard.formatting import money
 from ledger.database import migrate
 from ledger.declared import DeclaredContract, declare
-from ledger.identity.vouched import GATEWAY
+from ledger.identity.vouchers import GATEWAY
 
 USD = 10**12
 PRICES = {  # pico-USD per token: input, cached, output

@@ -7,13 +7,13 @@ from decimal import Decimal
 import pytest
 import streamlit as st
 
-from dashboard import words
+from dashboard import formatting
 from dashboard.page.audit import CAUSES, CHECKS, change_row, named
 from ledger.database import make_engine, migrate
 from ledger.invoices import books as invoices
 from ledger.invoices.files import parse
 from ledger.invoices.reconcile import DifferenceCause, model_of
-from ledger.seals.registers import AuditEntry, AuditLog
+from ledger.seals.audit_log import AuditEntry, AuditLog
 from ledger.verify.checks import CHECKS as EVERY_CHECK
 from ledger.verify.checks import Finding, VerifyResult, verify
 from ledger.verify.results import record_verification
@@ -54,7 +54,7 @@ def test_a_difference_stands_where_it_is(page, billed, text_of) -> None:
     test = page("audit", billed.url)
     shown = text_of(test)
     booked = sum(booked_by_day(billed).values())
-    assert re.search(rf"In the books\s+{re.escape(words.money(booked))}", shown)
+    assert re.search(rf"In the books\s+{re.escape(formatting.money(booked))}", shown)
     assert re.search(r"Difference\s+\+\$1\.25", shown)
     assert "breakeven invoices post 1" in shown
     table = test.dataframe[0].value

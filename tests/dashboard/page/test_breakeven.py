@@ -7,8 +7,8 @@ from fractions import Fraction
 import pytest
 
 from dashboard.data import reads
-from dashboard.ladder import LineCrossing, ladder
 from dashboard.page.breakeven import known, met
+from dashboard.volume_steps import LineCrossing, ladder
 from ledger.database import migrate
 from ledger.economics.cost import TokenBasis, Volume
 from ledger.fleet.capability import CapabilitySource, FleetCapability

@@ -4,13 +4,13 @@ for."""
 import re
 from fractions import Fraction
 
-from dashboard import words
+from dashboard import formatting
 from dashboard.data import reads
 from dashboard.planning import of_ledger
 from ledger.database import migrate
 from ledger.economics.cost import TokenBasis
 from ledger.economics.purchase import DemandProfile, stay
-from ledger.economics.staircase import load_curve
+from ledger.economics.step_cost import load_curve
 from ledger.queries.reads import DAY_US, Scope
 from ledger.reports.survey import survey
 
@@ -27,7 +27,7 @@ def test_staying_costs_what_the_formula_says(page, month, text_of) -> None:
     first = traffic_of(month.url, reads.rounded_now_us(30 * DAY_US))[0]
     assert "anthropic/claude-haiku-4-5 (substitute model)" in first.name
     alone = stay(DemandProfile(load_curve(first.minutes), first.hours, first.average), months=36)
-    npv = words.money(alone.npv_pusd(Fraction(8, 100)))
+    npv = formatting.money(alone.npv_pusd(Fraction(8, 100)))
     assert re.search(rf"stay with the API\s+{re.escape(npv)}", shown)
 
 

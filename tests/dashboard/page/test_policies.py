@@ -4,11 +4,11 @@ import time
 
 import pytest
 
-from dashboard import entrance
+from dashboard import viewer_identity
 from dashboard.page import policies
 from dashboard.viewer import Viewer
 from ledger.identity.people import DashboardRole
-from ledger.identity.vouched import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
+from ledger.identity.vouchers import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
 from ledger.policies import policies_in_force
 
 ADA, JOE = "ada@example.com", "joe@example.com"
@@ -28,7 +28,7 @@ def looking(gateway, page, monkeypatch):
     monkeypatch.setenv(KEY_FILE_VARIABLE, str(gateway.state / KEY_FILE))
 
     def look(name: str | None, role: DashboardRole = DashboardRole.ADMIN):
-        monkeypatch.setattr(entrance, "AT_THIS_MACHINE", Viewer(name, role))
+        monkeypatch.setattr(viewer_identity, "AT_THIS_MACHINE", Viewer(name, role))
         return page("policies", gateway.url)
 
     return look
@@ -122,9 +122,9 @@ def test_the_figures_of_a_what_if_are_the_apis(gateway, looking, text_of) -> Non
     test.button(key="policies-play").click().run()
     assert not test.exception
     assert not test.error, test.error
-    from dashboard import asking  # noqa: PLC0415  (with the variables of `looking`)
+    from dashboard import admin_client  # noqa: PLC0415  (with the variables of `looking`)
 
-    desk = asking.desk(lambda: Viewer(JOE, DashboardRole.VIEWER))
+    desk = admin_client.desk(lambda: Viewer(JOE, DashboardRole.VIEWER))
     while (found := desk.get("/policies/simulate"))["state"] == "running":
         time.sleep(0.5)  # the browser looks again by itself, this test does not
     test.run()

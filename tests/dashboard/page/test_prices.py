@@ -4,12 +4,12 @@ import pytest
 import streamlit as st
 from sqlalchemy import create_engine, text
 
-from dashboard import entrance
+from dashboard import viewer_identity
 from dashboard.page import prices
 from dashboard.viewer import Viewer
 from ledger.database import migrate
 from ledger.identity.people import DashboardRole
-from ledger.identity.vouched import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
+from ledger.identity.vouchers import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
 from ledger.prices.stored import load_price_book, records_of
 
 FAY, JOE = "fay@example.com", "joe@example.com"
@@ -32,7 +32,7 @@ def looking(gateway, page, monkeypatch):
     monkeypatch.setenv(KEY_FILE_VARIABLE, str(gateway.state / KEY_FILE))
 
     def look(usd: str, name: str | None = FAY, role: DashboardRole = DashboardRole.FINANCE):
-        monkeypatch.setattr(entrance, "AT_THIS_MACHINE", Viewer(name, role))
+        monkeypatch.setattr(viewer_identity, "AT_THIS_MACHINE", Viewer(name, role))
         test = page("prices", gateway.url)
         if name is None:
             return test

@@ -5,15 +5,15 @@ import time
 import pytest
 from sqlalchemy import update
 
-from dashboard import entrance
+from dashboard import viewer_identity
 from dashboard.page import rates
 from dashboard.viewer import Viewer
 from ledger.database import make_engine
-from ledger.entered import RATE, ManualEntry
-from ledger.entered import enter as enter_row
 from ledger.fleet.pool_records import ContractVersion
 from ledger.identity.people import DashboardRole
-from ledger.identity.vouched import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
+from ledger.identity.vouchers import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
+from ledger.manual_entries import RATE, ManualEntry
+from ledger.manual_entries import enter as enter_row
 from ledger.orm import tables as orm
 from ledger.queries.fleet import contract_versions
 
@@ -33,7 +33,7 @@ def looking(gateway, page, monkeypatch):
     monkeypatch.setenv(KEY_FILE_VARIABLE, str(gateway.state / KEY_FILE))
 
     def look(name: str | None = FAY, role: DashboardRole = DashboardRole.FINANCE):
-        monkeypatch.setattr(entrance, "AT_THIS_MACHINE", Viewer(name, role))
+        monkeypatch.setattr(viewer_identity, "AT_THIS_MACHINE", Viewer(name, role))
         return page("rates", gateway.url)
 
     return look

@@ -6,7 +6,7 @@ import streamlit as st
 from sqlalchemy import text
 from streamlit.dataframe_util import convert_arrow_bytes_to_pandas_df
 
-from dashboard import words
+from dashboard import formatting
 from ledger.database import make_engine, migrate
 from ledger.policies import PolicySet, store_policies
 from ledger.queries.reads import HOUR_US
@@ -31,7 +31,7 @@ def test_spill_reasons_equal_the_journal(page, books) -> None:
         first.spill_reason for first in filled.opened if first.spill_reason is not None
     )
     assert {row["name"]: row["value"] for row in shown} == {
-        words.reason(code): number for code, number in counts.items()
+        formatting.reason(code): number for code, number in counts.items()
     }
     assert len(shown) >= 3
 

@@ -7,7 +7,7 @@ import pytest
 import streamlit as st
 from sqlalchemy import create_engine, text
 
-from dashboard.words import money
+from dashboard.formatting import money
 from ledger.database import migrate
 
 USD = 10**12

@@ -6,8 +6,8 @@ from datetime import UTC, date, datetime, timedelta
 import msgspec
 import pytest
 
-from dashboard import asking
-from dashboard.asking import AdminRefused
+from dashboard import admin_client
+from dashboard.admin_client import AdminRefused
 from dashboard.viewer import Viewer
 from gateway.config.settings import Settings
 from gateway.control.admin.invoices import VERBS
@@ -58,9 +58,9 @@ def desk_as(monkeypatch, filled):
 
     def make(name: str | None, role: DashboardRole = DashboardRole.FINANCE) -> VerbsDesk:
         viewer = Viewer(name, role)
-        monkeypatch.setattr("dashboard.entrance.AT_THIS_MACHINE", viewer)
+        monkeypatch.setattr("dashboard.viewer_identity.AT_THIS_MACHINE", viewer)
         made.append(VerbsDesk(viewer, filled.url))
-        monkeypatch.setattr(asking, "desk", lambda _who: made[-1])
+        monkeypatch.setattr(admin_client, "desk", lambda _who: made[-1])
         return made[-1]
 
     yield make

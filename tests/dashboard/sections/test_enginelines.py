@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from dashboard.data import reads
-from dashboard.entrance import AT_THIS_MACHINE
 from dashboard.sections.enginelines import (
     gauge,
     rate,
@@ -15,6 +14,7 @@ from dashboard.sections.enginelines import (
     tokens_per_dollar,
     typical,
 )
+from dashboard.viewer_identity import AT_THIS_MACHINE
 from ledger.queries.reads import EngineRow, StreamedAnswer
 
 S = 10**6

@@ -5,7 +5,7 @@ import re
 import pytest
 from sqlalchemy import create_engine, insert, text
 
-from dashboard.words import money
+from dashboard.formatting import money
 from ledger.orm.tables import RetirementRow
 from ledger.queries.reads import DAY_US
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dashboard.asking import AdminRefused
+from dashboard.admin_client import AdminRefused
 from ledger.identity.people import DashboardRole
 
 NEW = "policies:\n- name: calmer\n"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dashboard.asking import AdminRefused
+from dashboard.admin_client import AdminRefused
 
 NEW = "policies:\n- name: calmer\n"
 RUNNING = {"state": "running", "progress": {"doing": "plays this set", "done": 5, "of": 10}}

@@ -2,13 +2,13 @@
 
 import pytest
 
-from dashboard import entrance
+from dashboard import viewer_identity
 from dashboard.viewer import Viewer
-from ledger.entered import project_teams
 from ledger.identity.people import DashboardRole
-from ledger.identity.vouched import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
+from ledger.identity.vouchers import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
 from ledger.invoices import books as invoices
 from ledger.invoices.files import parse
+from ledger.manual_entries import project_teams
 
 FAY = "fay@example.com"
 
@@ -18,7 +18,7 @@ def gateway(books, serving, monkeypatch):
     served = serving(books(days=1, peak=1.0).url)
     monkeypatch.setenv(GATEWAY, served.address)
     monkeypatch.setenv(KEY_FILE_VARIABLE, str(served.state / KEY_FILE))
-    monkeypatch.setattr(entrance, "AT_THIS_MACHINE", Viewer(FAY, DashboardRole.FINANCE))
+    monkeypatch.setattr(viewer_identity, "AT_THIS_MACHINE", Viewer(FAY, DashboardRole.FINANCE))
     return served
 
 

@@ -6,8 +6,8 @@ from fractions import Fraction
 import pytest
 
 from dashboard.data import reads
-from dashboard.entrance import AT_THIS_MACHINE
 from dashboard.sections.rightsize import monthly_pusd, others, sentence
+from dashboard.viewer_identity import AT_THIS_MACHINE
 
 
 @pytest.fixture(scope="module")

@@ -3,8 +3,8 @@
 import streamlit as st
 
 from dashboard.data import reads
-from dashboard.entrance import AT_THIS_MACHINE
 from dashboard.sections import streams
+from dashboard.viewer_identity import AT_THIS_MACHINE
 from ledger.queries.reads import StreamedAnswer
 
 S = 10**6

@@ -7,9 +7,9 @@ from streamlit.testing.v1 import AppTest
 
 from dashboard.sections import whatifresult
 from gateway.config.settings import parse
-from gateway.whatif.house import ReplayFleet, engine_models
+from gateway.whatif.replay_fleet import ReplayFleet, engine_models
 from gateway.whatif.traffic import Arrival
-from gateway.whatif.trial import trial
+from gateway.whatif.whatif_run import trial
 from ledger.prices.book import Price, PriceBook, PriceTerms
 from ledger.prices.rates import rates_from
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from starlette.requests import ClientDisconnect
 
-from gateway.batches.stored import BatchDatabase
+from gateway.batches.batch_database import BatchDatabase
 from gateway.batches.uploads import Upload, UploadIdempotency, UploadLimits
 from gateway.errors import RequestError
 from ledger.batches.files import FileRecord

@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.cli.commands import COMMANDS
-from gateway.cli.late import CommandGroupSpec, LazyCommand
+from gateway.cli.lazy_commands import CommandGroupSpec, LazyCommand
 
 WIDE = 1_000  # characters: nothing is cut
 EVERY = {

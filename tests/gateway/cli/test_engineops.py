@@ -14,7 +14,7 @@ from gateway.cli import engineops
 from gateway.cli.app import app
 from gateway.cli.engineops import LogTail
 from gateway.control.admin.enginehost import EngineHost
-from gateway.fleet.enginewords import PARENT, EngineStatusNotes
+from gateway.fleet.engine_notes import PARENT, EngineStatusNotes
 from gateway.host.logfiles import rotate
 
 LONG = {"messages": [{"role": "user", "content": "x"}], "stream": True, "ignore_eos": True}

@@ -14,7 +14,7 @@ from ledger.journals.records import AttemptOpened, AttemptSettled, TokenCounts
 from ledger.prices.drafts import PriceDraft
 from ledger.prices.rates import PriceTerms, rates_from
 from ledger.prices.stored import import_drafts
-from ledger.seals.registers import AuditLog
+from ledger.seals.audit_log import AuditLog
 from ledger.seals.sealer import Sealer
 from ledger.sums.rollups import Rollups
 from ledger.verify.checks import CHECKS

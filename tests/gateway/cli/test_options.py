@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from gateway.cli.app import app
 from gateway.cli.commands import COMMANDS
-from gateway.cli.late import CommandGroupSpec, LazyCommand
+from gateway.cli.lazy_commands import CommandGroupSpec, LazyCommand
 from gateway.cli.options import CHANGING, READING, RUNNING
 
 EVERY: dict[str, str] = {

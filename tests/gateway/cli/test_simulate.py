@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gateway.cli.app import app
-from gateway.control.admin import elsewhere, remote
+from gateway.control.admin import gateway_address, remote
 
 CONFIG = """
 state_dir: {state}
@@ -114,8 +114,8 @@ def there(tmp_path, monkeypatch):
         lambda **given: real(transport=httpx.MockTransport(handle), **given),
     )  # fmt: skip
     monkeypatch.setattr("gateway.cli.simulate.LOOK_S", 0.0)
-    monkeypatch.setenv(elsewhere.API_KEY, "gw_a_b")
-    monkeypatch.setenv(elsewhere.GATEWAY, "https://there")
+    monkeypatch.setenv(gateway_address.API_KEY, "gw_a_b")
+    monkeypatch.setenv(gateway_address.GATEWAY, "https://there")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "new.yaml").write_text(LOOSE_SET)
     return asked, states

@@ -135,7 +135,7 @@ def test_every_child_of_serve_has_only_its_own_secrets(make_host) -> None:
     for pid in descendants(host.process.pid):
         command = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
         of_program = len(command) - command[::-1].index("-m") if "-m" in command else 0
-        module = command[of_program]  # the last `-m`: `gateway.host.logged` runs others
+        module = command[of_program]  # the last `-m`: `gateway.host.log_wrapper` runs others
         text = Path(f"/proc/{pid}/environ").read_bytes().decode()
         found = {name for name, value in SECRETS.items() if value in text}
         found |= {URL} if f"{URL}=" in text else set()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gateway.config.plausible import ConfigFacts
+from gateway.config.config_facts import ConfigFacts
 from gateway.config.settings import examine, load, parse, version
 from gateway.config.surroundings import gather
 from gateway.errors import ConfigError

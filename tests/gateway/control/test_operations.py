@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from gateway.cli.commands import COMMANDS
-from gateway.cli.late import CommandGroupSpec
+from gateway.cli.lazy_commands import CommandGroupSpec
 from gateway.control import operations
 from gateway.control.access import OTHER_ROUTES
 from gateway.control.admin.verb import PREFIX

@@ -12,7 +12,7 @@ from gateway.control.people import MAY, OPEN, SignedInPeople, may, people_of, wh
 from gateway.control.roles import KeyScope, reach
 from gateway.errors import RequestError
 from ledger.identity.people import AccessFile, DashboardRole, Person
-from ledger.identity.vouched import HEADER, KEY_FILE, VouchedRequest, digest, vouch
+from ledger.identity.vouchers import HEADER, KEY_FILE, VouchedRequest, digest, vouch
 
 KEY, NOW_US = b"k" * 32, 10**15
 FILE = """

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import insert
 
 from backends.simulator.profiles import PROFILES
-from dashboard.ladder import ladder
+from dashboard.volume_steps import ladder
 from gateway.config.settings import parse
 from gateway.demo.demand import TEAMS
 from gateway.demo.history import OUTAGE_S, SAMPLE_S, DemoScenario, replay

@@ -18,10 +18,10 @@ from typing import Any, Self
 
 import pytest
 
-from gateway.fleet.slots import SharedLoadTable
+from gateway.fleet.shared_load import SharedLoadTable
 from gateway.runtime import Runtime
 from gateway.table_layout import EngineCell, LoadCell
-from router.static import SHARE
+from router.static_order import SHARE
 
 PAIRS, TRIES = 20, 4
 PLACES, CROWD = 8, 40
@@ -48,8 +48,8 @@ UNSAFE = """
     degraded_decider.DegradedDecider.decide = lambda self, *given: (decide(*given[:3]), False)
 """
 TRUSTS = """
-from router import static
-static.SHARE = 1e9
+from router import static_order
+static_order.SHARE = 1e9
 """
 
 NONSENSE: list[dict[EngineCell, float]] = [

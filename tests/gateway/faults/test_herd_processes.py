@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from gateway.fleet.slots import SharedLoadTable
+from gateway.fleet.shared_load import SharedLoadTable
 from gateway.runtime import Runtime
 from gateway.table_layout import HEALTHS, EngineCell, LoadCell
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from gateway.http.body import DENIED
-from gateway.request import upstream_body
+from gateway.request import request_parser
 
 CHAT = "/v1/chat/completions"
 ASK = {"model": "own", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 2}
@@ -53,7 +53,7 @@ def test_no_body_is_a_crash_or_a_hang(faulty) -> None:
 def recorded(faulty, monkeypatch):
     """Every body that is sent to a target."""
     sent = []
-    usual = upstream_body.body_for
+    usual = request_parser.body_for
 
     def recording(*given, **named):
         sent.append(usual(*given, **named))

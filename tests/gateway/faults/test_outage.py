@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import httpx
 import pytest
 
-from gateway.fleet.experience import TargetStats
+from gateway.fleet.target_stats import TargetStats
 from gateway.request import dispatch, inference_api
 from gateway.request.client_response import ClientResponse
 from gateway.request.retry_budget import RESERVE, SHARE, RetryBudget
@@ -132,7 +132,7 @@ def test_who_answered_for_a_while_is_asked_by_many(peaceful, rule) -> None:
 
 def test_without_the_slow_start_all_come_at_once(peaceful, rule, monkeypatch) -> None:
     """The negative control."""
-    monkeypatch.setattr("gateway.fleet.experience.is_warming", lambda *_: False)
+    monkeypatch.setattr("gateway.fleet.target_stats.is_warming", lambda *_: False)
     peaceful.alpha.rule = rule(bytes_per_s=2000)
     assert recovered(peaceful, 30) > 5
 

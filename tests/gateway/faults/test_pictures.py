@@ -168,7 +168,7 @@ def test_an_answer_without_end_ends_in_other_dialects(
     faulty, rule, answers, monkeypatch, path
 ) -> None:
     """They hold what was said, to say it again at the end."""
-    monkeypatch.setattr("gateway.request.dialects.reply.HELD_LIMIT_BYTES", MIB)
+    monkeypatch.setattr("gateway.request.dialects.translated_response.HELD_LIMIT_BYTES", MIB)
     word, since = answers.CHOICE % ("x" * 900), faulty.last_row()
     head = answers.HEAD + b"connection: close\r\n\r\n"
     faulty.alpha.rule = rule(answer=head, endless=f"data: {{{word}}}\n\n".encode() * 64)

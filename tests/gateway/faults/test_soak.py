@@ -22,7 +22,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.fleet.slots import SharedLoadTable
+from gateway.fleet.shared_load import SharedLoadTable
 from gateway.runtime import Runtime
 from gateway.table_layout import ApiStatsCell, LoadCell
 

@@ -14,8 +14,8 @@ from typing import Self
 
 import pytest
 
-from gateway.fleet.sightings import engine_state
-from gateway.fleet.slots import SharedLoadTable
+from gateway.fleet.shared_load import SharedLoadTable
+from gateway.fleet.target_views import engine_state
 from gateway.runtime import Runtime
 from gateway.table_layout import EngineCell, LoadCell
 from router.types import TargetHealth

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.fleet.circuit import CIRCUIT_FAILURES
+from gateway.fleet.circuit_breaker import CIRCUIT_FAILURES
 from gateway.request.retry_budget import RESERVE, SHARE
 
 FULL = os.environ.get("SOAK_FULL", "0") == "1"

@@ -18,9 +18,9 @@ from gateway.fleet.candidates import (
 )
 from gateway.fleet.fleet import Target
 from gateway.fleet.output_cap import LEAST_TOKENS
-from gateway.fleet.prefixes import PrefixIndex
-from gateway.fleet.sightings import HEARD_LIMIT_S, engine_state
-from gateway.fleet.slots import SharedLoadTable
+from gateway.fleet.prefix_index import PrefixIndex
+from gateway.fleet.shared_load import SharedLoadTable
+from gateway.fleet.target_views import HEARD_LIMIT_S, engine_state
 from gateway.table_layout import HEALTHS, EngineCell, LoadCell, SequenceCell, TableLayout
 from ledger.prices.book import Price, PriceBook, PriceTerms, rates_from
 from ledger.prices.modellimits import ModelLimits

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import pytest
 
 from gateway.fleet.demand_counter import BidPricePublisher, DemandCounter
-from gateway.fleet.slots import SharedLoadTable
+from gateway.fleet.shared_load import SharedLoadTable
 from gateway.table_layout import HEALTHS, EngineCell, TableLayout
-from router.market import BINS, bin_of
+from router.bid_price import BINS, bin_of
 from router.types import Policy, Slo, StepModel
 
 HEALTHY = float(HEALTHS.index("healthy"))

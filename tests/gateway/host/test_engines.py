@@ -17,8 +17,8 @@ from backends.simulator.running import bind
 from gateway.clock import Clock
 from gateway.config.schema_otel import OpenTelemetrySection
 from gateway.config.settings import EngineSection, parse
-from gateway.fleet.enginewords import words_of
-from gateway.fleet.slots import SharedLoadTable
+from gateway.fleet.engine_notes import words_of
+from gateway.fleet.shared_load import SharedLoadTable
 from gateway.host.engines import (
     EngineSupervision,
     installed,

@@ -17,7 +17,7 @@ from gateway.clock import Clock
 from gateway.config.settings import parse
 from gateway.errors import ConfigError
 from gateway.fleet.peers.row import PeerLoadRow
-from gateway.fleet.slots import SharedLoadTable
+from gateway.fleet.shared_load import SharedLoadTable
 from gateway.host.peers import PeerExchange, main
 from gateway.runtime import EngineReplica, Runtime
 from gateway.table_layout import LoadCell

@@ -112,7 +112,7 @@ async def test_a_closed_terminal_ends_a_host_and_a_signal_reloads_it(
 @pytest.mark.parametrize("name", ["SIGHUP", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGPROF", "SIGPWR"])
 def test_a_signal_that_means_nothing_ends_no_process(name) -> None:
     """The control: without the handler it is the process's end."""
-    start = "from gateway import logs; from gateway.host.logged import LogOptions;"
+    start = "from gateway import logs; from gateway.host.log_wrapper import LogOptions;"
     start += 'logs.start("p", LogOptions("text", "warning"));'
     kill = f"import os, signal, time; os.kill(os.getpid(), signal.{name}); time.sleep(0.3)"
     codes = []

@@ -8,9 +8,9 @@ import pytest
 
 from backends.metrics import EngineSample, HistogramTotals
 from backends.stepmodel import FittedStepModel
+from gateway.fleet.peers.peer_load import PeerEngineLoad
 from gateway.fleet.peers.row import PeerLoadRow
-from gateway.fleet.peers.shares import PeerEngineLoad
-from gateway.fleet.slots import SharedLoadTable
+from gateway.fleet.shared_load import SharedLoadTable
 from gateway.host.scrape import TAKE_OVER_S, EngineScraper, EngineStartLimits, sums_of
 from gateway.table_layout import HEALTHS, EngineCell, LoadCell, TableLayout
 from router.feedback import FEEDBACK_RANGE, SAFETY_TPOT, SAFETY_TTFT, FeedbackSums

@@ -18,7 +18,7 @@ import httpx
 import pytest
 
 from gateway.config.settings import parse
-from gateway.fleet.slots import SharedLoadTable
+from gateway.fleet.shared_load import SharedLoadTable
 from gateway.host import serve
 from gateway.runtime import Runtime
 from ledger.database import open_readonly

@@ -21,8 +21,8 @@ from backends.health import HealthState, ProbeResult
 from backends.stepmodel import FittedStepModel
 from gateway.clock import Clock
 from gateway.fleet.measurements import read_measurements
-from gateway.fleet.sightings import engine_state
-from gateway.fleet.slots import SharedLoadTable
+from gateway.fleet.shared_load import SharedLoadTable
+from gateway.fleet.target_views import engine_state
 from gateway.host import metrics_page, scrape
 from gateway.host import telemetry as telemetry_module
 from gateway.host.engine_records import reason_of

@@ -12,8 +12,8 @@ from gateway.config.settings import load
 from gateway.control import override_changes as verbs
 from gateway.control.admin.enginehost import EngineSnapshot
 from gateway.control.override_changes import OverrideAuthor
-from gateway.fleet.slots import SharedLoadTable
-from gateway.host import rolling
+from gateway.fleet.shared_load import SharedLoadTable
+from gateway.host import rolling_restart
 from gateway.host import upkeep as upkeep_module
 from gateway.host.upkeep import UpkeepLoop
 from gateway.runtime import Runtime
@@ -153,9 +153,9 @@ def test_an_engine_that_lost_its_pace_is_restarted_once_for_it(keeping, monkeypa
 
     def next_life(_host, row, *_):
         asked.append(row)
-        raise rolling.DrainTimeout("not done in time: loading")
+        raise rolling_restart.DrainTimeout("not done in time: loading")
 
-    monkeypatch.setattr(rolling, "next_life", next_life)
+    monkeypatch.setattr(rolling_restart, "next_life", next_life)
     for _ in range(3):
         keeping.step()
     assert asked == [1]  # tried in vain: not again, and never the one that is as it was

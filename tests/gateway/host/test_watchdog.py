@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from gateway.clock import Clock
+from gateway.fleet.peers.peer_load import PeerEngineLoad
 from gateway.fleet.peers.row import PeerLoadRow
-from gateway.fleet.peers.shares import PeerEngineLoad
-from gateway.fleet.slots import SharedLoadTable
+from gateway.fleet.shared_load import SharedLoadTable
 from gateway.host import watchdog
 from gateway.host.watchdog import HUNG_S, watch, watch_peers
 from gateway.table_layout import LoadCell, TableLayout

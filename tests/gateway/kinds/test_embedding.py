@@ -9,7 +9,7 @@ from gateway.errors import RequestError
 from gateway.kinds import KIND_PATHS
 from gateway.kinds.embedding import INPUTS_LIMIT
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest
-from gateway.request.upstream_body import body_for
+from gateway.request.request_parser import body_for
 
 MESSAGES = [{"role": "user", "content": "hello"}]
 

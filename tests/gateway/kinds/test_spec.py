@@ -4,7 +4,7 @@ import pytest
 
 from gateway.kinds import BATCH_PATHS, KIND_PATHS, KINDS
 from gateway.kinds.spec import KindUnits, RequestKindSpec
-from gateway.request.dialects.spoken import SPOKEN
+from gateway.request.dialects.translated_paths import SPOKEN
 from ledger.journals.records import TokenCounts
 from router.request_kinds import RequestKind
 

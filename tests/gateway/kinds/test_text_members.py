@@ -10,7 +10,7 @@ from gateway.http.body import open_members
 from gateway.kinds import KIND_PATHS
 from gateway.kinds.chat import read_chat
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest
-from gateway.request.upstream_body import body_for
+from gateway.request.request_parser import body_for
 from router.request_kinds import RequestKind
 from router.types import Feature
 

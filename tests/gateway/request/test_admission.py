@@ -13,7 +13,7 @@ from sqlalchemy import text
 from gateway.errors import RequestError
 from gateway.fleet.output_cap import LEAST_TOKENS
 from gateway.request.admission import BudgetAdmission, scopes
-from ledger.budgets.desk import BrokerUnavailable
+from ledger.budgets.client import BrokerUnavailable
 from ledger.identity.keyring import Identity
 from router.explain import unpack
 

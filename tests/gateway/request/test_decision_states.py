@@ -5,8 +5,8 @@ from dataclasses import replace
 import msgspec
 
 from gateway.request.decision_states import INPUTS_LIMIT_BYTES, KEPT, SnapshotStates
-from router.frozen import freeze, thaw
 from router.request_kinds import RequestKind
+from router.snapshot_codec import freeze, thaw
 from router.types import (
     ApiState,
     Candidate,

@@ -7,7 +7,7 @@ import signal
 import pytest
 from prometheus_client import CollectorRegistry
 
-from gateway.fleet.slots import SharedLoadTable
+from gateway.fleet.shared_load import SharedLoadTable
 from gateway.host import watchdog
 from gateway.request.degraded_decider import DegradedDecider
 from gateway.table_layout import EngineCell, TableLayout

@@ -17,7 +17,7 @@ from backends.openai import OpenAIBackend
 from backends.ratelimit import Allowance, RateLimitHeaders
 from backends.simulator.provider import SimulatedProvider
 from backends.simulator.quota import Quota
-from gateway.fleet.experience import TargetStats
+from gateway.fleet.target_stats import TargetStats
 from gateway.request import inference_api
 from gateway.request.metering import UsageMeter
 from gateway.request.plan import RoutePlanner

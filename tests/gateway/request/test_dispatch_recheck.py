@@ -10,9 +10,9 @@ import pytest
 
 from backends.errors import DispatchSuperseded
 from gateway.clock import Clock
+from gateway.fleet.peers.peer_load import NOTHING, PeerEngineLoad
 from gateway.fleet.peers.row import PeerLoadRow
-from gateway.fleet.peers.shares import NOTHING, PeerEngineLoad
-from gateway.fleet.slots import SharedLoadTable
+from gateway.fleet.shared_load import SharedLoadTable
 from gateway.request import dispatch_recheck
 from gateway.request.dispatch_recheck import DispatchRecheck
 from gateway.request.silent_engine import SilentEngineDetector

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.fleet.slots import SharedLoadTable
+from gateway.fleet.shared_load import SharedLoadTable
 from gateway.request.load_tracker import PIECE_S, LoadReservation, ReservedLoad, TightestTpot
 from gateway.table_layout import LoadCell, TableLayout
 from router.feedback import pull

@@ -19,7 +19,7 @@ from backends.errors import (
 )
 from gateway.errors import RequestError
 from gateway.request.refusals import FAILURES, failed, infeasible, over_budget, status_of
-from ledger.budgets.desk import BudgetRefusal
+from ledger.budgets.client import BudgetRefusal
 from router.reasons import PERMANENT, Reason
 from router.request_kinds import RequestKind
 from router.types import Decision, Feature, InfeasibleAction

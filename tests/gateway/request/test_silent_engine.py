@@ -9,8 +9,8 @@ import pytest
 
 from backends.errors import FirstTokenTimeout
 from gateway.clock import Clock
-from gateway.fleet.circuit import is_silent
-from gateway.fleet.slots import SharedLoadTable
+from gateway.fleet.circuit_breaker import is_silent
+from gateway.fleet.shared_load import SharedLoadTable
 from gateway.request.silent_engine import (
     ASK_AGAIN_LIMIT_S,
     ASK_AGAIN_S,

@@ -10,9 +10,9 @@ import pytest
 from backends.simulator.shape import EngineShape
 from backends.stepmodel import FittedStepModel
 from gateway.config.settings import Settings, parse
-from gateway.whatif.house import ReplayFleet, engine_models
+from gateway.whatif.replay_fleet import ReplayFleet, engine_models
 from gateway.whatif.traffic import Arrival
-from gateway.whatif.trial import trial
+from gateway.whatif.whatif_run import trial
 from ledger.prices.book import Price, PriceBook, PriceTerms
 from ledger.prices.rates import rates_from
 

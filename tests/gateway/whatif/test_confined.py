@@ -15,7 +15,7 @@ from backends.simulator.latency import Latency
 from backends.simulator.profiles import PROFILES
 from gateway.whatif.apis import draws
 from gateway.whatif.replay import Replay
-from gateway.whatif.seats import EngineKnowledge, ReplayEngine
+from gateway.whatif.replay_engine import EngineKnowledge, ReplayEngine
 from gateway.whatif.traffic import ApiPrice, Arrival
 from router.types import Policy, Residency, Slo
 

@@ -18,8 +18,8 @@ from gateway.control.whatif_jobs import (
     WhatIfResult,
 )
 from gateway.whatif import job
-from gateway.whatif.asked import WhatIfInputError
-from gateway.whatif.past import SpanError
+from gateway.whatif.ledger_traffic import SpanError
+from gateway.whatif.traffic_selection import WhatIfInputError
 from ledger.database import URL_VARIABLE, make_engine, migrate
 from ledger.journals.records import AttemptOpened, AttemptSettled, TokenCounts
 from ledger.writing.repository import LedgerRepository

@@ -5,7 +5,7 @@ The control: one that takes everybody in keeps nobody's promise, and is late for
 
 import pytest
 
-from gateway.whatif.planned import PolicyReplay
+from gateway.whatif.policy_replay import PolicyReplay
 from gateway.whatif.replay import Replay, ReplayChoice, ReplayOutcome
 
 PHASE_S = 60.0

@@ -6,9 +6,9 @@ import pytest
 
 from backends.simulator.latency import Latency
 from gateway.whatif.apis import draws
-from gateway.whatif.planned import PolicyReplay
+from gateway.whatif.policy_replay import PolicyReplay
 from gateway.whatif.replay import AT_THE_API, Replay, ReplayChoice, ReplayOutcome
-from gateway.whatif.seats import EngineKnowledge, ReplayEngine
+from gateway.whatif.replay_engine import EngineKnowledge, ReplayEngine
 from gateway.whatif.traffic import Arrival
 from router.types import Slo
 

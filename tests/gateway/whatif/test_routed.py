@@ -9,7 +9,7 @@ from routed import Routed, Terms, Variant
 from backends.simulator.latency import Latency
 from gateway.whatif.apis import draws
 from gateway.whatif.replay import Replay, ReplayOutcome
-from gateway.whatif.seats import EngineKnowledge, ReplayEngine
+from gateway.whatif.replay_engine import EngineKnowledge, ReplayEngine
 from gateway.whatif.traffic import ApiPrice, Arrival
 from router.types import Policy, Slo
 

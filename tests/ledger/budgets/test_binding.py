@@ -15,8 +15,8 @@ from ledger.budgets.binding import (
     pattern_of,
     scope_of,
 )
-from ledger.budgets.desk import BudgetClient, BudgetRefusal
-from ledger.budgets.desk_server import BudgetBroker
+from ledger.budgets.broker import BudgetBroker
+from ledger.budgets.client import BudgetClient, BudgetRefusal
 from ledger.budgets.grants import BudgetLine, standings
 from ledger.budgets.windows import window_at
 from ledger.declared import BudgetSpec, declare
@@ -170,7 +170,7 @@ async def test_the_first_requests_of_somebody_unknown_hold_the_default_exactly(h
 
 async def test_without_the_default_all_of_them_pass(house, monkeypatch) -> None:
     """The control: the storm is one."""
-    monkeypatch.setattr("ledger.budgets.desk.binding", lambda known, scopes: ())
+    monkeypatch.setattr("ledger.budgets.client.binding", lambda known, scopes: ())
     assert await house.burst() == (32, 0)
 
 

@@ -6,7 +6,7 @@ from sqlalchemy import select, text
 from ledger.budgets.versions import SAID, say_budgets
 from ledger.declared import BudgetSpec, declare
 from ledger.orm import tables as orm
-from ledger.seals.registers import AuditLog, changes
+from ledger.seals.audit_log import AuditLog, changes
 from ledger.verify.registers import registers_hold
 
 SEARCH = BudgetSpec("team:search", "month", 10**30, hard=True, timezone="Europe/Berlin")

@@ -20,7 +20,7 @@ from ledger.economics.purchase import (
     reserve,
     stay,
 )
-from ledger.economics.staircase import load_curve
+from ledger.economics.step_cost import load_curve
 
 BOTH = TokenBasis.INPUT_OUTPUT
 USD = 10**12

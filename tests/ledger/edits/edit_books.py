@@ -22,8 +22,8 @@ from ledger.journals.reader import JournalOffset
 from ledger.journals.records import ComparedCost, Hold, TokenCounts
 from ledger.orm import tables as orm
 from ledger.policies import PolicySet, store_policies
-from ledger.seals.condense import PostingCompactor
-from ledger.seals.registers import AuditLog
+from ledger.seals.audit_log import AuditLog
+from ledger.seals.compact import PostingCompactor
 from ledger.seals.retire import AttemptRetirer
 from ledger.seals.sealer import Sealer
 from ledger.spans import DAY_US

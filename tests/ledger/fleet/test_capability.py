@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 from ledger.economics.cost import TokenBasis, Volume
-from ledger.economics.staircase import load_curve, windowed
+from ledger.economics.step_cost import load_curve, windowed
 from ledger.fleet.bills import PoolBill
 from ledger.fleet.capability import (
     CapabilitySource,

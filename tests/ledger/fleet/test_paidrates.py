@@ -7,11 +7,11 @@ from msgspec.structs import asdict
 from sqlalchemy import insert, select, update
 
 from ledger.declared import DeclaredContract, declare
-from ledger.entered import RATE, ManualEntry, enter
 from ledger.fleet.hours import GRACE_US, HOUR_US, close_hours
 from ledger.fleet.paidrates import GpuRate, carry_rates, read_rates
+from ledger.manual_entries import RATE, ManualEntry, enter
 from ledger.orm import tables as orm
-from ledger.seals.registers import AuditLog, changes
+from ledger.seals.audit_log import AuditLog, changes
 from ledger.verify.checks import verify
 
 DAY_US = 1_779_926_400_000_000  # midnight of 2026-05-28 UTC

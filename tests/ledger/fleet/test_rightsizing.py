@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.economics.staircase import load_curve
+from ledger.economics.step_cost import load_curve
 from ledger.fleet.market import GpuOffer
 from ledger.fleet.rightsizing import MOST_ENGINES, GpuOption, least, sizes
 

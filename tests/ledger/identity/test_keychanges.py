@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 from ledger.identity.keychanges import ChangeAuthor, find, known_keys, make, revoke, rotate
 from ledger.identity.keys import IdentityError, KeySpec
 from ledger.orm import tables as orm
-from ledger.seals.registers import AuditLog, changes
+from ledger.seals.audit_log import AuditLog, changes
 from ledger.verify.registers import registers_hold
 
 NOW_US = 1_780_000_000_000_000

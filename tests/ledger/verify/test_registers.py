@@ -8,7 +8,7 @@ from ledger.identity.keys import KeySpec, create_key, revoke_key
 from ledger.invoices.books import post, store
 from ledger.invoices.files import parse
 from ledger.orm import tables as orm
-from ledger.seals.registers import AuditLog, register_head
+from ledger.seals.audit_log import AuditLog, register_head
 from ledger.verify.registers import register_entry_is_there, registers_hold
 
 LATER_US = 1_800_000_000_000_000  # the invoices' days are over

@@ -29,17 +29,26 @@ from ledger.database import make_engine, migrate, schema_of, sqlite_url
 from ledger.journals import frames
 from ledger.journals.records import AttemptOpened, AttemptSettled, RequestRefused, TokenCounts
 from ledger.verify.checks import verify
-from router import frozen, packed
+from router import packed, snapshot_codec
 from router.reasons import Reason
 from router.request_kinds import RequestKind
 from router.types import Feature
 
 BY_PLACE = (
-    (packed, "_REASONS"), (packed, "_FEATURES"), (packed, "_REQUEST"), (packed, "_POLICY"),
-    (packed, "_TERMS"), (packed, "_STATE"), (packed, "_OF_ENGINES"), (packed, "_OF_APIS"),
-    (frozen, "_REQUEST"), (frozen, "_POLICY"), (frozen, "_CANDIDATE"), (frozen, "_ENGINE"),
-    (frozen, "_API"),
-)  # fmt: skip
+    (packed, "_REASONS"),
+    (packed, "_FEATURES"),
+    (packed, "_REQUEST"),
+    (packed, "_POLICY"),
+    (packed, "_TERMS"),
+    (packed, "_STATE"),
+    (packed, "_OF_ENGINES"),
+    (packed, "_OF_APIS"),
+    (snapshot_codec, "_REQUEST"),
+    (snapshot_codec, "_POLICY"),
+    (snapshot_codec, "_CANDIDATE"),
+    (snapshot_codec, "_ENGINE"),
+    (snapshot_codec, "_API"),
+)
 
 
 @pytest.fixture(scope="module")

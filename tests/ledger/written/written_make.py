@@ -58,7 +58,7 @@ from ledger.journals.records import (
 from ledger.orm import tables as orm
 from ledger.prices.book import tier_cost_pusd
 from ledger.prices.rates import Price, PriceTerms, TierRates, rates_from
-from ledger.seals.registers import AuditLog
+from ledger.seals.audit_log import AuditLog
 from ledger.seals.sealer import Sealer
 from ledger.spans import DAY_US, HOUR_US
 from ledger.sums.rollups import Rollups
@@ -67,10 +67,10 @@ from ledger.writing.fold import JournalItem
 from ledger.writing.repository import JournalMove, LedgerRepository
 from router.decide import decide
 from router.explain import packed_within
-from router.frozen import freeze
 from router.prompts import RequestUnits
 from router.reasons import Reason
 from router.request_kinds import RequestKind
+from router.snapshot_codec import freeze
 from router.types import (
     ApiState,
     Candidate,

@@ -26,8 +26,8 @@ from ledger.journals.reader import JournalOffset, JournalReader
 from ledger.orm import tables as orm
 from ledger.prices.stored import every_price
 from ledger.spans import DAY_US, Scope
-from router.frozen import names_of, thaw
 from router.packed import unpack
+from router.snapshot_codec import names_of, thaw
 
 HERE = Path(__file__).parent
 BOOKS, SAID = HERE / "written.tar.xz", HERE / "written.json.xz"

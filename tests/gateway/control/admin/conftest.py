@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from gateway.clock import Clock
-from ledger.identity.vouched import HEADER, KEY_FILE, VouchedRequest, vouch
+from ledger.identity.vouchers import HEADER, KEY_FILE, VouchedRequest, vouch
 
 BUDGETS = [
     {"scope": "team:search", "usd": 50, "period": "month", "hard": True},

@@ -5,7 +5,7 @@ import pytest
 from backends.simulator.profiles import PROFILES
 from gateway.cli.engineops import _late, _why
 from gateway.control.admin.engines import _steps
-from gateway.fleet.enginewords import PARENT, EngineStatusNotes
+from gateway.fleet.engine_notes import PARENT, EngineStatusNotes
 from router.types import EngineState, StepModel, TargetHealth
 
 SHAPE = PROFILES["h100-llama-3.1-8b-fp8"].shape

@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from gateway.control.admin.elsewhere import API_KEY, TOKEN, TOKEN_COMMAND
+from gateway.control.admin.gateway_address import API_KEY, TOKEN, TOKEN_COMMAND
 from gateway.control.admin.overrides import DisableTargetInput, targets_disable, targets_list
 from gateway.control.admin.policies import PolicyHistoryInput, policies_history
 from gateway.control.admin.remote import RemoteAdmin, bearer, in_clear, remote

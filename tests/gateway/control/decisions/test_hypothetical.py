@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from backends.base import Call
 from backends.errors import UpstreamUnreachable
-from gateway.cli.books import prices_of
+from gateway.cli.ledger_access import prices_of
 from gateway.config.settings import parse
 from gateway.control.decisions.hypothetical import HypotheticalRequest, NullBackend, explain
 from ledger.overrides import DISABLED, NOTHING, Override, store_override

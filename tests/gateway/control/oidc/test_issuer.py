@@ -7,7 +7,7 @@ import socket
 import httpx
 import pytest
 
-from backends.reach import PUBLIC, AddressNotAllowed, AddressPolicy
+from backends.address_policy import PUBLIC, AddressNotAllowed, AddressPolicy
 from gateway.clock import Clock
 from gateway.control.oidc.issuer import (
     AGAIN_S,

@@ -20,7 +20,7 @@ from gateway.fleet.peers.frames import (
     hello,
     id_of,
 )
-from gateway.fleet.peers.shares import PeerEngineLoad
+from gateway.fleet.peers.peer_load import PeerEngineLoad
 
 SECRET = Secret("s" * 32)
 HEARS, DIALS = hello(b"h" * 16, b"1" * 32), hello(b"d" * 16, b"2" * 32)

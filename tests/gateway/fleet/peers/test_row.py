@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from gateway.fleet.peers.peer_load import NOTHING, PeerEngineLoad
 from gateway.fleet.peers.row import PeerLoadRow
-from gateway.fleet.peers.shares import NOTHING, PeerEngineLoad
-from gateway.fleet.slots import SharedLoadTable
+from gateway.fleet.shared_load import SharedLoadTable
 from gateway.table_layout import LoadCell, TableLayout
 
 ENGINES = ("pool:a/0", "pool:a/1")

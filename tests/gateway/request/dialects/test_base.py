@@ -8,7 +8,7 @@ from gateway.errors import TABLE, RequestError, body
 from gateway.http.body import open_members
 from gateway.kinds.chat import read_chat
 from gateway.request.dialects.base import DecodedRequest
-from gateway.request.dialects.spoken import SPOKEN
+from gateway.request.dialects.translated_paths import SPOKEN
 
 TURN = {"role": "user", "content": "hi"}
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from gateway.request.dialects.messages_voice import MessagesEncoder
-from gateway.request.dialects.responses_voice import ResponsesEncoder
+from gateway.request.dialects.messages_encoder import MessagesEncoder
+from gateway.request.dialects.responses_encoder import ResponsesEncoder
 
 F, G = '{"x":1}', '{"y":2}'
 

@@ -8,8 +8,8 @@ import pytest
 
 from gateway.clock import Clock
 from gateway.config.schema_limits import RateLimitSection
-from gateway.request.limits.ratelimits import RateLimiter
-from gateway.request.limits.rates import (
+from gateway.request.limits.rate_limiter import RateLimiter
+from gateway.request.limits.rate_table import (
     MINUTE_S,
     RATES_FILE,
     RING,

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 from gateway.batches.wake import RunnerProgress, write_progress
 from gateway.clock import Clock
 from gateway.fleet.peers.row import PeerLoadRow
-from gateway.fleet.slots import SharedLoadTable
+from gateway.fleet.shared_load import SharedLoadTable
 from gateway.table_layout import HEALTHS, EngineCell, LoadCell, TableLayout
 from gateway.telemetry.metrics.host import HostMetrics
 from ledger.fleet.driftnotes import DriftNote, write_drift

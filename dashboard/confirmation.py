@@ -1,0 +1,131 @@
+"""What somebody changes from a page: who is shown how, asked before, done by the gateway, told.
+
+The gateway decides once more who may. A change is made in two steps: a button asks for it, and
+what it would do is shown with yes and no beneath; `NAME` is the change's, its state and its
+buttons' keys begin with it. What came of it stays until the next change or another page.
+"""
+
+from collections.abc import Container
+from typing import Any, NoReturn
+
+import streamlit as st
+
+from dashboard import admin_client
+from dashboard.admin_client import AdminClient, AdminRefused, AdminUnavailable
+from dashboard.data import reads
+from dashboard.data.reads import DashboardView
+from ledger.identity.people import DashboardRole
+
+MAY = (DashboardRole.FINANCE, DashboardRole.ADMIN)
+NOT = "Nothing was changed."
+MAYBE = "It may have been done all the same: see how the books stand before you try again."
+DONE, WAITS = ":material/done_all:", ":material/hourglass_top:"
+DRAWN = {DONE: st.success, WAITS: st.info}
+
+
+def desk_for(view: DashboardView, roles: Container[DashboardRole] = MAY) -> AdminClient | None:
+    """The gateway, for those who may; others are shown what is there and no way to change it."""
+    viewer = view.viewer
+    if viewer.name is None or viewer.role not in roles or viewer.teams is not None:
+        return None
+    return admin_client.desk(view.who)
+
+
+def ask(name: str, about: object = True) -> None:
+    """From now on yes and no are shown."""
+    _hush(name)
+    st.session_state[f"{name}-sure"] = about
+
+
+def asked(name: str) -> object | None:
+    """What it was asked about; None where nothing was, or all is said."""
+    found: object | None = st.session_state.get(f"{name}-sure")
+    return found
+
+
+def forget(name: str) -> None:
+    _hush(name)
+    st.session_state.pop(f"{name}-sure", None)
+
+
+def confirmed(name: str, yes: str, *, ready: bool = True) -> bool:
+    """Whether somebody says yes at this moment; `yes` is the button's label. No forgets it."""
+    _draw(name)
+    agreed, left = st.columns(2)
+    with left:
+        if st.button("Leave it", key=f"{name}-no"):
+            forget(name)
+            st.rerun()
+    with agreed:
+        return st.button(yes, type="primary", key=f"{name}-yes", disabled=not ready)
+
+
+def done(name: str, desk: AdminClient, path: str, /, **given: Any) -> dict[str, Any]:
+    """The gateway's answer; where there is none the page is drawn anew and says why."""
+    _hush(name)
+    try:
+        return desk.post(path, **given)
+    except (AdminUnavailable, AdminRefused) as error:
+        text, icon = _why(error)
+        if isinstance(error, AdminRefused):
+            fail(name, f"Nothing was changed: {text}", icon)
+        reads.forget()
+        fail(name, f"{text} {MAYBE if error.heard else NOT}", icon)
+
+
+def looked(desk: AdminClient, path: str, /, **given: Any) -> dict[str, Any] | None:
+    """What the gateway says of a change before anybody makes it, asked at every drawing."""
+    try:
+        return desk.post(path, **given)
+    except (AdminUnavailable, AdminRefused) as error:
+        text, icon = _why(error)
+        st.error(text, icon=icon)
+    return None
+
+
+def _why(error: AdminUnavailable | AdminRefused) -> tuple[str, str]:
+    """In words, and their icon."""
+    if isinstance(error, AdminUnavailable):
+        return f"The gateway does not answer. {error}", ":material/cloud_off:"
+    return str(error), ":material/block:"
+
+
+def fail(name: str, text: str, icon: str = ":material/edit_note:") -> NoReturn:
+    """Draw the page once more: what was asked stays, and these words are there why it is not."""
+    _said()[name] = text, icon
+    st.rerun()
+
+
+def tell(name: str, words: str) -> NoReturn:
+    """Draw the page once more from the top, of the books as they are now, with these words."""
+    forget(name)
+    _said()[name] = words, DONE
+    reads.forget()
+    st.rerun()
+
+
+def told(name: str) -> None:
+    """What `tell` or `fail` was given. Pages refresh by themselves: it stays, for who reads it."""
+    if asked(name) is None:  # else it stands beside yes and no
+        _draw(name)
+
+
+def leave() -> None:
+    """Another page is shown: what was said is read."""
+    _said().clear()
+
+
+def _draw(name: str) -> None:
+    text, icon = _said().get(name, ("", ""))
+    if text:
+        DRAWN.get(icon, st.error)(text, icon=icon)
+
+
+def _hush(name: str) -> None:
+    _said().pop(name, None)
+
+
+def _said() -> dict[str, tuple[str, str]]:
+    """Of each change the last words, and their icon."""
+    kept: dict[str, tuple[str, str]] = st.session_state.setdefault("said-of-changes", {})
+    return kept

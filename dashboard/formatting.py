@@ -1,0 +1,178 @@
+"""Numbers and reasons in words that a person outside the project understands.
+
+Money keeps three significant digits or the cents, tokens their unit, and every reason code of the
+router has a sentence. Nothing here computes: a figure is only shown.
+"""
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import NamedTuple, Self
+
+from dashboard import display
+from ledger import reasons
+from ledger.economics.cost import Exact
+from ledger.money import format_usd
+from ledger.overrides import API, DISABLED, EVERY, OWN, Override
+
+REASONS = {word: text.sentence for word, text in reasons.REASONS.items()} | {
+    # words of the books alone, not of a decision
+    "rate": "too many requests at once",
+    "over_rate": "over the limit of requests or tokens a minute",
+    "fallback": "another target failed first",
+}
+_MARKS = re.compile(r"[\\`*_{}\[\]()<>#+.!|~:$-]")  # what markdown may read as more than itself
+_THOUSANDS: tuple[tuple[int, str], ...] = ((10**12, "T"), (10**9, "B"), (10**6, "M"), (10**3, "k"))
+
+
+class Hardware(NamedTuple):
+    single: str
+    many: str
+
+
+GPU, MACHINE = Hardware("GPU", "GPUs"), Hardware("machine", "machines")
+
+
+def sentence(text: str) -> str:
+    """As one begins: with a capital letter."""
+    return text[:1].upper() + text[1:]
+
+
+def hardware(types: Iterable[str]) -> Hardware:
+    """What the books' own hardware is called: machines where all of it is CPUs, else GPUs."""
+    kinds = {kind.upper() for kind in types}
+    return MACHINE if kinds == {"CPU"} else GPU
+
+
+def hardware_count(kind: str, number: Exact) -> str:
+    """`1 GPU`, `4 GPUs`, `50 % of a machine`: `kind` is a contract's type of hardware."""
+    word = hardware([kind])
+    if 0 < number < 1:
+        return f"{percent(number)} of a {word.single}"
+    return f"{float(number):g} {word.single if number == 1 else word.many}"
+
+
+def reason(code: str | None) -> str:
+    if code is None:
+        return "not spilled"
+    return REASONS.get(code, code.replace("_", " "))
+
+
+class Money(str):
+    """An amount as it is read; `exact`: what the books have, in dollars, to the last digit."""
+
+    exact: str
+
+    __slots__ = ("exact",)
+
+    def __new__(cls, text: str, exact: str) -> Self:
+        made = super().__new__(cls, text)
+        made.exact = exact
+        return made
+
+    def __add__(self, more: str) -> Self:
+        return type(self)(str(self) + more, self.exact)
+
+
+def money(pusd: Exact, *, sign: bool = False) -> Money:
+    """`$1,235`, `$12.35`, `$0.0123`; a minus before the dollar, a plus if asked for.
+
+    Where other money is read: `EUR 1,108`.
+    """
+    units, _, fraction = format_usd(round(pusd), 12).partition(".")
+    exact = f"{units}.{fraction.rstrip('0').ljust(2, '0')}"
+    return Money(display.now().text(pusd, sign=sign), exact)
+
+
+def tokens(count: Exact) -> str:
+    """`1.23M`, `45.6k`, `812`: three significant digits."""
+    for scale, unit in _THOUSANDS:
+        if abs(Fraction(count)) >= scale:
+            value = float(Fraction(count) / scale)
+            digits = 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0
+            return f"{value:.{digits}f}{unit}"
+    return f"{float(count):.0f}"
+
+
+def plain(text: str) -> str:
+    """A name within markdown, and nothing but a name: no link, no picture, no formula.
+
+    Names come from addresses and files that somebody else may have made.
+    """
+    return _MARKS.sub(r"\\\g<0>", " ".join(text.split()))
+
+
+def code(text: str) -> str:
+    """The same in a code span, which nothing in it may end."""
+    return f"`{' '.join(text.split()).replace('`', chr(39))}`"
+
+
+def count(number: int) -> str:
+    return f"{number:,}"
+
+
+def percent(share: Exact | float | None, *, digits: int = 0) -> str:
+    """What these digits would round to nothing is not nothing: `< 1 %`."""
+    if share is None:
+        return "n/a"
+    shown = f"{100 * float(share):.{digits}f}"
+    if share > 0 and not float(shown):
+        return f"< {10**-digits:g} %"
+    return f"{shown} %"
+
+
+def times(ratio: Exact | float) -> str:
+    value = float(ratio)
+    return f"{value:.2f}x" if value < 10 else f"{value:.0f}x"
+
+
+def plural(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def moment(at_us: int, form: str = "%d %b %H:%M") -> str:
+    """In the zone that is read, which is named."""
+    at = local(at_us)
+    return f"{at.strftime(form)} {at.tzname()}"
+
+
+def instant(at_us: int) -> datetime:
+    return datetime.fromtimestamp(at_us / 1e6, tz=UTC)
+
+
+def local(at_us: int) -> datetime:
+    """In the zone that is read."""
+    return display.now().local(instant(at_us))
+
+
+def zoned(what: str) -> str:
+    """A name of times, as `from (UTC)`."""
+    return f"{what} ({display.now().zone})"
+
+
+def held(override: Override) -> str:
+    """What an operator holds over the policies, in a sentence with who, until when and why."""
+    kind, _, name = override.subject.partition(":")
+    whose = "All models go" if name == EVERY else f"{name} goes"
+    what = {
+        DISABLED: f"{name} gets no new requests",
+        OWN: f"{whose} to own engines alone",
+        API: f"{whose} to APIs alone",
+    }.get(override.says, f"{kind} {name}: {override.says}")
+    end = "" if override.until_us is None else f" until {moment(override.until_us)}"
+    why = f" ({override.note})" if override.note else ""
+    return f"{what}{end}, says {override.actor}{why}."
+
+
+def ago(then_us: int, now_us: int) -> str:
+    return f"{length(max(0, now_us - then_us))} ago"
+
+
+def length(span_us: int) -> str:
+    """`45 s`, `90 s`, `2 h`: in whole units, of which there are two at least."""
+    seconds = span_us // 10**6
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"

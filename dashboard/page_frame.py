@@ -1,0 +1,175 @@
+"""What every page has around it: the sidebar's choices, the refresh, and one place for absence.
+
+A page is a module with `show(view)`. The frame reads the sidebar, runs the page as a fragment that
+repeats, and turns a ledger that is missing or away into a sentence instead of a stack trace. The
+choices stand in the address: they outlive a change of page and a reload, and can be shared.
+"""
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from types import ModuleType
+from typing import Any
+
+import streamlit as st
+
+from dashboard import confirmation, display, formatting, sidebar, sign_in
+from dashboard.data import reads
+from dashboard.data.reads import DashboardView
+from dashboard.viewer import Viewer, ViewerScope, Who
+from ledger.queries.reads import Freshness
+from ledger.writing.lag import WriterLag
+
+EVERYONE, USUAL = "All teams", "30 d"
+REFRESH_S = 5
+CURRENT_US = 15 * 10**6  # a writer that looked this lately is at work
+
+
+@dataclass(frozen=True, slots=True)
+class PageSpec:
+    """A page, and where it stands. `fleet`: it is of all teams, whichever is chosen; says so."""
+
+    module: ModuleType
+    title: str
+    icon: str
+    reach: ViewerScope
+    fleet: str | None = None
+    default: bool = False
+
+
+def page(place: PageSpec, url: str, who: Who) -> Any:
+    def run() -> None:
+        base = DashboardView(url, USUAL, None, reads.rounded_now_us(0), who=who)
+        with sign_in.kept():
+            title = f"Are the {_own(base)} worth it?" if place.default else place.title
+            st.title(title, anchor=False)
+            _framed(place, base)
+
+    return st.Page(
+        run, title=place.title, icon=place.icon, url_path=_path(place), default=place.default
+    )
+
+
+def refused(place: PageSpec, viewer: Viewer) -> Any:
+    """What stands at a page's address for whom it is not; no menu names it."""
+
+    def run() -> None:
+        st.title(place.title, anchor=False)
+        teams = f" of {', '.join(viewer.teams)}" if viewer.teams else ""
+        sign_in.refuse(
+            f"This page shows {place.reach.value}, and is not for a {viewer.role}{teams}. Who "
+            "keeps the dashboard's access file gives roles."
+        )
+
+    return st.Page(run, title=place.title, url_path=_path(place), visibility="hidden")
+
+
+def _path(place: PageSpec) -> str:
+    return place.module.__name__.rpartition(".")[2]
+
+
+def _own(view: DashboardView) -> str:
+    try:
+        return reads.hardware(view).many
+    except reads.AWAY:  # the page says so
+        return formatting.GPU.many
+
+
+def _framed(place: PageSpec, base: DashboardView) -> None:
+    module, fleet, url = place.module, place.fleet, base.url
+    with st.sidebar:
+        period = st.segmented_control(
+            "Period",
+            list(reads.PERIODS),
+            default=USUAL,
+            required=True,
+            key="period",
+            bind="query-params",
+        )
+        period = period or USUAL  # `?period=` chooses none
+        now_us = reads.rounded_now_us(reads.PERIODS[period])
+        try:
+            options = _teams(replace(base, period=period, now_us=now_us))
+        except reads.AWAY as error:
+            _away(url, error)
+            return
+        team = st.selectbox("Team", options, key="team", bind="query-params") or options[0]
+        how = sidebar.reading_of(replace(base, period=period, now_us=now_us))
+        live = st.toggle("Refresh by itself", value=True, key="live", bind="query-params")
+
+    @st.fragment(run_every=REFRESH_S if live else None)
+    def body() -> None:
+        with sign_in.kept(), display.read_as(how):
+            drawn()
+
+    def drawn() -> None:
+        at_us = reads.rounded_now_us(reads.PERIODS[period])
+        whole = team == EVERYONE or (fleet is not None and base.viewer.sees_house)
+        item = None if whole else team
+        view = replace(base, period=period, team=item, now_us=at_us)
+        shown = (module.__name__, period, team)
+        first = st.session_state.get("shown") != shown
+        if first:
+            confirmation.leave()
+        try:
+            if fleet and whole and team != EVERYONE:
+                st.caption(
+                    f"Of all teams: {fleet.format(own=_own(base), team=formatting.plain(team))}."
+                )
+            with st.spinner("Reading the ledger ...") if first else nullcontext():
+                module.show(view)
+            _as_of(view)
+            st.session_state["shown"] = shown
+        except reads.AWAY as error:
+            _away(url, error)
+
+    body()
+
+
+def _teams(view: DashboardView) -> Sequence[str]:
+    """To choose from; who sees some teams alone is told of no other, whatever an address says."""
+    own = view.viewer.teams
+    if own is not None:
+        if st.query_params.get("team") not in (None, *own):
+            del st.query_params["team"]
+        if st.session_state.get("team") not in own:
+            st.session_state.pop("team", None)
+        return own
+    stays = [st.session_state.get("team"), st.query_params.get("team")]  # without traffic, too
+    return [EVERYONE, *sorted({*reads.teams(view), *filter(None, stays)} - {EVERYONE})]
+
+
+def _as_of(view: DashboardView) -> None:
+    fresh = reads.freshness(view)
+    applied = standing_of_books(fresh, reads.lag(), view.now_us)
+    held = f"; {fresh.quarantined} records quarantined" if fresh.quarantined else ""
+    st.caption(
+        f"As of {formatting.moment(view.now_us)}; {applied}{held}. The ledger is only read here."
+        + "".join(f" {line}" for line in sidebar.said(view))
+    )
+
+
+def standing_of_books(fresh: Freshness, lag: WriterLag | None, now_us: int) -> str:
+    """How complete the books are; hours without a request are not hours behind."""
+    if lag is None:  # the writer is on another host: only what it left in the books is known
+        if fresh.applied_us is None:
+            return "no journal applied so far"
+        return f"the last record was applied {formatting.ago(fresh.applied_us, now_us)}"
+    if not lag.backlog_bytes and not lag.away and now_us - lag.applied_us <= CURRENT_US:
+        return "everything journaled is applied"
+    text = f"journals applied as they were {formatting.ago(lag.applied_us, now_us)}"
+    if lag.backlog_bytes:
+        text += f", {formatting.plural(lag.backlog_bytes, 'byte')} to go"
+    return text + (", the ledger cannot be written" if lag.away else "")
+
+
+def _away(url: str, error: BaseException) -> None:
+    kind = "file" if url.startswith("sqlite") else "server"
+    st.warning(
+        f"The ledger cannot be read: its {kind} is not there, not reachable, or was never filled. "
+        "Nothing is lost: requests are served and journaled meanwhile. Start the gateway with "
+        "`breakeven serve`; this page comes back by itself.",
+        icon=":material/database_off:",
+    )
+    with st.expander("What the database said"):
+        st.code(str(getattr(error, "orig", None) or error), language=None)

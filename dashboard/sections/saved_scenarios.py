@@ -1,0 +1,99 @@
+"""Scenarios by name: saved through the gateway, listed for everyone, shared by their addresses.
+
+A scenario is what was turned on a page, as it stands in the address; what nobody turned follows
+the books.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import streamlit as st
+
+from dashboard import confirmation, formatting
+from dashboard.admin_client import AdminClient
+from dashboard.data import entries
+from dashboard.data.reads import DashboardView
+from ledger.manual_entries import ManualEntry, in_force, seen_us
+
+MOST_CHARACTERS = 60
+
+
+def scenarios(view: DashboardView, page: str, of_page: Callable[[str], bool]) -> None:
+    """`of_page`: whether a name in the address is one of the page's fields."""
+    confirmation.told(_named(page))
+    found = entries.scenarios(view)
+    standing = in_force(found, seen_us(found, view.now_us))
+    mine = [
+        entry for _, entry in sorted(standing.items()) if (entry.says or {}).get("page") == page
+    ]
+    with st.expander(
+        f"Saved scenarios ({len(mine)})", expanded=bool(confirmation.asked(_named(page)))
+    ):
+        for entry in mine:
+            why = f": {formatting.plain(entry.note)}" if entry.note else ""
+            st.markdown(
+                f"* [{formatting.plain(entry.name)}]({link(page, entry)}), "
+                f"{len((entry.says or {})['turned'])} turned, by {formatting.plain(entry.actor)}, "
+                f"{formatting.moment(entry.recorded_us)}{why}"
+            )
+        if not mine:
+            st.caption("None is saved yet. What is turned stands in the address of this page.")
+        desk = confirmation.desk_for(view)
+        if desk is not None:
+            turned = {name: st.query_params[name] for name in st.query_params if of_page(name)}
+            _save(desk, page, turned, mine)
+
+
+def link(page: str, manual_entry: ManualEntry) -> str:
+    """The address of the page with all that the scenario turned."""
+    turned = (manual_entry.says or {})["turned"]
+    return f"{page}?{urlencode(turned, quote_via=quote)}"
+
+
+def _save(
+    desk: AdminClient, page: str, turned: dict[str, str], mine: Sequence[ManualEntry]
+) -> None:
+    change = _named(page)
+    first, second = st.columns(2, vertical_alignment="bottom")
+    name = first.text_input(
+        "Save what is turned under a name", max_chars=MOST_CHARACTERS, key=f"{change}-name"
+    ).strip()
+    note = second.text_input("Why, for whoever reads it later", max_chars=500, key=f"{change}-note")
+    if st.button(
+        "Save it", key=f"{change}-save", icon=":material/bookmark_add:",
+        disabled=not (name and turned),
+        help=None if turned else "Nothing is turned: it is as the books have it.",
+    ):  # fmt: skip
+        confirmation.ask(change, "save")
+    gone = None
+    if mine:
+        gone = st.selectbox(
+            "Take one off the list",
+            [entry.name for entry in mine],
+            index=None,
+            key=f"{change}-gone",
+        )
+        if gone and st.button("Take it off", key=f"{change}-drop", icon=":material/delete:"):
+            confirmation.ask(change, "drop")
+    wanted = confirmation.asked(change)
+    if wanted == "save" and name and turned:
+        before = next((entry for entry in mine if entry.name == name), None)
+        if before is None or confirmation.confirmed(
+            change, f"Yes, in the place of {before.actor}'s"
+        ):
+            given = {"name": name, "page": page, "turned": turned, "note": note.strip() or None}
+            _do(desk, change, "/scenarios", given, f"{name} is saved")
+    elif wanted == "drop" and gone and confirmation.confirmed(change, "Yes, take it off"):
+        given = {"name": gone, "note": note.strip() or None}
+        _do(desk, change, "/scenarios/drop", given, f"{gone} is off the list")
+
+
+def _do(desk: AdminClient, change: str, path: str, given: dict[str, Any], said: str) -> None:
+    confirmation.forget(change)
+    done = confirmation.done(change, desk, path, **given)
+    confirmation.tell(change, f"{said}, by {done['by']}.")
+
+
+def _named(page: str) -> str:
+    return f"scenario-{page}"

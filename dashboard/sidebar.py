@@ -1,0 +1,88 @@
+"""In the sidebar: the zone in which times are read, and the money in which amounts are.
+
+Both stand in the address. Nobody has to choose: times begin in the browser's zone, which an address
+without one leaves to each reader; money is dollars, and other money is offered once somebody has
+entered what a dollar is in it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date
+from functools import cache
+from zoneinfo import available_timezones
+
+import streamlit as st
+
+from dashboard import display, formatting
+from dashboard.data import entries
+from dashboard.data.reads import DashboardView
+from dashboard.display import USD, UTC_NAME, DisplaySettings
+from ledger.currencies import Currency, currencies
+from ledger.manual_entries import seen_us
+
+
+def reading_of(view: DashboardView) -> DisplaySettings:
+    """What the sidebar says."""
+    left, right = st.columns([1.6, 1])
+    with left:
+        zone = st.selectbox(
+            "Times in", _zones(st.context.timezone), key="zone", bind="query-params",
+            help="The browser's zone, unless chosen. Days and months are cut in UTC, as the books'"
+            " are.",
+        )  # fmt: skip
+    known = {currency.code: currency for currency in quoted(view)}
+    with right:
+        code = st.selectbox(
+            "Money in", [USD, *known], key="money", bind="query-params",
+            help="Other money is offered once its rate is entered, on Rates and teams.",
+        )  # fmt: skip
+    return DisplaySettings(zone or UTC_NAME, known.get(code))
+
+
+def quoted(view: DashboardView) -> list[Currency]:
+    """The currencies whose rate somebody entered."""
+    found = entries.quotes(view)
+    return currencies(found, seen_us(found, view.now_us))
+
+
+def said(view: DashboardView) -> list[str]:
+    """What must be known to whoever reads a page otherwise than the books have it."""
+    how = display.now()
+    lines = []
+    if how.zone != UTC_NAME:
+        lines.append(f"Times are those of {how.zone}; days and months are cut in UTC.")
+    if how.money is not None:
+        today = formatting.instant(view.now_us).date()
+        rate = replace(how.money, source=formatting.plain(how.money.source))  # lines are markdown
+        lines.append(f"Amounts are in {how.code}: {of_rate(rate, today)}. {_DOLLARS}")
+    return lines
+
+
+_DOLLARS = "The books, exports, reports and whatever is entered stay in dollars."
+
+
+def of_rate(currency: Currency, today: date) -> str:
+    """The rate with its day and source; an old one says so."""
+    told = (
+        f"{float(currency.per_usd):g} a dollar on {currency.day:%d %b %Y}, says {currency.source}"
+    )
+    if currency.stale(today):
+        told += f"; **{currency.age_days(today)} days old**: enter a newer rate"
+    return told
+
+
+def _zones(browser: str | None) -> Sequence[str]:
+    """The browser's first, then the books', then all that this host knows."""
+    first = list(dict.fromkeys([display.known_zone(browser), UTC_NAME]))
+    return [*first, *(place for place in _places() if place not in first)]
+
+
+@cache
+def _places() -> tuple[str, ...]:
+    """Hundreds of files are looked at for them: once is enough."""
+    named = sorted(
+        available_timezone
+        for available_timezone in available_timezones()
+        if "/" in available_timezone
+    )
+    return tuple(name for name in named if not name.startswith(("Etc/", "SystemV/")))

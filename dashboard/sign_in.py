@@ -1,0 +1,66 @@
+"""What stands before the pages: to sign in, why somebody is not let in, and who one is."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import streamlit as st
+
+from dashboard import theme
+from dashboard.viewer import NotAllowed, Viewer
+from dashboard.viewer_identity import SignInNeeded, access_file
+from ledger.identity.people import AccessFileError
+
+OPEN = "Open: nobody is asked who they are, and whoever reaches this address sees all."
+
+
+def sign_in() -> None:
+    """A button for each provider that `[auth]` names."""
+    st.subheader("Sign in", anchor=False)
+    st.write("Spending is shown to people of the house. Sign in with your account there.")
+    for name in providers():
+        label = "Sign in" if name is None else f"Sign in with {name}"
+        st.button(
+            label, on_click=st.login, args=() if name is None else (name,), type="primary",
+            icon=":material/login:", key=f"sign-in-{name}",
+        )  # fmt: skip
+
+
+@contextmanager
+def kept() -> Iterator[None]:
+    """Who may not see what is drawn in here is told so instead."""
+    try:
+        yield
+    except SignInNeeded:
+        sign_in()
+    except NotAllowed as refused:
+        refuse(str(refused))
+
+
+def providers() -> list[str | None]:
+    """Streamlit's names of them; None: the only one, which has none."""
+    file = access_file(sys.argv[1:], os.environ)
+    try:
+        auth = None if file is None else file.read().auth
+    except AccessFileError:
+        return []
+    named = [name for name, value in (auth or {}).items() if isinstance(value, dict)]
+    return [name for name in named if name != "client_kwargs"] or [None]
+
+
+def refuse(text: str) -> None:
+    st.warning(text, icon=":material/lock:")
+    if st.user.get("is_logged_in"):
+        st.button("Sign out", on_click=st.logout, icon=":material/logout:", key="sign-out-here")
+
+
+def who_looks(viewer: Viewer) -> None:
+    """In the sidebar."""
+    if viewer.name is None:
+        st.caption(OPEN)
+        return
+    teams = "" if viewer.teams is None else f" of {', '.join(viewer.teams)}"
+    st.html(theme.small(f"**{viewer.name}**: {viewer.role}{teams}"))  # a name is no markdown
+    if st.user.get("is_logged_in"):
+        st.button("Sign out", on_click=st.logout, icon=":material/logout:", key="sign-out")

@@ -1,0 +1,61 @@
+"""The way from a worker's routes to the database: in threads of their own, never in its loop.
+
+Keys are looked up in the loop's shared threads: a slow disk under files must not hold those up.
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import ParamSpec, TypeVar
+
+from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
+
+from gateway.errors import RequestError
+from ledger.batches.files import FileStore
+from ledger.batches.store import BatchStore
+from ledger.idempotency import IdempotencyRecord, free, take, taken
+
+THREADS = 4
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class BatchDatabase:
+    """Files and batches as a worker's routes reach them."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.files = FileStore(engine)
+        self.batches = BatchStore(engine)
+        self._engine = engine
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="stored")
+
+    async def call(self, work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
+        """Runs `work` in a thread; 503 while the database is away or its lock is not to be had."""
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self._threads, partial(work, *given, **named))
+        except DBAPIError as error:
+            raise RequestError(
+                "unavailable", "Files and batches cannot be reached at the moment.",
+                retry_after_s=1.0,
+            ) from error  # fmt: skip
+
+    def first(
+        self, asking: IdempotencyRecord, *, now_us: int, expires_us: int
+    ) -> IdempotencyRecord:
+        """Whose this `Idempotency-Key` is: `asking`, or who came with it before."""
+        return take(self._engine, asking, now_us=now_us, expires_us=expires_us)
+
+    def taken(self, key_id: str, name: str, *, now_us: int) -> IdempotencyRecord | None:
+        """Who came with this key before."""
+        return taken(self._engine, key_id, name, now_us=now_us)
+
+    def free(self, asking: IdempotencyRecord) -> None:
+        free(self._engine, asking)
+
+    async def aclose(self) -> None:
+        """Once what is under way has given its connection back."""
+        await asyncio.to_thread(self._threads.shutdown, wait=True, cancel_futures=True)
+        self._engine.dispose()

@@ -1,0 +1,186 @@
+"""Carries claimed lines: sends them at each model's pace, and stores what came of every try.
+
+One per runner. Everything in hand is known here, so that leases are renewed for it, a cancelled
+batch's lines are ended, and nothing is lost when the database is away: an answer waits for it.
+"""
+
+import asyncio
+import logging
+from collections import Counter, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from sqlalchemy.exc import DBAPIError
+
+from gateway.batches.line_outcome import LineDone, LineRetry, judge
+from gateway.batches.line_sender import LineSender
+from gateway.batches.pace import LineConcurrency
+from gateway.clock import Clock
+from ledger.batches.lines import LineClaim, LineStore
+
+LEASE_US = 30 * 1_000_000
+RETRY_S = 1.0  # with the database away
+DRY_S = 0.5  # nothing was left to claim: claiming takes the database's lock
+
+log = logging.getLogger("breakeven.batches")
+
+
+@dataclass(slots=True)
+class _Lane:
+    """One model's lines: those that wait for their turn and those that are out."""
+
+    pace: LineConcurrency
+    dry_until_s: float = 0.0  # there was nothing more to claim
+    done: int = 0
+    ready: deque[LineClaim] = field(default_factory=deque)
+    out: dict[LineClaim, asyncio.Task[None]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class RunnerCounts:
+    """Since this runner began."""
+
+    ok: int = 0
+    failed: int = 0
+    again: int = 0
+
+
+class LineExecutor:
+    """`spill_us`: how long before its batch's end a line may go to APIs.
+
+    `leaves`: of these models, only lines that may spill by then, or that no provider's batch takes.
+    """
+
+    def __init__(
+        self,
+        lines: LineStore,
+        sender: LineSender,
+        clock: Clock,
+        *,
+        most: int,
+        spill_us: int,
+        leaves: Callable[[str], bool] = lambda _: False,
+    ) -> None:
+        self.tally = RunnerCounts()
+        self._lines = lines
+        self._sender = sender
+        self._clock = clock
+        self._most = most
+        self._spill_us = spill_us
+        self._leaves = leaves
+        self._lanes: dict[str, _Lane] = {}
+
+    @property
+    def in_hand(self) -> list[LineClaim]:
+        """Every line that this runner answers for."""
+        return [claim for lane in self._lanes.values() for claim in (*lane.ready, *lane.out)]
+
+    def done(self, model: str) -> int:
+        """Lines of a model that were answered here."""
+        lane = self._lanes.get(model)
+        return 0 if lane is None else lane.done
+
+    def ready(self, model: str) -> Counter[str]:
+        """Lines in hand that no engine was idle for, by batch."""
+        lane = self._lanes.get(model)
+        return Counter(claim.batch_id for claim in lane.ready) if lane else Counter()
+
+    async def give_back(self, model: str, pause_s: float) -> None:
+        """Of a model's lines those that are ready; none is claimed for a while."""
+        lane = self._lanes[model]
+        lane.dry_until_s = self._clock.now_s() + pause_s
+        while lane.ready:
+            await asyncio.to_thread(self._lines.put_back, lane.ready.popleft())
+
+    async def feed(self, models: list[str]) -> None:
+        """Claim what there is room for, and send what may go out."""
+        for model in models:
+            lane = self._lanes.setdefault(model, _Lane(LineConcurrency(self._most)))
+            now_s = self._clock.now_s()
+            out = sum(len(each_lane.out) for each_lane in self._lanes.values())
+            room = min(lane.pace.room(len(lane.out), now_s), self._most - out)
+            wanted = room - len(lane.ready)
+            if wanted > 0 and now_s >= lane.dry_until_s:
+                now_us = self._clock.wall_us()
+                claims = await asyncio.to_thread(
+                    self._lines.claim, model, wanted, now_us=now_us, until_us=now_us + LEASE_US,
+                    ends_by_us=now_us + self._spill_us if self._leaves(model) else None,
+                )  # fmt: skip
+                lane.ready += claims
+                if len(claims) < wanted:
+                    lane.dry_until_s = now_s + DRY_S
+            for _ in range(min(room, len(lane.ready))):
+                claim = lane.ready.popleft()
+                lane.out[claim] = asyncio.create_task(self._carry(lane, claim))
+
+    async def renew(self) -> None:
+        """Keep what is in hand; what was lost is not worked on any more."""
+        claims = self.in_hand
+        if claims:
+            until_us = self._clock.wall_us() + LEASE_US
+            lost = await asyncio.to_thread(self._lines.renew, claims, until_us=until_us)
+            still = set(self.in_hand)  # what was answered meanwhile is nobody's any more
+            if gone := still.intersection(lost):
+                log.warning("%d lines are in other hands: this runner stood still", len(gone))
+                await self.drop(gone.__contains__)
+
+    async def drop(self, over: Callable[[LineClaim], bool]) -> None:
+        """End the lines of batches that are over: hang up, and give them back."""
+        dropped: list[LineClaim] = []
+        for lane in self._lanes.values():
+            kept = [claim for claim in lane.ready if not over(claim)]
+            dropped += [claim for claim in lane.ready if over(claim)]
+            lane.ready = deque(kept)
+            ending = [claim for claim in lane.out if over(claim)]
+            for claim in ending:
+                lane.out[claim].cancel()
+            await asyncio.gather(
+                *(lane.out[each_claim] for each_claim in ending), return_exceptions=True
+            )
+            dropped += ending
+        for claim in dropped:
+            await asyncio.to_thread(self._lines.put_back, claim)
+
+    async def stop(self) -> None:
+        """Hang up on everything: a worker ends what nobody waits for. Claims are given back."""
+        tasks = [task for lane in self._lanes.values() for task in lane.out.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.to_thread(self._lines.release)
+
+    async def _carry(self, lane: _Lane, claim: LineClaim) -> None:
+        try:
+            spill = self._clock.wall_us() >= claim.expires_us - self._spill_us
+            verdict = judge(claim, await self._sender.send(claim, spill=spill))
+            if isinstance(verdict, LineDone):
+                await self._stored(claim, verdict)
+                lane.done += 1
+            elif isinstance(verdict, LineRetry):
+                lane.pace.refused(len(lane.out), self._clock.now_s())
+                self.tally.again += 1
+                next_us = self._clock.wall_us() + round(verdict.after_s * 1e6)
+                await asyncio.to_thread(
+                    self._lines.put_back, claim, next_us=next_us, failed=verdict.failed
+                )
+            else:
+                lane.pace.refused(len(lane.out), self._clock.now_s())
+                lane.ready.appendleft(claim)
+        except DBAPIError as error:  # its lease ends, and it is tried again
+            log.warning("line %s was not put back: %s", claim.request_id, error.orig)
+        finally:
+            lane.out.pop(claim, None)
+
+    async def _stored(self, claim: LineClaim, done: LineDone) -> None:
+        """An answer that was paid for is kept until it is stored, or another's counts."""
+        while True:
+            try:
+                stored = await asyncio.to_thread(self._lines.answer, claim, done.line, ok=done.ok)
+            except DBAPIError as error:
+                log.warning("answer of %s waits: %s", claim.request_id, error.orig)
+                await asyncio.sleep(RETRY_S)
+                continue
+            if stored:
+                self.tally.ok += done.ok
+                self.tally.failed += not done.ok
+            return

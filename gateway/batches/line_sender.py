@@ -1,0 +1,93 @@
+"""One try of one line over this host's own address, as the key that made the batch."""
+
+from collections.abc import Callable
+
+import httpx
+import msgspec
+
+from gateway.batches.authority import LineTicket, TicketAuthority
+from gateway.batches.line_endpoint import PREFIX
+from gateway.batches.line_outcome import PASSING, ConnectionLost, LineAnswer
+from gateway.batches.provider_line_planner import ProviderLine
+from ledger.batches.lines import LineClaim
+
+MARGIN_S = 30.0  # beyond what the gateway gives a request itself
+CONNECT_S = 5.0
+NOT_ONWARD = 409
+_US = 1_000_000
+
+
+class SpillRefused(Exception):
+    """No provider's batch takes the line."""
+
+
+class LineSender:
+    """`url` is where this host's workers listen."""
+
+    def __init__(
+        self,
+        url: str,
+        authority: TicketAuthority,
+        *,
+        total_s: float,
+        at_once: int,
+        now_us: Callable[[], int],
+    ) -> None:
+        self._authority = authority
+        self._now_us = now_us
+        self._life_us = round((total_s + MARGIN_S) * _US)
+        self._client = httpx.AsyncClient(
+            base_url=url,
+            timeout=httpx.Timeout(total_s + MARGIN_S, connect=CONNECT_S, pool=None),
+            limits=httpx.Limits(max_connections=at_once, max_keepalive_connections=at_once),
+            trust_env=False,
+        )
+
+    async def send(self, claim: LineClaim, *, spill: bool) -> LineAnswer | ConnectionLost:
+        return await self._asked(claim, self._ticket(claim, spill=spill))
+
+    async def onward(self, claim: LineClaim) -> ProviderLine | None:
+        """What a provider's batch would get of it; `None` while that cannot be told.
+
+        Raises `SpillRefused` where none takes it, or what is asked would be refused anywhere.
+        """
+        found = await self._asked(claim, self._ticket(claim, onward=True))
+        if isinstance(found, ConnectionLost) or found.status in PASSING - {NOT_ONWARD}:
+            return None
+        if found.status != 200:
+            raise SpillRefused
+        return msgspec.msgpack.decode(found.body, type=ProviderLine)
+
+    def _ticket(self, claim: LineClaim, *, spill: bool = False, onward: bool = False) -> LineTicket:
+        return LineTicket(
+            key_id=claim.key_id,
+            batch_id=claim.batch_id,
+            request_id=claim.request_id,
+            expires_us=self._now_us() + self._life_us,
+            spill=spill,
+            onward=onward,
+        )
+
+    async def _asked(self, claim: LineClaim, ticket: LineTicket) -> LineAnswer | ConnectionLost:
+        headers = {
+            "authorization": f"Bearer {self._authority.sign(ticket)}",
+            "content-type": "application/json",
+        }
+        try:
+            answer = await self._client.post(
+                PREFIX + claim.endpoint, content=claim.body, headers=headers
+            )
+        except (httpx.ConnectError, httpx.ConnectTimeout):
+            return ConnectionLost(sent=False)
+        except httpx.HTTPError:
+            return ConnectionLost(sent=True)
+        told = answer.headers.get("x-should-retry")
+        return LineAnswer(
+            status=answer.status_code,
+            request_id=answer.headers.get("x-request-id", claim.request_id),
+            body=answer.content,
+            retry=None if told is None else told == "true",
+        )
+
+    async def aclose(self) -> None:
+        await self._client.aclose()

@@ -1,0 +1,219 @@
+"""What a provider says of a line of its batch, as the line's answer and its attempt's settle. Pure.
+
+The charge follows the rules of any API's: usage as far as it can be, cut and marked where it
+cannot, the bound where there is none; at the rates of the tier `batch`. A refusal costs nothing,
+and neither does what the provider did not get to: such a line waits again.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from backends.chunks import parse_answer
+from backends.errors import BackendError
+from backends.refusal import openai_refusal
+from backends.secret import Secret
+from backends.text_length import said_in_answer
+from gateway.batches.line_outcome import MOST_FAILURES, PASSING
+from gateway.batches.provider_line_planner import BATCH_TIER
+from gateway.batches.shapes import NO_ANSWER, answered, unanswered
+from gateway.http.body import open_members
+from gateway.request.metering import REFUSED
+from gateway.request.usage_checks import UsageBounds, contradicted, possible, prompt_possible
+from ledger.batches.outgoing import AttemptOpening, LineEnd, OutLine
+from ledger.journals.records import AttemptSettled, Basis, ComparedCost, Status, TokenCounts
+from ledger.prices.book import Price, cost_pusd, tier_cost_pusd
+from ledger.usage import Convention, UsageError, tokens_from_usage
+
+OUR_ACCOUNT = (401, 402, 403)  # our credentials and balance, not the client's
+UNDONE = frozenset(("batch_expired", "batch_cancelled"))  # OpenAI's words
+GONE = "batch_gone"
+_NOTHING = TokenCounts()
+
+
+class _Response(msgspec.Struct):
+    status_code: int
+    body: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Error(msgspec.Struct):
+    code: str | None = None
+
+
+class LineResult(msgspec.Struct):
+    """One line of an output or error file."""
+
+    custom_id: str
+    response: _Response | None = None
+    error: _Error | None = None
+
+
+_read = msgspec.json.Decoder(LineResult).decode
+
+
+def result_of(text: bytes) -> LineResult | None:
+    """`None` for what is no line of such a file."""
+    try:
+        return _read(text)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Charge:
+    tokens: TokenCounts
+    basis: Basis
+    disputed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LineSettlement:
+    """Books lines of one batch; `prices` are the versions that its attempts carry.
+
+    `secrets` may not stand in what a client reads.
+    """
+
+    batch_id: str
+    prices: Mapping[int, Price]
+    now_us: int
+    secrets: tuple[Secret, ...] = ()
+
+    def ended(self, line: OutLine, opening: AttemptOpening, result: LineResult) -> LineEnd:
+        """How the line ended, by its result."""
+        response = result.response
+        if response is None:
+            undone = result.error is not None and result.error.code in UNDONE
+            return self._again(line, opening, None, failed=not undone)
+        status, body = response.status_code, bytes(response.body)
+        if status == 200:
+            return self._answered(line, opening, body)
+        if status in OUR_ACCOUNT:
+            return self.returned(line, opening, kept=True)
+        told = openai_refusal(body, status, self.secrets)
+        if status in PASSING:
+            return self._again(line, opening, (status, told), failed=True)
+        settled = self._settled(line, opening, "rejected", status, None, error=REFUSED)
+        return LineEnd(line, settled, self._line(line, status, told))
+
+    def returned(
+        self, line: OutLine, opening: AttemptOpening, *, kept: bool = False, next_us: int = 0
+    ) -> LineEnd:
+        """It was not done, and waits again."""
+        settled = self._settled(line, opening, "rejected", 503, None, error="not_done")
+        return LineEnd(line, settled, kept=kept, next_us=next_us)
+
+    def gone(self, line: OutLine, opening: AttemptOpening) -> LineEnd:
+        """Nobody will ever say what became of it: it may have been done and charged."""
+        bound = self._most(line)
+        settled = self._settled(line, opening, "upstream_error", 502, bound, error=GONE)
+        return LineEnd(line, settled, self._unanswered(line))
+
+    def _answered(self, line: OutLine, opening: AttemptOpening, body: bytes) -> LineEnd:
+        try:
+            said = parse_answer(body)
+        except BackendError as error:
+            if not error.billable:
+                return self._again(line, opening, None, failed=True)
+            settled = self._settled(
+                line, opening, "upstream_error", 502, self._most(line), error="bad_answer"
+            )
+            return LineEnd(line, settled, self._unanswered(line))
+        charge = _charge(line, said.usage, body)
+        settled = self._settled(line, opening, "finished", 200, charge)
+        settled = msgspec.structs.replace(settled, finish_reason=said.finish_reason)
+        return LineEnd(line, settled, self._line(line, 200, body), ok=True)
+
+    def _again(
+        self,
+        line: OutLine,
+        opening: AttemptOpening,
+        told: tuple[int, bytes] | None,
+        *,
+        failed: bool,
+    ) -> LineEnd:
+        """Another try, as long as the line has any."""
+        status = 503 if told is None else told[0]
+        settled = self._settled(line, opening, "rejected", status, None, error="not_done")
+        if failed and line.failures + 1 >= MOST_FAILURES:
+            answer = self._unanswered(line) if told is None else self._line(line, *told)
+            return LineEnd(line, settled, answer)
+        return LineEnd(line, settled, failed=failed)
+
+    def _settled(
+        self,
+        line: OutLine,
+        opening: AttemptOpening,
+        status: Status,
+        http_status: int,
+        charge: _Charge | None,
+        *,
+        error: str | None = None,
+    ) -> AttemptSettled:
+        """`charge` is `None` where the provider did no work."""
+        found = charge or _Charge(_NOTHING, "estimated")
+        price = self.prices.get(opening.price_version or 0)
+        cost, listed = None, True
+        if price is not None:
+            cost, listed = tier_cost_pusd(found.tokens, price, BATCH_TIER)
+        return AttemptSettled(
+            attempt_id=line.attempt_id,
+            settled_us=max(self.now_us, opening.opened_us),  # a clock may be set back meanwhile
+            status=status,
+            http_status=http_status,
+            tokens=found.tokens,
+            basis=found.basis,
+            cost_pusd=cost,
+            ttft_us=None,
+            duration_us=max(0, self.now_us - opening.opened_us),
+            error=error,
+            compared=self._compared(line, found.tokens) if charge is not None else (),
+            tier=BATCH_TIER,
+            unknown_tier=not listed,
+            disputed=found.disputed,
+        )
+
+    def _compared(self, line: OutLine, tokens: TokenCounts) -> tuple[ComparedCost, ...]:
+        known = [self.prices.get(version) for version in line.terms.compared]
+        return tuple(
+            ComparedCost(price.name, price.version, cost_pusd(tokens, price))
+            for price in known
+            if price is not None
+        )
+
+    def _most(self, line: OutLine) -> _Charge:
+        terms = line.terms
+        return _Charge(TokenCounts(input=terms.prompt_bound, output=terms.most), "bound")
+
+    def _line(self, line: OutLine, status: int, body: bytes) -> bytes:
+        request_id = line.attempt_id.rpartition(".")[0]
+        return answered(
+            self.batch_id, line.number, line.custom_id,
+            status=status, request_id=request_id, body=body,
+        )  # fmt: skip
+
+    def _unanswered(self, line: OutLine) -> bytes:
+        return unanswered(self.batch_id, line.number, line.custom_id, code=NO_ANSWER)
+
+
+def _charge(line: OutLine, usage: Mapping[str, Any] | None, body: bytes) -> _Charge:
+    """Of an answer that is whole."""
+    terms = line.terms
+    bound = _Charge(TokenCounts(input=terms.prompt_bound, output=terms.most), "bound")
+    if usage is None:
+        return bound
+    try:
+        tokens = tokens_from_usage(usage, Convention.CACHED_INSIDE)
+    except UsageError:
+        return _Charge(bound.tokens, "bound", disputed=True)
+    limits = UsageBounds(terms.n, terms.most if terms.told else None, terms.prompt_bound)
+    said = said_in_answer(body)
+    within = possible(tokens, limits, said)
+    if tokens.input + tokens.cached > limits.prompt:
+        members = open_members(line.body)
+        within = prompt_possible(within, limits, members, media=b'"image_url"' in line.body)
+    if within is not tokens:
+        return _Charge(within, "bound", disputed=True)
+    contradiction = tokens.output > 0 and contradicted(tokens, usage, terms.n, said)
+    return _Charge(tokens, "reported", disputed=contradiction)

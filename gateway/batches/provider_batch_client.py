@@ -1,0 +1,230 @@
+"""A provider's files and batches as OpenAI made them: the seven calls that a runner needs.
+
+What came back is either an answer, a refusal (`ProviderRefused`: nothing was done, and asking
+again will
+not help), or nobody knows (`ProviderUnavailable`): then whoever asked looks before it asks again.
+"""
+
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import msgspec
+
+from backends.address_policy import AddressPolicy
+from backends.pinned import PinnedTransport
+from backends.providers import PROVIDER_KINDS
+from backends.secret import Secret
+from gateway.batches.batch_spill_policy import batch_providers
+from gateway.config.credentials import provider_keys
+from gateway.config.settings import Settings
+from gateway.errors import ConfigError
+from gateway.runtime import Runtime
+
+MARK = "breakeven_batch"  # the name in a batch's metadata under which ours is known
+LISTED = 100
+PAGES = 50  # of a list that is searched
+ANSWER_LIMIT_BYTES = 64 * 1024 * 1024  # one line of an output file
+_AGAIN = frozenset((408, 409, 425, 429))
+TIMEOUT = httpx.Timeout(60.0, connect=10.0)
+UPLOAD_TIMEOUT = httpx.Timeout(300.0, connect=10.0)
+
+
+class ProviderUnavailable(Exception):
+    """Whether it was done cannot be told, or it cannot be done at this time."""
+
+
+class ProviderRefused(Exception):
+    """The provider said no; `status` is its HTTP status."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"refused with {status}")
+        self.status = status
+
+
+class ProviderBusy(Exception):
+    """It said that it does nothing at this time: surely nothing was done."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderBatch:
+    """A batch there. `codes` are those of its `errors`, where it failed as a whole."""
+
+    id: str
+    status: str
+    output_file_id: str | None
+    error_file_id: str | None
+    codes: tuple[str, ...] = ()
+
+
+class ProviderBatchClient:
+    """One provider. Its key is in the client's headers and in nothing that is ever shown."""
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: Secret | None,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._client = httpx.AsyncClient(
+            base_url=base_url,
+            headers={"user-agent": "breakeven"}
+            | ({} if api_key is None else {"authorization": f"Bearer {api_key.reveal()}"}),
+            timeout=TIMEOUT,
+            transport=transport,
+            verify=ssl.create_default_context() if base_url.startswith("https:") else False,
+            trust_env=False,
+        )
+
+    async def aclose(self) -> None:
+        await self._client.aclose()
+
+    async def upload(self, name: str, text: bytes) -> str:
+        """The file's id there."""
+        found = await self._asked(
+            "POST", "/files", files={"file": (name, text, "application/jsonl")},
+            data={"purpose": "batch"}, timeout=UPLOAD_TIMEOUT,
+        )  # fmt: skip
+        return _text(found, "id")
+
+    async def find_file(self, name: str, since_s: int) -> str | None:
+        """A file of this name that is not older."""
+        async for entry in self._listed("/files", {"purpose": "batch"}, since_s):
+            if entry.get("filename") == name:
+                return _text(entry, "id")
+        return None
+
+    async def create(self, file_id: str, endpoint: str, mark: str) -> ProviderBatch:
+        asked = {
+            "input_file_id": file_id, "endpoint": endpoint, "completion_window": "24h",
+            "metadata": {MARK: mark},
+        }  # fmt: skip
+        return _batch(await self._asked("POST", "/batches", json=asked))
+
+    async def find_batch(self, mark: str, since_s: int) -> ProviderBatch | None:
+        """The batch that carries this mark and is not older."""
+        async for entry in self._listed("/batches", {}, since_s):
+            marks = entry.get("metadata")
+            if isinstance(marks, Mapping) and marks.get(MARK) == mark:
+                return _batch(entry)
+        return None
+
+    async def batch(self, batch_id: str) -> ProviderBatch:
+        return _batch(await self._asked("GET", f"/batches/{batch_id}"))
+
+    async def cancel(self, batch_id: str) -> ProviderBatch:
+        return _batch(await self._asked("POST", f"/batches/{batch_id}/cancel"))
+
+    async def delete(self, file_id: str) -> None:
+        await self._asked("DELETE", f"/files/{file_id}")
+
+    async def lines(self, file_id: str) -> AsyncIterator[bytes]:
+        """Yield a file's lines one at a time; raises `ProviderUnavailable` where it breaks off."""
+        try:
+            async with self._client.stream("GET", f"/files/{file_id}/content") as answer:
+                if answer.status_code != 200:
+                    raise _refusal(answer.status_code)
+                held = b""
+                async for piece in answer.aiter_bytes():
+                    *whole, held = (held + piece).split(b"\n")
+                    for line in whole:
+                        if line.strip():
+                            yield line
+                    if len(held) > ANSWER_LIMIT_BYTES:
+                        raise ProviderUnavailable("a line of an output file is too long")
+                if held.strip():
+                    yield held
+        except httpx.HTTPError as error:
+            raise ProviderUnavailable(type(error).__name__) from None
+
+    async def _listed(
+        self, path: str, query: dict[str, str], since_s: int
+    ) -> AsyncIterator[dict[str, Any]]:
+        """The newest first, until they are older."""
+        after: dict[str, str] = {}
+        for _ in range(PAGES):
+            asked = {**query, "limit": str(LISTED), **after}
+            page = await self._asked("GET", path, params=asked)
+            found = [datum for datum in page.get("data") or () if isinstance(datum, dict)]
+            for finding in found:
+                yield finding
+            last = found[-1] if found else {}
+            made_s = last.get("created_at")
+            older = isinstance(made_s, int) and made_s < since_s
+            if not page.get("has_more") or not found or older:
+                return
+            after = {"after": _text(last, "id")}
+        raise ProviderUnavailable(f"{path} has too many entries to be searched")
+
+    async def _asked(self, method: str, path: str, **given: Any) -> dict[str, Any]:
+        try:
+            answer = await self._client.request(method, path, **given)
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            raise ProviderBusy(type(error).__name__) from None
+        except httpx.HTTPError as error:
+            raise ProviderUnavailable(type(error).__name__) from None
+        if answer.status_code != 200:
+            raise _refusal(answer.status_code)
+        try:
+            found = msgspec.json.decode(answer.content, type=dict[str, Any])
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise ProviderUnavailable("an answer that is no JSON object") from error
+        return found
+
+
+def _refusal(status: int) -> Exception:
+    if status == 429:
+        return ProviderBusy("429")
+    return (
+        ProviderRefused(status)
+        if 400 <= status < 500 and status not in _AGAIN
+        else ProviderUnavailable(str(status))
+    )
+
+
+def _text(found: Mapping[str, Any], name: str) -> str:
+    value = found.get(name)
+    if not isinstance(value, str) or not value:
+        raise ProviderUnavailable(f"an answer without `{name}`")
+    return value
+
+
+def _batch(found: Mapping[str, Any]) -> ProviderBatch:
+    errors = found.get("errors")
+    listed = errors.get("data") if isinstance(errors, Mapping) else None
+    codes = [entry.get("code") for entry in listed or () if isinstance(entry, Mapping)]
+    return ProviderBatch(
+        _text(found, "id"),
+        _text(found, "status"),
+        found.get("output_file_id") or None,
+        found.get("error_file_id") or None,
+        tuple(str(code) for code in codes if code),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class BatchProviders:
+    """`secrets` may stand in nothing that clients read."""
+
+    remote: ProviderBatchClient
+    secrets: tuple[Secret, ...] = ()
+
+
+def taking_batches(
+    settings: Settings, runtime: Runtime, environ: Mapping[str, str]
+) -> dict[str, BatchProviders]:
+    """By name. Raises `ConfigError` for one without an address or without its key."""
+    found: dict[str, BatchProviders] = {}
+    taking = {name: settings.providers[name] for name in sorted(batch_providers(settings))}
+    for name, key in provider_keys(taking, environ).items():
+        provider = taking[name]
+        address = runtime.providers[name] or PROVIDER_KINDS[provider.kind].addresses.get(name)
+        if address is None:
+            raise ConfigError([f"providers.{name}.base_url: needed, `{name}` is not a known name"])
+        transport = PinnedTransport(AddressPolicy(provider.networks))
+        found[name] = BatchProviders(
+            ProviderBatchClient(address, key, transport), () if key is None else (key,)
+        )
+    return found

@@ -1,0 +1,165 @@
+"""A line that no own engine will have done in time, planned for a provider's own batch.
+
+The plan is any request's: rules, residency, features, prices and the key's rights are asked as
+ever. What differs: only targets count whose provider takes batches and whose price has rates for
+them, the least bound of those rates is chosen, and nothing is sent. The runner is told what would
+be, and gives it away together with others.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass, fields
+from typing import Any
+
+import msgspec
+
+from gateway.errors import RequestError
+from gateway.fleet.candidates import CandidateSnapshot, output_bound
+from gateway.kinds import BATCH_PATHS
+from gateway.kinds.inference_request import InferenceRequest
+from gateway.request.attempt import Attempt
+from gateway.request.client_response import ClientResponse
+from gateway.request.dispatch import CAP_NAMES, Dispatcher
+from gateway.request.metering import opening
+from gateway.request.plan import AttemptPlan, RoutingPlan
+from gateway.request.request_parser import body_for
+from ledger.batches.outgoing import LineTerms
+from ledger.identity.keys import Identity
+from ledger.journals.records import AttemptOpened
+from ledger.prices.book import Price, bound_pusd
+from router.reasons import Reason
+from router.types import Decision, InfeasibleAction, RoutingRequest, Verdict
+
+BATCH_TIER = "batch"
+PACKED = (b"content-type", b"application/msgpack")
+_SERVED = frozenset(path.removeprefix("/v1") for path in BATCH_PATHS)
+
+
+class ProviderLine(msgspec.Struct, frozen=True):
+    """What a provider's batch gets of one line; `opened` is its attempt, without its holds."""
+
+    provider: str
+    upstream_model: str
+    body: bytes
+    opened: AttemptOpened
+    scopes: tuple[str, ...]
+    terms: LineTerms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderLinePlanner(Dispatcher):
+    """Answers with the plan instead of asking anybody; `providers` take batches."""
+
+    providers: Collection[str]
+
+    @classmethod
+    def like(cls, dispatcher: Dispatcher, **changes: Any) -> "ProviderLinePlanner":
+        known = {field.name: getattr(dispatcher, field.name) for field in fields(Dispatcher)}
+        return cls(**{**known, **changes})
+
+    async def dispatch(
+        self, asked: InferenceRequest, identity: Identity, reply: ClientResponse
+    ) -> None:
+        """Raises `not_onward` where no provider's batch can take the line."""
+        if asked.path not in _SERVED:
+            raise _not_onward("its endpoint is none that providers' batches know here")
+        plan = self.plans.value.plan(
+            reply.request_id, asked, identity, clock=self.clock, sticky=lambda _: None
+        )
+        found = [
+            (bound, step)
+            for step in plan.steps
+            if step.frozen.target.provider in self.providers
+            and (bound := _bound_pusd(plan.request, step.frozen)) is not None
+        ]
+        if not found:
+            raise _not_onward(str(plan.decision.reason))
+        bound, step = min(found, key=lambda finding: finding[0])
+        handed = self._handed(_decided(plan, step), step, bound)
+        await reply.whole(200, [PACKED], msgspec.msgpack.encode(handed))
+
+    def _handed(self, plan: RoutingPlan, step: AttemptPlan, bound: int) -> ProviderLine:
+        target, frozen = step.frozen.target, step.frozen
+        attempt = Attempt(plan, plan.step(plan.decision.order[0]), 1, self.clock.now_s(), ())
+        opened = opening(attempt, self.clock.wall_us())
+        members = {
+            name: member for name, member in plan.asked.members.items() if name != "service_tier"
+        }
+        body = body_for(
+            msgspec.structs.replace(plan.asked, members=members),
+            upstream_model=target.upstream_model,
+            own=False,
+            max_tokens_cap=frozen.candidate.output_cap,
+            salt=None,
+            cap_name=CAP_NAMES.get(target.provider or "", "max_tokens"),
+        )
+        request = plan.request
+        told = request.max_tokens is not None or frozen.candidate.output_cap is not None
+        return ProviderLine(
+            provider=target.provider or "",
+            upstream_model=target.upstream_model,
+            body=body,
+            opened=msgspec.structs.replace(opened, bound_pusd=bound),
+            scopes=step.scopes,
+            terms=LineTerms(
+                n=request.n,
+                most=_output(request, frozen) * request.n,
+                told=told,
+                prompt_bound=request.prompt_tokens_bound,
+                compared=tuple(price.version for price in plan.comparators),
+            ),
+        )
+
+
+def has_batch_rates(price: Price) -> bool:
+    return any(schedule.tier == BATCH_TIER for schedule in price.terms.schedules)
+
+
+def _decided(plan: RoutingPlan, chosen: AttemptPlan) -> RoutingPlan:
+    """Nothing else is tried, and own engines are left alone: they would be late."""
+    verdicts = []
+    order: tuple[Verdict, ...] = ()
+    for verdict in plan.decision.verdicts:
+        if verdict.candidate is chosen.frozen.candidate:
+            replace = verdict._replace(
+                reason=Reason.CHEAPEST, detail="as a batch of the provider's"
+            )
+            order = (replace,)
+            verdicts.append(replace)
+        elif verdict.candidate.internal and verdict.feasible:
+            late = "its batch would not be done in time"
+            verdicts.append(verdict._replace(feasible=False, reason=Reason.BATCH, detail=late))
+        else:
+            verdicts.append(verdict)
+    reason = Reason.CHEAPEST
+    decision = Decision(
+        plan.decision.policy, order, tuple(verdicts), reason, InfeasibleAction.REJECT
+    )
+    return plan.decided(decision)
+
+
+def _bound_pusd(request: RoutingRequest, frozen: CandidateSnapshot) -> int | None:
+    """The most that the line can cost as part of a batch; `None`: there is no such price."""
+    price = frozen.price
+    if price is None or not has_batch_rates(price):
+        return None
+    return bound_pusd(
+        price,
+        prompt_tokens=request.prompt_tokens_bound,
+        output_tokens=_output(request, frozen),
+        n=request.n,
+        tiers=(BATCH_TIER,),
+        audio=False,
+    )
+
+
+def _output(request: RoutingRequest, frozen: CandidateSnapshot) -> int:
+    """The most output tokens of one choice."""
+    if request.max_tokens is not None:
+        return request.max_tokens
+    if frozen.candidate.output_cap is not None:
+        return frozen.candidate.output_cap
+    return output_bound(request) if frozen.open_end is None else frozen.open_end.limit_tokens
+
+
+def _not_onward(why: str) -> RequestError:
+    return RequestError("not_onward", f"No provider's batch can take this line: {why}.")

@@ -1,0 +1,96 @@
+"""Where a command has its verb done: on this host, or by a gateway elsewhere (`--gateway`)."""
+
+import importlib
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import cache, partial
+from pathlib import Path
+from typing import Annotated, Any, Protocol, TypeVar
+
+import msgspec
+import typer
+from sqlalchemy import Engine
+
+from gateway.cli.config import ledger_engine, ledger_reader, load_or_fail
+from gateway.cli.output import fail
+from gateway.clock import Clock
+from gateway.config.settings import Settings
+from gateway.control.admin.enginehost import running_here
+from gateway.control.admin.gateway_address import gateway_url
+from gateway.control.admin.verb import AdminOperation, OperationContext, is_refused
+from gateway.control.os_user import whoami
+
+G = TypeVar("G", bound=msgspec.Struct)
+By = Annotated[str | None, typer.Option(help="Who does it; default: the user's name.")]
+Why = Annotated[str | None, typer.Option("--note", help="Why, for whoever reads it later.")]
+
+
+class AdminBackend(Protocol):
+    """Has verbs done, and returns what they tell."""
+
+    def do(self, verb: AdminOperation[G], given: G) -> dict[str, Any]: ...
+
+
+class LocalAdmin:
+    """On this host, by who sits at it, who may do everything."""
+
+    def __init__(self, settings: Settings, by: str | None, opened: Callable[[], Engine]) -> None:
+        self._settings = settings
+        self._by = by
+        self._opened = opened
+
+    def do(self, verb: AdminOperation[G], given: G) -> dict[str, Any]:
+        by, here = self._by or whoami(), partial(running_here, self._settings)
+        return verb.work(
+            OperationContext(self._settings, by, Clock().wall_us(), self._opened, here), given
+        )
+
+
+def looking(config: Path) -> AbstractContextManager[AdminBackend]:
+    """The desk of the gateway that is meant; what it refuses in the block is one line, status 1."""
+    return _desk(config, None, ledger_reader)
+
+
+def acting(config: Path, by: str | None) -> AbstractContextManager[AdminBackend]:
+    """The same for who changes something: a ledger that is not there yet is made."""
+    if gateway_url() is not None and by is not None:
+        fail("a gateway elsewhere writes down whose key it is: leave out --by")
+    return _desk(config, by, ledger_engine)
+
+
+def look(config: Path, verb: AdminOperation[G], given: G) -> dict[str, Any]:
+    """What one verb tells that only looks."""
+    with looking(config) as desk:
+        return desk.do(verb, given)
+
+
+def act(config: Path, by: str | None, verb: AdminOperation[G], given: G) -> dict[str, Any]:
+    """What one verb tells that changes something."""
+    with acting(config, by) as desk:
+        return desk.do(verb, given)
+
+
+@contextmanager
+def _desk(
+    config: Path, by: str | None, ledger: Callable[[Settings], AbstractContextManager[Engine]]
+) -> Iterator[AdminBackend]:
+    url = gateway_url()
+    try:
+        with ExitStack() as opened:
+            if url is None:
+                settings = load_or_fail(config)
+                yield LocalAdmin(
+                    settings, by, cache(lambda: opened.enter_context(ledger(settings)))
+                )
+            else:
+                # Only who asks elsewhere pays for the HTTP client, a tenth of a command's time.
+                elsewhere: Any = importlib.import_module("gateway.control.admin.remote")
+                desk: AdminBackend = opened.enter_context(elsewhere.remote(url, os.environ))
+                if elsewhere.in_clear(url):
+                    typer.echo(f"warning: the key goes to {url} in the clear: use https", err=True)
+                yield desk
+    except Exception as error:
+        if is_refused(error):
+            fail(str(error))
+        raise

@@ -1,0 +1,79 @@
+"""A recorded decision made again from what the ledger kept: the same, or told where it differs.
+
+Nothing of the running host is asked: request, policy and candidates come from the record, exact,
+and `router.decide` is pure. Compared is the record itself, byte by byte.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from gateway.request.plan import DECISION_LIMIT_BYTES
+from router.decide import decide
+from router.explain import as_dict, packed_within
+from router.snapshot_codec import Inputs, thaw
+from router.types import Decision
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionReplay:
+    """`inputs` as they were frozen, what follows from them, and whether that was recorded."""
+
+    inputs: Inputs
+    decision: Decision
+    identical: bool
+
+    def document(self) -> dict[str, Any]:
+        request, policy, candidates = self.inputs
+        return {
+            "identical": self.identical,
+            # Sets in an order: it is the same document in every process.
+            "request": msgspec.to_builtins(request, order="deterministic"),
+            "policy": msgspec.to_builtins(policy, order="deterministic"),
+            "candidates": msgspec.to_builtins(candidates, order="deterministic"),
+            "decision": as_dict(self.decision),
+        }
+
+    def lines(self) -> list[str]:
+        """What the numbers were made of, and whether they come out again."""
+        _, policy, candidates = self.inputs
+        slo = policy.slo
+        promised = f"ttft {_ms(slo.ttft_ms)}, tpot {_ms(slo.tpot_ms)}"
+        penalty = f"penalty ${policy.penalty_pusd / 1e12:.6f}"
+        found = [f"policy {policy.name}: {promised}, attainment {slo.attainment:g}, {penalty}"]
+        for candidate in candidates:
+            engine = candidate.engine
+            if engine is None:
+                expected = candidate.expected_pusd
+                price = "unpriced" if expected is None else f"${expected / 1e12:.6f} expected"
+                seen = 0 if candidate.api is None else candidate.api.observations
+                found.append(f"{candidate.name}: {price}, latencies from {seen} answers")
+                continue
+            found.append(
+                f"{candidate.name}: {engine.health.value}, {engine.sequences} sequences,"
+                f" bid price ${3600 * candidate.bid_price_pusd_per_s / 1e12:.4f}/h,"
+                f" step factor {engine.step_feedback:.3f},"
+                f" safety ttft {engine.safety_ttft:.3f} tpot {engine.safety_tpot:.3f},"
+                f" age {engine.age_s:.3f} s"
+            )
+        same = "the same, byte by byte" if self.identical else "ANOTHER DECISION"
+        chosen = self.decision.chosen
+        name = "nobody" if chosen is None else chosen.candidate.name
+        return [*found, f"decided again: {name} ({self.decision.reason.value}), {same}"]
+
+
+def again(inputs: bytes, recorded: bytes) -> DecisionReplay:
+    """Raises `ValueError` for what another release froze."""
+    try:
+        request, policy, candidates = thaw(msgspec.msgpack.decode(inputs, strict=False))
+    except (TypeError, msgspec.DecodeError) as error:
+        raise ValueError(f"the frozen inputs cannot be read: {error}") from error
+    decision = decide(request, policy, candidates)
+    asked = request, policy, decision
+    packed = packed_within(DECISION_LIMIT_BYTES, msgspec.msgpack.encode, asked)
+    return DecisionReplay((request, policy, candidates), decision, packed == recorded)
+
+
+def _ms(limit: float | None) -> str:
+    return "-" if limit is None else f"{limit:g} ms"

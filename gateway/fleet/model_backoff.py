@@ -1,0 +1,97 @@
+"""Models of a provider that no configuration names: which of them the provider holds off.
+
+They share a row of the board (`provider/*`), for names without end come from clients, and what the
+host does is the same for all of them: it is away, it fails, it is slow. What an account may ask is
+not: providers limit requests and tokens by model (OpenAI, Anthropic; Azure by deployment), so a 429
+says nothing of another model. It is heard by every worker, for its model alone: for as long as the
+answer says, else like a circuit, after five in a row.
+
+Each worker has a few places; where all are taken, the one that is over first makes room.
+"""
+
+from dataclasses import replace
+from hashlib import blake2b
+
+from backends.errors import BackendError
+from backends.ratelimit import Allowance
+from gateway.clock import Clock
+from gateway.fleet.circuit_breaker import BACK_OFF_LIMIT_S, CIRCUIT_FAILURES, back_off_s
+from gateway.fleet.shared_load import SharedLoadTable
+from gateway.table_layout import HELD_OFF, BackoffCell
+from router.types import ApiState
+
+LIMITED = 429
+_CELLS, _UNTIL_S, _REFUSALS = len(BackoffCell), int(BackoffCell.UNTIL_S), int(BackoffCell.REFUSALS)
+
+
+class ModelBackoff:
+    """One per worker, which writes its own places."""
+
+    def __init__(self, board: SharedLoadTable, worker: int, clock: Clock) -> None:
+        self._board, self._worker, self._clock = board, worker, clock
+
+    def refused(self, row: int, model: str, error: BackendError) -> None:
+        """The provider answered 429."""
+        cells, now_s = self._board.cells, self._clock.now_s()
+        place = self._place_of(row, model)
+        if place is None:
+            place = self._taken(row, model)
+        wait_s = min(told_s(error), BACK_OFF_LIMIT_S)
+        if now_s >= cells[place + _UNTIL_S]:  # else it was on its way, and is not counted
+            refusals = cells[place + _REFUSALS] = cells[place + _REFUSALS] + 1.0
+            if refusals >= CIRCUIT_FAILURES:
+                wait_s = max(wait_s, back_off_s(refusals))
+        cells[place + _UNTIL_S] = max(cells[place + _UNTIL_S], now_s + wait_s)
+
+    def answered(self, row: int, model: str) -> None:
+        """Something else than a 429 came: a row of refusals has ended."""
+        place = self._place_of(row, model)
+        if place is not None:
+            self._board.cells[place + _REFUSALS] = 0.0
+
+    def _place_of(self, row: int, model: str) -> int | None:
+        first, number = self._board.held_row(self._worker, row), number_of(model)
+        for place in range(first, first + HELD_OFF * _CELLS, _CELLS):
+            if self._board.cells[place] == number:
+                return place
+        return None
+
+    def _taken(self, row: int, model: str) -> int:
+        cells, first = self._board.cells, self._board.held_row(self._worker, row)
+        places = range(first, first + HELD_OFF * _CELLS, _CELLS)
+        place = min(places, key=lambda place: cells[place + _UNTIL_S])
+        cells[place + _UNTIL_S] = cells[place + _REFUSALS] = 0.0
+        cells[place] = number_of(model)
+        return place
+
+
+def held_off_s(board: SharedLoadTable, row: int, model: str, now_s: float) -> float:
+    """For how long from now on, by the word of all workers; 0: it is not."""
+    number, until_s = number_of(model), now_s
+    for cells in board.held(row):
+        models = cells[::_CELLS]
+        if number in models:
+            until_s = max(until_s, cells[models.index(number) * _CELLS + _UNTIL_S])
+    return until_s - now_s
+
+
+def with_held_off(state: ApiState, wait_s: float) -> ApiState:
+    """What the shared row says of its host, for a model with nothing left to ask for so long."""
+    return replace(state, requests_left=0, retry_after_s=max(state.retry_after_s, wait_s))
+
+
+def told_s(error: BackendError) -> float:
+    """`Retry-After`, or until what is spent starts over; 0 where nothing was said."""
+    if error.retry_after_s:
+        return error.retry_after_s
+    limit = error.rate_limit
+    return 0.0 if limit is None else max(_spent_s(limit.requests), _spent_s(limit.tokens))
+
+
+def _spent_s(said: Allowance) -> float:
+    return (said.reset_s or 0.0) if said.left == 0 else 0.0
+
+
+def number_of(model: str) -> float:
+    """48 bits of its name, which a cell holds exactly; never 0."""
+    return float(int.from_bytes(blake2b(model.encode(), digest_size=6).digest()) | 1 << 48)

@@ -1,0 +1,143 @@
+"""The end that listens: who belongs here is heard, everybody else costs next to nothing.
+
+A host's share counts while it speaks: it goes when the connection ends, when a frame is not what it
+must be, and after `SILENCE_S` without a whole one. Who has not proven anything yet is one of few,
+of whom the longest waiting goes when another one comes.
+"""
+
+import asyncio
+import logging
+import secrets
+from dataclasses import dataclass, field
+
+from backends.secret import Secret
+from gateway.clock import Clock
+from gateway.config.schema_peers import MOST_HOSTS
+from gateway.fleet.peers.frames import (
+    CHALLENGE_BYTES,
+    HELLO_BYTES,
+    LENGTH_BYTES,
+    LONGEST,
+    TAG_BYTES,
+    BadFrame,
+    FrameReader,
+    Handshake,
+    hello,
+    id_of,
+)
+from gateway.fleet.peers.peer_load import PeerEngineLoad
+
+SILENCE_S = 0.5
+HANDSHAKE_S = 2.0
+STRANGERS = 16  # at a time
+BREATH_S = 0.01  # between two frames of a host: whoever sends more is slowed down by TCP
+COMPLAIN_S = 10.0  # at most one line in so long on those who do not belong here
+
+log = logging.getLogger("breakeven.peers")
+
+
+@dataclass(slots=True)
+class PeerConnection:
+    """One host that proved itself; `at_s`: when its last frame came."""
+
+    transport: asyncio.WriteTransport
+    shares: dict[bytes, PeerEngineLoad] = field(default_factory=dict)
+    at_s: float = 0.0
+
+
+class PeerListener:
+    """`hosts` is what counts at this moment, by the hosts' ids."""
+
+    def __init__(self, own_id: bytes, secret: Secret, clock: Clock) -> None:
+        self._own_id, self._secret, self._clock = own_id, secret, clock
+        self.hosts: dict[bytes, PeerConnection] = {}
+        self._strangers: dict[asyncio.WriteTransport, None] = {}  # the longest waiting first
+        self._complained_s: float | None = None
+        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def listen(self, host: str, port: int) -> asyncio.Server:
+        """Raises `OSError` where it cannot."""
+        self._server = await asyncio.start_server(self._accept, host, port, limit=LONGEST)
+        return self._server
+
+    async def close(self) -> None:
+        """Hang up on everybody."""
+        if self._server is not None:
+            self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(self._meet(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        transport = writer.transport
+        while len(self._strangers) >= STRANGERS:
+            oldest = next(iter(self._strangers))
+            del self._strangers[oldest]
+            oldest.abort()
+        self._strangers[transport] = None
+        try:
+            async with asyncio.timeout(HANDSHAKE_S):
+                their_id, reading = await self._greet(reader, writer)
+            self._strangers.pop(transport, None)
+            await self._hear(their_id, reading, reader, transport)
+        except EOFError:
+            pass  # it went by itself, as this host does that finds itself behind a name
+        except (BadFrame, OSError, TimeoutError) as error:
+            self._complain(writer, error)
+        finally:
+            self._strangers.pop(transport, None)
+            transport.abort()
+
+    async def _greet(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> tuple[bytes, FrameReader]:
+        ours = hello(self._own_id, secrets.token_bytes(CHALLENGE_BYTES))
+        writer.write(ours)
+        theirs = await reader.readexactly(HELLO_BYTES)
+        their_id = id_of(theirs)
+        handshake = Handshake(self._secret, ours, theirs)
+        handshake.check("dials", await reader.readexactly(TAG_BYTES))
+        if their_id == self._own_id:
+            raise BadFrame("this host itself")
+        if their_id not in self.hosts and len(self.hosts) >= MOST_HOSTS:
+            raise BadFrame(f"more than {MOST_HOSTS} hosts")
+        writer.write(handshake.proof("hears"))
+        return their_id, FrameReader(handshake.key())
+
+    async def _hear(
+        self,
+        their_id: bytes,
+        reading: FrameReader,
+        reader: asyncio.StreamReader,
+        transport: asyncio.WriteTransport,
+    ) -> None:
+        """One connection a host: a new one ends the one before, whose other end may be gone."""
+        before, now = self.hosts.get(their_id), PeerConnection(transport)
+        self.hosts[their_id] = now
+        if before is not None:
+            before.transport.abort()
+        log.warning("host %s is heard", their_id.hex()[:8])
+        try:
+            while True:
+                async with asyncio.timeout(SILENCE_S):
+                    head = await reader.readexactly(LENGTH_BYTES)
+                    rest = await reader.readexactly(reading.length(head))
+                now.shares, now.at_s = reading.shares(head, rest), self._clock.now_s()
+                await asyncio.sleep(BREATH_S)
+        finally:
+            if self.hosts.get(their_id) is now:
+                del self.hosts[their_id]
+                log.warning("host %s is heard no more", their_id.hex()[:8])
+
+    def _complain(self, writer: asyncio.StreamWriter, error: Exception) -> None:
+        now_s = self._clock.now_s()
+        if self._complained_s is None or now_s - self._complained_s >= COMPLAIN_S:
+            self._complained_s = now_s
+            whom = (writer.get_extra_info("peername") or ["somebody"])[0]
+            log.warning("%s is not heard: %s", whom, str(error) or type(error).__name__)

@@ -1,0 +1,168 @@
+"""Whose prefix cache holds the beginning of a prompt, by what was sent there: one per host.
+
+A prompt's text is cut where it is cut for everybody (`ENDS`), and each piece's mark is a checksum
+of all up to its end, of the tools before it and of the tenant's salt: equal marks, equal
+beginnings. Each engine has a table of as many places as its KV cache holds pieces; a mark has one
+place in it, so that what comes later takes the places of what was there, as in the cache itself. A
+table is one row of a file that every process of the host maps; a mark counts in the life of the
+engine that it was sent to. An aligned 4-byte store is atomic, and any writer's mark is as good.
+
+Beside each mark stands when it was sent: an engine that tells of its cache (`evictions`) tells what
+was sent too long ago to be there.
+
+This says what an engine may have, never what it has: of the tokens expected in the caches,
+telemetry publishes the share that the engine found there (`PREFIX_TRUST`, 0 before it found any).
+"""
+
+import mmap
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from zlib import crc32
+
+from gateway.fleet.shared_load import SharedLoadTable
+from gateway.kinds import KINDS
+from gateway.kinds.inference_request import InferenceRequest
+from gateway.table_layout import EngineCell, SupervisionCell
+from router.prompts import PromptPrefix
+from router.types import RoutingRequest
+
+PREFIXES_FILE = "prefixes"  # in the run directory
+PIECE_BYTES = 256  # about 64 tokens, four blocks of vLLM's
+PIECE_TOKENS = 64
+GROWTH = 16  # later pieces are a 16th of what lies before them: a long prompt has few
+LONGEST_BYTES = 1 << 17
+LEFT = 0.37  # of the marks of a beginning: fewer, and the engine's cache has forgotten it, too
+MISSES = 8  # one after the other: what follows was not sent
+PLACES = 1 << 14  # of a table, at most: a million tokens
+_MASK = (1 << 32) - 1
+_TURN = 0x9E3779B1  # odd and far from any checksum's own structure: sets the lives apart
+_CELL_BYTES = 4
+TICKS_PER_S = 64  # of the times: two years of a machine fit in a cell
+_CAPACITY, _TRUST = int(EngineCell.KV_CAPACITY_TOKENS), int(EngineCell.PREFIX_TRUST)
+_FORGOTTEN, _LIFE = int(EngineCell.FORGOTTEN_S), int(SupervisionCell.LIFE)
+
+
+def _ends() -> tuple[int, ...]:
+    ends = [PIECE_BYTES]
+    while ends[-1] < LONGEST_BYTES:
+        grown = ends[-1] // GROWTH // PIECE_BYTES * PIECE_BYTES
+        ends.append(ends[-1] + max(PIECE_BYTES, grown))
+    return tuple(ends)
+
+
+ENDS = _ends()
+
+
+NOTHING = PromptPrefix()
+# Capacity, life, the first cell, how many there are, and what this life makes of a mark.
+_Table = tuple[float, float, int, int, int]
+
+
+def beginning_of(asked: InferenceRequest, salt: str | None) -> PromptPrefix:
+    """Of a conversation or one text; nothing else is read from its beginning on."""
+    name = KINDS[asked.kind].prefix_member
+    if name is None or asked.prompts > 1:
+        return NOTHING
+    text = memoryview(asked.members[name])[:-1]  # what closes it moves when the next turn comes
+    if len(text) < PIECE_BYTES:
+        return NOTHING
+    tools = asked.members.get("tools", b"")
+    mark = crc32(tools, crc32(salt.encode()) if salt else 0)
+    marks, start, size = [], 0, len(text)
+    for end in ENDS:
+        if end > size:
+            break
+        mark = crc32(text[start:end], mark)
+        marks.append(mark)
+        start = end
+    return PromptPrefix(tuple(marks), len(memoryview(tools)), max(1, asked.prompt_bytes))
+
+
+def tokens_of(beginning: PromptPrefix, pieces: int, prompt_tokens: int) -> int:
+    """About how many of the prompt's tokens lie in its first so many pieces."""
+    if not pieces:
+        return 0
+    covered, whole = beginning.ahead + ENDS[pieces - 1], beginning.whole
+    return prompt_tokens if covered >= whole else prompt_tokens * covered // whole
+
+
+class PrefixIndex:
+    """The mapped tables, a row for each engine of the board."""
+
+    def __init__(self, path: Path, board: SharedLoadTable) -> None:
+        self._board = board
+        places = max(1, len(board.layout.engines)) * PLACES
+        size = 2 * places * _CELL_BYTES
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            os.ftruncate(descriptor, size)
+            self._map = mmap.mmap(descriptor, size)
+        finally:
+            os.close(descriptor)
+        self._cells: memoryview[int] = memoryview(self._map).cast("I")
+        self._sent = places  # where the times begin: those of a mark as far behind it
+        engines = range(len(board.layout.engines))
+        self._published = [board.published_row(engine) for engine in engines]
+        self._lives = [board.owned_row(engine) + _LIFE for engine in engines]
+        self._tables: list[_Table] = [(0.0, -1.0, 0, 0, 0)] * len(engines)
+
+    def close(self) -> None:
+        self._cells.release()
+        self._map.close()
+
+    def look(self, engine: int, request: RoutingRequest) -> tuple[int, int]:
+        """Tokens of the prompt that the engine was sent before, and how many to count on."""
+        beginning = request.beginning
+        pieces = self.known(engine, beginning.marks)
+        tokens = tokens_of(beginning, pieces, request.prompt_tokens)
+        trust = self._board.cells[self._published[engine] + _TRUST] if tokens else 0.0
+        return tokens, int(trust * tokens)
+
+    def known(self, engine: int, marks: Sequence[int]) -> int:
+        """How many pieces, from the first on, the engine was sent and may still have.
+
+        Others' marks take places by chance, long before a full cache forgets: of as many places
+        as marks that came since, 1/e are left. So all counts up to the last mark that is left, as
+        a mark is of all before it, while that share of them is.
+        """
+        _, _, first, places, turn = self._table(engine)
+        cells, times = self._cells, self._sent
+        found = left = missed = looked = 0
+        if not places:
+            return 0
+        oldest = self._board.cells[self._published[engine] + _FORGOTTEN] * TICKS_PER_S
+        for mark in marks:
+            looked += 1
+            place = first + mark % places
+            if cells[place] != mark ^ turn or cells[place + times] < oldest:
+                missed += 1
+                if missed == MISSES:
+                    break
+                continue
+            missed = 0
+            left += 1
+            if left >= LEFT * looked:
+                found = looked
+        return found
+
+    def sent(self, engine: int, marks: Sequence[int], now_s: float) -> None:
+        """A prompt that begins so is on its way there; monotonic seconds."""
+        _, _, first, places, turn = self._table(engine)
+        if places:
+            cells, times, ticks = self._cells, self._sent, int(now_s * TICKS_PER_S) & _MASK
+            for mark in marks:
+                place = first + mark % places
+                cells[place + times] = ticks
+                cells[place] = mark ^ turn
+
+    def _table(self, engine: int) -> "_Table":
+        """As it is while the engine has this cache and lives this life."""
+        cells = self._board.cells
+        capacity, life = cells[self._published[engine] + _CAPACITY], cells[self._lives[engine]]
+        known = self._tables[engine]
+        if known[0] != capacity or known[1] != life:
+            places = min(PLACES, int(capacity) // PIECE_TOKENS)
+            turn = (int(life) + 1) * _TURN & _MASK
+            known = self._tables[engine] = capacity, life, engine * PLACES, places, turn
+        return known

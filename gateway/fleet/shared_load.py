@@ -1,0 +1,250 @@
+"""The host's shared memory: who has what in flight, and what telemetry knows of each engine.
+
+One file of float64 cells, mapped by every process of the host. Each cell has exactly one writer:
+a worker writes its own rows, telemetry writes the published rows, the parent writes which engines
+are its own and serve, and clears the rows of a worker that died (its promises are gone with it).
+Where hosts exchange their slots, one process writes what all others together have in flight.
+An aligned 8-byte store is atomic, so readers never see half a number; sums over rows may mix two
+moments, which dead reckoning tolerates.
+"""
+
+import mmap
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from gateway.table_layout import (
+    API_CELLS,
+    BACKOFF_CELLS,
+    ENGINE_CELLS,
+    LOAD_CELLS,
+    PEER_CELLS,
+    RESIDENTS,
+    SEQUENCE_CELLS,
+    STAGES,
+    SUPERVISION_CELLS,
+    EngineCell,
+    LoadCell,
+    SupervisionCell,
+    TableLayout,
+)
+from router.bid_price import CELLS as MARKET_CELLS
+
+MAGIC = 0xB4EA_0010
+_TIGHTEST = int(LoadCell.TIGHTEST_TPOT_MS)
+_LATEST = tuple(
+    map(int, (LoadCell.QUEUE_MOVED_S, LoadCell.HEARD_S, LoadCell.SILENT_S, LoadCell.ASK_AT_S))
+)
+_TELEMETRY = 1  # the cell in which telemetry says when it was alive; the first is the stamp
+
+
+class SharedLoadTable:
+    """The mapped file. Offsets are computed once; hot reads are plain indexing."""
+
+    def __init__(self, path: Path, layout: TableLayout) -> None:
+        self.layout = layout
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            os.ftruncate(descriptor, layout.cells * 8)
+            self._map = mmap.mmap(descriptor, layout.cells * 8)
+        finally:
+            os.close(descriptor)
+        self.cells: memoryview[float] = memoryview(self._map).cast("d")
+        stamp = float(MAGIC + layout.cells)
+        if self.cells[0] not in (0.0, stamp):
+            self.cells[:] = memoryview(bytes(layout.cells * 8)).cast("d")
+        self.cells[0] = stamp
+        self._worker_cells = layout.worker_cells
+        self._seen = 2 + len(layout.engines) * LOAD_CELLS  # within a worker's row, as is the next
+        self._residents = self._seen + len(layout.apis) * API_CELLS
+        self._markets = self._residents + len(layout.engines) * RESIDENTS * SEQUENCE_CELLS
+        self._held = self._markets + len(layout.pools) * MARKET_CELLS
+        self._shared = {layout.apis.index(name): at for at, name in enumerate(layout.shared)}
+        self._published = 2 + layout.workers * layout.worker_cells
+        self._owned = self._published + len(layout.engines) * ENGINE_CELLS
+        self.peers = self._owned + len(layout.engines) * SUPERVISION_CELLS
+        self._views: list[memoryview[float]] = []
+
+    def close(self) -> None:
+        for view in self._views:
+            view.release()
+        self.cells.release()
+        self._map.close()
+
+    # -- rows ---------------------------------------------------------------------------------
+
+    def worker_row(self, worker: int) -> int:
+        return 2 + worker * self._worker_cells
+
+    def load_row(self, worker: int, engine: int) -> int:
+        return 2 + worker * self._worker_cells + 2 + engine * LOAD_CELLS
+
+    def seen_row(self, worker: int, api: int) -> int:
+        return 2 + worker * self._worker_cells + self._seen + api * API_CELLS
+
+    def resident_row(self, worker: int, engine: int, place: int) -> int:
+        places = 2 + worker * self._worker_cells + self._residents
+        return places + (engine * RESIDENTS + place) * SEQUENCE_CELLS
+
+    def market_row(self, worker: int, pool: int) -> int:
+        """A worker's sums of the demand for one pool, as `router.bid_price` counts it."""
+        return 2 + worker * self._worker_cells + self._markets + pool * MARKET_CELLS
+
+    def held_row(self, worker: int, api: int) -> int:
+        """A worker's places for models that the provider behind a shared row holds off."""
+        return 2 + worker * self._worker_cells + self._held + self._shared[api] * BACKOFF_CELLS
+
+    def published_row(self, engine: int) -> int:
+        return self._published + engine * ENGINE_CELLS
+
+    def owned_row(self, engine: int) -> int:
+        return self._owned + engine * SUPERVISION_CELLS
+
+    def peers_row(self, engine: int) -> int:
+        """What the other hosts have in flight there; only of a layout with peers."""
+        return self.peers + PEER_CELLS + engine * LOAD_CELLS
+
+    # -- views: whoever keeps one sees at a glance whether anything changed ---------------------
+
+    def engine_views(self, engine: int) -> "list[memoryview[float]]":
+        """What telemetry and the parent say of one engine, each worker's share and the peers'."""
+        loads = [self.load_row(worker, engine) for worker in range(self.layout.workers)]
+        loads += [self.peers_row(engine)] if self.layout.peers else []
+        return [
+            self._view(self.published_row(engine), ENGINE_CELLS),
+            self._view(self.owned_row(engine), SUPERVISION_CELLS),
+            *(self._view(row, LOAD_CELLS) for row in loads),
+        ]
+
+    def seen_views(self, api: int) -> "list[memoryview[float]]":
+        """Each worker's experience with one API."""
+        rows = [self.seen_row(worker, api) for worker in range(self.layout.workers)]
+        return [self._view(row, API_CELLS) for row in rows]
+
+    def _view(self, row: int, count: int) -> "memoryview[float]":
+        view = self.cells[row : row + count]
+        self._views.append(view)
+        return view
+
+    # -- lives --------------------------------------------------------------------------------
+
+    def enter(self, worker: int, pid: int, now_s: float) -> None:
+        """A worker takes its slot: whatever a predecessor left there is cleared."""
+        self.clear(worker)
+        row = self.worker_row(worker)
+        self.cells[row] = float(pid)
+        self.cells[row + 1] = now_s
+
+    def beat(self, worker: int, now_s: float) -> None:
+        self.cells[self.worker_row(worker) + 1] = now_s
+
+    def clear(self, worker: int) -> None:
+        """Drop a dead worker's promises; what it learned of latencies goes with it."""
+        row = self.worker_row(worker)
+        for cell in range(row, row + self._worker_cells):
+            self.cells[cell] = 0.0
+
+    def alive(self, now_s: float) -> None:
+        """Telemetry runs at this moment."""
+        self.cells[_TELEMETRY] = now_s
+
+    def silent_s(self, now_s: float) -> float:
+        """Since when telemetry was not heard of; 0 before its first word."""
+        heard_s = self.cells[_TELEMETRY]
+        return max(0.0, now_s - heard_s) if heard_s else 0.0
+
+    # -- sums ---------------------------------------------------------------------------------
+
+    def loads(self, engine: int) -> list[float]:
+        """All workers' and other hosts' shares of one engine, added up, indexed by `LoadCell`."""
+        if not self.layout.peers:
+            return self.own_loads(engine)
+        row = self.peers_row(engine)
+        theirs: list[float] = self.cells[row : row + LOAD_CELLS].tolist()  # type: ignore[assignment]  # as below
+        return _added([self.own_loads(engine), theirs])
+
+    def own_loads(self, engine: int) -> list[float]:
+        """All workers' shares: what this host knows of itself, and judges itself by."""
+        first, step, cells = self.load_row(0, engine), self._worker_cells, self.cells
+        rows = [
+            cells[row : row + LOAD_CELLS].tolist()
+            for row in range(first, first + self.layout.workers * step, step)
+        ]
+        if len(rows) == 1:
+            return rows[0]  # type: ignore[return-value]  # the stubs think of bytes only
+        return _added(rows)  # type: ignore[arg-type]  # likewise
+
+    def demand(self, pool: int) -> list[float]:
+        """All workers' sums of the demand for one pool."""
+        rows = []
+        for worker in range(self.layout.workers):
+            row = self.market_row(worker, pool)
+            rows.append(self.cells[row : row + MARKET_CELLS].tolist())
+        return list(map(sum, zip(*rows, strict=True)))
+
+    def residents(
+        self, engine: int, *, now_s: float, limit_s: float
+    ) -> tuple[tuple[float, float, float], ...]:
+        """(held, final, slack) of the sequences on one engine heard of within `limit_s`.
+
+        Slack is what a sequence may have grown by since, at its pace.
+        """
+        found: list[tuple[float, float, float]] = []
+        for worker in range(self.layout.workers):
+            row = self.resident_row(worker, engine, 0)
+            cells = self.cells[row : row + RESIDENTS * SEQUENCE_CELLS].tolist()
+            found += [
+                (held, final, max(0.0, now_s - heard_s) * pace)
+                for held, final, heard_s, pace in zip(
+                    cells[::4], cells[1::4], cells[2::4], cells[3::4], strict=True
+                )
+                if final > 0.0 and heard_s > 0.0 and now_s - heard_s <= limit_s
+            ]
+        return tuple(found)
+
+    def published(self, engine: int) -> Sequence[float]:
+        """What telemetry says of one engine, indexed by `EngineCell`."""
+        row = self.published_row(engine)
+        return self.cells[row : row + ENGINE_CELLS].tolist()
+
+    def publish(self, engine: int, values: dict[EngineCell, float]) -> None:
+        """Write the given cells of one engine; what makes them count goes last."""
+        row = self.published_row(engine)
+        last = (EngineCell.UPDATED_S, EngineCell.LIFE)
+        for cell in (*(cell for cell in values if cell not in last), *last):
+            if cell in values:
+                self.cells[row + cell] = values[cell]
+
+    def own(self, engine: int, stage: str, life: int = 0) -> None:
+        """The parent's word: the stage of its process, and the life that serves, if one does."""
+        row = self.owned_row(engine)
+        self.cells[row + SupervisionCell.STAGE] = float(STAGES.index(stage))
+        self.cells[row + SupervisionCell.LIFE] = float(life)
+
+    def life(self, engine: int) -> float:
+        return self.cells[self.owned_row(engine) + SupervisionCell.LIFE]
+
+    def stage(self, engine: int) -> str:
+        return STAGES[int(self.cells[self.owned_row(engine) + SupervisionCell.STAGE])]
+
+    def held(self, api: int) -> list[list[float]]:
+        """Return each worker's cells of models that share a row, one after another."""
+        rows = [self.held_row(worker, api) for worker in range(self.layout.workers)]
+        return [self.cells[row : row + BACKOFF_CELLS].tolist() for row in rows]  # type: ignore[misc]  # as in `loads`
+
+    def seen(self, api: int) -> list[Sequence[float]]:
+        """What each worker experienced with one API, indexed by `ApiStatsCell`."""
+        first, step, cells = self.seen_row(0, api), self._worker_cells, self.cells
+        return [
+            cells[row : row + API_CELLS].tolist()
+            for row in range(first, first + self.layout.workers * step, step)
+        ]
+
+
+def _added(rows: list[list[float]]) -> list[float]:
+    summed: list[float] = [sum(cells) for cells in zip(*rows, strict=True)]
+    for cell in _LATEST:
+        summed[cell] = max([row[cell] for row in rows])
+    promised = [row[_TIGHTEST] for row in rows if row[_TIGHTEST] > 0.0]
+    summed[_TIGHTEST] = min(promised, default=0.0)
+    return summed

@@ -1,0 +1,256 @@
+"""What the workers learn of each API; each writes its own rows of the board, all are read.
+
+Exponentially weighted moments of log-latency (a lognormal's parameters), failures in a row with a
+back-off that grows, and the provider's own rate-limit headers. What is left of a limit is the
+least that any worker was told, less what is out and unanswered; it is void when the limit starts
+over, so that a limit that was spent never stays closed.
+
+A circuit that one worker opens is open for all, but failures in a row, and the keys behind those
+that a request may have caused, are each worker's own: an API that fails everything is found out by
+the first worker that saw `CIRCUIT_FAILURES` of them, and one key alone opens it at no worker.
+"""
+
+import math
+from collections.abc import Sequence
+
+from backends.ratelimit import Allowance, RateLimitHeaders
+from gateway.clock import Clock
+from gateway.fleet.circuit_breaker import (
+    BACK_OFF_LIMIT_S,
+    CIRCUIT_FAILURES,
+    EngineCircuits,
+    back_off_s,
+    is_warming,
+)
+from gateway.fleet.model_backoff import ModelBackoff
+from gateway.fleet.shared_load import SharedLoadTable
+from gateway.table_layout import ApiStatsCell
+from router.types import ApiState, TargetHealth
+
+GAIN = 0.05  # an observation's weight once a few have been seen
+RESET_S = 10.0  # where the provider does not say when its limit starts over
+RESET_LIMIT_S = 60.0  # beyond it a request now and then asks again
+
+# A limit's cells, from `REQUESTS_LEFT` or `TOKENS_LEFT` on.
+_SAID_S, _REFILL_PER_S, _UNTIL_S, _OUT = range(1, 5)
+# Plain numbers: members of an enumeration cost time as indices.
+_REQUESTS, _TOKENS = int(ApiStatsCell.REQUESTS_LEFT), int(ApiStatsCell.TOKENS_LEFT)
+_RETRY_AT_S, MOMENTS = int(ApiStatsCell.RETRY_AT_S), int(ApiStatsCell.LN_TPOT_VAR) + 1
+
+Latencies = tuple[float | None, float, float | None, float, int]
+"""As `ApiState` has them: TTFT in ms and its sigma, TPOT and its sigma, observations."""
+
+
+class TargetStats:
+    def __init__(self, board: SharedLoadTable, worker: int, clock: Clock) -> None:
+        self._board = board
+        self._worker = worker
+        self._clock = clock
+        self._suspects: dict[int, set[str]] = {}  # by API: the keys of failures in a row
+        self._doubts: dict[int, set[str]] = {}  # the same by engine
+        self.engines = EngineCircuits(clock)
+        self.held_off = ModelBackoff(board, worker, clock)
+
+    def api(
+        self, row: int, *, ttft_s: float | None, tpot_s: float | None, ok: bool,
+        suspect: str | None = None,
+    ) -> None:  # fmt: skip
+        """One attempt ended; latencies are None when it produced no token.
+
+        `suspect`: the key of a failure that its request may have caused. Of these each key counts
+        once in a row: nobody closes an API for the others with requests that it cannot digest.
+        """
+        cells, base = self._board.cells, self._board.seen_row(self._worker, row)
+        if not ok:
+            if suspect is not None and not _counts(self._suspects, row, suspect):
+                return
+            failures, now_s = cells[base + ApiStatsCell.FAILURES_IN_A_ROW] + 1, self._clock.now_s()
+            if failures > CIRCUIT_FAILURES and now_s < cells[base + ApiStatsCell.RETRY_AT_S]:
+                return  # it was on its way when the circuit opened, and says nothing new
+            cells[base + ApiStatsCell.FAILURES_IN_A_ROW] = failures
+            if failures >= CIRCUIT_FAILURES:
+                cells[base + ApiStatsCell.RETRY_AT_S] = now_s + back_off_s(failures)
+                cells[base + ApiStatsCell.OPENED_S] = now_s
+            return
+        cells[base + ApiStatsCell.FAILURES_IN_A_ROW] = 0.0
+        self._suspects.pop(row, None)
+        if ttft_s is None:
+            return
+        count = cells[base + ApiStatsCell.OBSERVATIONS]
+        gain = max(GAIN, 1.0 / (count + 1))
+        self._fold(base + ApiStatsCell.LN_TTFT_MEAN, base + ApiStatsCell.LN_TTFT_VAR, ttft_s, gain)
+        if tpot_s is not None:
+            self._fold(
+                base + ApiStatsCell.LN_TPOT_MEAN, base + ApiStatsCell.LN_TPOT_VAR, tpot_s, gain
+            )
+        cells[base + ApiStatsCell.OBSERVATIONS] = count + 1
+
+    def engine(self, row: int, *, ok: bool, suspect: str | None = None) -> None:
+        """One attempt at an own engine ended; `suspect` as for APIs."""
+        if ok:
+            self._doubts.pop(row, None)
+        elif suspect is not None and not _counts(self._doubts, row, suspect):
+            return
+        self.engines.ended(row, ok=ok)
+
+    def absolve(self, row: int, suspect: str) -> None:
+        """What failed at this engine was answered by its like: it was not the request."""
+        self._doubts.get(row, set()).discard(suspect)
+
+    def answered(self, row: int) -> None:
+        """The head of an answer came: from the first one after a silence on, more may follow."""
+        board = self._board
+        opened_s = max([cells[ApiStatsCell.OPENED_S] for cells in board.seen(row)])
+        cell = board.seen_row(self._worker, row) + ApiStatsCell.ANSWERED_S
+        if opened_s and board.cells[cell] <= opened_s:
+            board.cells[cell] = self._clock.now_s()
+
+    def wait(self, row: int, retry_after_s: float) -> None:
+        """The target asked for silence (`Retry-After`): honoured by every worker.
+
+        Who was on the way meanwhile and heard of a shorter one does not end the longer.
+        """
+        cell = self._board.seen_row(self._worker, row) + ApiStatsCell.RETRY_AT_S
+        until_s = self._clock.now_s() + min(retry_after_s, BACK_OFF_LIMIT_S)
+        self._board.cells[cell] = max(self._board.cells[cell], until_s)
+
+    def depart(self, row: int, tokens: int) -> "ApiCall":
+        """A request leaves for an API; `tokens` is what the provider will count for it."""
+        return ApiCall(self._board, self._board.seen_row(self._worker, row), tokens)
+
+    def room(self, row: int, said: RateLimitHeaders) -> None:
+        """What the provider's rate-limit headers said.
+
+        Models that share a row (`provider/*`) have limits of their own: of those nothing is kept.
+        """
+        if self._board.layout.apis[row].endswith("/*"):
+            return
+        base = self._board.seen_row(self._worker, row)
+        self._said(base + ApiStatsCell.REQUESTS_LEFT, said.requests)
+        self._said(base + ApiStatsCell.TOKENS_LEFT, said.tokens)
+
+    def _said(self, first: int, said: Allowance) -> None:
+        """Answers overtake each other: until the limit starts over, the least that was told holds.
+
+        Nothing is lost by it where a limit refills: what was told grows as the limit does.
+        """
+        if said.left is None:
+            return
+        cells, now_s = self._board.cells, self._clock.now_s()
+        known = _left(cells[first : first + _OUT].tolist(), now_s)
+        if known is not None and known < said.left:
+            return
+        reset_s = RESET_S if said.reset_s is None else min(said.reset_s, RESET_LIMIT_S)
+        cells[first + _SAID_S] = now_s
+        cells[first + _REFILL_PER_S] = said.refill_per_s
+        cells[first + _UNTIL_S] = now_s + reset_s
+        cells[first] = said.left + 1.0
+
+    def _fold(self, mean_cell: int, variance_cell: int, seconds: float, gain: float) -> None:
+        cells = self._board.cells
+        value = math.log(max(seconds, 1e-6))
+        delta = value - cells[mean_cell]
+        cells[mean_cell] += gain * delta
+        cells[variance_cell] = (1 - gain) * (cells[variance_cell] + gain * delta * delta)
+
+
+class ApiCall:
+    """One request at an API until the head of its answer: it counts against what is left."""
+
+    __slots__ = ("_board", "_landed", "_row", "_tokens")
+
+    def __init__(self, board: SharedLoadTable, row: int, tokens: int) -> None:
+        self._board, self._row, self._tokens, self._landed = board, row, tokens, False
+        board.cells[row + ApiStatsCell.REQUESTS_OUT] += 1.0
+        board.cells[row + ApiStatsCell.TOKENS_OUT] += tokens
+
+    def land(self) -> None:
+        """The answer's head told what is left, or there is none; idempotent."""
+        if not self._landed:
+            self._landed = True
+            self._board.cells[self._row + ApiStatsCell.REQUESTS_OUT] -= 1.0
+            self._board.cells[self._row + ApiStatsCell.TOKENS_OUT] -= self._tokens
+
+
+def latencies_of(seen: Sequence[Sequence[float]]) -> Latencies:
+    """What all workers' observations say together; they are in the first `MOMENTS` cells."""
+    count, ttft_mean, ttft_var, tpot_mean, tpot_var = folded(seen)
+    paced = tpot_mean != 0.0  # answers that were not streamed have no pace
+    return (
+        1000 * math.exp(ttft_mean) if count else None,
+        math.sqrt(ttft_var) if count > 1 else 0.35,
+        1000 * math.exp(tpot_mean) if paced else None,
+        math.sqrt(tpot_var) if paced and count > 1 else 0.30,
+        count,
+    )
+
+
+def state_of(
+    seen: Sequence[Sequence[float]], latencies: Latencies, now_s: float, needed_tokens: int
+) -> ApiState:
+    """One API as all workers know it, and when there is room again for a request of this size."""
+    requests, requests_wait_s = _room(seen, _REQUESTS, 1, now_s)
+    tokens, tokens_wait_s = _room(seen, _TOKENS, needed_tokens, now_s)
+    silence_s = max([cells[_RETRY_AT_S] for cells in seen]) - now_s
+    return ApiState(
+        TargetHealth.HEALTHY,
+        *latencies,
+        silence_s > 0.0 or is_warming(seen, now_s),  # the circuit is open
+        requests,
+        tokens,
+        max(0.0, silence_s, requests_wait_s, tokens_wait_s),
+    )
+
+
+def _counts(suspects: dict[int, set[str]], row: int, suspect: str) -> bool:
+    """Where so many keys failed that the circuit opens, it is not the requests."""
+    seen = suspects.setdefault(row, set())
+    if suspect in seen:
+        return len(seen) >= CIRCUIT_FAILURES
+    if len(seen) < CIRCUIT_FAILURES:
+        seen.add(suspect)
+    return True
+
+
+def folded(seen: Sequence[Sequence[float]]) -> tuple[int, float, float, float, float]:
+    """(observations, moments of TTFT and of TPOT) of all workers, each by what it observed."""
+    total = ttft_mean = ttft_var = tpot_mean = tpot_var = 0.0
+    for cells in seen:
+        count, value, two, three, four = cells[:MOMENTS]
+        total += count
+        ttft_mean += count * value
+        ttft_var += count * two
+        tpot_mean += count * three
+        tpot_var += count * four
+    if not total:
+        return 0, 0.0, 0.0, 0.0, 0.0
+    return int(total), ttft_mean / total, ttft_var / total, tpot_mean / total, tpot_var / total
+
+
+def _room(
+    seen: Sequence[Sequence[float]], first: int, needed: int, now_s: float
+) -> tuple[int | None, float]:
+    """(what is left for all workers together, seconds until `needed` is)."""
+    least, told = math.inf, None
+    for cells in seen:
+        if cells[first]:
+            left = _left(cells[first : first + _OUT], now_s)
+            if left is not None and left < least:
+                least, told = left, cells
+    if told is None:
+        return None, 0.0
+    least -= sum(cells[first + _OUT] for cells in seen)
+    wait_s, refill_per_s = 0.0, told[first + _REFILL_PER_S]
+    if least < needed:
+        wait_s = told[first + _UNTIL_S] - now_s
+        if refill_per_s > 0.0:
+            wait_s = min(wait_s, (needed - least) / refill_per_s)
+    return max(0, int(least)), wait_s
+
+
+def _left(said: Sequence[float], now_s: float) -> float | None:
+    """What one worker was told, and what came back since; `None`: not said, or void."""
+    left, said_s, refill_per_s, until_s = said
+    if not left or now_s >= until_s:
+        return None
+    return left - 1.0 + refill_per_s * max(0.0, now_s - said_s)

@@ -1,0 +1,201 @@
+"""Each target's state as the board has it: made anew when its cells changed, not for each request.
+
+Engine state is dead reckoning: the sum of all workers' own events on the board, plus what the
+last scrape showed beyond them (foreign traffic). API state is what the workers saw of it. Most
+requests change the cells of one target, and a plan looks at all of them.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from gateway.fleet.model_backoff import held_off_s
+from gateway.fleet.shared_load import SharedLoadTable
+from gateway.fleet.target_stats import MOMENTS, Latencies, latencies_of, state_of
+from gateway.table_layout import HEALTHS, SupervisionCell
+from router.bid_price import BidPrice
+from router.feedback import SAFETY_TPOT, SAFETY_TTFT
+from router.types import ApiState, EngineState, StepModel, TargetHealth
+
+HEARD_LIMIT_S = 1.0  # a sequence not heard of for longer may be anywhere: all it may hold counts
+AHEAD_S = 1.0  # metrics may be newer than the moment that a request goes by; not for long
+FRESH_S = 0.01  # ages are at most so much behind; scrapes come every half second
+_HEALTHS = tuple(TargetHealth(word) for word in HEALTHS)
+_HEALTHY = TargetHealth.HEALTHY
+_LIFE = int(SupervisionCell.LIFE)
+
+Shunned = Callable[[int, Sequence[float], float], bool]
+"""(row, loads, monotonic seconds) -> whether the engine is left alone for its failures."""
+
+UNREADABLE = EngineState(
+    TargetHealth.UNKNOWN, None, 0, 0, 0.0, 0.0, 0, 0.0, 0.0, 1, 0, 0, age_s=math.inf
+)
+
+
+class EngineView(Protocol):
+    def look(self, now_s: float) -> tuple[EngineState, int, BidPrice]:
+        """Its state, the context limit that it states, and its pool's market."""
+
+
+class ApiView(Protocol):
+    def look(self, now_s: float, needed_tokens: int) -> ApiState:
+        """Its state for a request of so many counted tokens."""
+
+
+class TargetViews(Protocol):
+    """Who sees the targets, by their rows."""
+
+    def engine(self, row: int) -> EngineView: ...
+
+    def api(self, row: int) -> ApiView: ...
+
+    def held_off_s(self, row: int, model: str, now_s: float, /) -> float:
+        """For how long the provider behind a shared row holds this model off; 0: it does not."""
+
+
+class LiveTargetViews:
+    """Those of a running host."""
+
+    def __init__(self, board: SharedLoadTable, stale_s: float, shunned: Shunned | None) -> None:
+        self._board, self._stale_s, self._shunned = board, stale_s, shunned
+
+    def engine(self, row: int) -> EngineView:
+        return LiveEngineView(self._board, row, self._stale_s, self._shunned)
+
+    def api(self, row: int) -> ApiView:
+        return LiveApiView(self._board, row)
+
+    def held_off_s(self, row: int, model: str, now_s: float, /) -> float:
+        return held_off_s(self._board, row, model, now_s)
+
+
+class LiveEngineView:
+    """One engine. `look` gives its state, the context limit it states, and its pool's market."""
+
+    def __init__(
+        self, board: SharedLoadTable, row: int, stale_s: float, shunned: Shunned | None
+    ) -> None:
+        self._board, self._row, self._stale_s, self._shunned = board, row, stale_s, shunned
+        self._views = board.engine_views(row)
+        self._cells = b""
+        self._seen_s = -math.inf
+        self._own: Sequence[float] = ()
+        self._known: tuple[EngineState, int, BidPrice]
+        self._crowded = False
+
+    def look(self, now_s: float) -> tuple[EngineState, int, BidPrice]:
+        cells = b"".join(self._views)
+        if cells != self._cells or not 0.0 <= now_s - self._seen_s < FRESH_S:
+            self._see(now_s)
+            self._cells, self._seen_s = cells, now_s
+        left_alone = self._shunned is not None and self._shunned(self._row, self._own, now_s)
+        if not left_alone and not self._crowded:
+            return self._known
+        state, context_tokens, market = self._known
+        if left_alone:
+            state = replace(state, health=TargetHealth.DOWN)
+        if self._crowded:
+            residents = self._board.residents(self._row, now_s=now_s, limit_s=HEARD_LIMIT_S)
+            state = replace(state, residents=residents)
+        return state, context_tokens, market
+
+    def _see(self, now_s: float) -> None:
+        published, life = self._views[0].tolist(), self._views[1][_LIFE]
+        loads = self._board.loads(self._row)
+        # Whether it is asked how it is, is this host's affair: another may well reach it.
+        self._own = self._board.own_loads(self._row) if self._board.layout.peers else loads
+        *_, stated, bid, top, spread, _, _, _, _, _, _ = published
+        try:
+            state = engine_state(published, loads, now_s, self._stale_s, life=life)
+            context_tokens, readable = int(stated), state.sane
+        except (ValueError, OverflowError):  # cells that are no numbers
+            readable = False
+        if not readable:  # whatever else is worked out from it would be nonsense, too
+            self._known, self._crowded = (UNREADABLE, 0, BidPrice(0.0, 0.0, 1.0)), False
+            return
+        self._known = state, context_tokens, BidPrice(bid, top, spread or 1.0)
+        self._crowded = crowded(state)
+
+
+class LiveApiView:
+    """One API. `look` gives its state for a request of so many counted tokens."""
+
+    def __init__(self, board: SharedLoadTable, row: int) -> None:
+        self._board, self._row = board, row
+        self._views = board.seen_views(row)
+        self._cells = b""
+        self._state: ApiState | None = None  # none that time or the request would change
+        self._moments = b""
+        self._latencies: Latencies = latencies_of([])
+
+    def look(self, now_s: float, needed_tokens: int) -> ApiState:
+        cells = b"".join(self._views)
+        if self._state is not None and cells == self._cells:
+            return self._state
+        seen = self._board.seen(self._row)
+        moments = b"".join([view[:MOMENTS] for view in self._views])
+        if moments != self._moments:
+            self._moments, self._latencies = moments, latencies_of(seen)
+        state = state_of(seen, self._latencies, now_s, needed_tokens)
+        quiet = not state.circuit_open and state.requests_left is None is state.tokens_left
+        self._cells, self._state = cells, state if quiet else None
+        return state
+
+
+def crowded(state: EngineState) -> bool:
+    """Whether it matters when each promise is due: half of the cache is spoken for."""
+    return 2 * state.kv_taken_tokens > state.kv_capacity_tokens
+
+
+def engine_state(
+    published: Sequence[float],
+    loads: Sequence[float],
+    now_s: float,
+    stale_s: float,
+    *,
+    life: float,
+) -> EngineState:
+    """Dead reckoning: own events plus foreign load; stale or missing metrics are `UNKNOWN`.
+
+    `life` is what the parent says serves at this moment: metrics of another one are the past.
+    """
+    (
+        updated, word, capacity, block, foreign, foreign_kv, a, b, c, d, t0, feedback,
+        safety_ttft, safety_tpot, prefill_rate, most, budget, _, _, _, _, _, tightest_ttft, _,
+        seen_of, _, _,
+    ) = published  # fmt: skip
+    sequences, context, queued, promised, *_, moved_s, tightest_tpot, _, _, _, squares = loads
+    age = now_s - updated if updated else math.inf
+    if not 0.0 <= word < len(_HEALTHS):
+        raise ValueError(f"{word} is no health")
+    health = _HEALTHS[int(word)]
+    if health is _HEALTHY:
+        if not -AHEAD_S < age <= stale_s:  # an age that is no number is no news either
+            health = TargetHealth.UNKNOWN
+        elif seen_of != life:
+            health = TargetHealth.LOADING
+    held = context + queued
+    return EngineState(
+        health,
+        StepModel(a, b, c, d, t0) if a > 0.0 else None,
+        int(sequences + foreign),
+        0,  # waiting: an engine's own queue is within what runs
+        context + foreign_kv,
+        queued,
+        int(capacity),
+        held + foreign_kv,
+        0.0 if promised <= held else promised - held,  # calls of `max` would cost more
+        int(block) or 1,
+        int(most),
+        int(budget),
+        feedback or 1.0,
+        safety_ttft or SAFETY_TTFT,
+        safety_tpot or SAFETY_TPOT,
+        prefill_rate,
+        tightest_ttft or None,
+        tightest_tpot or None,
+        age_s=age,
+        head_tokens=squares / queued if queued > 0.0 else 0.0,
+        head_since_s=now_s - moved_s if moved_s and now_s > moved_s else 0.0,
+    )

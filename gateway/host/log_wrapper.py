@@ -1,0 +1,55 @@
+"""A program that does not know of our log, run with it: what it logs and prints passes the sink.
+
+    python -m gateway.host.log_wrapper NAME FORMAT LEVEL TO -m MODULE WORDS...
+
+For the ledger's writer and the dashboard, which import nothing of the gateway, and for Streamlit,
+which prints. The module runs as by `python -m`, in this very process.
+"""
+
+import os
+import runpy
+import sys
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from backends.secret import Secret
+from gateway import logs
+
+
+class LogOptions(NamedTuple):
+    """As the section `logs` says it; this process reads no configuration."""
+
+    format: str
+    level: str
+    to: str = "files"
+
+
+def words(name: str, wanted: LogOptions, module: str) -> list[str]:
+    """Of a command line, after `python`."""
+    return ["-m", "gateway.host.log_wrapper", name, *wanted, "-m", module]
+
+
+def passwords(environ: Mapping[str, str]) -> Iterator[Secret]:
+    """Of every address that the process was given: its own and what it is asked to quote."""
+    for text in environ.values():
+        if "://" not in text or len(text) > 4096:
+            continue
+        try:
+            found = urlsplit(text).password
+        except ValueError:
+            continue
+        if found:
+            yield from (Secret(found), Secret(unquote(found)))
+
+
+def main() -> None:
+    name, form, level, to, dash, module, *rest = sys.argv[1:]
+    assert dash == "-m", "written by `words`"
+    logs.start(name, LogOptions(form, level, to), passwords(os.environ))
+    sys.argv = [module, *rest]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,301 @@
+"""One host's desk for limits of a minute that it shares with other hosts, in telemetry's process.
+
+The host's part of each limit stands in the file that its workers count in
+(`gateway.request.limits.rate_table`), and in the database, where parts add up to the limit
+(`ledger.budgets.rate_shares`). The desk renews the lease, asks for more where workers run short,
+and
+gives what lies idle when another host wants it. A part grows in the database first and shrinks in
+the file first, so whatever breaks in between, no minute has more than its limit. Those who come
+while it works are its next round.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+
+from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
+
+from gateway.clock import Clock
+from gateway.request.limits.rate_share_client import (
+    ASKS,
+    RATE_SOCKET,
+    RateShareReply,
+    RateShareRequest,
+)
+from gateway.request.limits.rate_table import (
+    RATES_FILE,
+    HostRateShare,
+    Pair,
+    RateLimitAccount,
+    RateWindowTable,
+)
+from ledger.budgets.broker_protocol import frame, payloads
+from ledger.budgets.rate_shares import (
+    KEPT_S,
+    LEASE_S,
+    LeaseLapsed,
+    Limits,
+    RateShare,
+    RateShareNeed,
+    RateShares,
+)
+from ledger.unixsocket import short_path
+
+RENEW_S = 1.0
+LOOK_S = 0.1  # between two looks at what other hosts want
+AGAIN_S = 0.03  # between two tries for somebody who waits
+WAIT_S = 0.5  # for what other hosts may give; beyond it the request is refused
+DRY_S = 1.0  # so long nobody waits again for what was not there
+
+Left = tuple[float, float]  # requests, tokens; infinite where nothing limits them
+
+log = logging.getLogger("breakeven.rates")
+
+
+@dataclass(eq=False, slots=True)
+class _ShareRequests:
+    writer: asyncio.StreamWriter
+    ask: RateShareRequest
+    until_s: float
+
+
+class RateLimitService:
+    """One per host; `run` until cancelled."""
+
+    def __init__(self, engine: Engine, host: str, run_dir: Path, clock: Clock) -> None:
+        self._rates = RateWindowTable(run_dir / RATES_FILE, clock.now_s)
+        self._rates.go_on(clock.now_s(), clock.wall_us() // 1_000_000, clock.boot())
+        self._parts = RateShares(engine, self._rates.file_id(), host)
+        self._socket, self._clock = run_dir / RATE_SOCKET, clock
+        self._held: dict[str, RateShare] = {}
+        self._hosts = 0
+        self._lease_until_s = 0.0
+        self._asking: list[_ShareRequests] = []
+        self._doors: set[asyncio.StreamWriter] = set()
+        self._came = asyncio.Event()
+        self._one_at_a_time = asyncio.Lock()
+        self._dry: dict[str, float] = {}
+
+    async def run(self) -> None:
+        self._socket.unlink(missing_ok=True)
+        with short_path(self._socket) as path:
+            server = await asyncio.start_unix_server(self._serve, path)
+        self._socket.chmod(0o600)
+        try:
+            async with server, asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._keep())
+                tasks.create_task(self._give())
+                tasks.create_task(self._answer())
+        finally:
+            self._rates.lease(0.0, 0.0)
+            for door in self._doors:
+                door.close()
+            with suppress(DBAPIError):
+                await asyncio.to_thread(self._parts.leave)
+            self._rates.close()
+
+    async def _keep(self) -> None:
+        """The lease, and what hosts that are gone leave."""
+        away = False
+        while True:
+            try:
+                async with self._one_at_a_time:
+                    await self._renew()
+                await asyncio.to_thread(self._parts.take_over)
+            except DBAPIError as error:
+                if not away:
+                    log.warning("limits are not shared: the database is away: %s", error.orig)
+                away = True
+            else:
+                away = False
+            await asyncio.sleep(RENEW_S)
+
+    async def _renew(self) -> None:
+        sent_s = self._clock.now_s()
+        hosts, lapsed = await asyncio.to_thread(self._parts.renew)
+        if lapsed or sent_s >= self._lease_until_s:
+            self._held = await asyncio.to_thread(self._parts.own)
+            self._rates.restate(self._stated(self._held), self._second())
+        if hosts != self._hosts:
+            await self._keep_even_parts(hosts)
+        self._lease_until_s = sent_s + LEASE_S
+        self._rates.lease(sent_s + LEASE_S, sent_s + KEPT_S)
+
+    async def _keep_even_parts(self, hosts: int) -> None:
+        """With more hosts, less is kept without a lease: the others' even parts are theirs."""
+        changed = {name: part for name, old in self._held.items()
+                   if (part := _even(old, hosts)) != old}  # fmt: skip
+        self._rates.set_parts(self._stated(changed), self._second())
+        await asyncio.to_thread(self._parts.state, changed)
+        self._held |= changed
+        self._hosts = hosts
+
+    async def _give(self) -> None:
+        while True:
+            try:
+                await self._give_once()
+            except (DBAPIError, LeaseLapsed):
+                self._lease_until_s = 0.0  # what the database has is read again
+            await asyncio.sleep(LOOK_S)
+
+    async def _give_once(self) -> None:
+        if not self._held:
+            return
+        async with self._one_at_a_time:
+            wanted = await asyncio.to_thread(self._parts.wanted)
+            given = {}
+            for name, pair in wanted.items():
+                if (held := self._held.get(name)) is None:
+                    continue
+                before = HostRateShare(RateLimitAccount(name, held.limits), held.held, held.kept)
+                after = self._rates.lower(before, pair, self._second())
+                if after != before:
+                    given[name] = self._held[name] = RateShare(held.limits, after.held, after.kept)
+            if given:
+                await asyncio.to_thread(self._parts.give, given)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._doors.add(writer)
+        try:
+            async for payload in payloads(reader):
+                until_s = self._clock.now_s() + WAIT_S
+                self._asking.append(_ShareRequests(writer, ASKS.decode(payload), until_s))
+                self._came.set()
+        finally:
+            self._doors.discard(writer)
+            writer.close()
+
+    async def _answer(self) -> None:
+        """Rounds: all who came, and who still wait for what others may give."""
+        waiting: list[_ShareRequests] = []
+        while True:
+            if waiting:
+                await asyncio.sleep(AGAIN_S)
+            else:
+                await self._came.wait()
+            self._came.clear()
+            asking, self._asking = [*waiting, *self._asking], []
+            try:
+                async with self._one_at_a_time:
+                    waiting = await self._round(asking)
+            except (DBAPIError, LeaseLapsed):
+                waiting = []
+                for requests in asking:
+                    self._tell(requests, None)
+
+    async def _round(self, asking: list[_ShareRequests]) -> list[_ShareRequests]:
+        """Returns those who wait on."""
+        now_s = self._clock.now_s()
+        if now_s >= self._lease_until_s:
+            for requests in asking:
+                if now_s >= requests.until_s:
+                    self._tell(requests, None)
+            return [requests for requests in asking if now_s < requests.until_s]
+        left = await self._left(asking, now_s)
+        waiting: list[_ShareRequests] = []
+        dry: dict[str, float] = {}
+        for requests in asking:
+            short = [
+                name for name, *_ in requests.ask.accounts if not _fits(left[name], requests.ask)
+            ]
+            if not short:
+                for name, *_ in requests.ask.accounts:
+                    left[name] = (left[name][0] - 1, left[name][1] - requests.ask.tokens)
+                self._tell(requests, True)
+            elif self._is_dry(short, now_s):
+                self._tell(requests, False)
+            elif self._hosts > 1 and now_s < requests.until_s:
+                waiting.append(requests)
+            else:
+                dry |= dict.fromkeys(short, now_s + DRY_S)
+                self._tell(requests, False)
+        still = {name: until_s for name, until_s in self._dry.items() if until_s > now_s}
+        self._dry = still | dry
+        return waiting
+
+    async def _left(self, asking: list[_ShareRequests], now_s: float) -> dict[str, Left]:
+        """What this host's parts leave, after it asked for what is missing of them."""
+        needs = self._needs(asking)
+        short = [
+            need for need in needs if not self._has(need) and not self._is_dry([need.name], now_s)
+        ]
+        if short:
+            hosts, grown = await asyncio.to_thread(self._parts.grow, short)
+            self._held |= grown
+            if hosts != self._hosts:
+                await self._keep_even_parts(hosts)
+        have = {
+            need.name: held
+            for need in needs
+            if (held := self._held.get(need.name)) is not None and held.limits == need.limits
+        }
+        self._rates.set_parts(self._stated(have), self._second())
+        names = [need.name for need in needs]
+        totals = dict(zip(names, self._rates.totals(names, self._second()), strict=True))
+        return {name: _left(have.get(name), totals[name]) for name in names}
+
+    def _needs(self, asking: list[_ShareRequests]) -> list[RateShareNeed]:
+        """All that came ask together: for what was let in, and for each of them."""
+        limits: dict[str, Limits] = {}
+        more: dict[str, Pair] = {}
+        for item in asking:
+            for name, requests, tokens in item.ask.accounts:
+                limits[name] = (requests, tokens)
+                before = more.get(name, (0, 0))
+                more[name] = (before[0] + 1, before[1] + item.ask.tokens)
+        totals = self._rates.totals(limits, self._second())
+        return [
+            RateShareNeed(name, limits[name], (total[0] + more[name][0], total[1] + more[name][1]))
+            for name, total in zip(limits, totals, strict=True)
+        ]
+
+    def _has(self, need: RateShareNeed) -> bool:
+        held = self._held.get(need.name)
+        return held is not None and held.limits == need.limits and all(
+            limit is None or mine >= target
+            for limit, mine, target in zip(need.limits, held.held, need.target, strict=True)
+        )  # fmt: skip
+
+    def _is_dry(self, names: Sequence[str], now_s: float) -> bool:
+        """Nobody had anything for it a moment ago: who comes again and again asks nobody."""
+        return any(self._dry.get(name, 0.0) > now_s for name in names)
+
+    def _tell(self, requests: _ShareRequests, room: bool | None) -> None:
+        if not requests.writer.is_closing():
+            requests.writer.write(frame(RateShareReply(requests.ask.number, room)))
+
+    def _stated(self, parts: Mapping[str, RateShare]) -> list[HostRateShare]:
+        return [
+            HostRateShare(RateLimitAccount(name, part.limits), part.held, part.kept)
+            for name, part in parts.items()
+        ]
+
+    def _second(self) -> int:
+        return self._rates.second(self._clock.now_s())
+
+
+def _left(held: RateShare | None, total: Pair) -> Left:
+    if held is None:
+        return 0, 0
+    requests, tokens = (
+        inf if limit is None else mine - used
+        for limit, mine, used in zip(held.limits, held.held, total, strict=True)
+    )
+    return requests, tokens
+
+
+def _fits(left: Left, ask: RateShareRequest) -> bool:
+    return left[0] >= 1 and left[1] >= ask.tokens
+
+
+def _even(part: RateShare, hosts: int) -> RateShare:
+    requests, tokens = (
+        0 if limit is None else min(mine, limit // hosts)
+        for limit, mine in zip(part.limits, part.held, strict=True)
+    )
+    return part._replace(kept=(requests, tokens))

@@ -1,0 +1,195 @@
+"""An answer as OpenAI's Responses tell it: items, every step of each as an event, and the whole.
+
+Every block of the answer is an item of its own, and the last event of a stream holds all of them
+with the usage that the ledger has: cached tokens inside of the input, reasoning inside the output.
+A stream that breaks ends with `response.failed`, behind an `error` for clients that know only that.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gateway.request.dialects.response_encoder import ContentBlock, ResponseEncoder, event
+from ledger.journals.records import TokenCounts
+from ledger.prices.rates import prompt_tokens
+
+_INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
+_PARTS = {"text": "output_text", "refusal": "refusal", "reasoning": "reasoning_text"}
+NO_ARGUMENTS = "{}"
+_PREFIXES = {"text": "msg", "refusal": "msg", "reasoning": "rs", "call": "fc"}
+_DEFAULTS: Mapping[str, Any] = {
+    "instructions": None,
+    "max_output_tokens": None,
+    "max_tool_calls": None,
+    "metadata": {},
+    "parallel_tool_calls": True,
+    "prompt_cache_key": None,
+    "reasoning": {"effort": None, "summary": None},
+    "safety_identifier": None,
+    "temperature": None,
+    "text": {"format": {"type": "text"}},
+    "tool_choice": "auto",
+    "tools": [],
+    "top_p": None,
+    "truncation": "disabled",
+    "user": None,
+}
+
+
+class ResponsesEncoder(ResponseEncoder):
+    def __init__(
+        self,
+        request_id: str,
+        created_s: int,
+        *,
+        echo: Mapping[str, Any],
+        spaces: Mapping[str, tuple[str, str]] | None = None,
+    ) -> None:
+        """`echo`: what was asked, as an answer repeats it.
+
+        `spaces`: of functions that chat was told with their namespace, this and their name there.
+        """
+        super().__init__(request_id)
+        self._created_s = created_s
+        self._echo = echo
+        self._spaces = spaces or {}
+        self._number = 0
+        self._name = request_id.removeprefix("req_")
+
+    def began(self) -> Iterator[bytes]:
+        response = self._response("in_progress")
+        yield self._say("response.created", response=response)
+        yield self._say("response.in_progress", response=response)
+
+    def opened(self, block: ContentBlock) -> Iterator[bytes]:
+        item = self._item(block, "in_progress", empty=True)
+        yield self._say("response.output_item.added", output_index=block.index, item=item)
+        if block.kind != "call":
+            part = _part(block, "")
+            yield self._of(block, "response.content_part.added", content_index=0, part=part)
+
+    def grew(self, block: ContentBlock, text: str) -> Iterator[bytes]:
+        if block.kind == "call":
+            yield self._of(block, "response.function_call_arguments.delta", delta=text)
+            return
+        name = f"response.{_PARTS[block.kind]}.delta"
+        yield self._of(block, name, content_index=0, delta=text, **_likely(block))
+
+    def closed(self, block: ContentBlock) -> Iterator[bytes]:
+        if block.kind == "call":
+            if self._lacks_arguments(block):
+                block.parts.append(NO_ARGUMENTS)
+                yield from self.grew(block, NO_ARGUMENTS)
+            name = "response.function_call_arguments.done"
+            yield self._of(block, name, arguments=block.text, **self._named(block))
+        else:
+            said = {"refusal" if block.kind == "refusal" else "text": block.text}
+            name = f"response.{_PARTS[block.kind]}.done"
+            yield self._of(block, name, content_index=0, **said, **_likely(block))
+            part = _part(block, block.text)
+            yield self._of(block, "response.content_part.done", content_index=0, part=part)
+        item = self._item(block, self._status_of(block))
+        yield self._say("response.output_item.done", output_index=block.index, item=item)
+
+    def finished(self) -> Iterator[bytes]:
+        response = self.document()
+        yield self._say(f"response.{response['status']}", response=response)
+
+    def failed(self, error: dict[str, Any]) -> Iterator[bytes]:
+        yield from self._begin()
+        message, code = str(error.get("message")), error.get("code")
+        yield self._say("error", code=code, message=message, param=None)
+        response = self._response("failed")
+        response["error"] = {"code": "server_error", "message": message}
+        yield self._say("response.failed", response=response)
+
+    def document(self) -> dict[str, Any]:
+        for block in filter(self._lacks_arguments, self.blocks):
+            block.parts.append(NO_ARGUMENTS)
+        cause = _INCOMPLETE.get(self.reason)
+        response = self._response("completed" if cause is None else "incomplete")
+        response["incomplete_details"] = None if cause is None else {"reason": cause}
+        response["output"] = [self._item(block, self._status_of(block)) for block in self.blocks]
+        response["usage"] = usage(self.tokens)
+        return response
+
+    def _response(self, status: str) -> dict[str, Any]:
+        return {
+            "id": f"resp_{self._name}",
+            "object": "response",
+            "created_at": self._created_s,
+            "status": status,
+            "background": False,
+            "error": None,
+            "incomplete_details": None,
+            "model": self.model,
+            "output": [],
+            "previous_response_id": None,
+            "service_tier": self.tier,
+            "store": False,
+            "top_logprobs": 0,
+            "usage": None,
+            **_DEFAULTS,
+            **self._echo,
+        }
+
+    def _item(self, block: ContentBlock, status: str, *, empty: bool = False) -> dict[str, Any]:
+        item: dict[str, Any] = {"id": self._item_id(block), "status": status}
+        text = "" if empty else block.text
+        if block.kind == "call":
+            item |= {"type": "function_call", "call_id": block.id, **self._named(block)}
+            return item | {"arguments": text}
+        content = [] if empty else [_part(block, text)]
+        if block.kind == "reasoning":
+            return item | {"type": "reasoning", "summary": [], "content": content}
+        return item | {"type": "message", "role": "assistant", "content": content}
+
+    def _named(self, block: ContentBlock) -> dict[str, str]:
+        if block.name not in self._spaces:
+            return {"name": block.name}
+        namespace, name = self._spaces[block.name]
+        return {"name": name, "namespace": namespace}
+
+    def _lacks_arguments(self, block: ContentBlock) -> bool:
+        """Of a call that takes none, some targets say nothing; clients read what it has as JSON."""
+        empty = block.kind == "call" and not block.text.strip()
+        return empty and self._status_of(block) == "completed"
+
+    def _status_of(self, block: ContentBlock) -> str:
+        """What was being said when the limit was reached is not whole."""
+        cut = self.reason in _INCOMPLETE and block is self.blocks[-1]
+        return "incomplete" if cut else "completed"
+
+    def _item_id(self, block: ContentBlock) -> str:
+        return f"{_PREFIXES[block.kind]}_{self._name}_{block.index}"
+
+    def _of(self, block: ContentBlock, name: str, /, **members: Any) -> bytes:
+        item_id = self._item_id(block)
+        return self._say(name, item_id=item_id, output_index=block.index, **members)
+
+    def _say(self, name: str, /, **members: Any) -> bytes:
+        number, self._number = self._number, self._number + 1
+        return event(name, {"type": name, "sequence_number": number, **members})
+
+
+def usage(tokens: TokenCounts) -> dict[str, Any]:
+    written = tokens.cache_write + tokens.cache_write_1h
+    given = prompt_tokens(tokens)
+    return {
+        "input_tokens": given,
+        "input_tokens_details": {"cached_tokens": tokens.cached, "cache_write_tokens": written},
+        "output_tokens": tokens.output,
+        "output_tokens_details": {"reasoning_tokens": tokens.reasoning},
+        "total_tokens": given + tokens.output,
+    }
+
+
+def _part(block: ContentBlock, text: str) -> dict[str, Any]:
+    if block.kind == "refusal":
+        return {"type": "refusal", "refusal": text}
+    part: dict[str, Any] = {"type": _PARTS[block.kind], "text": text}
+    return part | ({"annotations": []} if block.kind == "text" else {}) | _likely(block)
+
+
+def _likely(block: ContentBlock) -> dict[str, Any]:
+    """Clients expect the member with every text; nothing is ever in it."""
+    return {"logprobs": []} if block.kind == "text" else {}

@@ -1,0 +1,237 @@
+"""`Idempotency-Key`: of all requests that come with the same one, a single one is dispatched.
+
+A request that carries it pays one small transaction in a thread before it is dispatched, and one
+more where answers are kept; others pay nothing. The second gets the first one's answer if that was
+kept, else 409 and the id of the first; 422 with another body, 503 while the database cannot tell.
+The key is free again when nothing can have been charged: no attempt was
+dispatched, or every one was refused. Who is not known to have failed so (a client that left, a
+worker that died) keeps it until it expires.
+"""
+
+import asyncio
+import hmac
+import logging
+from collections.abc import Awaitable, Callable, MutableMapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sqlalchemy import Engine
+from sqlalchemy.exc import SQLAlchemyError
+
+from gateway.errors import RequestError
+from gateway.request.client_response import ClientResponse, Send
+from gateway.request.idempotency.response_replay import ResponseReplayStore, StoredResponse, again
+from ledger.idempotency import IdempotencyRecord, free, take
+from ledger.identity.tokens import PEPPER_FILE
+
+NAME_LIMIT = 255  # characters, as Stripe has it
+REFUSED = 400  # a status that is none of an answer
+WAIT_S = 5.0
+KEEP_WAIT_S = 2.0  # an answer that is whole waits no longer for being kept
+THREADS = {"sqlite": 1, "postgresql": 4}  # SQLite has one writer: more would only wait in turns
+NEVER_KEPT = "which is in work or was answered; its answer is not sent twice"
+NOT_KEPT = "which is in work, or whose answer was not kept"
+_HOUR_US = 3_600_000_000
+
+log = logging.getLogger("breakeven.submissions")
+
+
+@dataclass(frozen=True, slots=True)
+class IdempotentRequest:
+    """What a request came with: `once` is its `Idempotency-Key`."""
+
+    once: bytes
+    key_id: str
+    path: str
+    body: bytes
+
+
+class IdempotencyClaim(NamedTuple):
+    """`mine`: the request as it asks; `first`: the one that the key stands for until `until_us`.
+
+    `answer`: what the first one was answered, for who asks the same again.
+    """
+
+    mine: IdempotencyRecord
+    first: IdempotencyRecord
+    until_us: int
+    answer: StoredResponse | None = None
+
+
+class IdempotencyStore:
+    """One per worker. Connections and threads are made with the first request that needs them."""
+
+    def __init__(
+        self,
+        open_engine: Callable[[], Engine],
+        state_dir: Path,
+        *,
+        hours: float,
+        wall_us: Callable[[], int],
+        kept: ResponseReplayStore | None = None,
+    ) -> None:
+        """`kept`: where answers are sent once more."""
+        self._open_engine = open_engine
+        self._pepper_path = state_dir / PEPPER_FILE
+        self._kept_us = round(hours * _HOUR_US)
+        self._wall_us = wall_us
+        self._kept = kept
+
+    async def first(
+        self, sent: IdempotentRequest, reply: ClientResponse, answer: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Run `answer`, which answers on `reply`, for the first of its kind only."""
+        name = name_of(sent.once)
+        taken = await self._taken(sent, name, reply.request_id)
+        if taken.answer is not None:
+            await reply.again(taken.answer.status, taken.answer.headers, taken.answer.body)
+            return
+        hearing = None if self._kept is None else self._kept.listen()
+        answering = True
+
+        def passing(send: Send) -> Send:
+            async def sending(message: MutableMapping[str, Any]) -> None:
+                # A target's own refusal: who has heard of it may ask anew at once.
+                if answering and not reply.charged and message.get("status", 0) >= REFUSED:
+                    await self._freed(taken.mine)
+                if answering and not reply.broken and hearing is not None:
+                    whole = hearing.hear(message)
+                    if whole is not None:  # kept before its end is seen
+                        await self._keep(taken, whole)
+                await send(message)
+
+            return sending
+
+        reply.through(passing)
+        try:
+            await answer()
+        except RequestError:
+            if not reply.charged:
+                await self._freed(taken.mine)
+            raise
+        finally:
+            answering = False
+            if hearing is not None:
+                hearing.close()
+
+    async def aclose(self) -> None:
+        if "_threads" in self.__dict__:
+            await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
+            self._engine.dispose()
+
+    @cached_property
+    def _engine(self) -> Engine:
+        return self._open_engine()
+
+    @cached_property
+    def _threads(self) -> ThreadPoolExecutor:
+        count = THREADS[self._engine.dialect.name]
+        return ThreadPoolExecutor(count, thread_name_prefix="submissions")
+
+    @cached_property
+    def _pepper(self) -> bytes:
+        return self._pepper_path.read_bytes()
+
+    async def _taken(self, sent: IdempotentRequest, name: str, request_id: str) -> IdempotencyClaim:
+        """The key is this request's, or there is an answer; raises what else its client is told."""
+        job = self._threads.submit(self._take, sent, name, request_id)
+        try:
+            async with asyncio.timeout(WAIT_S):
+                taken = await asyncio.wrap_future(job)
+        except (SQLAlchemyError, OSError, TimeoutError) as error:
+            job.add_done_callback(self._given_back)
+            raise RequestError(
+                "unavailable",
+                "The `Idempotency-Key` cannot be checked now. Try again, or leave it out.",
+                retry_after_s=1.0,
+            ) from error
+        except asyncio.CancelledError:
+            job.add_done_callback(self._given_back)
+            raise
+        if taken.mine.request_id != taken.first.request_id and taken.answer is None:
+            raise _second(taken, NEVER_KEPT if self._kept is None else NOT_KEPT)
+        return taken
+
+    def _take(self, sent: IdempotentRequest, name: str, request_id: str) -> IdempotencyClaim:
+        """In a thread."""
+        text = sent.path.encode() + b"\0" + sent.body
+        digest = hmac.digest(self._pepper, text, "sha256")
+        mine, now_us = IdempotencyRecord(sent.key_id, name, digest, request_id), self._wall_us()
+        until_us = now_us + self._kept_us
+        first = take(self._engine, mine, now_us=now_us, expires_us=until_us)
+        answer = None
+        if self._kept is not None and first.request_id != request_id and _same(mine, first):
+            answer = self._kept.find(self._engine, first)
+        return IdempotencyClaim(mine, first, until_us, None if answer is None else again(answer))
+
+    async def _keep(self, taken: IdempotencyClaim, answer: StoredResponse) -> None:
+        """An answer that cannot be kept is sent all the same."""
+        assert self._kept is not None
+        keep = partial(self._kept.keep, self._engine, taken.mine, answer, until_us=taken.until_us)
+        try:
+            async with asyncio.timeout(KEEP_WAIT_S):
+                await asyncio.wrap_future(self._threads.submit(keep))
+        except (SQLAlchemyError, OSError, TimeoutError):
+            log.warning("an answer to %s is not kept: the ledger is away", taken.mine.key_id)
+
+    async def _freed(self, asking: IdempotencyRecord) -> None:
+        """A key that cannot be given back now stays taken: that is the safe side."""
+        try:
+            async with asyncio.timeout(WAIT_S):
+                await asyncio.wrap_future(self._threads.submit(free, self._engine, asking))
+        except (SQLAlchemyError, OSError, TimeoutError):
+            log.warning("an idempotency key of %s stays taken: the ledger is away", asking.key_id)
+
+    def _given_back(self, job: "Future[IdempotencyClaim]") -> None:
+        """In the thread that took it, when nobody waits for it any more and nothing is sent."""
+        if job.cancelled() or job.exception() is not None:
+            return
+        mine, first = job.result()[:2]
+        if mine.request_id == first.request_id:
+            try:
+                free(self._engine, mine)
+            except (SQLAlchemyError, OSError):
+                log.warning("an idempotency key of %s stays taken: the ledger is away", mine.key_id)
+
+
+def name_of(once: bytes) -> str:
+    """An `Idempotency-Key` as it is kept; 400 for what is none."""
+    name = once.decode("latin-1").strip()
+    if not name or len(name) > NAME_LIMIT or not (name.isascii() and name.isprintable()):
+        raise RequestError(
+            "bad_request",
+            f"`Idempotency-Key` must be 1 to {NAME_LIMIT} printable ASCII characters.",
+            param="Idempotency-Key",
+        )
+    return name
+
+
+def _same(mine: IdempotencyRecord, first: IdempotencyRecord) -> bool:
+    return hmac.compare_digest(mine.digest, first.digest)
+
+
+def _second(taken: IdempotencyClaim, why: str) -> RequestError:
+    first = taken.first.request_id
+    if not _same(taken.mine, taken.first):
+        return reused(f"request `{first}`")
+    return RequestError(
+        "duplicate_request",
+        f"This `Idempotency-Key` stands for request `{first}`, {why}. Send a new key to ask once "
+        "more.",
+        param="Idempotency-Key",
+        retry=False,
+    )
+
+
+def reused(first: str) -> RequestError:
+    """The 422 of who sends something else under a key; `first` is what that stands for."""
+    return RequestError(
+        "reused_key",
+        f"This `Idempotency-Key` stands for another body, of {first}. Send a new key with a new "
+        "request.",
+        param="Idempotency-Key",
+        retry=False,
+    )

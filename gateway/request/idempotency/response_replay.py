@@ -1,0 +1,140 @@
+"""Answers that are kept for an `Idempotency-Key` and sent once more, where that is switched on.
+
+What is kept is what was sent: status, headers and body of an answer in one piece, or the whole text
+of a stream. It is kept sealed, before its last byte leaves, so who has seen its end can have it
+again. Larger answers, failures and what was cut short are not kept. Work on rows is done by whoever
+calls, in a thread.
+"""
+
+import logging
+from collections.abc import Callable, MutableMapping
+from typing import Any, Protocol
+
+import msgspec
+from sqlalchemy import Engine
+
+from gateway.config.schema import ReplaySection
+from gateway.http.connection import Header
+from ledger.idempotency import IdempotencyRecord
+from ledger.stored_responses import find, keep, kept_bytes
+
+SECRET_CHARACTERS = 32  # at least: nobody shall guess it from a stolen database
+HEARD_LIMIT_BYTES = 64 * 1024 * 1024  # of all answers that a worker listens to at once
+COUNT_US = 10_000_000  # what others keep is counted this often
+FAILED = 400
+REPLAYED: Header = (b"idempotent-replayed", b"true")
+COST = b"x-breakeven-cost-usd"  # a sum over answers stays what was charged
+_HOUR_US = 3_600_000_000
+
+log = logging.getLogger("breakeven.keptanswers")
+
+
+class ResponseCipher(Protocol):
+    """Encrypts answers; `answercipher.AnswerCipher`, which only workers that need it import."""
+
+    def seal(self, plain: bytes, owner: bytes) -> bytes: ...
+
+    def open(self, sealed: bytes, owner: bytes) -> bytes | None: ...
+
+
+class StoredResponse(msgspec.Struct, frozen=True, array_like=True):
+    """As it was sent: `headers` name its request."""
+
+    status: int
+    headers: tuple[Header, ...]
+    body: bytes
+
+
+class ResponseReplayStore:
+    """One per worker."""
+
+    def __init__(
+        self, cipher: ResponseCipher, bounds: ReplaySection, wall_us: Callable[[], int]
+    ) -> None:
+        self._cipher = cipher
+        self._bounds = bounds
+        self._wall_us = wall_us
+        self._total = 0
+        self._counted_us: int | None = None
+        self._full = False
+        self.heard = 0  # bytes of answers that are under way
+
+    def listen(self) -> "ResponseCapture":
+        return ResponseCapture(self, self._bounds.max_bytes)
+
+    def keep(
+        self, engine: Engine, asking: IdempotencyRecord, answer: StoredResponse, *, until_us: int
+    ) -> None:
+        """`until_us`: when its key no longer stands for this request."""
+        now_us = self._wall_us()
+        sealed = self._cipher.seal(msgspec.msgpack.encode(answer), _owner(asking))
+        if self._has_room(engine, len(sealed), now_us):
+            expires_us = min(now_us + round(self._bounds.hours * _HOUR_US), until_us)
+            keep(engine, asking, sealed, expires_us=expires_us)
+
+    def find(self, engine: Engine, first: IdempotencyRecord) -> StoredResponse | None:
+        """What that request was answered; None where it was not kept or cannot be opened."""
+        sealed = find(engine, first, now_us=self._wall_us())
+        plain = None if sealed is None else self._cipher.open(sealed, _owner(first))
+        return None if plain is None else msgspec.msgpack.decode(plain, type=StoredResponse)
+
+    def _has_room(self, engine: Engine, size: int, now_us: int) -> bool:
+        """By what lay there some seconds ago and what this worker has added since."""
+        if self._counted_us is None or now_us - self._counted_us >= COUNT_US:
+            self._total, self._counted_us = kept_bytes(engine), now_us
+        full = self._total + size > self._bounds.total_bytes
+        if full and not self._full:
+            log.warning("no answers are kept for now: `replay.total_bytes` is reached")
+        self._full = full
+        if not full:
+            self._total += size
+        return not full
+
+
+class ResponseCapture:
+    """One answer on its way out. Nothing is held of it once it is known not to be kept."""
+
+    __slots__ = ("_head", "_kept", "_most", "_parts", "_size")
+
+    def __init__(self, kept: ResponseReplayStore, most: int) -> None:
+        self._kept = kept
+        self._most = most
+        self._head: tuple[int, tuple[Header, ...]] | None = None
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def hear(self, message: MutableMapping[str, Any]) -> StoredResponse | None:
+        """Take an ASGI message; the whole answer with its last one."""
+        if message["type"] == "http.response.start":
+            if message["status"] < FAILED:
+                self._head = (message["status"], tuple(message["headers"]))
+            return None
+        if self._head is None:
+            return None
+        body = message.get("body", b"")
+        self._parts.append(body)
+        self._size += len(body)
+        self._kept.heard += len(body)
+        if self._size > self._most or self._kept.heard > HEARD_LIMIT_BYTES:
+            self.close()
+            return None
+        if message.get("more_body", False):
+            return None
+        answer = StoredResponse(*self._head, b"".join(self._parts))
+        self.close()
+        return answer
+
+    def close(self) -> None:
+        """Hold nothing, and hear no more."""
+        self._kept.heard -= self._size
+        self._head, self._parts, self._size = None, [], 0
+
+
+def again(answer: StoredResponse) -> StoredResponse:
+    """The answer as it is sent to who asks once more, which costs nothing."""
+    headers = (*(header for header in answer.headers if header[0] != COST), REPLAYED)
+    return StoredResponse(answer.status, headers, answer.body)
+
+
+def _owner(asking: IdempotencyRecord) -> bytes:
+    return msgspec.msgpack.encode((asking.key_id, asking.name, asking.request_id, asking.digest))

@@ -1,0 +1,168 @@
+"""Which limits of requests and tokens a minute a request falls under, and what its client is told.
+
+A request counts when it comes, with the tokens that it may take: its prompt and its longest answer,
+or a usual one where it names none. When it has ended, what it took stands in their place. Where
+hosts share a ledger, they share limits: each lets in its part, and one whose part is used up asks
+for more before it refuses. Lines of batches are not counted.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import make_url
+
+from gateway.clock import Clock
+from gateway.config.schema_limits import EACH, RateLimitSection
+from gateway.errors import RequestError
+from gateway.http.connection import Header
+from gateway.request.limits.rate_share_client import RateServiceUnavailable, RateShareClient
+from gateway.request.limits.rate_table import (
+    RATES_FILE,
+    LimitExceeded,
+    RateCount,
+    RateLimitAccount,
+    RateTableFull,
+    RateWindowTable,
+)
+from gateway.runtime import Runtime
+from ledger.budgets.scopes import request_scopes
+from ledger.identity.keys import Identity
+
+REMEMBERED = 4096  # keys and models whose accounts are known
+TRIES = 8  # others of this host may take what was got for one
+_RETRY_S = 1.0
+
+
+class RateLimitUse:
+    """What one request took of its limits; `headers` say what is left of them."""
+
+    __slots__ = ("_accounts", "_limits", "counted", "headers", "tokens")
+
+    def __init__(
+        self, limits: "RateLimiter", accounts: Sequence[RateLimitAccount], counted: RateCount
+    ) -> None:
+        self._limits, self._accounts = limits, accounts
+        self.counted, self.tokens = counted, 0
+        self.headers = _told(counted)
+
+    def end(self) -> None:
+        """`tokens` are all that its attempts took."""
+        self._limits.ended(self._accounts, self.counted, self.tokens)
+
+
+class RateLimiter:
+    """One a worker. `asking`: for larger parts of what hosts share; `None`: one host has all."""
+
+    def __init__(
+        self,
+        rates: RateWindowTable,
+        limits: Sequence[RateLimitSection],
+        clock: Clock,
+        asking: RateShareClient | None = None,
+    ) -> None:
+        self._rates, self._clock, self._asking = rates, clock, asking
+        rates.go_on(clock.now_s(), clock.wall_us() // 1_000_000, clock.boot())
+        self._of: Mapping[str, RateLimitSection] = {limit.scope: limit for limit in limits}
+        self._known: dict[tuple[str, str], tuple[RateLimitAccount, ...]] = {}
+
+    def close(self) -> None:
+        if self._asking is not None:
+            self._asking.close()
+        self._rates.close()
+
+    async def count(self, identity: Identity, model: str, tokens: int) -> RateLimitUse | None:
+        """`None`: nothing limits it. Look at `counted.over` before going on."""
+        accounts = self._accounts(identity, model)
+        if not accounts:
+            return None
+        try:
+            counted = self._rates.take(accounts, tokens, self._second())
+            if counted.short and self._asking is not None:
+                counted = await self._widened(self._asking, accounts, counted, tokens)
+        except (RateTableFull, RateServiceUnavailable) as unknown:
+            told = "Rate limits cannot be checked at the moment."
+            raise RequestError("unavailable", told, retry_after_s=_RETRY_S) from unknown
+        return RateLimitUse(self, accounts, counted)
+
+    async def _widened(
+        self,
+        asking: RateShareClient,
+        accounts: Sequence[RateLimitAccount],
+        counted: RateCount,
+        tokens: int,
+    ) -> RateCount:
+        """Taken with more room from other hosts, or what is told when they have none."""
+        for _ in range(TRIES):
+            if not counted.short or not await asking.widen(counted.short, tokens):
+                break
+            counted = self._rates.take(accounts, tokens, self._second())
+        return counted
+
+    def ended(self, accounts: Sequence[RateLimitAccount], counted: RateCount, used: int) -> None:
+        if counted.over is None:
+            self._rates.correct(accounts, counted, used, self._second())
+
+    def _second(self) -> int:
+        return self._rates.second(self._clock.now_s())
+
+    def _accounts(self, identity: Identity, model: str) -> tuple[RateLimitAccount, ...]:
+        known = self._known.get((identity.key_id, model))
+        if known is None:
+            if len(self._known) >= REMEMBERED:
+                self._known.clear()
+            known = tuple(self._found(identity, model))
+            self._known[identity.key_id, model] = known
+        return known
+
+    def _found(self, identity: Identity, model: str) -> list[RateLimitAccount]:
+        """A limit of a name stands in place of one of all names of its kind."""
+        found = []
+        for scope in request_scopes(identity, model):
+            kind = scope.partition(":")[0]
+            limit = self._of.get(scope) or self._of.get(f"{kind}:{EACH}")
+            if limit is not None:
+                limits = (limit.requests_per_minute, limit.tokens_per_minute)
+                found.append(RateLimitAccount(scope, limits))
+        return found
+
+
+def are_shared(ledger_url: str) -> bool:
+    """Whether other hosts may let in requests under the same limits: SQLite is one host's."""
+    return make_url(ledger_url).get_backend_name() != "sqlite"
+
+
+def open_limits(
+    limits: Sequence[RateLimitSection], runtime: Runtime, clock: Clock
+) -> RateLimiter | None:
+    """`None`: the configuration limits no rate."""
+    if not limits:
+        return None
+    file = runtime.run_dir / RATES_FILE
+    if not are_shared(runtime.ledger_url):
+        return RateLimiter(RateWindowTable(file), limits, clock)
+    return RateLimiter(
+        RateWindowTable(file, clock.now_s), limits, clock, RateShareClient(runtime.run_dir)
+    )
+
+
+def over_rate(over: LimitExceeded) -> RequestError:
+    """The 429 that names the limit and when there is room."""
+    account, at = over.account, 0 if over.kind == "requests" else 1
+    limit = f"`{account.name}` may have {account.limits[at]} {over.kind} a minute"
+    if over.wait_s is None:
+        told = f"{limit}, fewer than this request asks for: shorten it, or lower `max_tokens`."
+        return RequestError("rate", told, param="max_tokens", retry=False)
+    told = f"{limit}. There is room in {over.wait_s} s."
+    return RequestError("rate", told, retry_after_s=float(over.wait_s), retry=True)
+
+
+def _told(counted: RateCount) -> tuple[Header, ...]:
+    """As OpenAI tells it; of several limits the one with the least left."""
+    found: list[Header] = []
+    for kind, room in zip((b"requests", b"tokens"), counted.rooms, strict=True):
+        if room is not None:
+            found += [
+                (b"x-ratelimit-limit-" + kind, b"%d" % room.limit),
+                (b"x-ratelimit-remaining-" + kind, b"%d" % room.remaining),
+                (b"x-ratelimit-reset-" + kind, b"%ds" % room.reset_s),
+            ]
+    return tuple(found)

@@ -1,0 +1,339 @@
+"""Requests and tokens of the last minute, by account, in one file that all workers of a host map.
+
+No minute has more than its limit, wherever it begins: an account is a ring of 61 whole seconds, and
+what it sums up is at least the last 60. All accounts of a request are asked and counted under the
+file's lock, so that workers cannot both take what is left for one; a worker that dies gives the
+lock back by dying. What was counted a minute ago is gone, so a row whose seconds are all over is
+free for another account, and the file never grows.
+
+Where several hosts share a limit, each has a part of it in this file
+(`gateway.host.rate_limit_service`), and
+lets in no more than its part. A part counts while the host's lease runs; then less of it, `kept`.
+
+Seconds are the file's own and go by the monotonic clock: a wall clock that is set back would count
+everybody's requests into a minute that does not end, one that is set on would forget them.
+"""
+
+import fcntl
+import functools
+import mmap
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from hashlib import blake2b
+from pathlib import Path
+from typing import NamedTuple
+
+RATES_FILE = "rates.parts"  # in the run directory
+MINUTE_S = 60
+RING = MINUTE_S + 1  # the second that has begun, and a whole minute before it
+ROWS = 1 << 13  # accounts in one minute, about; of a kilobyte each, once used
+PROBES = 256  # rows that are looked at for one account
+ELSEWHERE_S = 5  # until what other hosts have left may have come here
+_NAME, _SECOND, _HEAD = 0, 1, 10
+_TOTALS, _RINGS = (2, 3), (_HEAD, _HEAD + RING)  # of requests, of tokens; as are the next three
+_PARTS, _KEPT, _LIMITS = (4, 5), (6, 7), (8, 9)  # of its host, and of which limits these are
+_WIDTH = _HEAD + 2 * RING
+_FILE_ID, _LEASE_MS, _KEPT_MS, _BOOT, _AHEAD_S, _LATEST, _HEADER = 0, 1, 2, 3, 4, 5, 8
+_CELL_BYTES = 8
+KINDS = ("requests", "tokens")
+Pair = tuple[int, int]  # requests, tokens
+
+
+class RateLimitAccount(NamedTuple):
+    """`limits`: requests and tokens a minute; `None`: as many as come."""
+
+    name: str
+    limits: tuple[int | None, int | None]
+
+
+class LimitHeadroom(NamedTuple):
+    """What is left of one limit, and in how many seconds all of it is there again."""
+
+    limit: int
+    remaining: int
+    reset_s: int
+
+
+class LimitExceeded(NamedTuple):
+    """The limit without room. `wait_s`: until there is; `None`: the request is larger than it."""
+
+    account: RateLimitAccount
+    kind: str
+    wait_s: int | None
+
+
+class RateCount(NamedTuple):
+    """What was counted, and when; `rooms`: the least of requests and of tokens.
+
+    `short`: the accounts whose limits leave room that this host's parts of them do not.
+    """
+
+    second: int
+    tokens: int
+    rooms: tuple[LimitHeadroom | None, LimitHeadroom | None]
+    over: LimitExceeded | None = None
+    short: tuple[RateLimitAccount, ...] = ()
+
+
+class HostRateShare(NamedTuple):
+    """What this host may let in of one account's limits, and what of that without its lease."""
+
+    account: RateLimitAccount
+    held: Pair
+    kept: Pair
+
+
+class RateTableFull(Exception):
+    """More accounts in one minute than the file has rows for."""
+
+
+class RateWindowTable:
+    """The mapped file; one of these a process. `shared`: monotonic, for parts with a lease."""
+
+    def __init__(self, path: Path, shared: Callable[[], float] | None = None) -> None:
+        self._shared = shared
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        size = (_HEADER + ROWS * _WIDTH) * _CELL_BYTES
+        os.ftruncate(self._file, size)
+        self._map = mmap.mmap(self._file, size)
+        self._all: memoryview[int] = memoryview(self._map).cast("q")
+        self._cells = self._all[_HEADER:]
+
+    def close(self) -> None:
+        self._cells.release()
+        self._all.release()
+        self._map.close()
+        os.close(self._file)
+
+    def go_on(self, now_s: float, wall_s: int, boot: str) -> None:
+        """The file's seconds from here on: before `second` is asked, by each that opens it.
+
+        `now_s` is monotonic and counts from `boot`; the wall clock tells what passed between two
+        boots. Seconds never go back: where that clock lies, a minute lasts longer.
+        """
+        this_boot = int.from_bytes(blake2b(boot.encode(), digest_size=7).digest(), "little")
+        with self._locked():
+            latest, cells = self._all[_LATEST], self._all
+            if cells[_BOOT] == this_boot and int(now_s) + cells[_AHEAD_S] >= latest:
+                return
+            cells[_LEASE_MS] = cells[_KEPT_MS] = 0  # by a clock that began anew
+            cells[_AHEAD_S] = max(wall_s, latest) - int(now_s)
+            cells[_BOOT] = this_boot
+
+    def second(self, now_s: float) -> int:
+        return int(now_s) + self._all[_AHEAD_S]
+
+    def take(self, accounts: Sequence[RateLimitAccount], tokens: int, second: int) -> RateCount:
+        """Count one request of so many tokens on all accounts, or on none of them."""
+        names = [_hashed(account.name) for account in accounts]
+        with self._locked():
+            rows = [self._row(name, second) for name in names]
+            asked = list(zip(accounts, rows, strict=True))
+            over = next(
+                (exceeded for pair in asked if (exceeded := self._over(*pair, tokens))), None
+            )
+            if over is None:
+                for row in rows:
+                    self._add(row, 0, second, 1)
+                    self._add(row, 1, second, tokens)
+            rooms = self._room(asked, 0), self._room(asked, 1)
+            return RateCount(
+                second, tokens, rooms, over, self._short(asked, tokens) if over else ()
+            )
+
+    def correct(
+        self, accounts: Sequence[RateLimitAccount], counted: RateCount, used: int, now: int
+    ) -> None:
+        """Tokens that were really used, in place of those that were counted ahead."""
+        if used == counted.tokens or now - counted.second >= RING:
+            return
+        names = [_hashed(account.name) for account in accounts]
+        with self._locked():
+            for name in names:
+                row = self._row(name, now)
+                self._add(row, 1, counted.second, used - counted.tokens)
+
+    # -- parts, which one process of the host sets ---------------------------------------------
+
+    def file_id(self) -> str:
+        """Of this file: another one knows nothing of what was let in by it."""
+        with self._locked():
+            if not self._all[_FILE_ID]:
+                self._all[_FILE_ID] = int.from_bytes(os.urandom(7), "little") | 1
+            return f"{self._all[_FILE_ID]:014x}"
+
+    def lease(self, until_s: float, kept_until_s: float) -> None:
+        """Parts hold until then, what is kept of them until later; both monotonic."""
+        self._all[_KEPT_MS] = int(kept_until_s * 1000)
+        self._all[_LEASE_MS] = int(until_s * 1000)
+
+    def totals(self, names: Iterable[str], second: int) -> list[Pair]:
+        """What was let in of each in the last minute."""
+        with self._locked():
+            rows = [self._row(_hashed(name), second) for name in names]
+            return [(self._cells[row + 2], self._cells[row + 3]) for row in rows]
+
+    def set_parts(self, parts: Iterable[HostRateShare], second: int) -> None:
+        with self._locked():
+            for part in parts:
+                self._set(self._row(_hashed(part.account.name), second), part)
+
+    def restate(self, parts: Iterable[HostRateShare], second: int) -> None:
+        """These, and no others."""
+        with self._locked():
+            for row in range(0, ROWS * _WIDTH, _WIDTH):
+                for cell in (*_PARTS, *_KEPT):
+                    self._cells[row + cell] = 0
+        self.set_parts(parts, second)
+
+    def lower(self, part: HostRateShare, wanted: Pair, second: int) -> HostRateShare:
+        """The part without what it can spare: what is wanted of its room, or half of that room."""
+        with self._locked():
+            row = self._row(_hashed(part.account.name), second)
+            held, kept = [], []
+            for kind, ask in enumerate(wanted):
+                room = max(0, part.held[kind] - self._cells[row + _TOTALS[kind]])
+                given = max(min(ask, room), room // 2) if ask else 0
+                held.append(part.held[kind] - given)
+                kept.append(min(part.kept[kind], held[kind]))
+            left = HostRateShare(part.account, (held[0], held[1]), (kept[0], kept[1]))
+            self._set(row, left)
+            return left
+
+    def _set(self, row: int, part: HostRateShare) -> None:
+        for kind, limit in enumerate(part.account.limits):
+            self._cells[row + _LIMITS[kind]] = limit or 0
+            self._cells[row + _PARTS[kind]] = part.held[kind]
+            self._cells[row + _KEPT[kind]] = part.kept[kind]
+
+    def _may(self, account: RateLimitAccount, row: int, kind: int) -> int | None:
+        """What this host may let in a minute; `None`: as many as come."""
+        limit = account.limits[kind]
+        if limit is None or self._shared is None:
+            return limit
+        if self._cells[row + _LIMITS[kind]] != limit:
+            return 0  # of a configuration before: nobody knows what that left for others
+        now_ms = self._shared() * 1000
+        if now_ms < self._all[_LEASE_MS]:
+            return min(limit, self._cells[row + _PARTS[kind]])
+        return self._cells[row + _KEPT[kind]] if now_ms < self._all[_KEPT_MS] else 0
+
+    def _short(
+        self, asked: Sequence[tuple[RateLimitAccount, int]], tokens: int
+    ) -> tuple[RateLimitAccount, ...]:
+        """Empty where any limit is reached as such: then no part of others helps."""
+        found = []
+        for account, row in asked:
+            for kind, more in enumerate((1, tokens)):
+                may, needed = self._may(account, row, kind), self._cells[row + _TOTALS[kind]] + more
+                if may is None or needed <= may:
+                    continue
+                limit = account.limits[kind]
+                if limit is None or needed > limit:
+                    return ()
+                found.append(account)
+        return tuple(dict.fromkeys(found))
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+
+    def _row(self, name: int, second: int) -> int:
+        """The account's first cell, its ring as it is in this second."""
+        cells, free = self._cells, None
+        self._all[_LATEST] = max(second, self._all[_LATEST])
+        for probe in range(PROBES):
+            row = (name + probe) % ROWS * _WIDTH
+            if cells[row + _NAME] == name:
+                self._turn(row, second)
+                return row
+            if free is None and second - cells[row + _SECOND] >= RING:
+                free = row
+            if not cells[row + _NAME]:
+                break
+        if free is None:
+            raise RateTableFull
+        cells[free : free + _WIDTH] = _BLANK
+        cells[free + _NAME], cells[free + _SECOND] = name, second
+        return free
+
+    def _turn(self, row: int, second: int) -> None:
+        """Take out the seconds that are over, and add up the others.
+
+        Who was killed between a sum and its second left them apart: the seconds count.
+        """
+        cells, last = self._cells, self._cells[row + _SECOND]
+        if second <= last:
+            return
+        for total, ring in zip(_TOTALS, _RINGS, strict=True):
+            if cells[row + total]:
+                begin = row + ring
+                for old in range(max(last + 1, second - RING + 1), second + 1):
+                    cells[begin + old % RING] = 0
+                cells[row + total] = sum(cells[begin : begin + RING])
+        cells[row + _SECOND] = second
+
+    def _add(self, row: int, kind: int, second: int, count: int) -> None:
+        """Whoever is killed in between has counted too much for a second, and never too little."""
+        cells = (row + _TOTALS[kind], row + _RINGS[kind] + second % RING)
+        for cell in cells if count > 0 else reversed(cells):
+            self._cells[cell] += count
+
+    def _over(self, account: RateLimitAccount, row: int, tokens: int) -> LimitExceeded | None:
+        for kind, more in enumerate((1, tokens)):
+            may, total = self._may(account, row, kind), self._cells[row + _TOTALS[kind]]
+            limit = account.limits[kind]
+            if may is None or limit is None or total + more <= may:
+                continue
+            if more > limit:
+                return LimitExceeded(account, KINDS[kind], None)
+            wait_s = self._wait_s(row, kind, total + more - may)
+            return LimitExceeded(
+                account, KINDS[kind], wait_s if may == limit else min(wait_s, ELSEWHERE_S)
+            )
+        return None
+
+    def _wait_s(self, row: int, kind: int, needed: int) -> int:
+        """Until the oldest seconds that hold so much are over."""
+        cells, now, freed = self._cells, self._cells[row + _SECOND], 0
+        for second in range(now - MINUTE_S, now + 1):
+            freed += cells[row + _RINGS[kind] + second % RING]
+            if freed >= needed:
+                return second + RING - now
+        return RING
+
+    def _room(
+        self, asked: Sequence[tuple[RateLimitAccount, int]], kind: int
+    ) -> LimitHeadroom | None:
+        """Of the account with the least left of its limit."""
+        found: LimitHeadroom | None = None
+        for account, row in asked:
+            limit, may = account.limits[kind], self._may(account, row, kind)
+            if limit is None or may is None:
+                continue
+            left = max(0, may - self._cells[row + _TOTALS[kind]])
+            if found is None or left * found.limit < found.remaining * limit:
+                found = LimitHeadroom(limit, left, self._reset_s(row, kind))
+        return found
+
+    def _reset_s(self, row: int, kind: int) -> int:
+        cells, now = self._cells, self._cells[row + _SECOND]
+        for second in range(now, now - RING, -1):
+            if cells[row + _RINGS[kind] + second % RING]:
+                return second + RING - now
+        return 0
+
+
+_BLANK = memoryview(bytes(_WIDTH * _CELL_BYTES)).cast("q")
+
+
+@functools.lru_cache(maxsize=ROWS)
+def _hashed(name: str) -> int:
+    """Never 0, which is a row that nobody had yet."""
+    digest = blake2b(name.encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True) or 1

@@ -1,0 +1,350 @@
+"""A set of policies in a what-if: planned as a worker plans, on engines in virtual time.
+
+`RuleSet`, `CandidateBuilder` and `router.decide` are those that serve; what differs is who sees the
+targets (`Sights`), the clock, and that nothing is sent. Output lengths, API latencies and each
+pool's market are learned on the way, from nothing, as after a first start. Teams' hard budgets hold
+(`purses`); other budgets, rate limits and failures are not played.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from math import ceil
+from typing import NamedTuple
+
+from gateway.clock import Clock
+from gateway.config.conditions import ConditionInput
+from gateway.config.settings import ModelSection, Settings
+from gateway.fleet.candidates import CandidateBuilder, CandidateSnapshot
+from gateway.fleet.fleet import Target
+from gateway.fleet.target_views import ApiView, EngineView
+from gateway.policies.policy_match import PolicyChain, PolicyTerms
+from gateway.policies.rules import CompiledPolicy, RuleSet
+from gateway.request.limits.admission_queue import POLL_S
+from gateway.whatif.replay import ReplayChoice, ReplayOutcome
+from gateway.whatif.replay_budgets import ReplayBudgets, ReplayHold
+from gateway.whatif.replay_engine import EngineKnowledge, ReplayEngine
+from gateway.whatif.replay_fleet import ReplayFleet
+from gateway.whatif.stickiness_cost import StickinessCost
+from gateway.whatif.traffic import Arrival
+from ledger.journals.records import TokenCounts
+from ledger.prices.book import Price, cost_pusd
+from ledger.prices.modellimits import model_limits
+from router.bid_price import UNKNOWN_MARKET, BidPrice, DemandSums, DemandWindow, demand_of
+from router.decide import decide
+from router.estimates import LatencyTracker, OutputLengths
+from router.filters import CONTEXT_MARGIN
+from router.forecast import kv_longest_tokens, work_of
+from router.reasons import PERMANENT, Reason
+from router.request_kinds import RequestKind
+from router.types import (
+    ApiState,
+    Decision,
+    EngineState,
+    InfeasibleAction,
+    Policy,
+    Residency,
+    RoutingRequest,
+    Slo,
+    Verdict,
+)
+
+SAMPLES = 240  # of KV and queue, over the whole time
+
+
+class ReplayDecision(NamedTuple):
+    """Why a request went where it went; `target` is empty when it was refused."""
+
+    rule: str
+    target: str
+    reason: Reason
+    price: Price | None = None
+    held: ReplayHold | None = None
+    own_pusd: int = 0  # charged for it, where an own engine serves it
+
+
+class PoolSample(NamedTuple):
+    """One pool over a stretch of time: the highest of each."""
+
+    at_s: float
+    pool: str
+    kv_ratio: float
+    running: int
+    waiting: int
+    bid_price_pusd_per_s: float
+
+
+def _asking(arrival: Arrival, model: str) -> ConditionInput:
+    return ConditionInput(
+        model=model,
+        team=arrival.tenant,
+        prompt_tokens=arrival.prompt_tokens,
+        max_tokens=arrival.max_tokens or 0,
+    )
+
+
+class PolicyReplay:
+    """One set of policies; `seats` are its own engines, empty at first."""
+
+    def __init__(self, house: ReplayFleet, rules: Settings, seconds: float) -> None:
+        self._house = house
+        self._rules = RuleSet(rules)
+        self.slos: dict[str, Slo] = {}  # by rule, those that were met
+        self.seats = [
+            ReplayEngine(engine.name, house.engines[engine.pool].shape, EngineKnowledge())
+            for engine in house.runtime.engines
+            if engine.pool in house.engines
+        ]
+        self._pools = {engine.name: engine.pool for engine in house.runtime.engines}
+        self._seats = {seat.name: seat for seat in self.seats}
+        self._markets = dict.fromkeys(house.engines, UNKNOWN_MARKET)
+        self._demands = {name: DemandSums() for name in house.engines}
+        self._windows = {name: DemandWindow() for name in house.engines}
+        self._purses = ReplayBudgets(house.settings.budgets)
+        self.holding = StickinessCost()
+        self._lengths = OutputLengths()
+        self._tracker = LatencyTracker()
+        self._apis = [_Api(name) for name in house.runtime.apis]
+        self._now_s = 0.0
+        self._candidates = CandidateBuilder(
+            _Sights(self), house.prices, stale_s=1.0, limits=model_limits()
+        )
+        self._clock = Clock(lambda: self._now_s, self._wall_us)
+        self._routes: dict[str, tuple[str, ModelSection, tuple[Target, ...]]] = {}
+        self._chains: dict[tuple[str, str], PolicyChain] = {}
+        self._stretch_s = max(1.0, seconds / SAMPLES)
+        self.samples: dict[tuple[int, str], PoolSample] = {}
+
+    # -- a chooser of `replay`
+
+    def choose(
+        self, arrival: Arrival, _seats: Sequence[ReplayEngine], now_s: float, _worker: int
+    ) -> ReplayChoice:
+        self._now_s = now_s
+        name, model, targets = self._route(arrival.model)
+        terms = self._terms(arrival, name, model, targets)
+        rule = terms.rule
+        request = self._request(arrival, name, model, terms)
+        frozen = self._candidates.freeze(
+            targets,
+            request,
+            model.compare_with,
+            rooms_pusd=[self._purses.room_pusd(arrival.tenant, self._wall_us())] * len(targets),
+            ceiling_pusd=rule.policy.max_cost_pusd,
+            clock=self._clock,
+        )
+        policy = rule.priced(frozen)
+        decision = decide(request, policy, [entry.candidate for entry in frozen])
+        for place, verdict in enumerate(decision.order):
+            choice = self._fitting(arrival, request, verdict, frozen, rule)
+            if choice is not None:
+                self.holding.chose(name, arrival, decision.order, place)
+                self._note(decision, request, policy)
+                return choice
+        waited_ms = 1000.0 * (now_s - arrival.at_s)
+        waits = decision.otherwise is InfeasibleAction.QUEUE and decision.reason not in PERMANENT
+        if waits and waited_ms < rule.queue_ms:
+            return ReplayChoice(None, again_s=POLL_S)
+        self._note(decision, request, policy)
+        return ReplayChoice(
+            None, refused=True, told=ReplayDecision(policy.name, "", decision.reason)
+        )
+
+    def ended(self, outcome: ReplayOutcome) -> None:
+        arrival, choice = outcome.arrival, outcome.choice
+        told = None if choice is None else choice.told
+        if isinstance(told, ReplayDecision) and told.held is not None:
+            told.held.settle(charged_pusd(outcome, told) or 0)
+        name = self._route(arrival.model)[0]
+        cut = choice is not None and choice.most_tokens == arrival.output_tokens
+        key = (name, arrival.tenant)
+        self._lengths.observe(key, arrival.prompt_tokens, arrival.output_tokens, cut=cut)
+        if outcome.engine is None and choice is not None:
+            tpot_ms = 1000.0 * outcome.tpot_s if arrival.output_tokens > 1 else None
+            ttft_ms = 1000.0 * (outcome.ttft_s - outcome.waited_s)
+            self._tracker.observe((choice.api,), ttft_ms=ttft_ms, tpot_ms=tpot_ms)
+
+    def tick(self, seats: Sequence[ReplayEngine], now_s: float) -> None:
+        for name, window in self._windows.items():
+            engines = sum(self._pools[seat.name] == name for seat in seats)
+            self._markets[name] = window.read(self._demands[name].sums(), now_s, engines=engines)
+        for api in self._apis:
+            api.learn(self._tracker)
+        self._sample(now_s)
+
+    # -- one request
+
+    def _route(self, asked: str) -> tuple[str, ModelSection, tuple[Target, ...]]:
+        route = self._routes.get(asked)
+        if route is None:
+            found = self._house.model(asked)
+            assert found is not None, "models were looked at before the first request"
+            name, model = found
+            route = self._routes[asked] = name, model, self._house.fleet.targets(name, model)
+        return route
+
+    def _terms(
+        self, arrival: Arrival, name: str, model: ModelSection, targets: tuple[Target, ...]
+    ) -> PolicyTerms:
+        """Hours and shares as live; a recorded request has no tags, which conditions see."""
+        chain = self._chains.get((name, arrival.tenant))
+        if chain is None:
+            chain = PolicyChain(self._rules.entries(name, arrival.tenant), model, targets)
+            self._chains[name, arrival.tenant] = chain
+        wall_us = self._house.calendar.wall_us(arrival.at_s)
+        key = f"{arrival.session or wall_us}:{arrival.tenant}"
+        terms = chain.terms(partial(_asking, arrival, name), wall_us=wall_us, key=key)
+        policy = terms.rule.policy
+        self.slos.setdefault(policy.name, policy.slo)
+        return terms
+
+    def _request(
+        self, arrival: Arrival, name: str, model: ModelSection, terms: PolicyTerms
+    ) -> RoutingRequest:
+        prompt = arrival.prompt_tokens
+        return RoutingRequest(
+            RequestKind.CHAT,
+            name,
+            prompt,
+            ceil(CONTEXT_MARGIN * prompt),
+            arrival.max_tokens,
+            self._lengths.moments((name, arrival.tenant), prompt),
+            residency=Residency.INTERNAL_ONLY if arrival.inside else Residency(model.residency),
+            sticky_target=self.holding.target(name, arrival) if model.sticky == "session" else None,
+            preferred=terms.preferred,
+            barred=terms.barred,
+        )
+
+    def _fitting(
+        self,
+        arrival: Arrival,
+        request: RoutingRequest,
+        verdict: Verdict,
+        frozen: Sequence[CandidateSnapshot],
+        rule: CompiledPolicy,
+    ) -> ReplayChoice | None:
+        """To run there, unless the engine would refuse its length."""
+        candidate = verdict.candidate
+        entry = next(snapshot for snapshot in frozen if snapshot.candidate is candidate)
+        policy = rule.policy
+        held = self._purses.hold(arrival.tenant, self._wall_us(), candidate.bound_pusd or 0)
+        rate, seconds = entry.target.rate_pusd_per_hour, verdict.engine_seconds
+        own = round((rate or 0) * (seconds or 0.0) / 3600)
+        told = ReplayDecision(policy.name, candidate.name, verdict.reason, entry.price, held, own)
+        limits = [
+            number for number in (request.max_tokens, candidate.output_cap) if number is not None
+        ]
+        if candidate.engine is None:
+            most = min(limits, default=None)
+            return ReplayChoice(
+                None, api=candidate.name, slo=policy.slo, most_tokens=most, told=told
+            )
+        seat = self._seats[candidate.name]
+        room = min(seat.shape.context_tokens, seat.shape.kv_capacity_tokens)
+        if arrival.prompt_tokens >= room:
+            if held is not None:
+                held.settle(0)
+            return None
+        most = min((*limits, room - arrival.prompt_tokens))
+        final = kv_longest_tokens(work_of(request, policy), candidate)
+        return ReplayChoice(
+            seat, verdict.kv_promise_tokens, final, slo=policy.slo, most_tokens=most, told=told
+        )
+
+    def _note(self, decision: Decision, request: RoutingRequest, policy: Policy) -> None:
+        for demand in demand_of(decision, request, policy):
+            self._demands[demand.pool].add(demand)
+
+    # -- what is seen
+
+    def engine(self, row: int) -> EngineView:
+        replica = self._house.runtime.engines[row]
+        return _Own(self, self._seats[replica.name], replica.pool)
+
+    def api(self, row: int) -> ApiView:
+        return self._apis[row]
+
+    def market(self, pool: str) -> BidPrice:
+        return self._markets[pool]
+
+    def _wall_us(self) -> int:
+        return self._house.start_us + int(1e6 * self._now_s)
+
+    def _sample(self, now_s: float) -> None:
+        place = int(now_s / self._stretch_s)
+        for seat in self.seats:
+            pool = self._pools[seat.name]
+            known = self.samples.get((place, pool))
+            engine = seat.engine
+            bid = self._markets[pool].bid_price
+            most = (engine.kv_usage_ratio, engine.running, engine.waiting, bid)
+            if known is not None:
+                _, _, kv, running, waiting, price = known
+                most = (
+                    max(kv, most[0]), max(running, most[1]), max(waiting, most[2]), max(price, bid),
+                )  # fmt: skip
+            here = PoolSample(place * self._stretch_s, pool, *most)
+            self.samples[place, pool] = here
+
+
+def charged_pusd(outcome: ReplayOutcome, told: ReplayDecision) -> int | None:
+    """What it is charged, provisionally at an own engine; `None`: the API's price is not known."""
+    if outcome.engine is not None:
+        return told.own_pusd
+    if not told.target:
+        return 0
+    if told.price is None:
+        return None
+    arrival = outcome.arrival
+    return cost_pusd(
+        TokenCounts(input=arrival.prompt_tokens, output=arrival.output_tokens), told.price
+    )
+
+
+class _Sights:
+    def __init__(self, planned: PolicyReplay) -> None:
+        self._planned = planned
+
+    def engine(self, row: int) -> EngineView:
+        return self._planned.engine(row)
+
+    def api(self, row: int) -> ApiView:
+        return self._planned.api(row)
+
+    def held_off_s(self, _row: int, _model: str, _now_s: float, /) -> float:
+        return 0.0  # no provider refuses in virtual time
+
+
+class _Own:
+    """An own engine, as the gateway's own events have it."""
+
+    def __init__(self, planned: PolicyReplay, seat: ReplayEngine, pool: str) -> None:
+        self._planned, self._seat, self._pool = planned, seat, pool
+
+    def look(self, now_s: float) -> tuple[EngineState, int, BidPrice]:
+        seat, market = self._seat, self._planned.market(self._pool)
+        state = seat.state(now_s, tightest_ttft_ms=market.tightest_ttft_ms)
+        return state, seat.shape.context_tokens, market
+
+
+class _Api:
+    """An API, as it was seen to answer."""
+
+    def __init__(self, name: str) -> None:
+        self._key = (name,)
+        self._state = ApiState()
+        self._known = 0
+
+    def look(self, _now_s: float, _needed_tokens: int) -> ApiState:
+        return self._state
+
+    def learn(self, tracker: LatencyTracker) -> None:
+        seen = tracker.observations(self._key)
+        if seen == self._known:
+            return
+        self._known = seen
+        (ttft, ttft_sigma), (tpot, tpot_sigma) = tracker.ttft(self._key), tracker.tpot(self._key)
+        self._state = replace(
+            self._state, ttft_median_ms=ttft, ttft_sigma=ttft_sigma, tpot_median_ms=tpot,
+            tpot_sigma=tpot_sigma, observations=seen,
+        )  # fmt: skip

@@ -1,0 +1,283 @@
+"""One own engine in a replay: the simulated engine, and what the gateway would know of it.
+
+The engine is the one that speaks HTTP elsewhere (`backends.simulator`). What is known of it is kept
+as live: sums of the gateway's own events (dispatch, first token, end), factors of `router.feedback`
+that telemetry folds every so often, the step model that was fitted, which need not be the true one.
+`Seat.state` freezes that into what a decision may see; other workers' events may come late.
+"""
+
+from collections import Counter, deque
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from backends.simulator.model import SimulatedEngine
+from backends.simulator.shape import EngineShape, SequenceEvent, SequenceEventKind
+from gateway.fleet.target_views import crowded
+from gateway.whatif.traffic import Arrival
+from router.deadlines import bearable_ms
+from router.feedback import FeedbackLoops, FeedbackSums, predicted_s, pull
+from router.recheck import PeerLoad
+from router.types import EngineState, Slo, StepModel, TargetHealth
+
+
+@dataclass(frozen=True, slots=True)
+class EngineKnowledge:
+    """How well the gateway knows its engines: its error factors, and how late news is."""
+
+    step_factor: float = 1.0  # of all it believes of a step; below 1 it is too hopeful
+    prefill_factor: float = 1.0  # of the prefill's part, on top
+    tick_s: float = 0.5  # between two folds of the loops
+    workers: int = 1
+    skew_s: float = 0.0  # until a worker knows what another one did; then it looks once more
+    looks_again: bool = True
+    loops: bool = True  # without them every factor stays as it began
+
+
+@dataclass(slots=True)
+class ReplayRequest:
+    """One request in an engine; `promised` tokens are its block-rounded final size at most."""
+
+    arrival: Arrival
+    slo: Slo
+    started_s: float
+    promised: int
+    final: int
+    first_s: float | None = None
+    end_s: float | None = None
+    sequences: int = 0  # on the engine at its first token, like the next two
+    context: float = 0.0
+    prefilled: float = 0.0
+    preemptions: int = 0
+    worker: int = 0
+
+    @property
+    def latencies_s(self) -> tuple[float, float]:
+        """TTFT, and TPOT of what has one."""
+        assert self.first_s is not None, "it has ended"
+        assert self.end_s is not None, "it has ended"
+        further = self.arrival.output_tokens - 1
+        tpot_s = (self.end_s - self.first_s) / further if further > 0 else 0.0
+        return self.first_s - self.started_s, tpot_s
+
+
+class _Loads(NamedTuple):
+    """The sums that workers have on the board, as they were at an instant."""
+
+    at_s: float
+    sequences: int
+    context: float
+    queued: int
+    promised: int
+    waiting: int  # prompts in the queue
+    squares: int  # of the tokens of each, added up
+    moved_s: float  # when the queue began, or its last prompt left it
+
+
+class ReplayEngine:
+    def __init__(self, name: str, shape: EngineShape, knowledge: EngineKnowledge) -> None:
+        self.name = name
+        self.shape = shape
+        self.loops = FeedbackLoops()
+        self.flights: dict[str, ReplayRequest] = {}
+        self.engine = SimulatedEngine(shape)
+        self._knowledge = knowledge
+        step, factor = shape.step, knowledge.step_factor
+        self.believed = StepModel(
+            factor * step.a_s,
+            factor * step.b_s,
+            factor * step.c_s,
+            factor * knowledge.prefill_factor * step.d_s,
+            step.t0_s,
+        )
+        self._queued = self._promised = self._waiting = self._squares = 0
+        self._moved_s = 0.0
+        self._observed = self._predicted = self._prefilled = 0.0
+        self._ttft_pull = self._tpot_pull = 0.0
+        self._judged = self._missed = 0
+        # at, worker, sequences, prompt tokens queued, tokens promised: only where news is late
+        self._tpots: Counter[float] = Counter()  # promised to those that run
+        self._news: deque[tuple[float, int, int, int, int]] = deque()
+
+    @property
+    def is_looked_at_again(self) -> bool:
+        """Whether others' news comes late, and is then held against what was decided."""
+        return self._knowledge.skew_s > 0.0 and self._knowledge.looks_again
+
+    def submit(self, name: str, flight: ReplayRequest, worker: int = 0) -> None:
+        """Dispatch; the engine has been advanced to this instant."""
+        arrival, at_s = flight.arrival, flight.started_s
+        self.engine.submit(
+            name,
+            at_s,
+            prompt_tokens=arrival.prompt_tokens,
+            output_tokens=arrival.output_tokens,
+            hashes=arrival.blocks(self.shape.block_tokens) if arrival.prefix else (),
+        )
+        flight.worker = worker
+        self.flights[name] = flight
+        self._promise(flight, 1)
+        if not self._waiting:
+            self._moved_s = at_s
+        queued, held = arrival.prompt_tokens, flight.promised
+        self._changed(at_s, worker, sequences=1, queued=queued, held=held)
+
+    def advance(self, until_s: float) -> list[tuple[str, ReplayRequest]]:
+        """Let time pass; returns what ended."""
+        ended: list[tuple[str, ReplayRequest]] = []
+        for event in self.engine.advance(until_s):
+            flight = self.flights[event.id]
+            if event.what is SequenceEventKind.FIRST:
+                self._first(flight, event.at_s)
+            elif event.what is SequenceEventKind.FINISHED:
+                ended.append((event.id, self._finish(flight, event)))
+            elif event.what is SequenceEventKind.PREEMPTED:
+                flight.preemptions += 1
+        return ended
+
+    def abort(self, name: str) -> ReplayRequest:
+        """Stop a request that still runs; what it did is no evidence."""
+        flight = self.flights.pop(name)
+        self._promise(flight, -1)
+        self.engine.abort(name)
+        queued = flight.arrival.prompt_tokens if flight.first_s is None else 0
+        self._changed(
+            self.engine.now_s, flight.worker, sequences=-1, queued=-queued, held=-flight.promised
+        )
+        return flight
+
+    def fold(self, now_s: float) -> None:
+        """What telemetry does at every scrape."""
+        if self._knowledge.loops:
+            sums = FeedbackSums(
+                self._observed, self._predicted, self._prefilled + self._queued,
+                self._ttft_pull, self._tpot_pull, self._judged, self._missed,
+            )  # fmt: skip
+            self.loops.fold(sums, now_s)
+        else:
+            self.loops.fold(FeedbackSums(admitted_tokens=self._prefilled + self._queued), now_s)
+
+    def rest(self, folds: int, period_s: float) -> None:
+        """As so many folds a period apart, of what was folded last: nothing runs in between."""
+        self.loops.rest(folds, period_s)
+
+    def state(
+        self, now_s: float, worker: int = 0, tightest_ttft_ms: float | None = None
+    ) -> EngineState:
+        """What that worker knows of the engine at this instant."""
+        seen = self._loads(now_s)
+        if self._knowledge.skew_s:
+            seen = self._as_seen_by(worker, seen)
+        shape, loops = self.shape, self.loops
+        held = seen.context + seen.queued
+        state = EngineState(
+            TargetHealth.HEALTHY, self.believed, seen.sequences, 0, seen.context, seen.queued,
+            shape.kv_capacity_tokens, held, max(0.0, seen.promised - held), shape.block_tokens,
+            shape.max_num_seqs, shape.prefill_budget_tokens, loops.step_feedback,
+            loops.safety_ttft, loops.safety_tpot, loops.prefill_rate,
+            tightest_ttft_ms, min(self._tpots, default=None),
+            head_tokens=seen.squares / seen.queued if seen.queued else 0.0,
+            head_since_s=now_s - seen.moved_s,
+        )  # fmt: skip
+        return replace(state, residents=self._residents()) if crowded(state) else state
+
+    def missed(self, flight: ReplayRequest) -> PeerLoad:
+        """What others had in flight when this one was sent, and its worker did not know."""
+        until_s = flight.started_s
+        since_s = until_s - self._knowledge.skew_s
+        late = [
+            item for item in self._news if item[1] != flight.worker and since_s < item[0] <= until_s
+        ]
+        sequences, queued, held = (float(sum(pair[at] for pair in late)) for at in (2, 3, 4))
+        return PeerLoad(sequences, 0.0, queued, held)  # what decodes is known at once
+
+    def _promise(self, flight: ReplayRequest, count: int) -> None:
+        """A TPOT is promised, or kept or broken by now."""
+        tpot_ms = bearable_ms(flight.slo.tpot_ms, self.believed)
+        if tpot_ms is not None:
+            self._tpots[tpot_ms] += count
+            if not self._tpots[tpot_ms]:
+                del self._tpots[tpot_ms]
+
+    def _loads(self, now_s: float) -> _Loads:
+        context = self.engine.context_tokens
+        return _Loads(
+            now_s, len(self.flights), context, self._queued, self._promised, self._waiting,
+            self._squares, self._moved_s,
+        )  # fmt: skip
+
+    def _changed(self, at_s: float, worker: int, *, sequences: int, queued: int, held: int) -> None:
+        """A worker's own sums moved: `queued` prompt tokens, `held` tokens of promises."""
+        self._queued += queued
+        self._promised += held
+        self._waiting += (queued > 0) - (queued < 0)
+        self._squares += queued * abs(queued)
+        skew_s = self._knowledge.skew_s
+        if skew_s:
+            news = self._news
+            news.append((at_s, worker, sequences, queued, held))
+            while news[0][0] <= at_s - 2.0 * skew_s:  # a second look asks for what is so old
+                news.popleft()
+
+    def _as_seen_by(self, worker: int, now: _Loads) -> _Loads:
+        """Without what others did of late; a worker's own news is seen at once."""
+        since_s = now.at_s - self._knowledge.skew_s
+        late = [item for item in self._news if item[1] != worker and item[0] > since_s]
+        queued = now.queued - sum(pair[3] for pair in late)
+        waiting = now.waiting - sum((pair[3] > 0) - (pair[3] < 0) for pair in late)
+        return now._replace(
+            sequences=now.sequences - sum(pair[2] for pair in late),
+            queued=max(0, queued),
+            promised=now.promised - sum(pair[4] for pair in late),
+            waiting=max(0, waiting),
+            squares=max(0, now.squares - sum(pair[3] * abs(pair[3]) for pair in late)),
+        )
+
+    def _residents(self) -> tuple[tuple[float, float, float], ...]:
+        """The decoding sequences, as they are followed: a promise outgrown is a block more."""
+        block, flights, found = self.shape.block_tokens, self.flights, []
+        for name, held in self.engine.held_tokens():
+            final = flights[name].final
+            found.append((float(held), float(final if held <= final else held + block), 0.0))
+        return tuple(found)
+
+    def _first(self, flight: ReplayRequest, at_s: float) -> None:
+        flight.first_s = at_s
+        prompt = flight.arrival.prompt_tokens
+        self._changed(at_s, flight.worker, sequences=0, queued=-prompt, held=0)
+        self._moved_s = at_s
+        self._prefilled += prompt
+        flight.sequences, flight.context = len(self.flights), self.engine.context_tokens
+        flight.prefilled = self._prefilled
+        limit_ms = flight.slo.ttft_ms
+        if limit_ms is not None:
+            kept = 1000.0 * (at_s - flight.started_s) <= limit_ms
+            self._ttft_pull += pull(kept=kept, attainment=flight.slo.attainment)
+            self._judged += 1
+            self._missed += not kept
+
+    def _finish(self, flight: ReplayRequest, event: SequenceEvent) -> ReplayRequest:
+        assert flight.first_s is not None, "nothing ends before its first token"
+        flight.end_s = event.at_s
+        steps = flight.arrival.output_tokens - 1
+        if steps > 0:
+            self._decoded(flight, event.at_s - flight.first_s, steps)
+        del self.flights[event.id]
+        self._promise(flight, -1)
+        self._changed(event.at_s, flight.worker, sequences=-1, queued=0, held=-flight.promised)
+        return flight
+
+    def _decoded(self, flight: ReplayRequest, observed_s: float, steps: int) -> None:
+        self._observed += observed_s
+        self._predicted += predicted_s(
+            self.believed,
+            steps=steps,
+            sequences=0.5 * (flight.sequences + len(self.flights)),
+            context=0.5 * (flight.context + self.engine.context_tokens),
+            prefilled=self._prefilled - flight.prefilled,
+        )
+        limit_ms = flight.slo.tpot_ms
+        if limit_ms is not None:
+            kept = 1000.0 * observed_s / steps <= limit_ms
+            self._tpot_pull += pull(kept=kept, attainment=flight.slo.attainment)
+            self._judged += 1
+            self._missed += not kept

@@ -1,0 +1,126 @@
+"""What a what-if is asked about, found: traffic of the ledger, models, engines.
+
+The same for the command and for what a running host is asked; members of the API have the names of
+the command's options, and errors name them so.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlalchemy import Engine
+
+from backends.simulator.profiles import PROFILES
+from gateway.config.settings import Settings, resolve_model
+from gateway.whatif.ledger_traffic import past, span_of
+from gateway.whatif.replay_fleet import (
+    ApiLatencySource,
+    EngineModelSource,
+    ReplayClock,
+    ReplayFleet,
+    engine_models,
+    pools_asked,
+)
+from gateway.whatif.traffic import Arrival
+from ledger.fleet.paidrates import read_rates
+from ledger.prices.book import PriceBook
+from ledger.queries.fleet import capacities
+
+
+class WhatIfInputError(Exception):
+    """What was asked for cannot be played; the text says what to say instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficSelection:
+    """Arrivals from `start_us` on; `seen` by API; `about`: members of the document's `traffic`.
+
+    `came_us`: when the first of them came, where that is another time; `times`: how much faster
+    than they came they are played.
+    """
+
+    arrivals: Sequence[Arrival]
+    start_us: int
+    seen: Mapping[str, ApiLatencySource]
+    about: Mapping[str, Any]
+    came_us: int | None = None
+    times: float = 1.0
+
+
+def recorded_traffic(books: Engine, span: str, most: int | None, now_us: int) -> TrafficSelection:
+    """The ledger's own. Raises `WhatIfInputError`, and `SpanError`."""
+    scope = span_of(span, now_us)
+    with books.connect() as connection:
+        found = past(connection, scope, most=most)
+    if not found.arrivals:
+        raise WhatIfInputError(f"--ledger {span}: no conversation was answered in that time")
+    about = {
+        "source": f"ledger, {span}", "form": "ledger", "left_out": found.refused,
+        "cut": found.cut,
+    }  # fmt: skip
+    return TrafficSelection(found.arrivals, found.start_us, found.seen, about)
+
+
+def arranged(
+    settings: Settings, traffic: TrafficSelection, named: Sequence[str], times: float
+) -> TrafficSelection:
+    """With logical models that exist, at the speed asked for. Raises `WhatIfInputError`."""
+    renamed = dict(each_name.split("=", 1) for each_name in named if "=" in each_name)
+    plain = [each_name for each_name in named if "=" not in each_name]
+    if len(plain) > 1:
+        raise WhatIfInputError(f"--model {plain[1]}: one model without FROM= is enough")
+    known = [name for name, model in settings.models.items() if model != "passthrough"]
+    only = plain[0] if plain else known[0] if len(known) == 1 else None
+    found = []
+    for arrival in traffic.arrivals:
+        name = renamed.get(arrival.model) or (plain[0] if plain else arrival.model or only)
+        if name is None:
+            words = f"the trace names no model: say --model with one of {', '.join(known)}"
+            raise WhatIfInputError(words)
+        found.append(arrival._replace(at_s=arrival.at_s / times, model=name))
+    for name in sorted({finding.model for finding in found}):
+        if resolve_model(settings, name) is None:
+            raise WhatIfInputError(
+                f"there is no model `{name}` in the configuration: say --model {name}=NAME, or"
+                f" --model NAME for all, with one of {', '.join(known)}"
+            )
+    return replace(traffic, arrivals=found, times=times)
+
+
+def pool_and_model(word: str) -> tuple[str, str]:
+    """Of POOL=WHAT. Raises `WhatIfInputError`."""
+    pool, equals, what = word.partition("=")
+    if not (equals and pool and what):
+        known = ", ".join(sorted(PROFILES))
+        raise WhatIfInputError(f"--engine {word}: say POOL=PROFILE with one of {known}")
+    return pool, what
+
+
+def modelled(word: str, what: str) -> EngineModelSource:
+    """By its profile's name. Raises `WhatIfInputError`."""
+    if what not in PROFILES:
+        known = ", ".join(sorted(PROFILES))
+        raise WhatIfInputError(f"--engine {word}: neither a profile nor a file; profiles: {known}")
+    return EngineModelSource(PROFILES[what].shape, f"profile {what}, as asked for")
+
+
+def house_of(
+    settings: Settings,
+    prices: PriceBook,
+    traffic: TrafficSelection,
+    named: Mapping[str, EngineModelSource],
+    books: Engine | None,
+) -> ReplayFleet:
+    """Where it takes place; engines as `named`, else as measured. Raises `HouseError`."""
+    measured = []
+    entered: Mapping[str, int | None] = {}
+    if books is not None:
+        with books.connect() as connection:
+            measured = capacities(connection)
+        entered = read_rates(books)
+    pools = pools_asked(settings, iter({arrival.model for arrival in traffic.arrivals}))
+    models = engine_models(settings, pools, named, measured)
+    house = ReplayFleet(settings, prices, models, traffic.seen, traffic.start_us, entered)
+    came_us = traffic.start_us if traffic.came_us is None else traffic.came_us
+    house.calendar = ReplayClock(came_us, traffic.times)
+    return house

@@ -1,0 +1,74 @@
+"""One or two sets of policies on the same traffic: everything that a what-if reports."""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from gateway.config.settings import Settings
+from gateway.whatif.apis import draws
+from gateway.whatif.policy_replay import PolicyReplay
+from gateway.whatif.replay import Replay, ReplayOutcome
+from gateway.whatif.replay_fleet import ReplayFleet
+from gateway.whatif.report import disagreement, result, valued
+from gateway.whatif.traffic import Arrival
+
+Progress = Callable[[str, int], None]
+"""(name of the set, requests that have come)"""
+
+
+def trial(
+    house: ReplayFleet,
+    sets: Sequence[tuple[str, Settings]],
+    arrivals: Sequence[Arrival],
+    seed: int,
+    progress: Progress,
+) -> dict[str, Any]:
+    """The first set is the one in question; a second one is what it is compared with.
+
+    APIs draw their latencies once a request from `seed`, the same for each set.
+    """
+    value = valued(house)
+    found: list[list[ReplayOutcome]] = []
+    results = []
+    for name, rules in sets:
+        planned = PolicyReplay(house, rules, arrivals[-1].at_s)
+        apis = {api: draws(len(arrivals), event.latency, seed) for api, event in house.seen.items()}
+        replay = Replay(
+            planned.seats, {}, arrivals, (), apis=apis,
+            progress=lambda done, name=name: progress(name, done),  # type: ignore[misc]  # bound now
+        )  # fmt: skip
+        outcomes = replay.run(planned)
+        found.append(outcomes)
+        results.append(result(name, house, planned, outcomes, value))
+    document = {"traffic": _traffic(house, arrivals), **_assumed(house), "results": results}
+    if len(found) > 1:
+        document["disagreement"] = disagreement(found[1], found[0])
+    return document
+
+
+def _traffic(house: ReplayFleet, arrivals: Sequence[Arrival]) -> dict[str, Any]:
+    begins = datetime.fromtimestamp(house.calendar.from_us / 1e6, UTC)
+    return {
+        "begins": f"{begins:%Y-%m-%d %H:%M UTC}",
+        "requests": len(arrivals),
+        "seconds": arrivals[-1].at_s,
+        "models": sorted({arrival.model for arrival in arrivals}),
+        "prompt_tokens": sum(arrival.prompt_tokens for arrival in arrivals),
+        "output_tokens": sum(arrival.output_tokens for arrival in arrivals),
+    }
+
+
+def _assumed(house: ReplayFleet) -> dict[str, Any]:
+    """Whose word is taken for engines and APIs."""
+    return {
+        "engines": {name: engine.source for name, engine in house.engines.items()},
+        "apis": {
+            name: {
+                "source": event.source,
+                "ttft_ms_p50": 1e3 * event.latency.ttft_s,
+                "tpot_ms_p50": 1e3 * event.latency.tpot_s,
+            }
+            for name, event in house.seen.items()
+            if not name.endswith("/*")
+        },
+    }

@@ -1,0 +1,400 @@
+"""The budget desk of a host, inside the ledger writer: lends the host's grants to its workers.
+
+Requests are answered in their order, so that small scopes are admitted serially; those that come
+while the desk works are its next round, which costs what one request does, however many they are.
+When a grant is used up it is raised in the database; when the limit leaves no more, idle money is
+called back from workers, once and for at most 50 ms, before anything is refused. What is lent
+counts as spent until it comes back or the books say otherwise, so no order of crashes can lend the
+same money twice.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
+
+from ledger.budgets import broker_protocol as wire
+from ledger.budgets.binding import BudgetLine
+from ledger.budgets.grants import (
+    AccountBalance,
+    BudgetAccount,
+    GrantNeed,
+    budgets,
+    grow,
+    shrink,
+    spent_by_journal,
+    spent_of_windows,
+    standings,
+)
+from ledger.budgets.loans import GONE, LoanBook
+from ledger.budgets.windows import starts_around
+from ledger.unixsocket import short_path
+
+RECALL_S = 0.05
+GOODBYE_S = 1.0  # for what was told last to be read
+TOLD_AT_ONCE = 20_000  # accounts in one message, far below a frame's limit
+_Spent = tuple[tuple[str, int, str], ...]  # budget, window, decimal text
+
+
+@dataclass(eq=False, slots=True)
+class _Worker:
+    """One connection."""
+
+    writer: asyncio.StreamWriter
+    journal: str = GONE
+
+
+@dataclass(frozen=True, slots=True)
+class _LoanQueue:
+    """A worker that wants a loan: `asks` are of `borrow`, by account."""
+
+    worker: _Worker
+    borrow: wire.LoanRequest
+
+    @property
+    def asks(self) -> dict[BudgetAccount, int]:
+        return {BudgetAccount(*ask.key): ask.pusd for ask in self.borrow.asks}
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetSnapshot:
+    """The budgets as the database has them: lines, spending by window, this host's idle grants."""
+
+    lines: tuple[wire.BudgetTerms, ...]
+    spent: _Spent
+    standings: Mapping[BudgetAccount, AccountBalance]
+
+
+class BudgetBroker:
+    def __init__(self, engine: Engine, *, host: str, socket: Path) -> None:
+        self._engine, self._host, self._socket = engine, host, socket
+        self._book = LoanBook()
+        self._workers: set[_Worker] = set()
+        self._buried: set[str] = set()  # a name is one process's, and never comes back
+        self._one_at_a_time = asyncio.Lock()
+        self._asking: list[_LoanQueue] = []
+        self._recalls: dict[int, tuple[set[_Worker], asyncio.Future[None]]] = {}
+        self._recall_number = 0
+        self._lines: tuple[wire.BudgetTerms, ...] | None = None  # not read yet: never told as none
+        self._news: _Spent = ()
+        self._known: frozenset[tuple[str, int, str]] = frozenset()  # the same, to look up
+        self._serving: set[asyncio.Task[None]] = set()
+        self._borrowing: set[asyncio.Task[None]] = set()  # also for workers that hung up
+        self._server: asyncio.Server | None = None
+
+    def restore(self, journals: Iterable[str]) -> None:
+        """Read the grants, of which nobody yet says how much is lent.
+
+        Until every journal's owner has said so, or is known to be gone, none of that money is
+        lent again: only what the database adds.
+        """
+        known = list(journals)
+        found = standings(self._engine, self._host)
+        self._book.restore(known, found, spent_by_journal(self._engine, known))
+
+    async def start(self) -> None:
+        self._socket.unlink(missing_ok=True)
+        with short_path(self._socket) as path:
+            self._server = await asyncio.start_unix_server(self._serve, path)
+        self._socket.chmod(0o600)
+
+    async def stop(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        for worker in list(self._workers):
+            worker.writer.close()
+        for task in self._borrowing:
+            task.cancel()
+        ending = [*self._serving, *self._borrowing]
+        if ending:
+            await asyncio.wait(ending, timeout=GOODBYE_S)
+        for worker in self._workers:  # it stands still and reads nothing: nobody waits for that
+            worker.writer.transport.abort()
+        await asyncio.gather(*ending, return_exceptions=True)
+        if self._server is not None:
+            await self._server.wait_closed()
+        self._socket.unlink(missing_ok=True)
+
+    def applied(self, spent: Mapping[tuple[str, str, int], int]) -> None:
+        """What the books counted, by (journal, budget, window)."""
+        self._book.applied(spent)
+
+    def bury(self, journal: str) -> None:
+        """Its worker is gone and all of it is in the books: what it still said is void."""
+        self._book.bury(journal)
+        self._buried.add(journal)
+        for worker in tuple(self._workers):
+            if worker.journal == journal:
+                self._hang_up(worker)
+
+    def look(self, at_us: int | None = None) -> BudgetSnapshot:
+        """Read what `refresh` and `share` need, a few times a second; blocks.
+
+        `at_us`: of the windows of that moment; None: of all that ever were.
+        """
+        found = budgets(self._engine)
+        calendars = {(line.period, line.timezone) for line in found}
+        starts = None if at_us is None else starts_around(calendars, at_us // 10**6)
+        spent = sorted(spent_of_windows(self._engine, starts).items())
+        return BudgetSnapshot(
+            tuple(_line(budget) for budget in found),
+            tuple((key.budget_id, key.window, str(pusd)) for key, pusd in spent),
+            standings(self._engine, self._host, unspent=True, starts=starts),
+        )
+
+    def refresh(self, seen: BudgetSnapshot) -> None:
+        """Tell workers what changed: budgets, limits and spending."""
+        moved = tuple(amount for amount in seen.spent if amount not in self._known)
+        lines = seen.lines if seen.lines != self._lines else None
+        self._lines, self._news, self._known = seen.lines, seen.spent, frozenset(seen.spent)
+        if moved or lines is not None:
+            for worker in self._workers:
+                self._tell(worker, moved, lines)
+
+    async def share(self, seen: BudgetSnapshot) -> None:
+        """Leave other hosts what lies idle here, once that is more than is left for everyone.
+
+        Below a limit that was lowered nothing lies idle, other hosts or not.
+        """
+        for account, standing in seen.standings.items():
+            idle = self._book.room_pusd(account) + self._book.lent_pusd(account)
+            wanted = standing.others or standing.room_pusd < 0
+            if not wanted or standing.room_pusd >= idle:
+                continue
+            async with self._one_at_a_time:
+                if self._book.lent_pusd(account):
+                    await self._recall([account])
+                room = self._book.room_pusd(account)
+                if room > 0:
+                    after = await asyncio.to_thread(shrink, self._engine, self._host, account, room)
+                    self._book.granted(account, after)
+
+    def lent_pusd(self, account: BudgetAccount) -> int:
+        """What this host's workers were lent beyond what the books say they spent."""
+        return self._book.lent_pusd(account)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        worker = _Worker(writer)
+        self._workers.add(worker)
+        serving = asyncio.current_task()
+        assert serving is not None
+        self._serving.add(serving)
+        try:
+            async for payload in wire.payloads(reader):
+                self._receive(worker, wire.REQUESTS.decode(payload))
+        finally:
+            self._hang_up(worker)
+            self._serving.discard(serving)
+
+    def _receive(self, worker: _Worker, request: wire.Request) -> None:
+        if worker not in self._workers:
+            return  # buried, while this lay in the socket: its money is free already
+        if isinstance(request, wire.ClientHello):
+            self._declare(worker, request)
+        elif isinstance(request, wire.LoanReturn):
+            self._take_back(worker, request.returns)
+            if request.recall is not None:
+                self._answered(request.recall, worker)
+        else:
+            self._take_back(worker, request.returns)
+            task = asyncio.get_running_loop().create_task(self._borrow(worker, request))
+            self._borrowing.add(task)
+            task.add_done_callback(self._borrowing.discard)
+
+    def _hang_up(self, worker: _Worker) -> None:
+        self._workers.discard(worker)
+        for number in list(self._recalls):
+            self._answered(number, worker)
+        worker.writer.close()
+
+    def _declare(self, worker: _Worker, hello: wire.ClientHello) -> None:
+        if hello.journal in self._buried:
+            self._hang_up(worker)
+            return
+        worker.journal = hello.journal
+        granted = {BudgetAccount(*amount.key): amount.pusd for amount in hello.granted}
+        self._book.declare(hello.journal, granted)
+        self._tell(worker, self._news, self._lines)
+
+    def _take_back(self, worker: _Worker, returns: Iterable[wire.AccountAmount]) -> None:
+        for return_ in returns:
+            self._book.take_back(worker.journal, BudgetAccount(*return_.key), return_.pusd)
+
+    async def _borrow(self, worker: _Worker, borrow: wire.LoanRequest) -> None:
+        """Whoever finds the desk free answers for all who came while it was not."""
+        self._asking.append(_LoanQueue(worker, borrow))
+        async with self._one_at_a_time:
+            asking, self._asking = self._asking, []
+            if asking:
+                await self._answer(asking)
+
+    async def _answer(self, asking: list[_LoanQueue]) -> None:
+        waiting = asking
+        try:
+            waiting = await self._lend(asking)
+            if waiting:
+                short = dict.fromkeys(chain.from_iterable(map(self._short, waiting)))
+                await self._recall(list(short))
+                waiting = await self._lend(waiting)
+            while waiting:
+                queue = waiting[0]
+                if not self._may_fit(queue) or await self._lend([queue]):
+                    self._send(queue.worker, self._refused(queue.borrow, self._short(queue)[0]))
+                waiting = waiting[1:]
+        except (DBAPIError, OSError):
+            for queue in waiting:
+                first = queue.borrow.asks[0].budget_id
+                answer = wire.LoanRefusal(queue.borrow.number, first, "0", "0", away=True)
+                self._send(queue.worker, answer)
+
+    async def _lend(self, asking: Sequence[_LoanQueue]) -> list[_LoanQueue]:
+        """In the order in which they came; returns those for whom there is no room."""
+        await self._make_room(asking)
+        waiting = []
+        for queue in asking:
+            if self._short(queue):
+                waiting.append(queue)
+            else:
+                self._send(queue.worker, self._lent(queue))
+        return waiting
+
+    def _lent(self, queue: _LoanQueue) -> wire.Answer:
+        worker, borrow = queue.worker, queue.borrow
+        if worker not in self._workers:  # it said goodbye meanwhile: nobody would carry the loan
+            return wire.LoanRefusal(borrow.number, borrow.asks[0].budget_id, "0", "0", away=True)
+        loans, small = [], []
+        for account, asked in queue.asks.items():
+            loan, little_left = self._book.lend(
+                worker.journal,
+                account,
+                asked_pusd=asked,
+                hold_pusd=borrow.hold_pusd,
+                holders=len(self._workers),
+            )
+            key = (account.budget_id, account.window)
+            loans.append(wire.amount(key, loan))
+            if little_left:
+                small.append(key)
+        return wire.Loan(borrow.number, tuple(loans), tuple(small))
+
+    def _short(self, queue: _LoanQueue) -> list[BudgetAccount]:
+        """What has no room for it at this moment."""
+        room = self._book.room_pusd
+        return [account for account, asked in queue.asks.items() if asked > room(account)]
+
+    def _may_fit(self, queue: _LoanQueue) -> bool:
+        """Whether the limits, as the database has just told them, leave room for it alone."""
+        for account in self._short(queue):
+            standing = self._book.standings.get(account)
+            room = self._book.room_pusd(account)
+            if standing is not None and queue.asks[account] > room + standing.room_pusd:
+                return False
+        return True
+
+    def _refused(self, borrow: wire.LoanRequest, account: BudgetAccount) -> wire.LoanRefusal:
+        standing = self._book.standings[account]
+        room = max(0, self._book.room_pusd(account)) + max(0, standing.room_pusd)
+        return wire.LoanRefusal(
+            borrow.number,
+            account.budget_id,
+            str(standing.limit_pusd),
+            str(room),
+            away=self._book.is_unaccounted(account),
+        )
+
+    async def _make_room(self, asking: Sequence[_LoanQueue]) -> None:
+        """Raise grants where the host is short of what is asked, all in one transaction."""
+        asked: dict[BudgetAccount, list[tuple[int, int]]] = {}
+        for queue in asking:
+            for account, pusd in queue.asks.items():
+                asked.setdefault(account, []).append((pusd, queue.borrow.hold_pusd))
+        needs = [need for account, asks in asked.items() for need in self._needs(account, asks)]
+        if needs:
+            grown = await asyncio.to_thread(grow, self._engine, self._host, needs)
+            for account, standing in grown.items():
+                self._book.granted(account, standing)
+
+    def _needs(self, account: BudgetAccount, asks: Sequence[tuple[int, int]]) -> list[GrantNeed]:
+        """Together where all fit, as far as is known; else one by one, and of the rest the least.
+
+        `asks`: (asked, hold) in their order. The database is the judge: what it has not told yet
+        is asked for the first alone, and what does not fit is asked for all the same.
+        """
+        room, standing = self._book.room_pusd(account), self._book.standings.get(account)
+        total = sum(asked for asked, _ in asks)
+        if total <= room:
+            return []
+        if standing is None:
+            asks, left = asks[:1], 0
+        else:
+            left = max(0, standing.room_pusd)
+        if len(asks) > 1 and total - room <= left:
+            return [GrantNeed(account, total - room, max(hold for _, hold in asks))]
+        needs, least = [], None
+        for asked, hold in asks:
+            missing = asked - room
+            if missing <= 0:
+                room -= asked
+            elif missing <= left:
+                needs.append(GrantNeed(account, missing, hold))
+                room, left = 0, left - missing
+            elif least is None or asked < least[0]:
+                least = asked, hold
+        if least is not None:
+            needs.append(GrantNeed(account, least[0] - room, least[1]))
+        return needs
+
+    async def _recall(self, accounts: list[BudgetAccount]) -> None:
+        """Call idle money back from every worker and wait, at most `RECALL_S`."""
+        if not self._workers:
+            return
+        self._recall_number += 1
+        number, done = self._recall_number, asyncio.get_running_loop().create_future()
+        self._recalls[number] = (set(self._workers), done)
+        message = wire.LoanRecall(
+            number, tuple((account.budget_id, account.window) for account in accounts)
+        )
+        for worker in self._workers:
+            self._send(worker, message)
+        try:
+            async with asyncio.timeout(RECALL_S):
+                await done
+        except TimeoutError:
+            pass
+        finally:
+            del self._recalls[number]
+
+    def _answered(self, number: int, worker: _Worker) -> None:
+        waiting = self._recalls.get(number)
+        if waiting is not None:
+            waiting[0].discard(worker)
+            if not waiting[0] and not waiting[1].done():
+                waiting[1].set_result(None)
+
+    def _tell(
+        self, worker: _Worker, spent: _Spent, lines: tuple[wire.BudgetTerms, ...] | None
+    ) -> None:
+        """The spending before the budgets: whoever knows these knows what is left of them."""
+        whole = len(spent) - len(spent) % TOLD_AT_ONCE
+        for start in range(0, whole, TOLD_AT_ONCE):
+            self._send(worker, wire.BudgetUpdate(spent[start : start + TOLD_AT_ONCE]))
+        self._send(worker, wire.BudgetUpdate(spent[whole:], lines))
+
+    def _send(self, worker: _Worker, message: wire.Answer) -> None:
+        if not worker.writer.is_closing():
+            worker.writer.write(wire.frame(message))
+
+
+def _line(budget: BudgetLine) -> wire.BudgetTerms:
+    return wire.BudgetTerms(
+        budget.id,
+        budget.scope,
+        budget.period,
+        budget.timezone,
+        budget.hard,
+        str(budget.limit_pusd),
+    )

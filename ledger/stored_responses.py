@@ -1,0 +1,56 @@
+"""Answers that are kept for an `Idempotency-Key`, as their keeper sealed them: bytes to this file.
+
+A row is found only for the request that it answered, and only until it expires; then the ledger
+writer deletes it.
+"""
+
+from sqlalchemy import Engine, and_, func, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from ledger.database import read_value, reading, write_alone
+from ledger.idempotency import IdempotencyRecord, forget_expired
+from ledger.orm.identity import KeptAnswerRow
+
+FORGOTTEN_AT_ONCE = 100  # an answer may be a megabyte
+
+
+def keep(engine: Engine, asking: IdempotencyRecord, sealed: bytes, *, expires_us: int) -> None:
+    """In place of what an earlier request of the same name left."""
+    insert = postgresql.insert if engine.dialect.name == "postgresql" else sqlite.insert
+    row = {
+        "request_id": asking.request_id,
+        "sealed": sealed,
+        "size": len(sealed),
+        "expires_us": expires_us,
+    }
+    kept = (
+        insert(KeptAnswerRow)
+        .values(key_id=asking.key_id, name=asking.name, **row)
+        .on_conflict_do_update(index_elements=["key_id", "name"], set_=row)
+    )
+    write_alone(engine, kept)
+
+
+def find(engine: Engine, first: IdempotencyRecord, *, now_us: int) -> bytes | None:
+    """What was kept of this request's answer."""
+    query = select(KeptAnswerRow.sealed).where(
+        and_(
+            KeptAnswerRow.key_id == first.key_id,
+            KeptAnswerRow.name == first.name,
+            KeptAnswerRow.request_id == first.request_id,
+            KeptAnswerRow.expires_us > now_us,
+        )
+    )
+    return read_value(engine, query)
+
+
+def kept_bytes(engine: Engine) -> int:
+    """Of all answers together."""
+    with reading(engine) as connection:
+        total = connection.execute(select(func.sum(KeptAnswerRow.size))).scalar_one_or_none()
+    return int(total or 0)
+
+
+def forget_answers(engine: Engine, now_us: int) -> bool:
+    """Delete some that expired; whether there may be more."""
+    return forget_expired(engine, KeptAnswerRow, FORGOTTEN_AT_ONCE, now_us)

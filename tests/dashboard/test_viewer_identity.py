@@ -1,0 +1,108 @@
+"""Ways in: what is believed, what is not, and that it is asked again each time."""
+
+import pytest
+import streamlit as st
+
+from dashboard import viewer_identity
+from dashboard.viewer import NotAllowed, Viewer
+from dashboard.viewer_identity import SignInNeeded, access_file, proxied, signed_in, who_is
+from ledger.identity.people import AccessFile, DashboardRole, parse
+
+NOW_S = 1_790_000_000.0
+OIDC = '[auth]\nclient_id="c"\n[people."ada@example.com"]\nrole="finance"\n'
+USER = {"is_logged_in": True, "email": "ada@example.com", "email_verified": True, "iat": NOW_S}
+SECRET = b"a secret of the proxy"
+
+
+def test_the_file_is_named_by_flag_or_environment(tmp_path) -> None:
+    assert access_file(["app.py"], {}) is None
+    assert access_file(["app.py"], {viewer_identity.FILE_VARIABLE: ""}) is None
+    assert str(access_file(["app.py"], {viewer_identity.FILE_VARIABLE: "/a"}).path) == "/a"
+    assert str(access_file(["--access", "/b"], {viewer_identity.FILE_VARIABLE: "/a"}).path) == "/b"
+
+
+def test_a_sign_in_says_a_name_and_since_when() -> None:
+    assert signed_in(USER, parse(OIDC)) == ("ada@example.com", NOW_S)
+    by_sub = parse(OIDC + '[oidc]\nclaim="sub"\n')
+    assert signed_in({**USER, "sub": "u1", "email_verified": False}, by_sub)[0] == "u1"
+    with pytest.raises(SignInNeeded):
+        signed_in({"is_logged_in": False}, parse(OIDC))
+    with pytest.raises(SignInNeeded):
+        signed_in({}, parse(OIDC))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"email": None}, {"email": ""}, {"email": ["x"]}, {"email_verified": False},
+     {"email_verified": "true"}, {"email_verified": None}, {"iat": None}, {"iat": "now"}],
+)  # fmt: skip
+def test_what_a_sign_in_does_not_vouch_for_is_refused(change: dict) -> None:
+    with pytest.raises(NotAllowed):
+        signed_in({**USER, **change}, parse(OIDC))
+
+
+@pytest.mark.parametrize(
+    ("given", "users", "name"),
+    [
+        ([SECRET.decode()], ["ada@example.com"], "ada@example.com"),
+        ([SECRET.decode()], [" ada@example.com "], "ada@example.com"),
+        ([], ["ada@example.com"], None),
+        (["wrong"], ["ada@example.com"], None),
+        (["\u20ac" * 21], ["ada@example.com"], None),
+        ([SECRET.decode(), SECRET.decode()], ["ada@example.com"], None),
+        ([SECRET.decode()], [], None),
+        ([SECRET.decode()], [""], None),
+        ([SECRET.decode()], ["ada@example.com", "eve@example.com"], None),
+    ],
+)
+def test_a_header_counts_beside_the_secret_alone(given, users, name) -> None:
+    if name is None:
+        with pytest.raises(NotAllowed):
+            proxied(given, users, SECRET)
+    else:
+        assert proxied(given, users, SECRET) == name
+
+
+def test_the_role_is_the_files_at_each_asking(tmp_path) -> None:
+    path = tmp_path / "access.toml"
+    path.write_text(OIDC)
+    file = AccessFile(path)
+    assert who_is(file, "ada@example.com", NOW_S, NOW_S).role is DashboardRole.FINANCE
+    path.write_text(OIDC.replace("finance", "viewer"))
+    assert who_is(file, "ada@example.com", NOW_S, NOW_S).role is DashboardRole.VIEWER
+    path.write_text(OIDC.replace("ada", "eve"))
+    with pytest.raises(NotAllowed, match="has no role here"):
+        who_is(file, "ada@example.com", NOW_S, NOW_S)
+    path.write_text("no longer a file of people")
+    with pytest.raises(NotAllowed, match="Nobody is let in"):
+        who_is(file, "ada@example.com", NOW_S, NOW_S)
+
+
+@pytest.mark.parametrize(("age_h", "held"), [(0, True), (11.9, True), (12.1, False), (-1, False)])
+def test_a_sign_in_holds_for_hours(tmp_path, age_h: float, held: bool) -> None:
+    (tmp_path / "access.toml").write_text(OIDC)
+    file = AccessFile(tmp_path / "access.toml")
+    ask = (file, "ada@example.com", NOW_S, NOW_S + age_h * 3600)
+    if held:
+        assert who_is(*ask).role is DashboardRole.FINANCE
+    else:
+        with pytest.raises(SignInNeeded):
+            who_is(*ask)
+
+
+@pytest.mark.parametrize(
+    ("address", "flags", "let_in"),
+    [("127.0.0.1", [], True), ("localhost", [], True), ("0.0.0.0", [], False), (None, [], False),
+     ("", [], False), ("0.0.0.0", ["--open"], True)],
+)  # fmt: skip
+def test_without_a_file_it_is_open_on_this_machine_alone(
+    monkeypatch, address: str | None, flags: list[str], let_in: bool
+) -> None:
+    monkeypatch.delenv(viewer_identity.FILE_VARIABLE, raising=False)
+    monkeypatch.setattr("sys.argv", ["app.py", *flags])
+    monkeypatch.setattr(st, "get_option", {"server.address": address}.get)
+    if let_in:
+        assert viewer_identity.enter()() == Viewer(None, DashboardRole.ADMIN)
+    else:
+        with pytest.raises(NotAllowed, match="nobody says who may look"):
+            viewer_identity.enter()

@@ -1,0 +1,61 @@
+"""One try over HTTP: what came, or that nothing came, and whether it may have been heard."""
+
+import socket
+
+import httpx
+import pytest
+
+from gateway.batches.authority import TicketAuthority
+from gateway.batches.line_outcome import ConnectionLost, LineAnswer
+from gateway.batches.line_sender import LineSender
+from ledger.batches.lines import LineClaim
+
+CLAIM = LineClaim(
+    "batch_1", 3, "c", "own", b'{"model":"own"}', 2, 1, "/v1/chat/completions", "k", 9
+)
+AUTHORITY = TicketAuthority(b"s" * 32)
+
+
+def sender(answer=None, url: str = "http://127.0.0.1:1") -> LineSender:
+    made = LineSender(url, AUTHORITY, total_s=1.0, at_once=4, now_us=lambda: 5)
+    if answer is not None:
+        made._client = httpx.AsyncClient(base_url=url, transport=httpx.MockTransport(answer))
+    return made
+
+
+async def test_it_asks_with_a_ticket_for_this_try() -> None:
+    asked = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request)
+        headers = {"x-request-id": "r", "x-should-retry": "false"}
+        return httpx.Response(429, content=b"{}", headers=headers)
+
+    told = await sender(answer).send(CLAIM, spill=True)
+    assert told == LineAnswer(429, "r", b"{}", retry=False)
+    (request,) = asked
+    assert request.url.path == "/batch-lines/v1/chat/completions"
+    assert request.content == CLAIM.body
+    token = request.headers["authorization"].removeprefix("Bearer ")
+    ticket = AUTHORITY.read(token, now_us=5)
+    assert (ticket.key_id, ticket.request_id, ticket.spill) == ("k", "batch_1-3-2", True)
+
+
+@pytest.mark.parametrize(
+    ("error", "sent"),
+    [(httpx.ConnectError, False), (httpx.ConnectTimeout, False), (httpx.ReadError, True),
+     (httpx.RemoteProtocolError, True), (httpx.ReadTimeout, True)],
+)  # fmt: skip
+async def test_no_answer(error, sent: bool) -> None:
+    def answer(_: httpx.Request) -> httpx.Response:
+        raise error("no")
+
+    assert await sender(answer).send(CLAIM, spill=False) == ConnectionLost(sent=sent)
+
+
+async def test_nobody_listens() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        this_sender = sender(url=f"http://127.0.0.1:{free.getsockname()[1]}")
+        assert await this_sender.send(CLAIM, spill=False) == ConnectionLost(sent=False)
+        await this_sender.aclose()

@@ -1,0 +1,129 @@
+"""What a provider says of a line becomes its answer and its charge."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from backends.secret import Secret
+from gateway.batches.line_settlement import LineResult, LineSettlement, result_of
+from ledger.batches.outgoing import AttemptOpening, LineTerms, OutLine
+from ledger.journals.records import TokenCounts
+from ledger.prices.rates import Price, PriceTerms, TierRates, rates_from
+
+PRICE = Price(
+    1, "openai/m", "test", 0,
+    PriceTerms(
+        rates_from({"input": 1000, "output": 4000}),
+        (TierRates("batch", 0, rates_from({"input": 500, "output": 2000})),),
+    ),
+)  # fmt: skip
+COMPARED = Price(2, "other/m", "test", 0, PriceTerms(rates_from({"input": 10, "output": 20})))
+LINE = OutLine(
+    7, "batch_1-7-1.1", "mine", 1, 0, b'{"model":"m","messages":[]}',
+    LineTerms(n=1, most=50, told=True, prompt_bound=100, compared=(2,)),
+)  # fmt: skip
+OPENING = AttemptOpening(1_000_000, 1, 10**9)
+BOOKING = LineSettlement(
+    "batch_1", {1: PRICE, 2: COMPARED}, 5_000_000, (Secret("sk-verysecretkey"),)
+)
+
+
+def result(status: int | None, body: Any = None, code: str | None = None) -> LineResult:
+    response = None if status is None else {"status_code": status, "body": body}
+    error = None if code is None else {"code": code, "message": "why"}
+    line = {"custom_id": LINE.attempt_id, "response": response, "error": error}
+    found = result_of(json.dumps(line).encode())
+    assert found is not None
+    return found
+
+
+def answer(**changes: Any) -> dict[str, Any]:
+    usage = {"prompt_tokens": 20, "completion_tokens": 4, "total_tokens": 24}
+    choice = {"index": 0, "message": {"content": "four words of text"}, "finish_reason": "stop"}
+    return {"choices": [choice], "usage": usage, **changes}
+
+
+def said(answered: bytes) -> dict[str, Any]:
+    return json.loads(answered)
+
+
+def test_a_clock_that_was_set_back_ends_no_line_before_it_began() -> None:
+    settled = replace(BOOKING, now_us=OPENING.opened_us - 1).ended(LINE, OPENING, result(None))
+    assert settled.settled.settled_us == OPENING.opened_us
+    assert settled.settled.duration_us == 0
+
+
+def test_an_answer_costs_its_tokens_at_the_batch_rates() -> None:
+    ended = BOOKING.ended(LINE, OPENING, result(200, answer()))
+    settled = ended.settled
+    assert (settled.status, settled.basis, settled.tier) == ("finished", "reported", "batch")
+    assert settled.cost_pusd == 20 * 500 + 4 * 2000
+    assert (settled.finish_reason, settled.duration_us) == ("stop", 4_000_000)
+    assert [(cost.comparator, cost.cost_pusd) for cost in settled.compared] == [("other/m", 280)]
+    assert ended.ok
+    line = said(ended.answer)
+    assert (line["custom_id"], line["response"]["request_id"]) == ("mine", "batch_1-7-1")
+    assert line["response"]["body"]["usage"]["completion_tokens"] == 4
+
+
+def test_without_usage_the_bound_is_booked() -> None:
+    settled = BOOKING.ended(LINE, OPENING, result(200, answer(usage=None))).settled
+    assert (settled.basis, settled.tokens) == ("bound", TokenCounts(input=100, output=50))
+    assert settled.cost_pusd == 100 * 500 + 50 * 2000
+
+
+def test_usage_that_cannot_be_is_cut_and_disputed() -> None:
+    usage = {"prompt_tokens": 20, "completion_tokens": 5000, "total_tokens": 5020}
+    settled = BOOKING.ended(LINE, OPENING, result(200, answer(usage=usage))).settled
+    assert (settled.tokens.output, settled.basis, settled.disputed) == (50, "bound", True)
+
+
+def test_a_refusal_is_the_lines_answer_and_costs_nothing() -> None:
+    body = {"error": {"message": "no such thing, sk-verysecretkey", "code": "bad"}}
+    ended = BOOKING.ended(LINE, OPENING, result(400, body))
+    assert (ended.settled.status, ended.settled.cost_pusd) == ("rejected", 0)
+    assert not ended.ok
+    line = said(ended.answer)
+    assert line["response"]["status_code"] == 400
+    assert "verysecret" not in json.dumps(line)
+
+
+@pytest.mark.parametrize(
+    ("result_", "failed", "kept"),
+    [
+        (result(None, code="batch_expired"), False, False),
+        (result(None, code="batch_cancelled"), False, False),
+        (result(None, code="server_error"), True, False),
+        (result(500, {"error": {"message": "x"}}), True, False),
+        (result(200, {"error": {"message": "under a status of success"}}), True, False),
+        (result(401, {"error": {"message": "our key"}}), False, True),
+    ],
+)
+def test_what_was_not_done_waits_again(result_: LineResult, failed: bool, kept: bool) -> None:
+    ended = BOOKING.ended(LINE, OPENING, result_)
+    assert (ended.answer, ended.failed, ended.kept) == (None, failed, kept)
+    assert (ended.settled.status, ended.settled.cost_pusd) == ("rejected", 0)
+
+
+def test_a_line_that_fails_again_and_again_ends_so() -> None:
+    tried = OutLine(7, LINE.attempt_id, "mine", 5, 4, LINE.body, LINE.terms)
+    ended = BOOKING.ended(tried, OPENING, result(500, {"error": {"message": "x"}}))
+    assert said(ended.answer)["response"]["status_code"] == 500
+    ended = BOOKING.ended(tried, OPENING, result(None, code="server_error"))
+    assert said(ended.answer)["error"]["code"] == "no_answer"
+
+
+def test_what_nobody_can_say_costs_its_bound() -> None:
+    ended = BOOKING.gone(LINE, OPENING)
+    assert (ended.settled.basis, ended.settled.cost_pusd) == ("bound", 100 * 500 + 50 * 2000)
+    assert said(ended.answer)["error"]["code"] == "no_answer"
+    broken = BOOKING.ended(LINE, OPENING, result(200, {"words": 5}))
+    assert (broken.settled.basis, broken.ok) == ("bound", False)
+
+
+def test_what_is_no_result_is_none() -> None:
+    assert result_of(b"{") is None
+    assert result_of(b'{"response":null}') is None
+    assert result_of(b"\xff") is None

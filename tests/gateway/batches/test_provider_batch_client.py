@@ -1,0 +1,165 @@
+"""A provider's files and batches: answers, refusals, and what nobody knows."""
+
+import asyncio
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import pytest
+
+from backends.secret import Secret
+from backends.simulator.jobs import SimulatedBatches
+from gateway.batches.provider_batch_client import (
+    ProviderBatchClient,
+    ProviderBusy,
+    ProviderRefused,
+    ProviderUnavailable,
+    taking_batches,
+)
+from gateway.config.settings import parse
+from gateway.errors import ConfigError
+
+CHAT = "/v1/chat/completions"
+LINE = json.dumps(
+    {"custom_id": "a", "method": "POST", "url": CHAT, "body": {"model": "m"}}
+).encode()
+
+
+async def said(path: str, body: bytes, name: str) -> tuple[int, bytes]:
+    return 200, b'{"choices":[]}'
+
+
+@pytest.fixture
+def jobs() -> SimulatedBatches:
+    return SimulatedBatches(said, begin_s=0.0)
+
+
+@pytest.fixture
+def remote(jobs: SimulatedBatches) -> ProviderBatchClient:
+    return ProviderBatchClient(
+        "http://provider/v1", Secret("sk-secret"), httpx.ASGITransport(app=jobs)
+    )
+
+
+def answering(status: int, body: bytes = b"{}") -> ProviderBatchClient:
+    def handle(request: httpx.Request) -> httpx.Response:
+        assert request.headers["authorization"] == "Bearer sk-secret"
+        return httpx.Response(status, content=body)
+
+    return ProviderBatchClient(
+        "http://provider/v1", Secret("sk-secret"), httpx.MockTransport(handle)
+    )
+
+
+def failing(error: type[httpx.HTTPError]) -> ProviderBatchClient:
+    def handle(request: httpx.Request) -> httpx.Response:
+        raise error("sk-secret")
+
+    return ProviderBatchClient(
+        "http://provider/v1", Secret("sk-secret"), httpx.MockTransport(handle)
+    )
+
+
+async def test_a_batch_from_its_file_to_its_answers(
+    remote: ProviderBatchClient, jobs: SimulatedBatches
+) -> None:
+    file_id = await remote.upload("out_1.jsonl", LINE + b"\n")
+    assert await remote.find_file("out_1.jsonl", 0) == file_id
+    assert await remote.find_file("other.jsonl", 0) is None
+    made = await remote.create(file_id, CHAT, "out_1")
+    assert (await remote.find_batch("out_1", 0)).id == made.id
+    assert await remote.find_batch("out_2", 0) is None
+    there = made
+    while there.status != "completed":
+        await asyncio.sleep(0)  # nothing else waits for anything here
+        there = await remote.batch(made.id)
+    (line,) = [each_line async for each_line in remote.lines(there.output_file_id)]
+    assert json.loads(line)["custom_id"] == "a"
+    await remote.delete(file_id)
+    assert await remote.find_file("out_1.jsonl", 0) is None
+    with pytest.raises(ProviderUnavailable):  # 409, which OpenAI says of a batch that has ended
+        await remote.cancel(made.id)
+
+
+async def test_lists_are_walked_to_what_is_older(
+    remote: ProviderBatchClient, jobs: SimulatedBatches, monkeypatch
+) -> None:
+    monkeypatch.setattr("gateway.batches.provider_batch_client.LISTED", 2)
+    for number in range(7):
+        await remote.upload(f"{number}.jsonl", LINE)
+    assert await remote.find_file("0.jsonl", 0) is not None
+    assert await remote.find_file("0.jsonl", 2**40) is None, "all are older: one page is enough"
+    monkeypatch.setattr("gateway.batches.provider_batch_client.PAGES", 2)
+    with pytest.raises(ProviderUnavailable):
+        await remote.find_file("0.jsonl", 0)
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (400, ProviderRefused),
+        (401, ProviderRefused),
+        (404, ProviderRefused),
+        (429, ProviderBusy),
+        (409, ProviderUnavailable),
+        (500, ProviderUnavailable),
+    ],
+)
+async def test_statuses(status: int, error: type[Exception]) -> None:
+    with pytest.raises(error) as caught:
+        await answering(status, b'{"error":{"message":"sk-secret"}}').batch("b")
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("body", [b"[]", b"{", b'{"id":1}', b'{"id":""}', b"\xff"])
+async def test_what_cannot_be_read_says_nothing(body: bytes) -> None:
+    with pytest.raises(ProviderUnavailable):
+        await answering(200, body).batch("b")
+
+
+@pytest.mark.parametrize(
+    ("error", "meant"),
+    [
+        (httpx.ConnectError, ProviderBusy),
+        (httpx.ReadTimeout, ProviderUnavailable),
+        (httpx.RemoteProtocolError, ProviderUnavailable),
+    ],
+)
+async def test_broken_connections(error: Any, meant: type[Exception]) -> None:
+    with pytest.raises(meant) as caught:
+        await failing(error).create("f", CHAT, "out_1")
+    assert "secret" not in str(caught.value)
+
+
+async def test_a_file_that_breaks_off_is_no_whole_file() -> None:
+    with pytest.raises(ProviderUnavailable):
+        assert [line async for line in failing(httpx.ReadError).lines("f")]
+    with pytest.raises(ProviderRefused):
+        assert [line async for line in answering(404).lines("f")]
+
+
+async def test_why_a_batch_failed(remote: ProviderBatchClient, jobs: SimulatedBatches) -> None:
+    made = await remote.create(await remote.upload("x", LINE), CHAT, "out_1")
+    jobs.batches[made.id].errors.append({"code": "token_limit_exceeded", "message": "x"})
+    assert (await remote.batch(made.id)).codes == ("token_limit_exceeded",)
+
+
+CONFIG = """
+models: {api: {targets: [openai/gpt-4o-mini]}}
+providers:
+  openai: {api_key_env: KEY, batch: true}
+  groq: {api_key_env: OTHER}
+"""
+
+
+async def test_only_those_that_say_so_and_with_their_key() -> None:
+    settings = parse(CONFIG, name="test")
+    runtime = SimpleNamespace(providers={"openai": None, "groq": None})
+    found = taking_batches(settings, runtime, {"KEY": "sk-1234567890"})
+    assert list(found) == ["openai"]
+    assert found["openai"].secrets == (Secret("sk-1234567890"),)
+    assert "sk-" not in repr(found)
+    await found["openai"].remote.aclose()
+    with pytest.raises(ConfigError):
+        taking_batches(settings, runtime, {})

@@ -1,0 +1,317 @@
+"""A batch at a provider, its runner killed at every step: each line is run and booked once."""
+
+import asyncio
+import json
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+from sqlalchemy import Engine, insert, text
+from sqlalchemy.event import listen
+
+from backends.secret import Secret
+from backends.simulator.jobs import SimulatedBatches
+from gateway.batches.poll_intervals import PollIntervals
+from gateway.batches.provider_batch_client import BatchProviders, ProviderBatchClient
+from gateway.batches.provider_batch_sync import ProviderBatchSync
+from ledger.batches.lines import LineStore, NewLine
+from ledger.batches.outgoing import (
+    LeavingLine,
+    LineTerms,
+    OutgoingRecord,
+    OutgoingStore,
+    ProviderBatchState,
+)
+from ledger.batches.store import BatchRecord, BatchStore
+from ledger.database import make_engine, sqlite_url
+from ledger.journals.records import AttemptOpened
+from ledger.orm import tables as orm
+from ledger.prices.rates import Price, PriceTerms, TierRates, rates_from
+from ledger.verify.checks import verify
+
+CHAT = "/v1/chat/completions"
+START_US = 1_780_000_000_000_000
+LINES = 3
+BOUND_PUSD = 1_000_000
+BUDGET = "team:search@month"
+PRICE = Price(
+    1, "openai/m", "test", 0,
+    PriceTerms(
+        rates_from({"input": 1000, "output": 4000}),
+        (TierRates("batch", 0, rates_from({"input": 500, "output": 2000})),),
+    ),
+)  # fmt: skip
+
+
+class Killed(BaseException):
+    """What a SIGKILL is to the code that it meets."""
+
+
+@dataclass
+class Fate:
+    """Kills a life at its `at`-th step, before or after what is done there; dead is dead."""
+
+    at: int | None = None
+    steps: int = 0
+
+    def step(self) -> None:
+        self.steps += 1
+        if self.at is not None and self.steps >= self.at:
+            raise Killed
+
+
+class Mortal:
+    """Every call of these methods is two steps of the fate: before it, and after it was done."""
+
+    def __init__(self, real: Any, fate: Fate, names: tuple[str, ...]) -> None:
+        self._real, self._fate, self._names = real, fate, names
+
+    def __getattr__(self, name: str) -> Any:
+        real, fate = getattr(self._real, name), self._fate
+        if name not in self._names:
+            return real
+        if asyncio.iscoroutinefunction(real):
+
+            async def awaited(*given: Any, **named: Any) -> Any:
+                fate.step()
+                found = await real(*given, **named)
+                fate.step()
+                return found
+
+            return awaited
+
+        def called(*given: Any, **named: Any) -> Any:
+            fate.step()
+            found = real(*given, **named)
+            fate.step()
+            return found
+
+        return called
+
+
+@dataclass
+class Ticking:
+    """A clock of the test's own."""
+
+    us: int = START_US
+
+    def wall_us(self) -> int:
+        return self.us
+
+    def now_s(self) -> float:
+        return self.us / 1e6
+
+
+@dataclass
+class World:
+    """One database and one provider; `asked` counts what the provider was made to do."""
+
+    engine: Any
+    clock: Ticking = field(default_factory=Ticking)
+    asked: Counter = field(default_factory=Counter)
+    fails: dict[str, int] = field(default_factory=dict)
+    lives: int = 0
+    remote: type[ProviderBatchClient] = ProviderBatchClient
+
+    def __post_init__(self) -> None:
+        self.jobs = SimulatedBatches(self._ask, begin_s=0.0)
+        self.batches = BatchStore(self.engine)
+
+    async def _ask(self, path: str, body: bytes, name: str) -> tuple[int, bytes]:
+        self.asked[name] += 1
+        status = self.fails.get(name.split("-")[1], 200)
+        if status != 200:
+            return status, json.dumps({"error": {"message": "no", "code": "bad"}}).encode()
+        usage = {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}
+        choice = {"index": 0, "message": {"content": "hi"}, "finish_reason": "stop"}
+        return 200, json.dumps({"id": "x", "choices": [choice], "usage": usage}).encode()
+
+    def life(self, at: int | None = None) -> tuple[ProviderBatchSync, Fate]:
+        """A runner; its earlier lives are dead."""
+        self.lives += 1
+        fate = Fate(at)
+        store = OutgoingStore(self.engine, f"seat/{self.lives}")
+        store.take_over("seat")
+        transport = httpx.ASGITransport(app=self.jobs)
+        remote = Mortal(
+            self.remote("http://provider/v1", Secret("key"), transport), fate,
+            ("upload", "create", "find_file", "find_batch", "batch", "cancel", "delete"),
+        )  # fmt: skip
+        stored = Mortal(store, fate, ("move", "book"))
+        waits = PollIntervals(first=1.0, most=1.0, settled=5.0)
+        providers = {"alpha": BatchProviders(remote)}
+        return ProviderBatchSync(stored, providers, self.clock, 0, waits), fate
+
+    def found(self) -> dict[str, BatchRecord]:
+        return {item.id: item for item in self.batches.unfinished()}
+
+    async def live(self, at: int | None = None, looks: int = 40) -> Fate:
+        """One life, until all is done or it is killed."""
+        courier, fate = self.life(at)
+        for _ in range(looks):
+            try:
+                await courier.step(self.found())
+            except Killed:
+                break
+            await courier.settle()
+            if fate.at is not None and fate.steps >= fate.at:
+                break
+            await asyncio.sleep(0)
+            self.clock.us += 2_000_000
+            if not courier.store.unfinished():
+                break
+        return fate
+
+    def rows(self) -> list[dict[str, Any]]:
+        with self.engine.connect() as connection:
+            found = connection.execute(text("SELECT * FROM attempts ORDER BY seq"))
+            return [dict(row) for row in found.mappings()]
+
+    def lines(self) -> list[tuple[str, bool | None, int]]:
+        with self.engine.connect() as connection:
+            query = text("SELECT state, ok, kept FROM batch_lines ORDER BY number")
+            return [tuple(row) for row in connection.execute(query)]
+
+
+def opened(name: str) -> AttemptOpened:
+    return AttemptOpened(
+        attempt_id=f"{name}.1", request_id=name, attempt_no=1, opened_us=START_US, key_id="k",
+        user_id=None, team_id="search", org_id="acme", kind="chat", stream=False, model="m",
+        target="alpha/m", backend="api", pool=None, engine=None, provider="alpha",
+        upstream_model="m", simulated=True, policy="p", policy_version="v", reason="cheapest",
+        spill_reason=None, price_version=1, bound_pusd=BOUND_PUSD, prompt_tokens_estimate=10,
+    )  # fmt: skip
+
+
+def _without_disk(connection: Any, _: Any) -> None:
+    """The machine does not fail here, only the process."""
+    connection.execute("PRAGMA synchronous=OFF")
+
+
+@pytest.fixture(scope="module")
+def engine(migrated: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    """One for all lives here: each knows its statements anew otherwise."""
+    path = tmp_path_factory.mktemp("courier") / "ledger.db"
+    shutil.copyfile(migrated, path)
+    made = make_engine(sqlite_url(path))
+    listen(made, "connect", _without_disk)
+    yield made
+    made.dispose()
+
+
+@pytest.fixture
+def world(engine: Engine) -> World:
+    """A batch of three lines, given away to `alpha`, under a hard budget."""
+    made = World(engine)
+    with engine.begin() as connection:
+        for table in reversed(orm.LedgerBase.metadata.sorted_tables):
+            connection.execute(table.delete())
+        document = msgspec.to_builtins(PRICE)
+        row = {"version": 1, "name": PRICE.name, "since_us": 0, "source": "", "recorded_us": 0}
+        connection.execute(insert(orm.PriceVersionRow), [{**row, "price": document}])
+        budget = {"id": BUDGET, "scope": "team:search", "period": "month", "hard": True}
+        amount = {"limit_pusd": 10 * BOUND_PUSD, "timezone": "UTC", "created_us": 0}
+        connection.execute(insert(orm.BudgetRow), [{**budget, **amount}])
+    lines, store = LineStore(engine, "seat/0"), OutgoingStore(engine, "seat/0")
+    record = BatchRecord(
+        "batch_1", "search", "k", CHAT, "24h", "f", START_US, START_US + 10**12, total=LINES
+    )
+    made.batches.create(record)
+    names = range(1, LINES + 1)
+    lines.add("batch_1", [NewLine(n, f"c{n}", "m", b'{"model":"m"}') for n in names])
+    made.batches.take("batch_1", "v", now_us=0, until_us=1)
+    made.batches.move("batch_1", "v", ("validating",), status="in_progress")
+    claims = lines.claim_onward("batch_1", "m", 9, now_us=START_US, until_us=START_US + 10**9)
+    terms = LineTerms(n=1, most=4, told=True, prompt_bound=20)
+    leaving = [
+        LeavingLine(claim, opened(claim.request_id), ("team:search",), claim.body, terms)
+        for claim in claims
+    ]
+    outgoing = OutgoingRecord(
+        "out_1", "batch_1", "alpha", "m", CHAT, ProviderBatchState.COLLECTING, START_US
+    )
+    store.begin(outgoing, until_us=START_US + 10**9)
+    assert len(store.leave("out_1", leaving, at_us=START_US).gone) == LINES
+    return made
+
+
+def assert_each_once(world: World) -> None:
+    names = [f"batch_1-{number}-1.1" for number in range(1, LINES + 1)]
+    assert world.asked == dict.fromkeys(names, 1), "no line was run twice, and none was left out"
+    rows = world.rows()
+    assert sorted(row["attempt_id"] for row in rows) == names
+    assert {(row["status"], row["tier"], row["basis"]) for row in rows} == {
+        ("finished", "batch", "reported")
+    }
+    assert {row["cost_pusd"] for row in rows} == {10 * 500 + 2 * 2000}
+    assert world.lines() == [("done", True, False)] * LINES
+    found = world.batches.find("batch_1", "search")
+    assert (found.completed, found.failed) == (LINES, 0)
+    with world.engine.connect() as connection:
+        assert verify(connection).findings == ()
+        grant = connection.execute(text("SELECT granted_pusd, spent_pusd FROM grants")).all()
+    assert grant == [(str(LINES * 9000), str(LINES * 9000))], "nothing is held any more"
+
+
+async def test_lines_are_out_and_their_money_is_held(world) -> None:
+    assert world.lines() == [("out", None, False)] * LINES
+    assert {row["settled_us"] for row in world.rows()} == {None}
+    with world.engine.connect() as connection:
+        assert verify(connection).findings == ()
+        (granted,) = connection.execute(text("SELECT granted_pusd FROM grants")).scalars()
+    assert int(granted) == LINES * BOUND_PUSD
+
+
+async def test_there_and_back(world) -> None:
+    await world.live()
+    assert_each_once(world)
+    assert world.jobs.made == 1
+    assert world.jobs.files == {}, "nothing is left at the provider"
+
+
+async def killed_at(world: World, at: int) -> Fate:
+    fate = await world.live(at)
+    await world.live()
+    return fate
+
+
+@pytest.mark.parametrize("at", range(1, 27))
+async def test_killed_at_any_step_each_line_is_run_and_booked_once(world, at: int) -> None:
+    fate = await killed_at(world, at)
+    assert fate.steps >= at, "a life has fewer steps: take out the last of these"
+    assert_each_once(world)
+    assert world.jobs.made == 1
+
+
+class Forgetful(ProviderBatchClient):
+    """Does not look for what may have been made."""
+
+    async def find_batch(self, mark: str, since_s: int) -> None:
+        return None
+
+
+async def test_without_looking_first_a_batch_would_be_run_twice(world) -> None:
+    """The negative control: found where a life ends right after the batch was made."""
+    world.remote = Forgetful
+    courier, fate = world.life()
+    create = courier.providers["alpha"].remote._real.create
+
+    async def made_and_killed(*given: Any) -> None:
+        await create(*given)
+        fate.at = 1
+        raise Killed
+
+    courier.providers["alpha"].remote._real.create = made_and_killed
+    for _ in range(3):
+        await courier.step(world.found())
+        await courier.settle()
+        world.clock.us += 2_000_000
+    await world.live()
+    assert world.jobs.made == 2
+    assert max(world.asked.values()) == 2

@@ -1,0 +1,80 @@
+"""What a worker says of a line that could go to a provider's batch; through its entrance."""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from gateway.batches.authority import LineTicket, load_authority
+from gateway.batches.line_endpoint import PREFIX
+from gateway.batches.provider_line_planner import ProviderLine
+
+BODY = {"max_tokens": 20, "messages": [{"role": "user", "content": "hi"}]}
+
+
+def batching(found: dict[str, Any], _: dict[str, int]) -> None:
+    """`beta` costs more than `alpha`, and `late` takes no batches."""
+    for name in ("alpha", "beta"):
+        found["providers"][name]["batch"] = True
+    at_home = {"name": "home", "match": {"models": ["own"]}, "residency": "internal_only"}
+    found["policies"] = [at_home, *found["policies"]]
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory, running: Callable[..., Any]) -> Iterator[Any]:
+    with running(tmp_path_factory.mktemp("handing"), adjust=batching) as this_running:
+        yield this_running
+
+
+@pytest.fixture
+def ask(stack: Any) -> Callable[..., Any]:
+    def asked(model: str, **members: Any) -> Any:
+        ticket = LineTicket(
+            key_id=stack.key("owner", team="owners").key_id, batch_id="batch_h",
+            request_id=f"batch_h-1-{time.monotonic_ns()}",
+            expires_us=time.time_ns() // 1000 + 10**7, onward=True,
+        )  # fmt: skip
+        token = load_authority(stack.runtime.run_dir).sign(ticket)
+        url = f"{stack.url}{PREFIX}/v1/chat/completions"
+        headers = {"authorization": f"Bearer {token}"}
+        return stack.client.post(url, json={"model": model, **BODY, **members}, headers=headers)
+
+    return asked
+
+
+def test_the_plan_is_told_and_nobody_is_asked(stack, ask) -> None:
+    served = len(stack.entries("alpha"))
+    answer = ask("pair", service_tier="flex", user="someone")
+    assert answer.status_code == 200, answer.text
+    handed = msgspec.msgpack.decode(answer.content, type=ProviderLine)
+    assert (handed.provider, handed.upstream_model) == ("alpha", "m"), "the cheaper of the two"
+    body = msgspec.json.decode(handed.body)
+    assert (body["model"], body["max_tokens"], body["user"]) == ("m", 20, "someone")
+    assert "service_tier" not in body, "a batch is a tier of its own"
+    opened = handed.opened
+    assert (opened.attempt_id, opened.team_id) == (f"{opened.request_id}.1", "owners")
+    assert dict(opened.tags)["batch"] == "batch_h"
+    assert opened.holds == ()
+    assert (handed.terms.most, handed.terms.told) == (20, True)
+    assert opened.bound_pusd == handed.terms.prompt_bound * 75_000 + 20 * 300_000
+    assert {"team:owners", "provider:alpha"} <= set(handed.scopes)
+    assert len(stack.entries("alpha")) == served
+    assert stack.rows("request_id = :id", id=opened.request_id) == []
+
+
+def test_own_engines_are_named_as_too_late(ask) -> None:
+    handed = msgspec.msgpack.decode(ask("chat").content, type=ProviderLine)
+    assert (handed.provider, handed.opened.spill_reason) == ("alpha", "batch")
+
+
+@pytest.mark.parametrize("model", ["own", "late", "embed"])
+def test_what_no_providers_batch_takes(ask, model: str) -> None:
+    answer = ask(model)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "not_onward")
+
+
+def test_what_would_be_refused_anywhere_is(ask) -> None:
+    assert ask("nobody").status_code == 404
+    assert ask("pair", messages=[]).status_code == 400

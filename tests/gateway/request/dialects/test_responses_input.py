@@ -1,0 +1,133 @@
+"""Every form of input of the Responses API as chat's messages, and what has no form there."""
+
+import pytest
+
+from gateway.errors import RequestError
+from gateway.request.dialects.conversation import called, image_part, text_part
+from gateway.request.dialects.responses_input import chat_messages
+
+URL = "data:image/png;base64,AAAA"
+
+
+def user(content: object) -> dict:
+    return {"role": "user", "content": content}
+
+
+def call(name: str = "1") -> dict:
+    return {"type": "function_call", "call_id": name, "name": "look", "arguments": "{}"}
+
+
+def output(told: object, name: str = "1") -> dict:
+    return {"type": "function_call_output", "call_id": name, "output": told}
+
+
+def message(role: str, *parts: dict) -> dict:
+    return {"type": "message", "role": role, "content": list(parts)}
+
+
+def part(kind: str, **members: object) -> dict:
+    return {"type": kind, **members}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("hi", [user("hi")]),
+        ([user("hi")], [user("hi")]),
+        ([message("user", part("input_text", text="hi"))], [user("hi")]),
+        (
+            [
+                message(
+                    "user",
+                    part("input_text", text="what?"),
+                    part("input_image", image_url=URL, detail="low"),
+                    part("input_file", file_data="data:application/pdf;base64,AA", filename="a"),
+                    part("input_audio", input_audio={"data": "AA", "format": "wav"}),
+                )
+            ],
+            [
+                user(
+                    [
+                        text_part("what?"),
+                        image_part(URL, "low"),
+                        {
+                            "type": "file",
+                            "file": {
+                                "file_data": "data:application/pdf;base64,AA",
+                                "filename": "a",
+                            },
+                        },
+                        {"type": "input_audio", "input_audio": {"data": "AA", "format": "wav"}},
+                    ]
+                )
+            ],
+        ),
+        # What an answer's `output` holds is sent back as it is.
+        (
+            [
+                user("a"),
+                {"type": "reasoning", "id": "rs_1", "summary": []},
+                {
+                    **message("assistant", part("output_text", text="so", annotations=[])),
+                    "id": "msg_1",
+                    "status": "completed",
+                },
+                {**call("1"), "id": "fc_1", "status": "completed"},
+                call("2"),
+                output("seen", "1"),
+                output([part("input_text", text="b"), part("input_image", image_url=URL)], "2"),
+                user("c"),
+            ],
+            [
+                user("a"),
+                {
+                    "role": "assistant",
+                    "content": "so",
+                    "tool_calls": [called("1", "look", "{}"), called("2", "look", "{}")],
+                },
+                {"role": "tool", "tool_call_id": "1", "content": "seen"},
+                {"role": "tool", "tool_call_id": "2", "content": "b"},
+                user([image_part(URL), text_part("c")]),
+            ],
+        ),
+        (
+            [user("a"), message("assistant", part("refusal", refusal="no")), user("b")],
+            [user("a"), {"role": "assistant", "content": "no"}, user("b")],
+        ),
+    ],
+)
+def test_items(given: object, expected: list) -> None:
+    assert chat_messages(None, given) == expected
+
+
+def test_instructions_and_a_developers_message_are_one() -> None:
+    given = [message("developer", part("input_text", text="b")), user("hi")]
+    assert chat_messages("a", given) == [{"role": "system", "content": "a\n\nb"}, user("hi")]
+
+
+@pytest.mark.parametrize(
+    ("given", "place"),
+    [
+        (None, "input"),
+        ([], "input"),
+        (5, "input"),
+        ([1], "input[0]"),
+        ([{"content": "x"}], "input[0].role"),
+        ([user(None)], "input[0].content"),
+        ([message("tool", part("input_text", text="x"))], "input[0].role"),
+        ([message("user", part("input_image", file_id="f"))], "input[0].content[0]"),
+        ([message("user", part("input_file", file_url="u"))], "input[0].content[0]"),
+        ([message("user", part("video"))], "input[0].content[0]"),
+        ([message("assistant", part("input_image", image_url=URL))], "input[0].content[0]"),
+        ([{"type": "item_reference", "id": "x"}], "input[0]"),
+        ([{"type": "web_search_call"}], "input[0]"),
+        ([{**call(), "arguments": {}}], "input[0].arguments"),
+        ([output(5)], "input[0].output"),
+        ([{"type": "function_call_output", "output": "x"}], "input[0].call_id"),
+    ],
+)
+def test_what_cannot_be_said_is_refused_by_its_place(given: object, place: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        chat_messages(None, given)
+    assert caught.value.row.status == 400
+    assert caught.value.param == place

@@ -1,0 +1,96 @@
+"""The body that a target gets of what a client asked for."""
+
+import json
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from gateway.http.body import open_members
+from gateway.kinds import KIND_PATHS
+from gateway.kinds.chat import read_chat
+from gateway.kinds.inference_request import IncomingBody, InferenceRequest
+from gateway.request.request_parser import body_for
+
+MESSAGES = [{"role": "user", "content": "hello"}]
+
+
+def asked(path: str = "/v1/chat/completions", **members: Any) -> InferenceRequest:
+    if path == "/v1/chat/completions":
+        members.setdefault("messages", MESSAGES)
+    text = json.dumps({"model": "m", **members}).encode()
+    return KIND_PATHS[path].read(IncomingBody(text, "application/json", None, max_n=8))
+
+
+@pytest.mark.parametrize("given", [5, None])
+def test_an_engine_is_told_the_limit_by_the_name_that_each_reads(given: int | None) -> None:
+    def limits(*, own: bool) -> dict[str, Any]:
+        request = asked(max_completion_tokens=given)
+        cap = None if given else 7
+        body = body_for(request, upstream_model="u", own=own, max_tokens_cap=cap, salt=None)
+        return {name: value for name, value in json.loads(body).items() if "max_" in name}
+
+    assert limits(own=True) == {"max_tokens": given or 7}
+    assert limits(own=False) == {"max_completion_tokens": given or 7}
+
+
+def test_a_cap_goes_by_the_name_that_the_target_knows() -> None:
+    def capped(name: str, **members: Any) -> Any:
+        body = body_for(
+            asked(**members), upstream_model="u", own=False, max_tokens_cap=7, salt=None,
+            cap_name=name,
+        )  # fmt: skip
+        return json.loads(body)
+
+    assert capped("max_completion_tokens")["max_completion_tokens"] == 7
+    assert capped("max_tokens")["max_tokens"] == 7
+    asked_for = capped("max_tokens", max_completion_tokens=None)
+    assert asked_for["max_completion_tokens"] == 7
+    assert "max_tokens" not in asked_for
+
+
+def test_an_own_engine_is_asked_for_running_usage() -> None:
+    request = asked(stream=True, temperature=0.25)
+    body = body_for(request, upstream_model="u", own=True, max_tokens_cap=None, salt="s")
+    assert json.loads(body) == {
+        "model": "u",
+        "messages": MESSAGES,
+        "stream": True,
+        "temperature": 0.25,
+        "stream_options": {"include_usage": True, "continuous_usage_stats": True},
+        "cache_salt": "s",
+    }
+
+
+def test_an_api_is_asked_for_final_usage_only() -> None:
+    request = asked(stream=True, stream_options={"continuous_usage_stats": True, "x": 1})
+    body = json.loads(body_for(request, upstream_model="u", own=False, max_tokens_cap=7, salt=None))
+    assert body["stream_options"] == {"x": 1, "include_usage": True}
+    assert body["max_tokens"] == 7
+    assert "cache_salt" not in body
+
+
+def test_the_clients_bytes_are_not_touched_otherwise() -> None:
+    text = b'{"model":"m","messages":[ {"role":"user","content":"h\\u00e9 1.0e3"} ],"x":1.00}'
+    request = read_chat(open_members(text), max_n=1, session=None)
+    body = body_for(request, upstream_model="m", own=False, max_tokens_cap=None, salt=None)
+    assert b'[ {"role":"user","content":"h\\u00e9 1.0e3"} ]' in body
+    assert b'"x":1.00' in body
+
+
+def test_a_limit_named_in_another_dialect_has_the_targets_name() -> None:
+    request = replace(asked(max_tokens=5), translated={})
+    for name in ("max_tokens", "max_completion_tokens"):
+        body = json.loads(
+            body_for(
+                request, upstream_model="u", own=False, max_tokens_cap=None, salt=None,
+                cap_name=name,
+            )
+        )  # fmt: skip
+        assert {key: body[key] for key in body if key.startswith("max")} == {name: 5}
+    # What a client of chat called it, it stays.
+    told = body_for(
+        asked(max_tokens=5), upstream_model="u", own=False, max_tokens_cap=None, salt=None,
+        cap_name="max_completion_tokens",
+    )  # fmt: skip
+    assert json.loads(told)["max_tokens"] == 5

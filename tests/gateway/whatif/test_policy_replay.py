@@ -1,0 +1,69 @@
+"""Policies in virtual time do what they do live: keep inside, wait, refuse, cut."""
+
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+from gateway.config.settings import Settings
+from gateway.whatif.apis import draws
+from gateway.whatif.policy_replay import PolicyReplay
+from gateway.whatif.replay import Replay
+from gateway.whatif.replay_fleet import ReplayClock, ReplayFleet
+from gateway.whatif.traffic import Arrival
+from gateway.whatif.whatif_run import trial
+
+
+def test_what_may_not_leave_is_refused_or_waits(house, under, poisson) -> None:
+    arrivals = poisson(40.0, 600, ("inside",))
+    sets = [("queued", under("queued")), ("alone", under("alone"))]
+    queued, alone = trial(house, sets, arrivals, 1, lambda *_: None)["results"]
+    assert alone["dollars"]["api_usd"] == queued["dollars"]["api_usd"] == 0.0
+    assert alone["classes"][0]["refused"] > queued["classes"][0]["refused"]
+    assert alone["classes"][0]["waited_ms_mean"] == 0.0 < queued["classes"][0]["waited_ms_mean"]
+    assert [each["target"] for each in alone["targets"]] == ["pool:chat/0", "refused"]
+
+
+def test_who_may_not_leave_does_not_whatever_the_model_allows(house, under, poisson) -> None:
+    arrivals = [
+        item._replace(inside=number % 2 == 0) for number, item in enumerate(poisson(60, 400))
+    ]
+    planned = PolicyReplay(house, under("loose"), arrivals[-1].at_s)
+    apis = {"openai/mini": draws(len(arrivals), house.seen["openai/mini"].latency, 1)}
+    seen = Replay(planned.seats, {}, arrivals, (), apis=apis).run(planned)
+    left = [event.arrival.inside for event in seen if event.choice and event.choice.api]
+    assert left  # the others' traffic does
+    assert not any(left)
+
+
+def test_a_prompt_that_no_engine_can_hold_goes_elsewhere(house, under, poisson) -> None:
+    longer = house.engines["chat"].shape.context_tokens + 10
+    (arrival,) = poisson(1.0, 1)
+    planned = PolicyReplay(house, under("loose"), 1.0)
+    replay = Replay(planned.seats, {}, [arrival._replace(prompt_tokens=longer)], [])
+    choice = planned.choose(replay.arrivals[0], planned.seats, 0.0, 0)
+    assert (choice.seat, choice.api) == (None, "openai/mini")
+
+
+def test_what_a_client_allows_ends_an_answer(house, under, poisson) -> None:
+    (arrival,) = poisson(1.0, 1)
+    asked = arrival._replace(output_tokens=500, max_tokens=7)
+    planned = PolicyReplay(house, under("tight"), 1.0)
+    (outcome,) = Replay(planned.seats, {}, [asked], []).run(planned)
+    assert (outcome.engine, outcome.arrival.output_tokens) == ("pool:chat/0", 7)
+
+
+def test_a_day_keeps_its_hours_at_any_speed(house, under) -> None:
+    """One request an hour, four times as fast: of a day in summer, told in winter."""
+    from_us = int(datetime(2026, 7, 6, tzinfo=ZoneInfo("Europe/Berlin")).timestamp() * 1e6)
+    times = [{"starts": "09:00", "ends": "17:00", "timezone": "Europe/Berlin"}]
+    rules = under("tight").model_dump(mode="json")
+    work = {"name": "work", "match": {"times": times}}
+    policies = [work, {"name": "rest"}]
+    settings = Settings.model_validate({**rules, "policies": policies})
+    winter = int(datetime(2026, 12, 7, tzinfo=UTC).timestamp() * 1e6)
+    there = ReplayFleet(settings, house.prices, house.engines, {}, winter)
+    there.calendar = ReplayClock(from_us, 4.0)
+    arrivals = [Arrival(900.0 * hour, 100, 5, "chat") for hour in range(24)]
+    planned = PolicyReplay(there, settings, arrivals[-1].at_s)
+    outcomes = Replay(planned.seats, {}, arrivals, []).run(planned)
+    names = [outcome.choice.told.rule for outcome in outcomes]
+    assert names == ["rest"] * 9 + ["work"] * 8 + ["rest"] * 7
