@@ -18,9 +18,9 @@ from ledger.reports.survey import Survey
 
 MIXED, UNKNOWN = "#9A5B13", "#4A5652"
 _LEVERS = {
-    CostDriver.GPU_RATE: "a {one} rate of at most {} an hour",
+    CostDriver.GPU_RATE: "a {single} rate of at most {} an hour",
     CostDriver.API_PRICE: "traffic that avoids at least {} per 1M tokens",
-    CostDriver.CAPACITY: "an engine that serves {} tokens per {one} in this period",
+    CostDriver.CAPACITY: "an engine that serves {} tokens per {single} in this period",
     CostDriver.GPUS: "{} {many}, if the traffic is there",
     CostDriver.OPS: "ops of at most {}",
 }

@@ -108,7 +108,7 @@ def app(two, tmp_path, monkeypatch):
     monkeypatch.setenv(viewer_identity.FILE_VARIABLE, str(path))
 
     def run(name: str, page: str = "answer", **address: str) -> AppTest:
-        test = AppTest.from_file(str(navigation.__file__).replace("pages.py", "app.py"))
+        test = AppTest.from_file(str(navigation.__file__).replace("navigation.py", "app.py"))
         test.default_timeout = 60
         test.user = {
             "is_logged_in": True, "email": name, "email_verified": True, "iat": time.time(),

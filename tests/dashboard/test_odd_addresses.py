@@ -36,7 +36,7 @@ def opened(month, monkeypatch) -> Iterator[Callable[..., AppTest]]:
     monkeypatch.setenv("BREAKEVEN_LEDGER_URL", month.url)
 
     def run(page: str, address: dict[str, str]) -> AppTest:
-        test = AppTest.from_file(str(navigation.__file__).replace("pages.py", "app.py"))
+        test = AppTest.from_file(str(navigation.__file__).replace("navigation.py", "app.py"))
         test.default_timeout = 120
         for name, value in address.items():
             test.query_params[name] = value

@@ -48,4 +48,4 @@ def plain(text: str) -> list[str]:
 def test_no_page_shows_figures_past_the_look() -> None:
     assert plain("import streamlit as st\nst.dataframe([])") == ["dataframe"], "the control"
     shown = {path for path in PACKAGE.rglob("*.py") if plain(path.read_text())}
-    assert shown == {PACKAGE / "look.py"}
+    assert shown == {PACKAGE / "theme.py"}

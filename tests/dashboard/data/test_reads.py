@@ -66,12 +66,12 @@ def test_a_view_is_a_scope() -> None:
 
 def test_what_is_of_no_team_is_read_once_for_all(month, monkeypatch) -> None:
     """Another team was chosen, and every sample of the engines was read again."""
-    reads: list[str | None] = []
+    asked: list[str | None] = []
     real = fleet.queries.engine_samples
     monkeypatch.setattr(
         fleet.queries,
         "engine_samples",
-        lambda connection, scope, **how: reads.append(scope.team) or real(connection, scope, **how),
+        lambda connection, scope, **how: asked.append(scope.team) or real(connection, scope, **how),
     )
     views = [
         reads.DashboardView(
@@ -81,8 +81,6 @@ def test_what_is_of_no_team_is_read_once_for_all(month, monkeypatch) -> None:
     ]
     first, *others = [fleet.engines(view) for view in views]
     assert all(other is first for other in others)
-    assert reads == [None]
-    teams = [reads.spending(view) for view in views]
-    assert len({id(each_team) for each_team in teams}) == 3, (
-        "the control: a team's own is the team's"
-    )
+    assert asked == [None]
+    surveys = [reads.spending(view) for view in views]
+    assert len(set(map(id, surveys))) == 3, "the control: a team's own is the team's"
