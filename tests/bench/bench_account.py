@@ -32,10 +32,10 @@ PER_S = 200
 WAITING = ("_worker (concurrent/", "select (selectors.py", "wait (threading.py")
 STAGES: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
     "worker": (
-        ("prompt's marks", ("targets/prefixes.py",)),
-        ("engines seen", ("targets/sightings.py", "targets/slots.py")),
+        ("prompt's marks", ("fleet/prefix_index.py",)),
+        ("engines seen", ("fleet/target_views.py", "fleet/shared_load.py")),
         ("candidates, the rest", ("freeze (gateway/fleet/candidates.py",)),
-        ("decided", ("decide (router/decide.py", "failsafe.py")),
+        ("decided", ("decide (router/decide.py", "degraded_decider.py")),
         ("decision packed", ("_packed (gateway/request/plan.py",)),
         ("exact inputs", ("inputs (gateway/request/plan.py", "gateway/control/decisions/")),
         ("plan, the rest", ("gateway/request/plan.py", "gateway/policies/")),
@@ -43,7 +43,10 @@ STAGES: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
         ("journal: flush", ("journals/flusher.py", "journals/aio.py", "_round (ledger/journals")),
         ("journal: write", ("ledger/journals/",)),
         ("charge", ("gateway/request/charging.py",)),
-        ("learned, counted", ("_learn (", "_count (", "gateway/telemetry/metrics/", "demanded.py")),
+        (
+            "learned, counted",
+            ("_learn (", "_count (", "gateway/telemetry/metrics/", "demand_counter.py"),
+        ),
         ("settle, the rest", ("gateway/request/metering.py",)),
         ("holds", ("gateway/request/admission.py", "ledger/budgets/")),
         ("promises on the board", ("gateway/request/load_tracker.py", "attempt.py")),
@@ -61,7 +64,7 @@ STAGES: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
             "body read",
             ("gateway/request/request_parser.py", "http/body.py", "_asked (", "_understood ("),
         ),
-        ("dispatch", ("gateway/request/dispatch.py", "silence.py", "retries.py")),
+        ("dispatch", ("gateway/request/dispatch.py", "silent_engine.py", "retry_budget.py")),
         ("request's frame", ("gateway/request/inference_api.py", "gateway/worker/app.py")),
         ("HTTP server", ("gateway/http/", "uvicorn/protocols", "gateway/ids.py")),
         ("event loop, sockets", ("asyncio/", "gateway/worker/__main__.py", "<module>")),

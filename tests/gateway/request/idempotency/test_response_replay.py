@@ -289,7 +289,7 @@ def test_without_it_nothing_of_it_is_loaded():
                 "from gateway.request.idempotency.aes_gcm_cipher",
             )
             found = [line for line in lines if line.startswith(of_it)]
-            assert not found or path.name == "answercipher.py", path
+            assert not found or path.name == "aes_gcm_cipher.py", path
 
 
 def kept_with(**bounds) -> ResponseReplayStore:
