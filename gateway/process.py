@@ -1,4 +1,4 @@
-"""What each process that `serve` starts begins with: its words, the configuration, its log."""
+"""The beginning of each process that `serve` starts: arguments, configuration, log."""
 
 import argparse
 import os

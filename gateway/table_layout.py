@@ -84,7 +84,7 @@ class BackoffCell(IntEnum):
 
 
 class EngineCell(IntEnum):
-    """What telemetry publishes of one engine; `UPDATED_S` is monotonic, 0 before the first."""
+    """Cells of one engine that telemetry writes; `UPDATED_S` is monotonic, 0 before the first."""
 
     UPDATED_S = 0
     HEALTH = 1  # index into HEALTHS
@@ -116,7 +116,7 @@ class EngineCell(IntEnum):
 
 
 class SupervisionCell(IntEnum):
-    """What the parent says of an engine that `serve` runs; an engine of somebody else stays 0.
+    """Cells of an engine that the parent writes; an engine of somebody else stays 0.
 
     That a port answers proves nothing: anything may listen there. Only the parent knows whether
     its own process does. `LIFE` numbers the life that serves at this moment, 0 while none does.

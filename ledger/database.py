@@ -238,7 +238,7 @@ def is_momentary(error: DBAPIError) -> bool:
 
 
 def _alembic(url: str) -> Any:
-    """What its commands take."""
+    """Arguments of its commands."""
     config: Any = importlib.import_module("alembic.config").Config()
     config.set_main_option("script_location", str(_scripts()).replace("%", "%%"))
     config.attributes["url"] = _with_driver(url).render_as_string(hide_password=False)

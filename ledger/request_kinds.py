@@ -1,4 +1,4 @@
-"""What the ledger knows of request kinds, whose words records hold as the gateway wrote them.
+"""Request kinds in the ledger, whose words records hold as the gateway wrote them.
 
 A kind that stands in no set here is counted, priced and exported as any other.
 """

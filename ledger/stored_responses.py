@@ -32,7 +32,7 @@ def keep(engine: Engine, asking: IdempotencyRecord, sealed: bytes, *, expires_us
 
 
 def find(engine: Engine, first: IdempotencyRecord, *, now_us: int) -> bytes | None:
-    """What was kept of this request's answer."""
+    """Return the stored part of this request's answer."""
     query = select(KeptAnswerRow.sealed).where(
         and_(
             KeptAnswerRow.key_id == first.key_id,
@@ -45,7 +45,7 @@ def find(engine: Engine, first: IdempotencyRecord, *, now_us: int) -> bytes | No
 
 
 def kept_bytes(engine: Engine) -> int:
-    """Of all answers together."""
+    """Return the size of all stored answers together."""
     with reading(engine) as connection:
         total = connection.execute(select(func.sum(KeptAnswerRow.size))).scalar_one_or_none()
     return int(total or 0)

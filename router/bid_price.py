@@ -134,7 +134,7 @@ class DemandSums:
             self.cells[2 * BINS + deadline_bin(asked.ttft_ms)] += 1.0
 
     def sums(self) -> tuple[float, ...]:
-        """The same object while nothing is added, which `DemandWindow` knows by that."""
+        """Return the same object while nothing is added, which `DemandWindow` knows by that."""
         if self._sums is None:
             self._sums = tuple(self.cells)
         return self._sums

@@ -67,7 +67,7 @@ class Outlook(StrEnum):
 
 
 class Overflow(StrEnum):
-    """What the reason of an own engine says about its capacity when an API serves instead."""
+    """Sentence on an own engine's capacity, for a reason that made an API serve instead."""
 
     LACK_OF_CAPACITY = "lack_of_capacity"  # more engines would have kept the request
     AWAY = "away"  # more of the same engines would have been as much away

@@ -10,7 +10,7 @@ from typing import Final
 
 
 class RequestKind(StrEnum):
-    """What the request asks for; filters and units differ per kind."""
+    """Kind of work that the request asks for; filters and units differ per kind."""
 
     CHAT = "chat"
     COMPLETION = "completion"

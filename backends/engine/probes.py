@@ -77,7 +77,7 @@ class ProbeStream:
 
 @dataclass(slots=True)
 class ProbeCost:
-    """What measuring sent to an engine: requests, and the tokens that they took."""
+    """Requests that measuring sent to an engine, and the tokens that they took."""
 
     requests: int = 0
     prompt_tokens: int = 0

@@ -1,4 +1,4 @@
-"""What an engine is started and asked as: one entry for each task that vLLM knows.
+"""Engine tasks: how an engine is started and asked, one entry for each task that vLLM knows.
 
 An engine has one task, whatever request kinds its pool serves; `task_of` tells which.
 """

@@ -55,7 +55,7 @@ class ServerTrial:
 async def vllm_trial(
     launch: EngineLaunch, log: Path, start_limit_s: float, cpu: CpuOptions
 ) -> ServerTrial:
-    """Of the vLLM in the launch's environment, with the flags that it knows."""
+    """Return a trial of the vLLM in the launch's environment, with the flags that it knows."""
     known = await asyncio.to_thread(known_flags, launch.environment)
     return ServerTrial(launch, partial(command, launch, known), log, start_limit_s, cpu)
 
@@ -149,7 +149,7 @@ class TrialMeter:
         return run_of(loop, await self._client.run(loop, self._prompts), self._promise)
 
     async def point(self, loop: LoadProfile) -> RunSummary:
-        """What a run came to whose every request was answered; raises `DidNotServe`."""
+        """Sum up a run whose every request was answered; raises `DidNotServe`."""
         run = await self.run(loop)
         failed = [sample.error for sample in run.samples if sample.error is not None]
         if failed or run.point is None:

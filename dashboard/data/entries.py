@@ -22,7 +22,7 @@ def rates(
 
 @query(ViewerScope.BOOKS, entries=4, teams=False)
 def projects(connection: Connection, _view: DashboardView) -> Sequence[ManualEntry]:
-    """Whose the projects on bills are, the newest first."""
+    """Teams of the projects on bills, the newest first."""
     return entries(connection, PROJECT)
 
 

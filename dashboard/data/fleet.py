@@ -18,13 +18,13 @@ MOST_POLICY_SETS = 100
 
 
 def upkeep() -> dict[str, UpkeepNote]:
-    """What this host's upkeep says of each engine, where `-- --run-dir DIR` tells of one."""
+    """Notes of this host's upkeep on each engine, where `-- --run-dir DIR` names them."""
     run_dir = argument("--run-dir")
     return {} if run_dir is None else read_notes(Path(run_dir))
 
 
 def drift() -> dict[str, DriftNote]:
-    """What this host's sampling found of each pool, where `-- --run-dir DIR` tells of one."""
+    """Findings of this host's sampling on each pool, where `-- --run-dir DIR` names them."""
     run_dir = argument("--run-dir")
     return {} if run_dir is None else read_drift(Path(run_dir))
 
@@ -68,13 +68,13 @@ def policy_sets(view: DashboardView) -> list[PolicySet]:
 
 @read(ViewerScope.HOUSE, ttl=None)
 def newest_policy_sets(view: DashboardView, most: int) -> list[PolicySet]:
-    """Of all times, the newest first; one that came just now among them."""
+    """Policy sets of all times, the newest first; one that came just now is among them."""
     return list(read_policy_sets(engine(view.url), most))
 
 
 @read(ViewerScope.HOUSE, teams=False)
 def overrides(view: DashboardView) -> list[Override]:
-    """What operators hold over the policies at this moment."""
+    """Overrides that operators hold over the policies at this moment."""
     return [
         override for override in read_overrides(engine(view.url)) if override.stands(view.now_us)
     ]

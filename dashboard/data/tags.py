@@ -42,7 +42,7 @@ def whole_from_us(connection: Connection, _view: DashboardView) -> int:
 
 @query(ViewerScope.TEAM)
 def labels(connection: Connection, view: DashboardView) -> Mapping[str, str]:
-    """What each key is shown as, by its id: those with a name."""
+    """Labels of keys that have a name, by the key's id."""
     names = key_names(connection, view.team)
     return {name: _label(name, names) for name in names}
 

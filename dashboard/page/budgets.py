@@ -1,4 +1,4 @@
-"""Who is near a limit? Every budget's window: spent, held, left, and where it will end."""
+"""Budgets: every budget's window, spent, held and left, and where it will end."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -72,7 +72,7 @@ def glance(view: DashboardView) -> None:
 
 
 def ranked(found: Sequence[BudgetState], at_us: int) -> list[BudgetState]:
-    """What is or will be the largest share of its limit first."""
+    """Budgets in the order of the largest share of their limit, now or at the end."""
     return sorted(found, key=lambda state: (-_worst(state, at_us), state.account))
 
 

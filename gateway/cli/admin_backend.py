@@ -60,13 +60,13 @@ def acting(config: Path, by: str | None) -> AbstractContextManager[AdminBackend]
 
 
 def look(config: Path, verb: AdminOperation[G], given: G) -> dict[str, Any]:
-    """What one verb tells that only looks."""
+    """Return the answer of a verb that only looks."""
     with looking(config) as desk:
         return desk.do(verb, given)
 
 
 def act(config: Path, by: str | None, verb: AdminOperation[G], given: G) -> dict[str, Any]:
-    """What one verb tells that changes something."""
+    """Return the answer of a verb that changes something."""
     with acting(config, by) as desk:
         return desk.do(verb, given)
 

@@ -65,7 +65,7 @@ class LogTail:
         return self._decoder.decode(b"".join(deque(chain(older, self._file), maxlen=lines)))
 
     def more(self) -> str:
-        """What came since; empty when nothing did."""
+        """Return the lines that came since; empty when none did."""
         if text := self._decoder.decode(self._file.read()):
             return text
         try:
@@ -307,7 +307,7 @@ def _way(entry: dict[str, Any]) -> str:
 
 
 def _measured(entry: dict[str, Any]) -> str:
-    """What was sent to it to find out how fast it is, and when."""
+    """Describe what was sent to the engine to find out how fast it is, and when."""
     note = entry.get("measured")
     if note is None:
         return ""

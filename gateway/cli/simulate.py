@@ -58,7 +58,7 @@ class SimulateOptions:
 def elsewhere(
     sets: Sequence[tuple[str, str]], wanted: SimulateOptions, config: Path
 ) -> dict[str, Any]:
-    """What a gateway elsewhere plays, waited for with its bar. `sets`: one or two, by name."""
+    """Wait for a what-if of a gateway elsewhere, with its bar. `sets`: one or two, by name."""
     assert wanted.ledger is not None, "only its ledger has a gateway elsewhere"
     (name, text), *rest = sets
     asked = verbs.WhatIfInput(

@@ -1,4 +1,4 @@
-"""What the host says of itself: its logs, budget alerts to a webhook, its looks at engines."""
+"""Sections for what the host reports: logs, budget alerts to a webhook, samples of engines."""
 
 from typing import Literal
 

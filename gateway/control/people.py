@@ -50,7 +50,7 @@ _NAME = HEADER.encode()
 
 
 class TokenVerifier(Protocol):
-    """What knows the tokens of the house's sign-in: `gateway.control.oidc.signin`."""
+    """Verifier of the house's sign-in tokens: `gateway.control.oidc.signin`."""
 
     def takes(self, token: str) -> bool: ...
 

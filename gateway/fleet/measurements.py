@@ -1,4 +1,4 @@
-"""What telemetry last sent to each engine to time it, left in the run directory.
+"""Measurements: what telemetry last sent to each engine to time it, left in the run directory.
 
 An owner of an engine sees requests that no client sent: `engine status` tells when and how many.
 """

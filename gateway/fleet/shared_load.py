@@ -101,13 +101,13 @@ class SharedLoadTable:
         return self._owned + engine * SUPERVISION_CELLS
 
     def peers_row(self, engine: int) -> int:
-        """What the other hosts have in flight there; only of a layout with peers."""
+        """Requests of the other hosts that are in flight there; only of a layout with peers."""
         return self.peers + PEER_CELLS + engine * LOAD_CELLS
 
     # -- views: whoever keeps one sees at a glance whether anything changed ---------------------
 
     def engine_views(self, engine: int) -> "list[memoryview[float]]":
-        """What telemetry and the parent say of one engine, each worker's share and the peers'."""
+        """Load of one engine: cells of telemetry and the parent, shares of workers and peers."""
         loads = [self.load_row(worker, engine) for worker in range(self.layout.workers)]
         loads += [self.peers_row(engine)] if self.layout.peers else []
         return [
@@ -203,7 +203,7 @@ class SharedLoadTable:
         return tuple(found)
 
     def published(self, engine: int) -> Sequence[float]:
-        """What telemetry says of one engine, indexed by `EngineCell`."""
+        """Telemetry's cells of one engine, indexed by `EngineCell`."""
         row = self.published_row(engine)
         return self.cells[row : row + ENGINE_CELLS].tolist()
 
@@ -233,7 +233,7 @@ class SharedLoadTable:
         return [self.cells[row : row + BACKOFF_CELLS].tolist() for row in rows]  # type: ignore[misc]  # as in `loads`
 
     def seen(self, api: int) -> list[Sequence[float]]:
-        """What each worker experienced with one API, indexed by `ApiStatsCell`."""
+        """Each worker's statistics of one API, indexed by `ApiStatsCell`."""
         first, step, cells = self.seen_row(0, api), self._worker_cells, self.cells
         return [
             cells[row : row + API_CELLS].tolist()

@@ -353,7 +353,7 @@ async def run(settings: Settings, config: Path, say: Callable[[str], None]) -> N
 
 
 def on_signals(work: Callable[[], None]) -> None:
-    """What SIGINT and SIGTERM do from here on; others that would end the host are logged alone."""
+    """Handle SIGINT and SIGTERM from here on; others that would end the host are logged alone."""
     logs.outlive_signals()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, work)

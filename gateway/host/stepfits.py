@@ -49,7 +49,7 @@ class EngineFit:
 
     @property
     def spent(self) -> ProbeCost:
-        """What was sent to the engine for it."""
+        """Requests that were sent to the engine for it."""
         if self.made is not None:
             return self.made.spent
         return self.read or ProbeCost()

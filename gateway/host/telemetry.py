@@ -314,7 +314,7 @@ class TelemetryProcess:
             await asyncio.sleep(TICK_S)
 
     def _mark_gap(self) -> None:
-        """What passed since another telemetry of this host last looked, nobody observed."""
+        """Count the time since another telemetry of this host last looked as observed by nobody."""
         at_us = self._clock.wall_us()
         self._backlog.add(
             [

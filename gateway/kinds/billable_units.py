@@ -8,7 +8,7 @@ AUDIO_MS_PER_TOKEN, AUDIO_MS_PER_TOKEN_LEAST = 100, 20
 
 
 def sound_tokens(extent: RequestUnits) -> tuple[int, int]:
-    """What its sound comes to in tokens, estimated and at most, where tokens are charged."""
+    """Tokens of the request's sound, estimated and at most, where tokens are charged."""
     return (
         -(-extent.audio_ms // AUDIO_MS_PER_TOKEN),
         -(-extent.audio_ms_bound // AUDIO_MS_PER_TOKEN_LEAST),

@@ -1,4 +1,4 @@
-"""What a request with units beside tokens used, at its end: tokens, searches, seconds.
+"""Usage of a request with units beside tokens, at its end: tokens, searches, seconds.
 
 Targets count in units of their own and prices list others: an engine of ours counts seconds, the
 comparator's price may be by tokens. What is priced and was not counted is filled with the estimate

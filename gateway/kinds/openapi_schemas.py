@@ -88,5 +88,5 @@ def prompt_schema(most: int) -> Schema:
 
 
 def answer_schema(*required: str) -> Schema:
-    """What an answer has at least; the rest is as the target wrote it."""
+    """Schema of the least that an answer has; the rest is as the target wrote it."""
     return {"type": "object", "required": list(required)}

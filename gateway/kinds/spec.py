@@ -1,4 +1,4 @@
-"""What an entry of the registry of request kinds holds."""
+"""`KindSpec`: one entry of the registry of request kinds."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

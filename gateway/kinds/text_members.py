@@ -105,7 +105,7 @@ def choices_of(members: Members, max_n: int) -> int:
 
 
 def max_tokens_of(members: Members) -> int | None:
-    """Of two names the larger limit: targets read either."""
+    """Return the larger limit of two names: targets read either."""
     found: int | None = None
     for name in ("max_completion_tokens", "max_tokens"):
         value: int | None = member(members, name, int) if name in members else None
@@ -122,7 +122,7 @@ def streams(members: Members) -> bool:
 
 
 def stream_options(members: Members) -> Members:
-    """Of streams, opened one level deep: what else is in there is the target's."""
+    """Read options of streams, opened one level deep: other members are the target's."""
     if "stream_options" not in members:
         return {}
     found: Members = member(members, "stream_options", Members, {})
@@ -130,7 +130,7 @@ def stream_options(members: Members) -> Members:
 
 
 def options_of(members: Members, *, stream: bool) -> Members:
-    """The same, refused where there is no stream."""
+    """Read options of streams; refused where there is no stream."""
     options = stream_options(members)
     if options and not stream:
         raise RequestError(
@@ -158,7 +158,7 @@ def refuse_store(members: Members) -> None:
 
 
 def text_features(members: Members, n: int) -> set[Feature]:
-    """What the members of a chat completion or a completion ask of a target."""
+    """Features that the members of a chat completion or a completion ask of a target."""
     used: set[Feature] = set()
     if n > 1:
         used.add(Feature.N)

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class PolicyDerived(Generic[T]):
-    """What was made of the policies in force: `value` is another once they change."""
+    """Compiled policies in force: `value` is another object once they change."""
 
     __slots__ = ("value",)
 

@@ -176,7 +176,7 @@ class LearnedEstimates:
 
 
 class PlannerProtocol(Protocol):
-    """Who makes plans: `RoutePlanner`, or one that asks more of it (`gateway.batches`)."""
+    """Source of plans: `RoutePlanner`, or one that asks more of it (`gateway.batches`)."""
 
     def plan(
         self,

@@ -88,7 +88,7 @@ def arranged(
 
 
 def pool_and_model(word: str) -> tuple[str, str]:
-    """Of POOL=WHAT. Raises `WhatIfInputError`."""
+    """Parse POOL=WHAT. Raises `WhatIfInputError`."""
     pool, equals, what = word.partition("=")
     if not (equals and pool and what):
         known = ", ".join(sorted(PROFILES))

@@ -12,7 +12,7 @@ from typing import Protocol
 
 
 class Payer(Protocol):
-    """Who asks: the key's identity. Implemented by `ledger.identity.keyring.Identity`."""
+    """Identity of the key that asks. Implemented by `ledger.identity.keyring.Identity`."""
 
     @property
     def key_id(self) -> str: ...
@@ -38,7 +38,7 @@ class Destination(Protocol):
 
 
 class NameRule(Enum):
-    """What the name behind the prefix must be."""
+    """Rule for the name behind the prefix."""
 
     NONE = auto()  # the prefix is the whole scope
     IDENTITY = auto()  # printable text of at most 128 characters

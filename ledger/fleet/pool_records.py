@@ -54,7 +54,7 @@ class HourCell:
 
 @dataclass(frozen=True, slots=True)
 class CapacityRow:
-    """What was measured of one engine; `source` says how. Rates follow from it and the traffic."""
+    """Measured figures of one engine; `source` says how. Rates follow from them and the traffic."""
 
     pool: str
     engine: str
@@ -81,7 +81,7 @@ class CapacityRow:
 
 @dataclass(frozen=True, slots=True)
 class PoolLoad:
-    """What was asked of a pool, by minute from `start_us` on, quiet ones as zeros.
+    """Demand of a pool, by minute from `start_us` on, quiet ones as zeros.
 
     `asked` is all that own engines answered and what spilled; `served` of it inside the SLO, or
     where none was promised; `spilled` for lack of room. Tokens are of one basis. `seen` are the

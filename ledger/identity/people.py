@@ -100,7 +100,7 @@ class AccessDocument(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
         return Person(said, entry.role, entry.teams)
 
     def named(self, claims: Mapping[str, Any]) -> tuple[str, float]:
-        """Whom a sign-in vouches for, and since when (seconds). Raises `UnnamedPerson`."""
+        """Find whom a sign-in vouches for, and since when (seconds). Raises `UnnamedPerson`."""
         claim = self.oidc.claim
         name, since_s = claims.get(claim), claims.get("iat")
         if not isinstance(name, str) or not name:

@@ -51,7 +51,7 @@ def vouch(key: bytes, name: str | None, asked: VouchedRequest, body: bytes, now_
 
 
 def heard(key: bytes, value: str, asked: VouchedRequest, now_us: int) -> VouchedUser:
-    """Who is vouched for. Raises `InvalidVoucher`; the body is still to be compared."""
+    """Return who is vouched for. Raises `InvalidVoucher`; the body is still to be compared."""
     parts = value.split(".") if value.isascii() and len(value) <= _LONGEST else []
     if len(parts) != 5 or parts[0] != _FORM:
         raise InvalidVoucher("it is not of the form that this gateway reads")

@@ -31,7 +31,7 @@ class Side(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PriceUnit:
-    """What one price of a kind is for.
+    """Unit of a kind's price.
 
     `counts` is how much `TokenCounts` counts for one unit. `page_name` and `per_page` are the unit
     of the usage pages, and how many units are one of those. `mistaken` are larger units, each with

@@ -87,7 +87,7 @@ def other_charges(row: Mapping[str, object]) -> Iterator[str]:
 
 
 def _beside(row: Mapping[str, object], noise: list[str]) -> dict[str, int]:
-    """What a second of sound or a search costs, by its field of the terms, if that has a price."""
+    """Price of a second of sound or of a search, by its field of the terms, if it has one."""
     return {
         kind.price: max(_pusd(row, term, noise) or 0 for term in kind.map_terms)
         for kind in _BESIDE.get(str(row.get("mode")), ())

@@ -215,7 +215,7 @@ def dearest_output(rates: TokenRates, *, audio: bool) -> int:
 
 
 def _seldom_pusd(tokens: TokenCounts, terms: PriceTerms, rates: TokenRates) -> int:
-    """What the kinds cost that few requests have."""
+    """Cost of the kinds that few requests have, in pico-USD."""
     pusd = 0
     for kind in _SELDOM:
         count = getattr(tokens, kind.field)

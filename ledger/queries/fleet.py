@@ -94,7 +94,7 @@ def contracts(connection: Connection) -> list[ContractVersion]:
 
 
 def contract_versions(connection: Connection) -> list[ContractVersion]:
-    """Of every pool, the oldest first."""
+    """Contract versions of every pool, the oldest first."""
     return [ContractVersion(*row) for row in rows(connection, _CONTRACTS)]
 
 

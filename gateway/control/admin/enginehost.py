@@ -95,7 +95,7 @@ def running_here(settings: Settings) -> Iterator[EngineHost]:
 
 
 def runtime_of(settings: Settings) -> Runtime:
-    """What the last start resolved. Raises `OverrideError` where there was none."""
+    """Return what the last start resolved. Raises `OverrideError` where there was none."""
     path = settings.state.resolve() / "run" / "runtime.json"
     try:
         return Runtime.load(path)

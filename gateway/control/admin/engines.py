@@ -202,7 +202,7 @@ def _usage(state: EngineState) -> float | None:
 
 
 def _override(seat: EngineReplica, stands: Sequence[Override]) -> str | None:
-    """What keeps every model's requests away."""
+    """Return the reason that keeps every model's requests away, if there is one."""
     found = barred(stands, "", [verbs.TargetName(seat.name, own=True)]).get(seat.name)
     return None if found is None else found[1]
 

@@ -66,7 +66,7 @@ def in_clear(url: str) -> bool:
 
 
 def bearer(url: str, environ: Mapping[str, str]) -> str:
-    """Whose word is sent: one of the three variables. Raises `OperationRefused`."""
+    """Find the credential to send: one of the three variables. Raises `OperationRefused`."""
     named = [name for name in (API_KEY, TOKEN, TOKEN_COMMAND) if environ.get(name)]
     if not named:
         raise OperationRefused(

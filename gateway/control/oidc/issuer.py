@@ -57,7 +57,7 @@ class Issuer:
         self.fetches = 0
 
     async def keys(self, kid: str | None) -> KeySet:
-        """What may have signed a token that names `kid`. Raises `IssuerUnavailable`."""
+        """Find keys that may have signed a token naming `kid`. Raises `IssuerUnavailable`."""
         under_way = self._turn.locked()  # whoever knows the key already need not wait for its end
         if self._lacks(kid) if under_way else self._wanting(kid):
             async with self._turn:

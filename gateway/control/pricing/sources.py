@@ -64,7 +64,7 @@ def source_of(
     stored: Sequence[Price],
     at_us: int,
 ) -> PriceSource:
-    """What a source or a file states. `configured`: names of the configuration's price files.
+    """Read prices of a source or a file. `configured`: names of the configuration's price files.
 
     Nothing is read from a path here. Raises `PriceError` with every fault, a line each.
     """
