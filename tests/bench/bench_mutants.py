@@ -1,0 +1,170 @@
+"""Mutants that the mirrored tests find: `make mutants`, or `ARGS="--count 60 --jobs 8"`.
+
+A sample, drawn by a seed, of all mutations of the files named; each is written into a copy of the
+tree, and the tests that mirror its file run until the first failure. What is done stands in a JSON
+file, so an interrupted run goes on. `--same-as OTHER` takes only files whose mutations are the same
+in another tree, renames apart, so that both trees are asked about the same changes.
+"""
+
+import argparse
+import csv
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(ROOT))
+
+from mutations import Mutation, mutated, mutations  # noqa: E402
+
+from deploy.near import tests_of  # noqa: E402
+
+FILES = ("router/*.py", "ledger/budgets/*.py", "ledger/prices/*.py", "ledger/journals/*.py",
+         "gateway/request/*.py", "gateway/http/*.py", "gateway/kinds/*.py")  # fmt: skip
+LIMIT_S = 240.0  # of the tests of one file; a mutant that waits longer is found
+PARTS = ("router", "ledger", "backends", "gateway", "dashboard", "deploy", "tests", "migrations")
+
+
+class Mutant(NamedTuple):
+    file: str  # in this tree
+    mutation: Mutation
+
+    @property
+    def name(self) -> str:
+        return f"{self.file}#{self.mutation.number}"
+
+
+def old_paths(root: Path) -> dict[str, str]:
+    """Files of this tree, and where an older one has them (`docs/renames.csv`)."""
+    with (root / "docs" / "renames.csv").open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if not row["old_name"]]
+    return {row["new_module"]: row["old_module"] for row in rows}
+
+
+def path_in(other: Path, file: str, olds: dict[str, str]) -> str | None:
+    """Where another tree has a file of this one: by the longest part of its path that moved."""
+    parts = Path(file).with_suffix("").as_posix()
+    for length in range(len(parts.split("/")), 0, -1):
+        head = "/".join(parts.split("/")[:length])
+        if head in olds:
+            moved = f"{olds[head]}{parts[len(head) :]}.py"
+            if (other / moved).exists():
+                return moved
+    return file if (other / file).exists() else None
+
+
+def sample(root: Path, other: Path | None, count: int, seed: int) -> Iterator[tuple[Mutant, str]]:
+    """Mutants of this tree, and the file in the tree that they are planted in."""
+    olds = old_paths(root) if other is not None else {}
+    every: list[tuple[Mutant, str]] = []
+    for pattern in FILES:
+        for path in sorted(root.glob(pattern)):
+            file = path.relative_to(root).as_posix()
+            found = mutations(path.read_text(encoding="utf-8"))
+            where: str | None = file
+            if other is not None:
+                where = path_in(other, file, olds)
+                if where is None:
+                    continue
+                theirs = mutations((other / where).read_text(encoding="utf-8"))
+                if [each.what for each in theirs] != [each.what for each in found]:
+                    continue
+            assert where is not None
+            if tests_of(other or root, where) and tests_of(root, file):
+                every += [(Mutant(file, each), where) for each in found]
+    print(f"{len(every)} mutations of {len({mutant.file for mutant, _ in every})} files")
+    yield from random.Random(seed).sample(every, min(count, len(every)))
+
+
+def judge(tree: Path, file: str, mutation: Mutation, python: str) -> tuple[bool, float]:
+    """Whether the mirrored tests find it, in a copy of the tree, and how many seconds it took."""
+    path = tree / file
+    whole = path.read_text(encoding="utf-8")
+    path.write_text(mutated(whole, mutation.number), encoding="utf-8")
+    began = os.times().elapsed
+    try:
+        return not _passes(tree, tests_of(tree, file), python), os.times().elapsed - began
+    finally:
+        path.write_text(whole, encoding="utf-8")
+
+
+def _passes(tree: Path, tests: list[str], python: str) -> bool:
+    command = [python, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
+    environ = os.environ | {"PYTHONPYCACHEPREFIX": str(tree / ".bytecode")}
+    with subprocess.Popen(
+        command, cwd=tree, env=environ, start_new_session=True,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    ) as process:  # fmt: skip
+        try:
+            return process.wait(LIMIT_S) == 0
+        except subprocess.TimeoutExpired:
+            return False
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def copied(tree: Path, folder: Path) -> Path:
+    """A copy to plant in, with the configuration of its tests."""
+    folder.mkdir()
+    for part in PARTS:
+        shutil.copytree(tree / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
+    for path in tree.iterdir():
+        if path.is_file():
+            shutil.copy2(path, folder / path.name)
+    return folder
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=120)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--same-as", type=Path, help="another tree with the same mutations")
+    parser.add_argument("--in-other", action="store_true", help="plant them there instead of here")
+    parser.add_argument("--state", type=Path, default=ROOT / "build" / "mutants.json")
+    options = parser.parse_args()
+    tree = options.same_as if options.in_other else ROOT
+    options.state.parent.mkdir(exist_ok=True)
+    done = json.loads(options.state.read_text()) if options.state.exists() else {}
+    chosen = list(sample(ROOT, options.same_as, options.count, options.seed))
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+        trees: SimpleQueue[Path] = SimpleQueue()
+        for number in range(options.jobs):
+            trees.put(copied(tree, Path(folder) / str(number)))
+
+        def look(planted: tuple[Mutant, str]) -> None:
+            mutant, where = planted
+            if mutant.name in done:
+                return
+            copy = trees.get()
+            try:
+                file = where if options.in_other else mutant.file
+                found, seconds = judge(copy, file, mutant.mutation, sys.executable)
+            finally:
+                trees.put(copy)
+            line, what = mutant.mutation.line, mutant.mutation.what
+            done[mutant.name] = {"found": found, "line": line, "what": what, "s": round(seconds, 1)}
+            options.state.write_text(json.dumps(done, indent=1))
+            word = "found   " if found else "SURVIVED"
+            print(f"{len(done):4} {word} {mutant.file}:{line} {what} ({seconds:.0f} s)", flush=True)
+
+        with ThreadPoolExecutor(options.jobs) as pool:
+            list(pool.map(look, chosen))
+    mine = [done[mutant.name] for mutant, _ in chosen]
+    print(f"{sum(each['found'] for each in mine)} of {len(mine)} are found")
+
+
+if __name__ == "__main__":
+    main()
