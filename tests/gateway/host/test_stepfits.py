@@ -31,7 +31,7 @@ async def test_an_engine_that_only_reads_is_measured_as_a_line(stack, kind) -> N
     """The simulated engine reads at its profile's prefill rate, so the line is known."""
     async with httpx.AsyncClient(trust_env=False) as client:
         task = TASKS[kind]
-        step = await _fit_reading(task, task.probe, stack.runtime.engines[1], client)
+        step = await _fit_reading(task, stack.runtime.engines[1], client)
     truth = PROFILES[NAME].shape.step
     assert step.b_s == step.c_s == 0.0
     assert step.d_s >= 1e-9
@@ -55,7 +55,7 @@ async def test_an_engine_that_does_not_count_what_it_reads_cannot_be_measured(
     async with httpx.AsyncClient(transport=transport) as client:
         task = TASKS["rerank"]
         with pytest.raises(ProbeError, match="prompt_tokens"):
-            await _fit_reading(task, task.probe, stack.runtime.engines[1], client)
+            await _fit_reading(task, stack.runtime.engines[1], client)
 
 
 async def test_a_live_engine_is_measured_through_its_own_http(stack, monkeypatch) -> None:
