@@ -1,8 +1,9 @@
 """Mutants that the mirrored tests find: `make mutants`, or `ARGS="--count 60 --jobs 8"`.
 
 A sample, drawn by a seed, of all mutations of the files named; each is written into a copy of the
-tree, and the tests that mirror its file run until the first failure. What is done stands in a JSON
-file, so an interrupted run goes on. `--same-as OTHER` takes only files whose mutations are the same
+tree, and the tests that mirror its file run until the first failure. The control: without a mutant
+they pass, or the file's mutants are left out and it is named. What is done stands in a JSON file,
+so an interrupted run goes on. `--same-as OTHER` takes only files whose mutations are the same
 in another tree, renames apart, so that both trees are asked about the same changes.
 """
 
@@ -144,13 +145,28 @@ def main() -> None:
         for number in range(options.jobs):
             trees.put(copied(tree, Path(folder) / str(number)))
 
+        def file_of(mutant: Mutant, where: str) -> str:
+            return where if options.in_other else mutant.file
+
+        def is_fit(file: str) -> bool:
+            copy = trees.get()
+            try:
+                return _passes(copy, tests_of(copy, file), sys.executable)
+            finally:
+                trees.put(copy)
+
+        files = sorted({file_of(*each) for each in chosen if each[0].name not in done})
+        with ThreadPoolExecutor(options.jobs) as pool:
+            fit = dict(zip(files, pool.map(is_fit, files), strict=True))
+        print("left out, their tests fail without a mutant:", [f for f in files if not fit[f]])
+
         def look(planted: tuple[Mutant, str]) -> None:
             mutant, where = planted
-            if mutant.name in done:
+            if mutant.name in done or not fit[file_of(mutant, where)]:
                 return
             copy = trees.get()
             try:
-                file = where if options.in_other else mutant.file
+                file = file_of(mutant, where)
                 found, seconds = judge(copy, file, mutant.mutation, sys.executable)
             finally:
                 trees.put(copy)
@@ -162,7 +178,7 @@ def main() -> None:
 
         with ThreadPoolExecutor(options.jobs) as pool:
             list(pool.map(look, chosen))
-    mine = [done[mutant.name] for mutant, _ in chosen]
+    mine = [done[mutant.name] for mutant, _ in chosen if mutant.name in done]
     print(f"{sum(each['found'] for each in mine)} of {len(mine)} are found")
 
 
