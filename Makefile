@@ -5,7 +5,7 @@ BOOTSTRAP := sh deploy/python -m deploy.bootstrap
 VENV := .venv/bin
 PORTS = $(if $(PORT),--port $(PORT)) $(if $(DASHBOARD_PORT),--dashboard-port $(DASHBOARD_PORT))
 .DEFAULT_GOAL := help
-.PHONY: help install run demo parts test near screenshots test-long soak chaos hosts security check format settings sbom lock clean
+.PHONY: help install run demo parts test tidy near screenshots test-long soak chaos hosts security check format settings sbom lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,6 +24,10 @@ parts:  ## every real part that the tests use and this machine can have
 
 test:  ## all tests, with every real part that this machine can have (ARGS="-k name", LANES=3)
 	@$(BOOTSTRAP) test -n $(or $(LANES),2) $(ARGS)
+
+tidy:  ## the rules of the tree, and what `make check` looks at
+	@$(BOOTSTRAP) tools
+	@$(VENV)/python -m pytest -q tests/tidy $(ARGS)
 
 near:  ## the tests of a file and of what imports it, a line for each failure, one minute (FILE=router/filters.py)
 	@$(BOOTSTRAP) near $(FILE)

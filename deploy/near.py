@@ -168,7 +168,7 @@ def main(arguments: Sequence[str]) -> int:
     if not chosen:
         print(f"no tests belong to {' '.join(arguments)}", file=sys.stderr)
         return 2
-    print(f"{len(chosen)} test files", flush=True)
+    print(f"{len(chosen)} test files: {' '.join(chosen)}", flush=True)
     report = NearReport(LIMIT_S, time.monotonic, lambda line: print(line, flush=True))
     status = pytest.main([*QUIET, f"--rootdir={ROOT}", *chosen], plugins=[report])
     for line in report.summary():

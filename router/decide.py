@@ -17,10 +17,10 @@ from collections.abc import Sequence
 from math import inf
 from operator import itemgetter
 
-from router.bidprice import bend
 from router.filters import FILTERS, first_rejection, forecast_rejection
 from router.forecast import TOLD, UNKNOWN, Forecast, forecast_engine, work_of
 from router.objective import api_objective, density, forecast_api, prefill_saved
+from router.price_curve import bend
 from router.reasons import PERMANENT, REASONS, Reason, Rejection
 from router.types import (
     Candidate,

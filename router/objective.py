@@ -2,7 +2,7 @@
 
 Everything is minimised in one unit, pico-USD: an API costs its expected price plus the policy's
 penalty times the probability that it misses the SLO (lognormal latency, learned). An own engine's
-dollars are sunk; what its time is worth is in `bidprice`. The forecasts it rests on are in
+dollars are sunk; what its time is worth is in `price_curve`. The forecasts it rests on are in
 `forecast`, whose names are offered here too.
 """
 

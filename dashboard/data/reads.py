@@ -1,4 +1,4 @@
-"""Cached reads of the ledger: no other file but those named `data_` opens a connection.
+"""Cached reads of the ledger: no file outside of `dashboard/data/` opens a connection.
 
 The connection is read-only and the database enforces it. Reads end at a rounded instant, so that
 all viewers share one read for a few seconds; older answers are thrown away by age and number.

@@ -2,7 +2,7 @@
 
 `cost_usd` is what the attempt was charged at settle: the provider's price for APIs, the
 provisional share for own engines. It is empty where no price is known or the attempt is open.
-Idle time and the hours' final shares are no attempts: `exports_focus` has them.
+Idle time and the hours' final shares are no attempts: `focus` has them.
 """
 
 from collections.abc import Iterator

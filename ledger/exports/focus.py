@@ -1,7 +1,7 @@
 """The ledger as FOCUS 1.2 cost and usage: what APIs and own GPUs cost, by hour or day.
 
 APIs: a row for each account, team, model and kind of token. GPU hours by contract: what was
-bought, what each team used, what was idle and what was unavailable (`exports_focus_gpu`).
+bought, what each team used, what was idle and what was unavailable (`focus_gpu`).
 Adjustments to invoices are rows of nobody. Both BilledCost and EffectiveCost add up to the books.
 List and contracted cost of a purchase and of the usage that it covers both show its price, as
 FOCUS wants it: those two columns are not to be added up over both. A team's file has its rows

@@ -3,8 +3,8 @@
 Rows come from an iterator and are never held: ten million of them need the memory of some
 thousand. Money is integer pico-USD until it is written, as decimal text or a decimal type in USD
 with twelve places, and never a float. Times are microseconds since the epoch until they are
-written as ISO 8601 in UTC. How a kind is written is the writers' affair (`exports_csv`,
-`exports_parquet`); what the columns are is the tables' (`exports_attempts`, `exports_focus`).
+written as ISO 8601 in UTC. How a kind is written is the writers' affair (`delimited`,
+`parquet`); what the columns are is the tables' (`attempts`, `focus`).
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -27,9 +27,9 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(ROOT))
 
-from mutations import Mutation, mutated, mutations  # noqa: E402
+from mutations import Mutation, mutated, mutations  # noqa: E402  (the path is above)
 
-from deploy.near import tests_of  # noqa: E402
+from deploy.near import tests_of  # noqa: E402  (as above)
 
 FILES = ("router/*.py", "ledger/budgets/*.py", "ledger/prices/*.py", "ledger/journals/*.py",
          "gateway/request/*.py", "gateway/http/*.py", "gateway/kinds/*.py")  # fmt: skip

@@ -18,6 +18,7 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, expect, sync_playwright
 from sqlalchemy import create_engine, delete, insert, text, update
 
+from dashboard.navigation import PLACES
 from ledger.budgets.windows import window_at
 from ledger.database import make_engine
 from ledger.declared import BudgetSpec, declare
@@ -35,12 +36,8 @@ FLAGS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync"
 )
-PATHS = {
-    "answer": "", "breakeven": "breakeven", "spend": "spend", "routing": "routing",
-    "engines": "engines", "policies": "policies", "plan": "plan", "audit": "audit",
-    "claims": "claims", "rates": "rates", "terms": "terms", "budgets": "budgets",
-    "prices": "prices",
-}  # fmt: skip
+NAMES = [place.module.__name__.rpartition(".")[2] for place in PLACES]
+PATHS = {name: "" if place.default else name for name, place in zip(NAMES, PLACES, strict=True)}
 BROKEN = """() => [...document.querySelectorAll('.be-rows td:first-child')].flatMap(cell => {
   const walk = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT), broken = [];
   for (let node = walk.nextNode(); node; node = walk.nextNode())
@@ -59,10 +56,7 @@ PALE = (
 )
 NOISE = (
     # Opened at a page's own address, Streamlit's client tries that as its server's root first.
-    re.compile(
-        r"status of 404 .*/(breakeven|spend|routing|engines|policies|plan|audit|claims|"
-        r"rates|terms|budgets|prices)/_stcore/"
-    ),
+    re.compile(rf"status of 404 .*/({'|'.join(NAMES)})/_stcore/"),
 )
 
 

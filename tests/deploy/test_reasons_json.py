@@ -7,8 +7,8 @@ from router.reasons import Reason
 
 
 def test_the_written_file_is_what_the_table_says() -> None:
-    """`make settings` writes it anew."""
-    assert reasons_json.WRITTEN.read_text(encoding="utf-8") == reasons_json.text()
+    written = reasons_json.WRITTEN.read_text(encoding="utf-8")
+    assert written == reasons_json.text(), "run `make settings`"
 
 
 def test_it_has_a_line_for_each_reason_in_order() -> None:

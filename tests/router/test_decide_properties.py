@@ -208,8 +208,10 @@ OBJECTIONS = {
 @pytest.mark.parametrize("check", FILTERS + FORECAST_FILTERS, ids=lambda check: check.__name__)
 def test_no_filter_is_passed_by(ask, rule, own, api, check):
     """What sees at once who passes all filters must know each of them."""
-    asked, terms, changes = OBJECTIONS[check.__name__]
-    build = api if check.__name__ in ("residency", "circuit", "rate_limit") else own
+    name = check.__name__
+    assert name in OBJECTIONS, f"add {name} to OBJECTIONS, and its condition beside the filters"
+    asked, terms, changes = OBJECTIONS[name]
+    build = api if name in ("residency", "circuit", "rate_limit") else own
     request, policy, candidate = ask(**asked), rule(**terms), build(**changes)
     forecast = forecast_engine(
         work_of(request, policy), candidate, candidate.engine or own().engine

@@ -80,7 +80,7 @@ def test_class_names_are_unique(product) -> None:
 
 def test_loop_variables_name_their_item(everything) -> None:
     faults = [
-        f"{source.name}:{line} `{name}`"
+        f"{source.name}:{line} `{name}` says nothing of its item"
         for source in everything
         for name, line in placeholders(source.tree)
     ]

@@ -12,6 +12,7 @@ from router.packed import unpack
 from router.reasons import REASONS
 from router.types import Feature
 
+HERE = "tests/tidy/test_places.py"
 REASON_PLACES = {
     "cheapest": 0, "sticky": 1, "only": 2, "best_effort": 3, "costlier": 4, "bid_price": 5,
     "busier": 6, "model": 7, "feature": 8, "unhealthy": 9, "loading": 10, "draining": 11,
@@ -35,8 +36,8 @@ def place_faults(kept: Mapping[str, int], places: Mapping[str, int]) -> list[str
     taken = list(places.values())
     found += [f"{word}: {place} is taken twice" for word, place in places.items()
               if taken.count(place) > 1]  # fmt: skip
-    return found + [f"{word}: {place} is not kept: append it" for word, place in places.items()
-                    if word not in kept]  # fmt: skip
+    return found + [f"{word}: {place} is not kept: append it to the table in {HERE}"
+                    for word, place in places.items() if word not in kept]  # fmt: skip
 
 
 def test_reasons_keep_their_places() -> None:
@@ -56,7 +57,7 @@ def test_features_keep_their_places() -> None:
         ({"a": 0}, "b: gone, place 1 is kept"),
         ({"a": 0, "c": 1}, "b: gone, place 1 is kept"),
         ({"a": 0, "b": 1, "c": 1}, "c: 1 is taken twice"),
-        ({"a": 0, "b": 1, "c": 2}, "c: 2 is not kept: append it"),
+        ({"a": 0, "b": 1, "c": 2}, f"c: 2 is not kept: append it to the table in {HERE}"),
     ],
 )
 def test_a_place_that_moved_or_is_reused_is_found(places: dict[str, int], fault: str) -> None:

@@ -54,7 +54,8 @@ def test_a_price_until_the_last_of_all_days():
 
 def test_every_kind_and_unit():
     columns = [f"{kind}_usd_per_million" for kind in KINDS]
-    (draft,) = parse(f"name,{','.join(columns)}\na/b,{','.join('12345678')}\n")
+    cells = map(str, range(1, len(KINDS) + 1))
+    (draft,) = parse(f"name,{','.join(columns)}\na/b,{','.join(cells)}\n")
     assert draft.terms.rates == rates_from({k: n * 10**6 for n, k in enumerate(KINDS, start=1)})
     units = "name,input_usd_per_thousand,output_usd_per_token,cached_usd_per_million\n"
     (draft,) = parse(units + "a/b,0.00015,6E-7,0.075\n")

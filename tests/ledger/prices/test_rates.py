@@ -202,6 +202,7 @@ def test_a_cost_is_the_sum_over_kinds_written_out(model, tokens, tier):
         "audio_input": tokens.audio_input,
         "audio_output": tokens.audio_output,
     }
+    assert counts.keys() == set(KINDS), "a new kind is written out here, too"
     plain = sum(counts[kind] * getattr(rates, kind) for kind in KINDS) + model.terms.request_pusd
     exact = plain * (1_000_000 + model.terms.uplift_ppm)
     assert abs(cost_pusd(tokens, model, tier=tier) * 1_000_000 - exact) <= 500_000

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router.bidprice import bend, curve, gate
+from router.price_curve import bend, curve, gate
 
 
 @pytest.mark.parametrize(
