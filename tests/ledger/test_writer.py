@@ -56,7 +56,7 @@ class Running:
 
 
 async def until(true):
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             answer = true()
             if await answer if asyncio.iscoroutine(answer) else answer:

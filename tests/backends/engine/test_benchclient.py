@@ -55,7 +55,7 @@ async def test_a_closed_loop_counts_what_the_engine_counts(chat):
     assert {finding.output_tokens for finding in found} == {20}
     for finding in found:
         assert finding.input_tokens == pytest.approx(200, abs=20)
-        assert 0 < finding.ttft_s < finding.e2e_s
+        assert 0 < finding.ttft_s <= finding.e2e_s  # a late machine reads all at once
         assert len(finding.gaps_s) <= 19
         assert sum(finding.gaps_s) == pytest.approx(finding.e2e_s - finding.ttft_s, abs=0.02)
     assert point(found, BenchSlo()).in_flight <= 4.001

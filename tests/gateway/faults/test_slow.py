@@ -96,7 +96,7 @@ def test_without_back_pressure_everything_is_read(flood, patiently, monkeypatch)
 
     monkeypatch.setattr(inference_api.ClientResponse, "body", greedy)
     clients, since = stalled(flood, 1)
-    patiently(lambda: sum(map(len, held)) > 64 * MIB, 60)
+    patiently(lambda: sum(map(len, held)) > 64 * MIB, 150)
     for client in clients:
         client.close()
     patiently(lambda: all(event.gone_s for event in flood.alpha.seen[since:]))

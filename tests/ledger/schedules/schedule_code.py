@@ -11,7 +11,7 @@ from pathlib import Path
 
 MODULES = (
     "budgets.windows", "budgets.escrow", "budgets.loans", "writing.fold",
-    "budgets.desk", "budgets.desk_server",
+    "budgets.client", "budgets.broker",
 )  # fmt: skip
 OF_ASYNCIO = ("Event", "Future", "Lock", "Task", "create_task", "current_task", "gather",
               "get_running_loop", "sleep", "timeout", "to_thread")  # fmt: skip
@@ -34,12 +34,12 @@ class Code:
             sys.modules.update(before)
         network = types.SimpleNamespace(**{name: getattr(asyncio, name) for name in OF_ASYNCIO})
         network.open_unix_connection = _connect
-        self.desk.asyncio = network
-        self.desk.RETRY_S = 1.0  # fewer vain attempts while a desk is down
+        self.client.asyncio = network
+        self.client.RETRY_S = 1.0  # fewer vain attempts while a desk is down
         # Rows are not stored here; their money is.
         self.fold.add_opened = self.fold.settled_values = self.fold.lost_values = _no_row
         self.fold.add_lost = self.fold.add_settled = self.fold.settle_row = _no_row
-        server = self.desk_server
+        server = self.broker
         server.grow = lambda books, host, needs: books.grow(host, needs)
         server.shrink = lambda books, *of: books.shrink(*of)
         server.standings = lambda books, host, starts=None, **of: books.standings(host, **of)

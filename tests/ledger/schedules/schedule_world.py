@@ -178,7 +178,7 @@ class World:
     # ---- births and deaths
 
     def start_desk(self, host):
-        host.desk = self.code.desk_server.BudgetBroker(self.books, host=host.name, socket=host.path)
+        host.desk = self.code.broker.BudgetBroker(self.books, host=host.name, socket=host.path)
         host.desk.restore([worker.journal for worker in host.workers])
 
     def kill_desk(self, host):
@@ -203,7 +203,7 @@ class World:
     def start_worker(self, host):
         self.number += 1
         name = f"{host.name}-w{self.number}"
-        client = self.code.desk.BudgetClient(
+        client = self.code.client.BudgetClient(
             host.path, worker=name, now_us=lambda: self.now_s * 1_000_000
         )
         host.workers.append(Worker(host, name, client))
@@ -243,7 +243,7 @@ class World:
     async def _ask(self, attempt, dies):
         try:
             answer = await attempt.worker.client.hold(attempt.name, attempt.scopes, attempt.bound)
-        except (self.code.desk.BrokerUnavailable, asyncio.CancelledError) as error:
+        except (self.code.client.BrokerUnavailable, asyncio.CancelledError) as error:
             attempt.state, attempt.answer = "ended", error
             return
         attempt.answer = answer
@@ -251,7 +251,7 @@ class World:
             self._judge(attempt, answer)
         except AssertionError as fault:
             self.loop.faults.append(fault)  # a task keeps its faults to itself
-        if isinstance(answer, self.code.desk.BudgetRefusal):
+        if isinstance(answer, self.code.client.BudgetRefusal):
             attempt.state = "ended"
             return
         attempt.holds, attempt.state = answer, "held"
@@ -267,7 +267,7 @@ class World:
             )  # fmt: skip
 
     def _judge(self, attempt, answer):
-        if isinstance(answer, self.code.desk.BudgetRefusal):
+        if isinstance(answer, self.code.client.BudgetRefusal):
             self._check_refusal(attempt, answer)
         else:
             self._check_holds(attempt, answer)
@@ -450,7 +450,7 @@ class World:
         attempt = self.ask(worker, scopes, bound)
         self.pump()
         if attempt.state == "ended":
-            assert isinstance(attempt.answer, self.code.desk.BudgetRefusal), attempt.answer
+            assert isinstance(attempt.answer, self.code.client.BudgetRefusal), attempt.answer
             assert attempt.answer.limit_pusd == self.books.limits[attempt.answer.scope]
             assert rooms[attempt.answer.scope] < bound, f"unjustified: {bound} of {rooms}"
         else:

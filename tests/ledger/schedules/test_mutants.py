@@ -76,26 +76,26 @@ MUTANTS = {
         "amount = hold.amount_pusd  #"),
     # desk
     "releases count again": (
-        "desk", "self._held.pop(attempt_id, ())", "self._held.get(attempt_id, ())"),
-    "holds that suffice are not taken": ("desk", "slices[account] = piece\n", "pass\n"),
+        "client", "self._held.pop(attempt_id, ())", "self._held.get(attempt_id, ())"),
+    "holds that suffice are not taken": ("client", "slices[account] = piece\n", "pass\n"),
     "a refusal keeps what was taken": (
-        "desk", "self._undo(taken, bound_pusd)\n        if answer.away:", "if answer.away:"),
+        "client", "self._undo(taken, bound_pusd)\n        if answer.away:", "if answer.away:"),
     "nobody waits and yet it is held": (
-        "desk", "if waited_for and asked is not None:", "if asked is not None:"),
+        "client", "if waited_for and asked is not None:", "if asked is not None:"),
     "returned money is kept": (
-        "desk", "granted_pusd=piece.granted_pusd - piece.free_pusd",
+        "client", "granted_pusd=piece.granted_pusd - piece.free_pusd",
         "granted_pusd=piece.granted_pusd"),
     "only free money is declared": (
-        "desk", "wire.amount(key, piece.granted_pusd) for key",
+        "client", "wire.amount(key, piece.granted_pusd) for key",
         "wire.amount(key, piece.free_pusd) for key"),
     # desk_server
     "nothing is called back": (
-        "desk_server", "await self._recall(list(short))", "await asyncio.sleep(0)"),
+        "broker", "await self._recall(list(short))", "await asyncio.sleep(0)"),
     "more is missing than is": (
-        "desk_server", "GrantNeed(account, missing, hold)", "GrantNeed(account, asked, hold)"),
+        "broker", "GrantNeed(account, missing, hold)", "GrantNeed(account, asked, hold)"),
     "nothing is shared": (
-        "desk_server", "standing.room_pusd >= idle:", "standing.room_pusd < idle:"),
-    "a lowered limit is not felt": ("desk_server", "or standing.room_pusd < 0", "or False"),
+        "broker", "standing.room_pusd >= idle:", "standing.room_pusd < idle:"),
+    "a lowered limit is not felt": ("broker", "or standing.room_pusd < 0", "or False"),
 }  # fmt: skip
 
 

@@ -43,9 +43,9 @@ def outcomes(world):
     for attempt in world.attempts:
         if attempt.holds:
             found["held"] += 1
-        elif isinstance(attempt.answer, CODE.desk.BudgetRefusal):
+        elif isinstance(attempt.answer, CODE.client.BudgetRefusal):
             found["refused"] += 1
-        elif isinstance(attempt.answer, CODE.desk.BrokerUnavailable):
+        elif isinstance(attempt.answer, CODE.client.BrokerUnavailable):
             found["could not be told"] += 1
         else:
             found["hung up"] += 1
