@@ -145,7 +145,6 @@ class LedgerWriter:
                     tasks.create_task(self._every(SEAL_S, self._seal)),
                     tasks.create_task(self._every(FORGET_S, self._forget)),
                     tasks.create_task(self._every(RETIRE_S, self._retire)),
-                    tasks.create_task(self._every(TIDY_S, _tidy)),
                 ]
                 await self._tail_until(stop)
                 for chore in chores:
@@ -287,9 +286,14 @@ class LedgerWriter:
             await asyncio.sleep(seconds)
 
 
-async def _tidy() -> None:
-    """Statements are cycles: uncollected, some thousands in a minute, they take megabytes."""
-    gc.collect()
+async def _collect_garbage() -> None:
+    """Collect between batches, without end: statements are cycles, some megabytes a minute.
+
+    This is the process's affair, and a writer that shares one with much else leaves it be.
+    """
+    while True:
+        await asyncio.sleep(TIDY_S)
+        gc.collect()
 
 
 async def _wait(stop: asyncio.Event, seconds: float) -> None:
@@ -314,7 +318,7 @@ async def _main(given: argparse.Namespace) -> None:
     if not given.allow_unsafe_database:
         await asyncio.to_thread(check_durable, engine)
     gc.freeze()  # a batch has many rows that live shortly: a collection would walk them in vain
-    gc.set_threshold(50_000, 50, 1000)  # `_tidy` collects more often, between batches
+    gc.set_threshold(50_000, 50, 1000)  # `_collect_garbage` does more often
     claim = hosts.claim_of(given.state_dir)
     host = await asyncio.to_thread(hosts.take, engine, claim, socket.gethostname())
     writer = LedgerWriter(
@@ -328,9 +332,13 @@ async def _main(given: argparse.Namespace) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with asyncio.TaskGroup() as tasks:
-        keeping = tasks.create_task(hosts.keep(engine, claim))
+        beside = [
+            tasks.create_task(hosts.keep(engine, claim)),
+            tasks.create_task(_collect_garbage()),
+        ]
         await writer.run(stop)
-        keeping.cancel()
+        for task in beside:
+            task.cancel()
     engine.dispose()
 
 

@@ -24,7 +24,14 @@ from ledger.orm import tables as orm
 from ledger.seals import compact
 from ledger.stored_responses import keep
 from ledger.sums.rollups import Rollups
-from ledger.writer import COLLECT_S, DESK_SOCKET, LedgerWriter, Retention, WriterRunningError
+from ledger.writer import (
+    COLLECT_S,
+    DESK_SOCKET,
+    LedgerWriter,
+    Retention,
+    WriterRunningError,
+    _collect_garbage,
+)
 from ledger.writing.lag import read_lag
 from ledger.writing.repository import DatabaseUnavailable, LedgerRepository
 
@@ -206,21 +213,20 @@ async def test_hours_close_under_traffic_but_never_from_books_that_lag(
     journal.close()
 
 
-async def test_cycles_that_statements_leave_are_collected_between_batches(
-    engine, tmp_path, monkeypatch
-):
+async def test_the_writers_process_collects_cycles_between_batches(monkeypatch):
     class Cycle:
         def __init__(self):
             self.itself = self
 
     monkeypatch.setattr("ledger.writer.TIDY_S", 0.05)
     gc.disable()  # the interpreter itself would wait for tens of thousands
+    left = weakref.ref(Cycle())
+    assert left() is not None, "the control"
+    collecting = asyncio.create_task(_collect_garbage())
     try:
-        async with Running(engine, tmp_path):
-            left = weakref.ref(Cycle())
-            assert left() is not None, "the control"
-            await until(lambda: left() is None)
+        await until(lambda: left() is None)
     finally:
+        collecting.cancel()
         gc.enable()
 
 
