@@ -170,13 +170,13 @@ def by_tag(view: DashboardView) -> None:
         return
     table = [
         {
-            "tag": spend.tag,
-            "spend": shown(spend.cost_pusd),
-            "attempts": spend.attempts,
-            "input tokens": spend.input_tokens,
-            "output tokens": spend.output_tokens,
+            "tag": use.tag,
+            "spend": shown(use.cost_pusd),
+            "attempts": use.attempts,
+            "input tokens": use.input_tokens,
+            "output tokens": use.output_tokens,
         }
-        for spend in found
+        for use in found
     ]
     counts = st.column_config.NumberColumn(format="localized")
     columns = dict.fromkeys(("attempts", "input tokens", "output tokens"), counts)

@@ -197,7 +197,7 @@ def all_reduce(ranks: int, *, gpu: bool, small: bool) -> list[dict[str, Any]]:
     per_rank = [answers.get() for _ in processes]
     found = []
     for size, times in ((size, [item[size] for item in per_rank]) for size in per_rank[0]):
-        slowest = max(times, key=lambda time: time["value"])
+        slowest = max(times, key=lambda timing: timing["value"])
         moved = 2 * (ranks - 1) / ranks * size  # what a ring sends and receives
         row = {"ranks": ranks, "bytes": size, "seconds": slowest}
         found.append(row | {"bus_bytes_s": moved / slowest["value"]})
