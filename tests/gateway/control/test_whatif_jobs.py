@@ -23,7 +23,12 @@ from gateway.control.whatif_jobs import (
 
 ORDER = WhatIfJobSpec(WhatIfRequest((("new", "in-force"),), "last-24-hours"), {}, 1)
 FIRST = "import os, pathlib, sys; place = pathlib.Path(sys.argv[-1]); given = sys.stdin.readline();"
-ENDS = FIRST + "(place / 'told.json').write_text('{\"result\": {\"a\": 1}}')"
+# Moved to its place whole, as `tell` does: who looks meanwhile reads nothing half written.
+ENDS = (
+    FIRST
+    + "half = place / 'half'; half.write_text('{\"result\": {\"a\": 1}}');"
+    + "half.rename(place / 'told.json')"
+)
 WAITS = FIRST + "(place / 'pid').write_text(str(os.getpid())); sys.stdin.read()"
 FAILS = FIRST + "sys.exit(3)"
 

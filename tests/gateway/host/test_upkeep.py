@@ -127,7 +127,7 @@ def test_a_busy_pool_waits_and_the_patience_ends(keeping, monkeypatch):
     before = [look.life for look in looks(keeping)]
     due_us = Clock().wall_us()
     monkeypatch.setattr(schedules, "restart_due_us", lambda *_: due_us)
-    monkeypatch.setattr(upkeep_module.sparing, "why_not", lambda *_: "too much is under way")
+    monkeypatch.setattr(upkeep_module.drain_check, "why_not", lambda *_: "too much is under way")
     keeping.step()
     assert read_notes(keeping.run_dir)["pool:main/1"].waits.endswith("too much is under way")
     monkeypatch.setattr(schedules, "restart_due_us", lambda *_: due_us - 5 * 3600 * 10**6)
