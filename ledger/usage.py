@@ -18,9 +18,11 @@ from ledger.journals.token_kinds import (
     TokenCounts,
 )
 from ledger.prices.rates import prompt_tokens
+from ledger.usage_members import AGREED, MEMBERS, OBJECTS, Meaning, leaves
 
-# vLLM: prompt tokens that filled new cache blocks. Telemetry, not a charge, so it may overlap.
-_CREATED = ("created_cache_tokens", "created_cached_tokens")
+_ORDER = {path: place for place, path in enumerate(MEMBERS)}
+_OBJECTS = tuple(path for path in OBJECTS if "." not in path and "[" not in path)
+_WORDS = {Meaning.CACHED: "cached reads", Meaning.WRITTEN: "cache writes"}
 _PLAIN = frozenset(("prompt_tokens", "completion_tokens", "total_tokens", "prompt_tokens_details"))
 _PLAIN_DETAILS = frozenset(("cached_tokens",))
 _NONE: Mapping[str, object] = {}
@@ -43,17 +45,16 @@ def tokens_from_usage(usage: Mapping[str, object], convention: Convention) -> To
         plain = _plain(usage)
         if plain is not None:
             return plain
-    prompt = _first(usage, "prompt_tokens", "input_tokens")
+    counts = _counts(usage)
+    prompt = counts.get(Meaning.PROMPT)
     if prompt is None:
         raise UsageError("neither `prompt_tokens` nor `input_tokens` is there")
-    completion = _first(usage, "completion_tokens", "output_tokens") or 0
-    details = _details(usage, "prompt_tokens_details", "input_tokens_details")
-    cached = _cached(usage, details)
-    write, write_1h = _writes(usage, details)
-    audio = _first(details, "audio_tokens") or 0
+    prompt += counts.get(Meaning.PROMPT_BESIDE, 0)
+    cached = counts.get(Meaning.CACHED, 0)
+    write, write_1h = _writes(counts)
     if convention is Convention.CACHED_INSIDE:
-        if write_1h == 0 and _first(details, *_CREATED) is not None:
-            write = min(write, max(0, prompt - cached))
+        if write_1h == 0 and Meaning.CREATED in counts:
+            write = min(write or counts[Meaning.CREATED], max(0, prompt - cached))
         fresh = prompt - cached - write - write_1h
         if fresh < 0:
             raise UsageError(
@@ -61,9 +62,10 @@ def tokens_from_usage(usage: Mapping[str, object], convention: Convention) -> To
             )
     else:
         fresh = prompt
+        write = write or counts.get(Meaning.CREATED, 0)
     # Cached audio is counted in both details; what is left of the prompt bounds the audio.
-    audio = min(audio, fresh)
-    output, reasoning, audio_output = _output(usage, prompt, completion)
+    audio = min(counts.get(Meaning.AUDIO_IN, 0), fresh)
+    output, reasoning, audio_output = _output(counts, prompt)
     return _limited(
         TokenCounts(
             input=fresh - audio,
@@ -74,8 +76,40 @@ def tokens_from_usage(usage: Mapping[str, object], convention: Convention) -> To
             reasoning=reasoning,
             audio_input=audio,
             audio_output=audio_output,
+            searches=_searches(counts.get(Meaning.SEARCHES, 0)),
         )
     )
+
+
+def tokens_of_embedding(usage: Mapping[str, object]) -> TokenCounts:
+    """As `tokens_from_usage`; Voyage tells the total alone, and all of it is prompt."""
+    if "total_tokens" in usage and not any(
+        usage.get(path) is not None
+        for path, meaning in MEMBERS.items()
+        if meaning in (Meaning.PROMPT, Meaning.COMPLETION)
+    ):
+        usage = {**usage, "prompt_tokens": usage["total_tokens"]}
+    return tokens_from_usage(usage, Convention.CACHED_INSIDE)
+
+
+def _counts(usage: Mapping[str, object]) -> dict[Meaning, int]:
+    """The numbers of `usage` by what they mean. Raises `UsageError` for one that is no count."""
+    for path in _OBJECTS:
+        _details(usage, path)
+    said: dict[Meaning, dict[str, int]] = {}
+    for path, value in leaves(usage):
+        meaning = MEMBERS.get(path)
+        if meaning is None or meaning is Meaning.INCLUDED or value is None:
+            continue
+        said.setdefault(meaning, {})[path] = _whole(path.rpartition(".")[2], value)
+    return {meaning: _one(meaning, numbers) for meaning, numbers in said.items()}
+
+
+def _one(meaning: Meaning, numbers: Mapping[str, int]) -> int:
+    """One number under several names: the first of the table, or the one that all agree on."""
+    if meaning in AGREED:
+        return _agreed(_WORDS[meaning], tuple(numbers.values()))
+    return numbers[min(numbers, key=_ORDER.__getitem__)]
 
 
 def _plain(usage: Mapping[str, object]) -> TokenCounts | None:
@@ -100,9 +134,13 @@ def tokens_of_reranking(usage: Mapping[str, object]) -> TokenCounts:
     searches = _first(usage, "search_units")
     if read is None and searches is None:
         raise UsageError("neither tokens nor `search_units` are there")
-    if (searches or 0) > SEARCHES_LIMIT:
+    return TokenCounts(input=read or 0, searches=_searches(searches or 0))
+
+
+def _searches(count: int) -> int:
+    if count > SEARCHES_LIMIT:
         raise UsageError(f"more than {SEARCHES_LIMIT} searches in one request")
-    return TokenCounts(input=read or 0, searches=searches or 0)
+    return count
 
 
 def tokens_of_transcription(usage: Mapping[str, object]) -> TokenCounts:
@@ -143,54 +181,50 @@ def _sound_ms(usage: Mapping[str, object]) -> int | None:
     return None
 
 
-def _cached(usage: Mapping[str, object], details: Mapping[str, object]) -> int:
-    # Top level: Anthropic, and DeepSeek's own name for the same number.
-    reads = (
-        _first(usage, "cache_read_input_tokens"),
-        _first(details, "cached_tokens"),
-        _first(usage, "prompt_cache_hit_tokens"),
-    )
-    return _agreed("cached reads", reads)
+def _writes(counts: Mapping[Meaning, int]) -> tuple[int, int]:
+    """Cache writes kept five minutes, and those kept an hour.
+
+    A split by age may be of the first of several rounds, as Anthropic's with server tools. What it
+    leaves out has the age that it names; of two ages the longer, which costs more.
+    """
+    total = counts.get(Meaning.WRITTEN, 0)
+    short, long = counts.get(Meaning.WRITTEN_5M, 0), counts.get(Meaning.WRITTEN_1H, 0)
+    rest = total - short - long
+    if not (short or long) or rest == 0 or total == 0:
+        return short or (0 if long else total), long
+    if rest < 0:
+        raise UsageError(f"cache writes: {total} in all, {short + long} by age")
+    return (short, long + rest) if long else (short + rest, long)
 
 
-def _writes(usage: Mapping[str, object], details: Mapping[str, object]) -> tuple[int, int]:
-    """Cache writes kept five minutes, and those kept an hour."""
-    by_age = _details(usage, "cache_creation")
-    if not by_age:
-        by_age = _details(details, "cache_creation_token_details")
-    short = _first(by_age, "ephemeral_5m_input_tokens")
-    long = _first(by_age, "ephemeral_1h_input_tokens")
-    totals = (
-        _first(usage, "cache_creation_input_tokens"),
-        _first(
-            details,
-            *_CREATED,
-            "cache_write_tokens",
-            "cache_creation_tokens",
-        ),
-    )
-    total = _agreed("cache writes", totals)
-    if short is None and long is None:
-        return total, 0
-    aged = (short or 0) + (long or 0)
-    if total and aged != total:
-        raise UsageError(f"cache writes: {total} in all, {aged} by age")
-    return short or 0, long or 0
+def _output(counts: Mapping[Meaning, int], prompt: int) -> tuple[int, int, int]:
+    """Output with reasoning inside, reasoning, and sound.
 
-
-def _output(usage: Mapping[str, object], prompt: int, completion: int) -> tuple[int, int, int]:
-    """Output with reasoning inside; some providers report reasoning only in their total."""
-    details = _details(usage, "completion_tokens_details", "output_tokens_details")
-    reasoning = _first(details, "reasoning_tokens") or 0
-    audio = _first(details, "audio_tokens") or 0
-    total = _first(usage, "total_tokens")
+    Some providers count reasoning beside the completion: in a member that always is (Gemini), in
+    their total alone (xAI), or in one that has more than the completion (Perplexity), which cannot
+    be a part of it.
+    """
+    completion = counts.get(Meaning.COMPLETION, 0)
+    audio = counts.get(Meaning.AUDIO_OUT, 0)
+    reasoning = counts.get(Meaning.THOUGHT, 0)
+    beside = counts.get(Meaning.THOUGHT_BESIDE, 0)
+    anywhere = counts.get(Meaning.THOUGHT_ANYWHERE, 0)
+    total = counts.get(Meaning.TOTAL)
     surplus = 0 if total is None else total - prompt - completion
     if surplus < 0:
         raise UsageError(f"total_tokens {total} is less than {prompt} + {completion}")
-    if surplus and reasoning not in (0, surplus):
+    if anywhere and not reasoning:
+        if anywhere > completion and surplus == 0:
+            beside += anywhere
+        else:
+            reasoning = anywhere
+    if surplus and beside == 0 and reasoning not in (0, surplus):
         raise UsageError(f"total_tokens {total} is neither with nor without {reasoning} reasoning")
-    output = completion + surplus
-    reasoning = max(reasoning, surplus)
+    if surplus and beside not in (0, surplus):
+        raise UsageError(f"total_tokens {total} is neither with nor without {beside} thoughts")
+    beside = beside or surplus
+    output = completion + beside
+    reasoning = max(reasoning, beside)
     if reasoning + audio > output:
         raise UsageError(f"{reasoning} reasoning + {audio} audio of {output} output tokens")
     return output, reasoning, audio
@@ -219,16 +253,19 @@ def _first(fields: Mapping[str, object], *names: str) -> int | None:
     """The first of the names that is there; null counts as absent, `5.0` as 5 as in JSON Schema."""
     for name in names:
         value = fields.get(name)
-        if value is None:
-            continue
-        if type(value) is float and value.is_integer():
-            value = int(value)
-        if type(value) is not int:  # bool is an int to isinstance, and no count
-            raise UsageError(f"`{name}` is {value!r}: not a whole number")
-        if not 0 <= value <= TOKENS_LIMIT:
-            raise UsageError(f"`{name}` is {value}: not between 0 and {TOKENS_LIMIT}")
-        return value
+        if value is not None:
+            return _whole(name, value)
     return None
+
+
+def _whole(name: str, value: object) -> int:
+    if type(value) is float and value.is_integer():
+        value = int(value)
+    if type(value) is not int:  # bool is an int to isinstance, and no count
+        raise UsageError(f"`{name}` is {value!r}: not a whole number")
+    if not 0 <= value <= TOKENS_LIMIT:
+        raise UsageError(f"`{name}` is {value}: not between 0 and {TOKENS_LIMIT}")
+    return value
 
 
 def _limited(tokens: TokenCounts) -> TokenCounts:

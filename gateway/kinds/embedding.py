@@ -18,7 +18,7 @@ from gateway.kinds.openapi_schemas import (
 )
 from gateway.kinds.prompt_bytes import prompt_bytes
 from gateway.kinds.spec import KindPath, PathDescription, RequestKindSpec, Schema
-from gateway.kinds.text_answers import chat_relay, chat_usage
+from gateway.kinds.text_answers import chat_relay
 from gateway.kinds.text_members import (
     NO_FEATURES,
     is_said,
@@ -31,6 +31,7 @@ from gateway.kinds.text_members import (
     session_of,
     streams,
 )
+from ledger.usage import tokens_of_embedding
 from router.prompts import RequestUnits
 from router.request_kinds import RequestKind
 
@@ -111,7 +112,7 @@ SPEC: Final = RequestKindSpec(
             ),
         )
     },
-    usage=chat_usage,
+    usage=tokens_of_embedding,
     units=None,
     relay=chat_relay,
     read_answer=None,

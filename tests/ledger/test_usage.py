@@ -181,9 +181,25 @@ def test_implausible_usage_is_refused_and_names_the_field(change, named):
         tokens_from_usage(OPENAI | change, INSIDE)
 
 
-def test_writes_that_disagree_with_their_ages_are_refused():
+def test_writes_that_are_fewer_than_those_by_age_are_refused():
     with pytest.raises(UsageError, match="by age"):
-        tokens_from_usage(ANTHROPIC | {"cache_creation_input_tokens": 71}, OUTSIDE)
+        tokens_from_usage(ANTHROPIC | {"cache_creation_input_tokens": 69}, OUTSIDE)
+
+
+@pytest.mark.parametrize(
+    ("ages", "written"),
+    [
+        ({"ephemeral_5m_input_tokens": 30}, (100, 0)),
+        ({"ephemeral_1h_input_tokens": 30}, (0, 100)),
+        ({"ephemeral_5m_input_tokens": 30, "ephemeral_1h_input_tokens": 40}, (30, 70)),
+        ({"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0}, (100, 0)),
+    ],
+)
+def test_a_split_by_age_of_the_first_round_alone(ages, written):
+    """What it leaves out has the age that it names; of two ages the longer."""
+    usage = ANTHROPIC | {"cache_creation_input_tokens": 100, "cache_creation": ages}
+    tokens = tokens_from_usage(usage, OUTSIDE)
+    assert (tokens.cache_write, tokens.cache_write_1h) == written
 
 
 def test_absurd_sums_are_refused():

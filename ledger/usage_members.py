@@ -1,0 +1,148 @@
+"""Members of a provider's `usage`, and which count each of them is: one table for all providers.
+
+A path names a number inside `usage`; `[]` stands for the members of a list. The first path that is
+there gives a count, except where several must agree (`AGREED`). What no path names is not read, and
+`unread` tells it: a count that nobody knows may be one that somebody bills.
+"""
+
+from collections.abc import Iterator, Mapping
+from enum import Enum, auto
+
+
+class Meaning(Enum):
+    """Which count a member is, and inside which other it stands."""
+
+    PROMPT = auto()  # with or without cached tokens, by the provider's convention
+    PROMPT_BESIDE = auto()  # read by the model beside the prompt's own count
+    COMPLETION = auto()
+    TOTAL = auto()
+    CACHED = auto()
+    WRITTEN = auto()  # cache writes of any age
+    WRITTEN_5M = auto()
+    WRITTEN_1H = auto()
+    CREATED = auto()  # of an engine's own cache: telemetry, which may overlap what was cached
+    THOUGHT = auto()  # inside the completion, or in the total alone
+    THOUGHT_ANYWHERE = auto()  # inside the completion where it fits there
+    THOUGHT_BESIDE = auto()
+    AUDIO_IN = auto()  # inside the prompt
+    AUDIO_OUT = auto()  # inside the completion
+    SEARCHES = auto()
+    INCLUDED = auto()  # counted by another member, or never billed
+
+
+AGREED = frozenset((Meaning.CACHED, Meaning.WRITTEN))
+_IN = ("prompt_tokens_details", "input_tokens_details")
+_OUT = ("completion_tokens_details", "output_tokens_details")
+_AGES = (
+    "cache_creation", "prompt_tokens_details.cache_creation_token_details",
+    "prompt_tokens_details.cache_creation", "input_tokens_details.cache_creation_token_details",
+)  # fmt: skip
+
+MEMBERS: dict[str, Meaning] = {
+    # OpenAI, Azure, vLLM and all that speak like them; OpenAI's Responses, Anthropic.
+    "prompt_tokens": Meaning.PROMPT,
+    "input_tokens": Meaning.PROMPT,
+    "completion_tokens": Meaning.COMPLETION,
+    "output_tokens": Meaning.COMPLETION,
+    "total_tokens": Meaning.TOTAL,
+    **{f"{details}.cached_tokens": Meaning.CACHED for details in _IN},
+    **{f"{details}.audio_tokens": Meaning.AUDIO_IN for details in _IN},
+    **{f"{details}.audio_tokens": Meaning.AUDIO_OUT for details in _OUT},
+    **{f"{details}.reasoning_tokens": Meaning.THOUGHT for details in _OUT},
+    **{f"{details}.{part}_tokens": Meaning.INCLUDED
+       for details in _IN for part in ("text", "image", "video", "multimodal", "file")},
+    **{f"{details}.{part}_tokens": Meaning.INCLUDED
+       for details in _OUT
+       for part in ("text", "image", "video", "accepted_prediction", "rejected_prediction")},
+    # Anthropic, and translations of it.
+    "cache_read_input_tokens": Meaning.CACHED,
+    "cache_creation_input_tokens": Meaning.WRITTEN,
+    **{f"{details}.{name}": Meaning.WRITTEN for details in _IN
+       for name in ("cache_write_tokens", "cache_creation_tokens", "cache_creation_input_tokens")},
+    **{f"{ages}.ephemeral_5m_input_tokens": Meaning.WRITTEN_5M for ages in _AGES},
+    **{f"{ages}.ephemeral_1h_input_tokens": Meaning.WRITTEN_1H for ages in _AGES},
+    "server_tool_use.web_search_requests": Meaning.SEARCHES,
+    "server_tool_use.web_fetch_requests": Meaning.INCLUDED,  # without a fee of its own
+    # vLLM: blocks that this prompt filled.
+    **{f"{details}.{name}": Meaning.CREATED for details in _IN
+       for name in ("created_cache_tokens", "created_cached_tokens")},
+    # DeepSeek; Kimi, Together; Mistral.
+    "prompt_cache_hit_tokens": Meaning.CACHED,
+    "prompt_cache_miss_tokens": Meaning.INCLUDED,
+    "cached_tokens": Meaning.CACHED,
+    "num_cached_tokens": Meaning.CACHED,
+    # SGLang counts it inside the completion, Perplexity's deep research beside it.
+    "reasoning_tokens": Meaning.THOUGHT_ANYWHERE,
+    # Searches: Perplexity, xAI (sources), DashScope.
+    "num_search_queries": Meaning.SEARCHES,
+    "num_sources_used": Meaning.SEARCHES,
+    "plugins.search.count": Meaning.SEARCHES,
+    # Gemini's own API.
+    "promptTokenCount": Meaning.PROMPT,
+    "toolUsePromptTokenCount": Meaning.PROMPT_BESIDE,
+    "candidatesTokenCount": Meaning.COMPLETION,
+    "thoughtsTokenCount": Meaning.THOUGHT_BESIDE,
+    "totalTokenCount": Meaning.TOTAL,
+    "cachedContentTokenCount": Meaning.CACHED,
+    **{f"{name}Details[].tokenCount": Meaning.INCLUDED
+       for name in ("promptTokens", "candidatesTokens", "cacheTokens", "toolUsePromptTokens")},
+    # Bedrock's own API.
+    "inputTokens": Meaning.PROMPT,
+    "outputTokens": Meaning.COMPLETION,
+    "totalTokens": Meaning.TOTAL,
+    "cacheReadInputTokens": Meaning.CACHED,
+    "cacheReadInputTokenCount": Meaning.CACHED,
+    "cacheWriteInputTokens": Meaning.WRITTEN,
+    "cacheWriteInputTokenCount": Meaning.WRITTEN,
+    # Cohere bills what it says that it bills; the rest is its own template.
+    "billed_units.input_tokens": Meaning.PROMPT,
+    "billed_units.output_tokens": Meaning.COMPLETION,
+    "billed_units.search_units": Meaning.SEARCHES,
+    "tokens.input_tokens": Meaning.INCLUDED,
+    "tokens.output_tokens": Meaning.INCLUDED,
+    # Voyage's multimodal embeddings: parts of the total.
+    "text_tokens": Meaning.INCLUDED,
+    "image_pixels": Meaning.INCLUDED,
+    "video_pixels": Meaning.INCLUDED,
+}  # fmt: skip
+OBJECTS = frozenset(path.rpartition(".")[0] for path in MEMBERS) - {""}
+# Times, money and rates, which providers tell beside counts.
+_NO_COUNTS = ("time", "_s", "_ms", "_us", "seconds", "latency", "cost", "_usd", "_ticks",
+              "per_second", "_rate")  # fmt: skip
+_DEEPEST = 6
+
+
+def leaves(
+    usage: Mapping[str, object], path: str = "", depth: int = 0
+) -> Iterator[tuple[str, object]]:
+    """All members that are no objects, with their paths, in the order of the answer."""
+    for name, value in usage.items():
+        here = f"{path}{name}"
+        yield from _within(here, value, depth)
+
+
+def _within(here: str, value: object, depth: int) -> Iterator[tuple[str, object]]:
+    if depth >= _DEEPEST:
+        yield here, value
+    elif isinstance(value, Mapping):
+        yield from leaves(value, f"{here}.", depth + 1)
+    elif isinstance(value, list):
+        for member in value:
+            yield from _within(f"{here}[]", member, depth + 1)
+    else:
+        yield here, value
+
+
+def unread(usage: Mapping[str, object]) -> tuple[str, ...]:
+    """Paths of numbers above zero that are neither read nor known to be part of another count."""
+    found = {
+        path: None
+        for path, value in leaves(usage)
+        if type(value) in (int, float) and value and path not in MEMBERS and not _is_no_count(path)
+    }
+    return tuple(found)
+
+
+def _is_no_count(path: str) -> bool:
+    """Whether a name says that it is a time, an amount of money or a rate."""
+    return any(part.endswith(_NO_COUNTS) or part.startswith("cost") for part in path.split("."))
