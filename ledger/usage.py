@@ -7,8 +7,11 @@ that the attempt is settled on an estimate, visibly, instead of on nonsense. Rer
 tokens or searches, transcriptions tokens or seconds, each in words of their own.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
+from functools import lru_cache
+from operator import itemgetter
+from typing import Any
 
 from ledger.journals.token_kinds import (
     AUDIO_MS_LIMIT,
@@ -20,8 +23,15 @@ from ledger.journals.token_kinds import (
 from ledger.prices.rates import prompt_tokens
 from ledger.usage_members import AGREED, MEMBERS, OBJECTS, Meaning, leaves
 
-_ORDER = {path: place for place, path in enumerate(MEMBERS)}
+_ORDER = {
+    path: place
+    for place, (path, meaning) in enumerate(MEMBERS.items())
+    if meaning is not Meaning.INCLUDED
+}
 _OBJECTS = tuple(path for path in OBJECTS if "." not in path and "[" not in path)
+_OBJECT_NAMES = frozenset(_OBJECTS)
+_MOST_NAMES = 40  # of a shape that is remembered
+_Shape = tuple[str | tuple[str, ...], ...]
 _WORDS = {Meaning.CACHED: "cached reads", Meaning.WRITTEN: "cache writes"}
 _PLAIN = frozenset(("prompt_tokens", "completion_tokens", "total_tokens", "prompt_tokens_details"))
 _PLAIN_DETAILS = frozenset(("cached_tokens",))
@@ -94,22 +104,67 @@ def tokens_of_embedding(usage: Mapping[str, object]) -> TokenCounts:
 
 def _counts(usage: Mapping[str, object]) -> dict[Meaning, int]:
     """The numbers of `usage` by what they mean. Raises `UsageError` for one that is no count."""
+    shape = _shape(usage)
+    said: dict[Meaning, list[int]] = {}
+    for meaning, name, value in _walked(usage) if shape is None else _looked_up(usage, shape):
+        if value is None:
+            continue
+        usual = type(value) is int and 0 <= value <= TOKENS_LIMIT
+        said.setdefault(meaning, []).append(value if usual else _whole(name, value))
+    return {
+        meaning: _agreed(_WORDS[meaning], numbers) if meaning in AGREED else numbers[0]
+        for meaning, numbers in said.items()
+    }
+
+
+def _walked(usage: Mapping[str, object]) -> list[tuple[Meaning, str, Any]]:
+    """Every member that the table names, in the table's order, however deep it stands."""
     for path in _OBJECTS:
         _details(usage, path)
-    said: dict[Meaning, dict[str, int]] = {}
-    for path, value in leaves(usage):
-        meaning = MEMBERS.get(path)
-        if meaning is None or meaning is Meaning.INCLUDED or value is None:
-            continue
-        said.setdefault(meaning, {})[path] = _whole(path.rpartition(".")[2], value)
-    return {meaning: _one(meaning, numbers) for meaning, numbers in said.items()}
+    found = [(_ORDER[path], path, value) for path, value in leaves(usage) if path in _ORDER]
+    found.sort(key=itemgetter(0))
+    return [(MEMBERS[path], path.rpartition(".")[2], value) for _, path, value in found]
 
 
-def _one(meaning: Meaning, numbers: Mapping[str, int]) -> int:
-    """One number under several names: the first of the table, or the one that all agree on."""
-    if meaning in AGREED:
-        return _agreed(_WORDS[meaning], tuple(numbers.values()))
-    return numbers[min(numbers, key=_ORDER.__getitem__)]
+def _looked_up(usage: Mapping[str, object], shape: _Shape) -> Iterator[tuple[Meaning, str, Any]]:
+    """The same for a usage whose shape was seen before: only the members that count are read."""
+    for meaning, outer, name in _places(shape):
+        fields: Any = usage if outer is None else usage[outer]
+        yield meaning, name, fields[name]
+
+
+@lru_cache(maxsize=256)
+def _places(shape: _Shape) -> tuple[tuple[Meaning, str | None, str], ...]:
+    """Where a shape has the members that count, in the table's order."""
+    paths: list[tuple[str | None, str]] = []
+    for part in shape:
+        paths += [(None, part)] if isinstance(part, str) else [(part[0], name) for name in part[1:]]
+    found = []
+    for outer, name in paths:
+        path = name if outer is None else f"{outer}.{name}"
+        if path in _ORDER:
+            found.append((_ORDER[path], MEMBERS[path], outer, name))
+    found.sort(key=itemgetter(0))
+    return tuple((meaning, outer, name) for _, meaning, outer, name in found)
+
+
+def _shape(usage: Mapping[str, object]) -> _Shape | None:
+    """The names in `usage`, one level deep; `None` for what is deeper, odd or very large.
+
+    A provider writes few shapes, so what stands where is found once for each.
+    """
+    shape: list[str | tuple[str, ...]] = []
+    for name, value in usage.items():
+        if type(value) is dict:
+            for inner in value.values():
+                if type(inner) is dict or type(inner) is list:
+                    return None
+            shape.append((name, *value))
+        elif type(value) is list or (name in _OBJECT_NAMES and value is not None):
+            return None
+        else:
+            shape.append(name)
+    return tuple(shape) if len(shape) <= _MOST_NAMES else None
 
 
 def _plain(usage: Mapping[str, object]) -> TokenCounts | None:
@@ -230,7 +285,7 @@ def _output(counts: Mapping[Meaning, int], prompt: int) -> tuple[int, int, int]:
     return output, reasoning, audio
 
 
-def _agreed(what: str, counts: tuple[int | None, ...]) -> int:
+def _agreed(what: str, counts: Iterable[int]) -> int:
     """One number under several names: a zero beside a count is a name that is not in use."""
     said = {count for count in counts if count}
     if len(said) > 1:
