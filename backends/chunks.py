@@ -37,11 +37,17 @@ class Delta(msgspec.Struct, gc=False):
     images: msgspec.Raw = _NULL
 
 
+# Members of a delta that are read, or are no words of the model.
+_KNOWN = frozenset((*Delta.__struct_fields__, "role", "name", "id", "type", "index", "signature",
+                    "annotations", "provider_specific_fields"))  # fmt: skip
+
+
 class ChunkChoice(msgspec.Struct, gc=False):
     index: int = 0
     finish_reason: str | None = None
     text: str | None = None
     delta: Delta | None = None
+    usage: msgspec.Raw = _NULL  # where Kimi tells it
 
     def has_content(self) -> bool:
         """Whether the model said something here: text, reasoning, a tool call, a picture, ..."""
@@ -54,6 +60,10 @@ class ChunkChoice(msgspec.Struct, gc=False):
             return True
         others = (delta.tool_calls, delta.function_call, delta.audio, delta.images)
         return any(raw is not _NULL and bytes(raw) not in _EMPTY for raw in others)
+
+    def usage_bytes(self) -> bytes | None:
+        """The encoded usage object that stands inside, as Kimi writes it; `None` without one."""
+        return _object_bytes(self.usage)
 
     def shows(self) -> bool:
         """Whether a picture is in it, whose tokens no text tells."""
@@ -81,6 +91,13 @@ class ChunkChoice(msgspec.Struct, gc=False):
         return said
 
 
+def _object_bytes(raw: msgspec.Raw) -> bytes | None:
+    if raw is _NULL:
+        return None
+    value = bytes(raw)
+    return value if value[:1] == b"{" and value != b"{}" else None
+
+
 class Chunk(msgspec.Struct, gc=False):
     """What is read of one chunk. `usage` and `error` stay encoded."""
 
@@ -91,10 +108,7 @@ class Chunk(msgspec.Struct, gc=False):
 
     def usage_bytes(self) -> bytes | None:
         """The encoded usage object, or `None` when there is none."""
-        if self.usage is _NULL:
-            return None
-        value = bytes(self.usage)
-        return value if value[:1] == b"{" and value != b"{}" else None
+        return _object_bytes(self.usage)
 
     def error_bytes(self) -> bytes | None:
         """The encoded error an upstream reports in its stream, or `None`."""
@@ -117,6 +131,18 @@ def read_chunk(payload: bytes) -> Chunk | None:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         mended = whole_characters(payload)
         return None if mended is None else read_chunk(mended)
+
+
+def unknown_bytes(payload: bytes) -> int:
+    """Bytes of text in members of a chunk's deltas that have no name here."""
+    value = decode_usage(payload) or {}
+    choices = value.get("choices")
+    said = 0
+    for choice in choices if isinstance(choices, list) else ():
+        delta = choice.get("delta") if isinstance(choice, dict) else None
+        if isinstance(delta, dict):
+            said += sum(said_bytes(words) for name, words in delta.items() if name not in _KNOWN)
+    return said
 
 
 def whole_characters(text: bytes) -> bytes | None:

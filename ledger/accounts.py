@@ -27,6 +27,7 @@ __all__ = [
     "balanced",
     "close_hour",
     "correction_postings",
+    "disputed_expense",
     "gpu_bill_pusd",
     "gpu_payable",
     "idle_expense",
@@ -35,6 +36,7 @@ __all__ = [
     "postings_for_suspense",
     "provider_payable",
     "provisional_charge_pusd",
+    "surplus_pusd",
     "suspense",
     "team_expense",
     "unavailable_expense",
@@ -79,6 +81,11 @@ def team_expense(team_id: str) -> str:
     return f"expense:team:{team_id}"
 
 
+def disputed_expense(team_id: str) -> str:
+    """What targets claim of a team's attempts beyond what was held: owed until it is settled."""
+    return f"disputed:team:{team_id}"
+
+
 def idle_expense(pool: str) -> str:
     """Paid, ready, and used by nobody."""
     return f"expense:idle:{pool}"
@@ -121,11 +128,22 @@ def postings_for_attempt(
         return ()
     if cost < 0:
         raise AccountsError(f"{opened.attempt_id} cost {cost} pico-USD")
-    owed_to = _payable(opened)
-    lines = [(team_expense(opened.team_id), cost), (owed_to, -cost)]
+    owed_to, surplus = _payable(opened), surplus_pusd(settled)
+    lines = [
+        (team_expense(opened.team_id), cost),
+        (disputed_expense(opened.team_id), surplus),
+        (owed_to, -cost - surplus),
+    ]
     if suspended:
         lines += [(owner, -amount) for owner, amount in _suspense_lines(opened)]
     return balanced(lines)
+
+
+def surplus_pusd(settled: AttemptSettled) -> int:
+    """What the target claims beyond what is booked."""
+    if settled.claimed_pusd is None or settled.cost_pusd is None:
+        return 0
+    return max(0, settled.claimed_pusd - settled.cost_pusd)
 
 
 def postings_for_suspense(opened: AttemptOpened) -> tuple[Posting, ...]:

@@ -6,7 +6,8 @@ and neither does what the provider did not get to: such a line waits again.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import ceil
 from typing import Any
 
 import msgspec
@@ -15,17 +16,25 @@ from backends.chunks import parse_answer
 from backends.errors import BackendError
 from backends.refusal import openai_refusal
 from backends.secret import Secret
-from backends.text_length import said_in_answer
+from backends.text_length import said_in_answer, shows_pictures
 from gateway.batches.line_outcome import MOST_FAILURES, PASSING
 from gateway.batches.provider_line_planner import BATCH_TIER
 from gateway.batches.shapes import NO_ANSWER, answered, unanswered
-from gateway.http.body import open_members
 from gateway.request.metering import REFUSED
-from gateway.request.usage_checks import UsageBounds, contradicted, possible, prompt_possible
+from gateway.request.usage_checks import (
+    UsageBounds,
+    fit_text,
+    fit_tokens,
+    is_impossible,
+    is_too_high,
+    is_too_low,
+    most_tokens,
+)
 from ledger.batches.outgoing import AttemptOpening, LineEnd, OutLine
 from ledger.journals.records import AttemptSettled, Basis, ComparedCost, Status, TokenCounts
 from ledger.prices.book import Price, cost_pusd, tier_cost_pusd
 from ledger.usage import Convention, UsageError, tokens_from_usage
+from router.estimates import PRIOR_BYTES_PER_TOKEN
 
 OUR_ACCOUNT = (401, 402, 403)  # our credentials and balance, not the client's
 UNDONE = frozenset(("batch_expired", "batch_cancelled"))  # OpenAI's words
@@ -66,6 +75,7 @@ class _Charge:
     tokens: TokenCounts
     basis: Basis
     disputed: bool = False
+    claim: TokenCounts | None = None  # the provider's own figures, where others are booked
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +164,11 @@ class LineSettlement:
         """`charge` is `None` where the provider did no work."""
         found = charge or _Charge(_NOTHING, "estimated")
         price = self.prices.get(opening.price_version or 0)
-        cost, listed = None, True
+        cost, claimed, listed = None, 0, True
         if price is not None:
             cost, listed = tier_cost_pusd(found.tokens, price, BATCH_TIER)
+            if found.claim is not None:
+                claimed, _ = tier_cost_pusd(found.claim, price, BATCH_TIER)
         return AttemptSettled(
             attempt_id=line.attempt_id,
             settled_us=max(self.now_us, opening.opened_us),  # a clock may be set back meanwhile
@@ -172,6 +184,7 @@ class LineSettlement:
             tier=BATCH_TIER,
             unknown_tier=not listed,
             disputed=found.disputed,
+            claimed_pusd=claimed if cost is not None and claimed > cost else None,
         )
 
     def _compared(self, line: OutLine, tokens: TokenCounts) -> tuple[ComparedCost, ...]:
@@ -200,20 +213,24 @@ class LineSettlement:
 def _charge(line: OutLine, usage: Mapping[str, Any] | None, body: bytes) -> _Charge:
     """Of an answer that is whole."""
     terms = line.terms
-    bound = _Charge(TokenCounts(input=terms.prompt_bound, output=terms.most), "bound")
+    bounds = UsageBounds(terms.n, terms.most, terms.told, terms.prompt_bound)
+    bound = _Charge(most_tokens(bounds), "bound")
     if usage is None:
         return bound
     try:
         tokens = tokens_from_usage(usage, Convention.CACHED_INSIDE)
     except UsageError:
-        return _Charge(bound.tokens, "bound", disputed=True)
-    limits = UsageBounds(terms.n, terms.most if terms.told else None, terms.prompt_bound)
+        return replace(bound, disputed=True)
     said = said_in_answer(body)
-    within = possible(tokens, limits, said)
-    if tokens.input + tokens.cached > limits.prompt:
-        members = open_members(line.body)
-        within = prompt_possible(within, limits, members, media=b'"image_url"' in line.body)
-    if within is not tokens:
-        return _Charge(within, "bound", disputed=True)
-    contradiction = tokens.output > 0 and contradicted(tokens, usage, terms.n, said)
-    return _Charge(tokens, "reported", disputed=contradiction)
+    sent = None if b'"image_url"' in line.body else len(line.body)
+    disputed = is_impossible(tokens, bounds, said_bytes=said, sent_bytes=sent)
+    within = tokens
+    if tokens.output and is_too_low(tokens, said):
+        within = msgspec.structs.replace(tokens, output=ceil(said / PRIOR_BYTES_PER_TOKEN))
+    elif is_too_high(tokens, usage, terms.n, said) and not shows_pictures(body):
+        within = fit_text(tokens, terms.n, said)
+    disputed = disputed or within is not tokens
+    within = fit_tokens(within, bounds)
+    if within == tokens:
+        return _Charge(tokens, "reported")
+    return _Charge(within, "bound", disputed, claim=tokens)

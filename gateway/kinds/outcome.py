@@ -14,7 +14,7 @@ class AttemptOutcome(msgspec.Struct, frozen=True):
 
     `billable`: whether the target may charge for it although it reported nothing; `said_bytes`:
     of text in what came of a stream; `shown`: a picture was in it; `answer`: one in one piece,
-    measured only if need be.
+    measured only if need be. `earlier_usage`: what a stream reported before and took back.
     """
 
     status: Status
@@ -28,6 +28,7 @@ class AttemptOutcome(msgspec.Struct, frozen=True):
     said_bytes: int = 0
     shown: bool = False
     answer: bytes | None = None
+    earlier_usage: tuple[Mapping[str, Any], ...] = ()
 
     def __repr__(self) -> str:
         return f"Outcome({self.status!r}, {self.http_status})"  # an answer is nobody's to show
@@ -53,4 +54,5 @@ class AttemptOutcome(msgspec.Struct, frozen=True):
             tier=None if relay is None else relay.tier,
             said_bytes=0 if relay is None else relay.said_bytes,
             shown=relay is not None and relay.shown,
+            earlier_usage=() if relay is None else relay.earlier_usage,
         )

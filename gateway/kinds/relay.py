@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from backends.chunks import (
+    Chunk,
     ChunkChoice,
     decode_usage,
     error_name,
@@ -27,6 +28,7 @@ from backends.chunks import (
     read_counts,
     sum_running,
     tells_error,
+    unknown_bytes,
 )
 from backends.errors import BackendError, InvalidResponse, ServerError, UpstreamBroken
 from backends.sse import (
@@ -41,6 +43,7 @@ from gateway.kinds.chunk_template import ChunkTemplate, TemplateMatch, likeness_
 
 __all__ = ["ByteRelay", "EventRelay", "error_event", "parse_answer"]
 
+EARLIER_LIMIT = 3  # figures of usage that are kept beside the last
 WITHHELD_LIMIT_BYTES = 4 * 1024 * 1024  # behind the event that ends the answer
 USAGE_LIMIT_BYTES = 64 * 1024
 
@@ -57,6 +60,7 @@ class ByteRelay:
 
     __slots__ = (
         "_choices",
+        "_earlier",
         "_ending_bytes",
         "_finished",
         "_hide_usage",
@@ -91,6 +95,7 @@ class ByteRelay:
         self.tier: str | None = None
         self.usage_final = False
         self._choices = choices
+        self._earlier: tuple[bytes, ...] = ()  # usage that a later one took the place of
         self._ending_bytes = 0  # of the event that ends it
         self._finished: set[int] = set()
         self._hide_usage = hide_usage
@@ -105,6 +110,12 @@ class ByteRelay:
     def usage(self) -> dict[str, Any] | None:
         """The usage known so far: the final chunk's, else the last reported."""
         return decode_usage(self._usage_raw)
+
+    @property
+    def earlier_usage(self) -> tuple[dict[str, Any], ...]:
+        """What was reported before `usage` and said otherwise: the last three, oldest first."""
+        decoded = (decode_usage(raw) for raw in self._earlier)
+        return tuple(usage for usage in decoded if usage is not None)
 
     @property
     def counts(self) -> tuple[int, int] | None:
@@ -173,23 +184,29 @@ class ByteRelay:
         payload = join_data(event, spans)
         if payload[:1] != b"{" and (passed := self._word(event, payload)) is not None:
             return passed
+        chunk = self._read(payload)
+        if chunk.service_tier:
+            self.tier = plain_word(chunk.service_tier)
+        usage = chunk.usage_bytes()
+        if chunk.choices:
+            self._spoke = True
+            if not self._observe(chunk.choices):
+                self._observe_unknown(payload)
+            self._take_inside(chunk.choices)
+        if usage is not None:
+            return self._usage(event, chunk.choices, usage)
+        if chunk.choices is None and tells_error(event, payload):
+            raise self._reported(payload)
+        return event
+
+    def _read(self, payload: bytes) -> Chunk:
         chunk = read_chunk(payload)
         if chunk is None:
             raise self._broken("an event is not a JSON object")
         error = chunk.error_bytes()
         if error is not None:
             raise self._reported(error)
-        if chunk.service_tier:
-            self.tier = plain_word(chunk.service_tier)
-        if chunk.choices:
-            self._spoke = True
-            self._observe(chunk.choices)
-        usage = chunk.usage_bytes()
-        if usage is not None:
-            return self._usage(event, chunk.choices, usage)
-        if chunk.choices is None and tells_error(event, payload):
-            raise self._reported(payload)
-        return event
+        return chunk
 
     def _word(self, event: bytes, payload: bytes) -> bytes | None:
         """What is relayed of an event that ends the answer, or says nothing; `None` of others."""
@@ -204,15 +221,30 @@ class ByteRelay:
         return b""
 
     def _usage(self, event: bytes, choices: list[ChunkChoice] | None, raw: bytes) -> bytes:
-        """Take a chunk's usage; return the event as it may be relayed."""
-        self._usage_raw = self._counted(raw)
+        """Take a chunk's usage; return the event as it may be relayed.
+
+        A chunk of its own has the last figure, wherever it stands, until words come behind it.
+        """
+        self._take_usage(raw, final=self._withholding or not choices)
         if choices:
-            self.usage_final = self._withholding
             return cut_usage(event, raw) if self._hide_usage else event
-        self.usage_final = self._withholding = True
         return b"" if self._hide_usage else event
 
-    def _observe(self, choices: list[ChunkChoice]) -> None:
+    def _take_inside(self, choices: list[ChunkChoice]) -> None:
+        """Usage inside a choice, which is left where it stands: it is no member of the chunk."""
+        for choice in choices:
+            raw = choice.usage_bytes()
+            if raw is not None:
+                self._take_usage(raw, final=self._withholding)
+
+    def _take_usage(self, raw: bytes, *, final: bool) -> None:
+        counted = self._counted(raw)
+        if self._usage_raw not in (None, counted):
+            self._earlier = (*self._earlier[1 - EARLIER_LIMIT :], self._usage_raw)
+        self._usage_raw, self.usage_final = counted, final
+
+    def _observe(self, choices: list[ChunkChoice]) -> bool:
+        """Count what the choices say and which of them end; whether there was a word."""
         content = False
         for choice in choices:
             if choice.has_content():
@@ -225,8 +257,24 @@ class ByteRelay:
                 if len(self._finished) >= self._choices:
                     self._withholding = True
         if content:
-            self.content_events += 1
-            self.first_content = True
+            self._add_content()
+        return content
+
+    def _observe_unknown(self, payload: bytes) -> None:
+        """Words in members that have no name here, as an answer's thoughts had before they had one.
+
+        Only chunks without any known word are looked through.
+        """
+        said = unknown_bytes(payload)
+        if said:
+            self.said_bytes += said
+            self._add_content()
+
+    def _add_content(self) -> None:
+        self.content_events += 1
+        self.first_content = True
+        if not self._withholding:
+            self.usage_final = False  # a figure that came before is of less than came
 
     def _counted(self, usage: bytes) -> bytes:
         """Itself: it is kept for as long as the stream lasts, for each choice."""

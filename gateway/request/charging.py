@@ -11,38 +11,54 @@ to, but what it read of a prompt until then kept others waiting.
 """
 
 from math import ceil
+from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from backends.chunks import plain_word
 from backends.errors import ServerError
-from backends.text_length import said_in_answer, shows_pictures
-from gateway.fleet.candidates import output_bound
 from gateway.kinds import KINDS
 from gateway.kinds.billable_units import AUDIO_MS_PER_TOKEN
 from gateway.kinds.kind_usage import completed, used
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.request.attempt import Attempt
+from gateway.request.reported_usage import (
+    Contradiction,
+    UsageReading,
+    bounds_of,
+    find_contradiction,
+    most_output_of,
+    read_usage,
+    said_bytes_of,
+)
 from gateway.request.usage_checks import (
-    UsageBounds,
-    contradicted,
-    possible,
-    prompt_possible,
-    worth_reading,
+    LONGEST_TOKEN_BYTES,
+    fit_text,
+    fit_tokens,
+    least_of,
+    most_tokens,
 )
 from ledger.accounts import provisional_charge_pusd
 from ledger.journals.records import Basis, TokenCounts
-from ledger.journals.token_kinds import TOKENS_LIMIT
 from ledger.prices.book import Price, cost_pusd, tier_cost_pusd, tier_of
-from ledger.usage import UsageError
 from router.estimates import PRIOR_BYTES_PER_TOKEN, TokenRatio
 from router.forecast import engine_seconds
 from router.types import EngineState, Feature, RoutingRequest, StepModel
 
 TIER_LIMIT = 32  # characters of a provider's word that are kept
 _NOTHING = TokenCounts()
-_MEDIA = frozenset((Feature.IMAGES, Feature.MEDIA_URLS))
-_Counted = tuple[TokenCounts, Basis, bool]  # and whether the target's own figures are disputed
+# A target reads more of these than their bytes in the request.
+_READ_ELSEWHERE = frozenset((Feature.IMAGES, Feature.MEDIA_URLS, Feature.HOSTED_TOOLS))
+
+
+class _Counted(NamedTuple):
+    """What is booked; `claim`: the target's own figures, where they are disputed for others."""
+
+    tokens: TokenCounts
+    basis: Basis
+    disputed: bool
+    claim: TokenCounts | None = None
 
 
 class AttemptCharge(msgspec.Struct, frozen=True):
@@ -55,6 +71,8 @@ class AttemptCharge(msgspec.Struct, frozen=True):
     tier: str | None = None
     unknown_tier: bool = False  # the price does not list it: booked at standard rates
     disputed: bool = False  # the target reported what cannot be
+    claimed_pusd: int | None = None  # by the target's own figures, where they are above the hold
+    partly_read: bool = False  # the target's usage has counts that nobody here knows
 
 
 def charge(
@@ -65,14 +83,14 @@ def charge(
     spec = KINDS[request.kind]
     if spec.units is not None:
         price = attempt.step.frozen.price
-        found = used(spec, spec.units, request, price, outcome, own=attempt.own)
+        found = _Counted(*used(spec, spec.units, request, price, outcome, own=attempt.own))
     elif attempt.own:
         found = _own_tokens(attempt, outcome)
     else:
         found = _api_tokens(attempt, outcome, ratio)
-    tokens, basis, disputed = found
     if not attempt.own:
-        return _of_api(attempt, outcome, tokens, basis, disputed)
+        return _of_api(attempt, outcome, found)
+    tokens, basis, disputed, _ = found
     engine = attempt.step.frozen.candidate.engine
     if engine is None or engine.step is None:
         return AttemptCharge(tokens, basis, 0, _own_cost(attempt, 0), disputed=disputed)
@@ -96,87 +114,74 @@ def compared_pusd(request: RoutingRequest, tokens: TokenCounts, price: Price) ->
     return cost_pusd(tokens, price)
 
 
-def _reported(attempt: Attempt, outcome: AttemptOutcome) -> _Counted | None:
-    """What the target reported, cut to what can be; None when it reported nothing that can."""
-    usage = outcome.usage
-    if usage is None:
-        return None
-    try:
-        tokens = KINDS[attempt.plan.request.kind].usage(usage)
-    except UsageError:
-        return None  # implausible usage is not money: `basis` and the flag show it
-    limits, said = _limits(attempt), outcome.said_bytes
-    if limits.output is not None and tokens.output - tokens.reasoning > limits.output:
-        said = _said_bytes(attempt, outcome)
-    within = possible(tokens, limits, said)
-    if tokens.input + tokens.cached > limits.prompt:
-        asked = attempt.plan.asked
-        media = bool(asked.features & _MEDIA)
-        within = prompt_possible(within, limits, asked.members, media=media)
-    if within is not tokens:
-        return within, "bound", True
-    return tokens, "reported" if outcome.usage_final else "continuous", False
-
-
-def _limits(attempt: Attempt) -> UsageBounds:
-    request, cap = attempt.plan.request, attempt.step.frozen.candidate.output_cap
-    each = request.max_tokens if cap is None else cap
-    most = None if each is None else each * request.n
-    return UsageBounds(request.n, most, request.prompt_tokens_bound)
-
-
 def _own_tokens(attempt: Attempt, outcome: AttemptOutcome) -> _Counted:
     """Of an own engine nobody else keeps an account: what it did not report is not charged.
 
     That an answer with words in it took no token is no report.
     """
-    found, disputed = _reported(attempt, outcome), bool(outcome.usage)
-    if found is not None and (found[0].output or not _speaks(attempt, outcome)):
-        return found
+    found, disputed = read_usage(attempt, outcome), bool(outcome.usage)
+    if found is not None and (found.tokens.output or not _speaks(attempt, outcome)):
+        if found.disputed:
+            return _Counted(fit_tokens(found.tokens, bounds_of(attempt)), "bound", True)
+        return _Counted(found.tokens, found.basis, False)
     unseen = outcome.status != "finished" and not attempt.events
     if unseen or not outcome.billable:
-        return _NOTHING, "estimated", disputed
+        return _Counted(_NOTHING, "estimated", disputed)
     prompt = attempt.plan.request.prompt_tokens
-    return TokenCounts(input=prompt, output=attempt.events), "estimated", disputed
+    tokens = TokenCounts(input=prompt, output=attempt.events)
+    return _Counted(tokens, "estimated", disputed)
 
 
 def _api_tokens(attempt: Attempt, outcome: AttemptOutcome, ratio: TokenRatio) -> _Counted:
     request, streamed = attempt.plan.request, attempt.plan.asked.stream
-    seen = _seen(attempt)
-    found, finished = _reported(attempt, outcome), outcome.status == "finished"
-    if found is not None and _is_whole(found[0].output, attempt, outcome):
-        tokens, basis, disputed = found
-        return tokens, basis, disputed or _is_contradicted(tokens, outcome, request.n)
+    found, finished = read_usage(attempt, outcome), outcome.status == "finished"
+    if found is not None and _is_whole(found.tokens.output, attempt, outcome):
+        contradiction = find_contradiction(found, attempt, outcome)
+        if contradiction is None and not found.disputed:
+            return _Counted(found.tokens, found.basis, False)
+        tokens, basis = found.tokens, found.basis
+        if contradiction is not None:
+            tokens, basis = _within_text(found, contradiction, attempt, outcome, ratio), "estimated"
+        fitted = fit_tokens(tokens, bounds_of(attempt))
+        return _Counted(fitted, basis if fitted == tokens else "bound", True, claim=found.tokens)
     # A running figure may be of the beginning; a last one, or nonsense, is what the target claims.
     disputed = bool(outcome.usage) and (found is None or outcome.usage_final)
     if not outcome.billable:
-        return _NOTHING, "estimated", disputed
-    most = _most(attempt)
+        return _Counted(_NOTHING, "estimated", disputed)
     if not finished and not streamed:
         if outcome.error == ServerError.kind:  # it said that it failed
-            return TokenCounts(input=request.prompt_tokens), "estimated", disputed
-        return TokenCounts(input=request.prompt_tokens_bound, output=most), "bound", disputed
-    output, said = max(seen, min(most, int(finished))), _said_bytes(attempt, outcome)
+            return _Counted(TokenCounts(input=request.prompt_tokens), "estimated", disputed)
+        return _Counted(most_tokens(bounds_of(attempt)), "bound", disputed)
+    output = _estimated_output(attempt, outcome, ratio)
+    tokens = TokenCounts(input=request.prompt_tokens, output=output)
+    return _Counted(tokens, "estimated", disputed)
+
+
+def _estimated_output(attempt: Attempt, outcome: AttemptOutcome, ratio: TokenRatio) -> int:
+    """Tokens of the text that came, at most those held for; an event of a stream is one."""
+    most, seen, said = most_output_of(attempt), _seen(attempt), said_bytes_of(attempt, outcome)
+    output = max(seen, min(most, int(outcome.status == "finished")))
     if said:
         estimate, _ = ratio.estimate(attempt.plan.learning_key, said)
         # A tenant's own prompts teach the ratio: they must not make its answers cheap.
         estimate = max(estimate, ceil(said / PRIOR_BYTES_PER_TOKEN))
         output = max(output, min(estimate, most))
-    return TokenCounts(input=request.prompt_tokens, output=output), "estimated", disputed
+    return output
 
 
-def _is_contradicted(tokens: TokenCounts, outcome: AttemptOutcome, choices: int) -> bool:
-    """Whether the text that came says otherwise; only a last figure is of all of it."""
-    usage = outcome.usage
-    if usage is None or not outcome.usage_final or tokens.output == 0:
-        return False
-    if outcome.answer is None:
-        shown = outcome.shown
-        return contradicted(tokens, usage, choices, outcome.said_bytes, shown=shown)
-    if not worth_reading(tokens, choices, len(outcome.answer)):
-        return False
-    said, shown = said_in_answer(outcome.answer), shows_pictures(outcome.answer)
-    return contradicted(tokens, usage, choices, said, shown=shown)
+def _within_text(
+    found: UsageReading,
+    contradiction: Contradiction,
+    attempt: Attempt,
+    outcome: AttemptOutcome,
+    ratio: TokenRatio,
+) -> TokenCounts:
+    """The figures with the output that the text can have."""
+    tokens, said = found.tokens, said_bytes_of(attempt, outcome)
+    if contradiction is Contradiction.TOO_LOW:
+        estimate = _estimated_output(attempt, outcome, ratio)
+        return replace(tokens, output=max(estimate, -(-said // LONGEST_TOKEN_BYTES)))
+    return fit_text(tokens, attempt.plan.request.n, said)
 
 
 def _is_whole(output: int, attempt: Attempt, outcome: AttemptOutcome) -> bool:
@@ -192,29 +197,12 @@ def _seen(attempt: Attempt) -> int:
 
 
 def _speaks(attempt: Attempt, outcome: AttemptOutcome) -> bool:
-    return bool(_seen(attempt) or _said_bytes(attempt, outcome))
+    return bool(_seen(attempt) or said_bytes_of(attempt, outcome))
 
 
-def _most(attempt: Attempt) -> int:
-    """The output tokens that the hold's bound was made of."""
-    request, frozen = attempt.plan.request, attempt.step.frozen
-    cap = frozen.candidate.output_cap
-    if cap is None:
-        cap = output_bound(request) if frozen.open_end is None else frozen.open_end.limit_tokens
-    return min(cap * request.n, TOKENS_LIMIT)
-
-
-def _said_bytes(attempt: Attempt, outcome: AttemptOutcome) -> int:
-    if outcome.answer is None:
-        return outcome.said_bytes
-    if not KINDS[attempt.plan.request.kind].answer_has_text:
-        return 0
-    return said_in_answer(outcome.answer)
-
-
-def _of_api(
-    attempt: Attempt, outcome: AttemptOutcome, tokens: TokenCounts, basis: Basis, disputed: bool
-) -> AttemptCharge:
+def _of_api(attempt: Attempt, outcome: AttemptOutcome, counted: _Counted) -> AttemptCharge:
+    """Booked at no more than was held; what the target's figures cost beyond it is claimed."""
+    tokens, basis, disputed, claim = counted
     price = attempt.step.frozen.price
     word = outcome.tier or (outcome.usage or {}).get("service_tier")
     said = plain_word(word) if isinstance(word, str) else None
@@ -222,7 +210,48 @@ def _of_api(
     if price is None:
         return AttemptCharge(tokens, basis, 0, None, tier, disputed=disputed)
     cost, listed = tier_cost_pusd(tokens, price, tier)
-    return AttemptCharge(tokens, basis, 0, cost, tier, unknown_tier=not listed, disputed=disputed)
+    claimed = cost if claim is None else tier_cost_pusd(claim, price, tier)[0]
+    held = attempt.step.frozen.candidate.bound_pusd
+    if held and cost > held:
+        disputed = disputed or _exceeds_units(attempt, tokens)
+        tokens, cost = _within_hold(attempt, tokens, price, tier, held)
+        basis = "bound"
+    return AttemptCharge(
+        tokens, basis, 0, cost, tier, unknown_tier=not listed, disputed=disputed,
+        claimed_pusd=claimed if claimed > cost else None,
+    )  # fmt: skip
+
+
+def _within_hold(
+    attempt: Attempt, tokens: TokenCounts, price: Price, tier: str | None, held_pusd: int
+) -> tuple[TokenCounts, int]:
+    """The tokens that fit into the hold, and their cost.
+
+    A tier that is dearer than all that the hold knew is booked as it is, and flagged by its row.
+    """
+    request = attempt.plan.request
+    units = KINDS[request.kind].units
+    if units is None:
+        bounds = bounds_of(attempt)
+        fitting = (fit_tokens(tokens, bounds), most_tokens(bounds))
+    else:
+        most = units.most(request)
+        fitting = (least_of(tokens, most), most)
+    for fitted in fitting:
+        cost, _ = tier_cost_pusd(fitted, price, tier)
+        if cost <= held_pusd:
+            return fitted, cost
+    return tokens, tier_cost_pusd(tokens, price, tier)[0]
+
+
+def _exceeds_units(attempt: Attempt, tokens: TokenCounts) -> bool:
+    """Whether more searches or seconds are counted than the request can have."""
+    request = attempt.plan.request
+    units = KINDS[request.kind].units
+    if units is None:
+        return False
+    most = units.most(request)
+    return tokens.searches > most.searches or tokens.audio_ms > most.audio_ms
 
 
 def _own_cost(attempt: Attempt, engine_us: int) -> int | None:

@@ -164,6 +164,8 @@ class UsageMeter:
             tier=bill.tier,
             unknown_tier=bill.unknown_tier,
             disputed=bill.disputed,
+            claimed_pusd=bill.claimed_pusd,
+            partly_read=bill.partly_read,
         )
         attempt.settled = True
         attempt.booked = tokens

@@ -86,6 +86,7 @@ class ResponseWriter:
                 tier=relay.tier,
                 said_bytes=relay.said_bytes,
                 shown=relay.shown,
+                earlier_usage=relay.earlier_usage,
             ),
         )
         reply.booked(attempt.booked)

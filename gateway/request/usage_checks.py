@@ -1,10 +1,10 @@
-"""Usage that was reported and cannot be: judged by what was asked, and by the text that came.
+"""Usage that was reported, against what was asked, what came, and what was held for it.
 
 A provider's figures are believed as long as they can be true, for its invoice will say the same.
 They cannot where the text that came would need tokens longer than any vocabulary has, or shorter
-than a byte; where more was counted than the request's limit let be written; where a plain prompt
-has more tokens than the whole request has bytes. Left open, and so believed: tokens reported as
-thought or as sound, media, and what a target may fetch or add by itself.
+than a byte; where more was counted than the request's limit let be written, or than any context
+holds; where a prompt of text alone has more tokens than the whole request has bytes. What can be
+true and was not held for is claimed and not booked: no budget pays more than its hold.
 """
 
 from collections.abc import Mapping
@@ -19,66 +19,81 @@ from ledger.journals.token_kinds import PROMPT_KINDS
 LONGEST_TOKEN_BYTES = 128  # a row of blanks, in OpenAI's vocabularies
 UNSEEN_TOKENS = 64  # of a choice: marks of turns, calls and ends, which are no text
 TEMPLATE_TOKENS = 2048  # what a target may put around a prompt
-_NO_TEXT = {kind.field: 0 for kind in PROMPT_KINDS if not kind.is_sound}
-# With any other member (tools, searches, files) a target may read more than it was sent.
-_PLAIN = frozenset((
-    "cache_salt", "frequency_penalty", "ignore_eos", "input", "logprobs", "max_completion_tokens",
-    "max_tokens", "messages", "min_tokens", "model", "n", "presence_penalty", "prompt",
-    "reasoning_effort", "response_format", "seed", "stop", "stream", "stream_options",
-    "temperature", "top_k", "top_logprobs", "top_p", "user",
-))  # fmt: skip
+CONTEXT_TOKENS = 10_000_000  # more than any model takes (2026-11)
+_NO_PROMPT = {kind.field: 0 for kind in PROMPT_KINDS}
 
 
 @dataclass(frozen=True, slots=True)
 class UsageBounds:
-    """What an answer's usage cannot exceed.
+    """What an attempt was held for.
 
-    `output`: of all choices together, None where the target was told no limit; `prompt`: the bound
-    that its hold was made of.
+    `output`: tokens of all choices; `told`: whether the target was told that limit; `prompt`:
+    tokens.
     """
 
     choices: int
-    output: int | None
+    output: int
+    told: bool
     prompt: int
 
 
-def possible(tokens: TokenCounts, limits: UsageBounds, said_bytes: int) -> TokenCounts:
-    """With no more output than was allowed, or than came in spite of it; itself if that holds."""
-    most, thought = limits.output, tokens.reasoning  # which some providers count beside the limit
-    if most is None or tokens.output - thought <= max(most, said_bytes):
-        return tokens
-    audio = min(tokens.audio_output, most)
-    return msgspec.structs.replace(tokens, output=most + thought, audio_output=audio)
-
-
-def prompt_possible(
-    tokens: TokenCounts, limits: UsageBounds, members: Mapping[str, Any], *, media: bool
-) -> TokenCounts:
-    """With no more prompt than bytes were sent; `media` have tokens without bytes."""
-    prompt = tokens.prompt
-    if prompt <= limits.prompt or media or not _PLAIN.issuperset(members):
-        return tokens
-    sent = sum(len(bytes(value)) for value in members.values()) + TEMPLATE_TOKENS
-    if prompt <= sent:
-        return tokens
-    return msgspec.structs.replace(tokens, **_NO_TEXT | {"input": limits.prompt})
-
-
-def contradicted(
-    tokens: TokenCounts,
-    usage: Mapping[str, Any],
-    choices: int,
-    said_bytes: int,
-    *,
-    shown: bool = False,
+def is_impossible(
+    tokens: TokenCounts, bounds: UsageBounds, *, said_bytes: int, sent_bytes: int | None
 ) -> bool:
-    """Whether the text that came cannot be this many tokens; `shown`: a picture came with it."""
-    if said_bytes > LONGEST_TOKEN_BYTES * tokens.output:
+    """Whether no target can have meant these figures: by its limits, or by what it was sent.
+
+    Thoughts are counted beside a request's limit by some providers, and so believed. `sent_bytes`:
+    of a prompt that is text alone, None where a target may read more than that.
+    """
+    written = tokens.output - tokens.reasoning
+    if bounds.told and written > max(bounds.output, said_bytes):
         return True
-    if shown:
-        return False
+    if tokens.output > CONTEXT_TOKENS or tokens.prompt > CONTEXT_TOKENS:
+        return True
+    most = bounds.prompt if sent_bytes is None else sent_bytes + TEMPLATE_TOKENS
+    return sent_bytes is not None and tokens.prompt > max(bounds.prompt, most)
+
+
+def fit_tokens(tokens: TokenCounts, bounds: UsageBounds) -> TokenCounts:
+    """With no more of anything than was held for."""
+    changes: dict[str, int] = {}
+    if tokens.prompt > bounds.prompt:
+        changes = {**_NO_PROMPT, "input": bounds.prompt}
+    if tokens.output > bounds.output:
+        audio = min(tokens.audio_output, bounds.output)
+        reasoning = min(tokens.reasoning, bounds.output - audio)
+        changes |= {"output": bounds.output, "audio_output": audio, "reasoning": reasoning}
+    return msgspec.structs.replace(tokens, **changes)
+
+
+def most_tokens(bounds: UsageBounds) -> TokenCounts:
+    """All that was held for."""
+    return TokenCounts(input=bounds.prompt, output=bounds.output)
+
+
+def least_of(counted: TokenCounts, most: TokenCounts) -> TokenCounts:
+    """Of each kind no more than `most` has, for kinds of request that count units."""
+    pairs = zip(msgspec.structs.astuple(counted), msgspec.structs.astuple(most), strict=True)
+    return TokenCounts(*(min(pair) for pair in pairs))
+
+
+def is_too_low(tokens: TokenCounts, said_bytes: int) -> bool:
+    """Whether the text that came has more bytes than so many tokens can have."""
+    return said_bytes > LONGEST_TOKEN_BYTES * tokens.output
+
+
+def is_too_high(
+    tokens: TokenCounts, usage: Mapping[str, Any], choices: int, said_bytes: int
+) -> bool:
+    """Whether the text that came has fewer bytes than so many tokens; not asked of pictures."""
     visible = tokens.plain_output - _rejected(usage)
     return visible > said_bytes + UNSEEN_TOKENS * choices
+
+
+def fit_text(tokens: TokenCounts, choices: int, said_bytes: int) -> TokenCounts:
+    """With no more output than the text that came can have; thoughts and sound are no text."""
+    visible = said_bytes + UNSEEN_TOKENS * choices
+    return msgspec.structs.replace(tokens, output=visible + tokens.reasoning + tokens.audio_output)
 
 
 def worth_reading(tokens: TokenCounts, choices: int, answer_bytes: int) -> bool:

@@ -2,7 +2,8 @@
 
 APIs: a row for each account, team, model and kind of token. GPU hours by contract: what was
 bought, what each team used, what was idle and what was unavailable (`focus_gpu`).
-Adjustments to invoices are rows of nobody. Both BilledCost and EffectiveCost add up to the books.
+Adjustments to invoices are rows of nobody; what a provider claims beyond what was held is one of
+the team that asked. Both BilledCost and EffectiveCost add up to the books.
 List and contracted cost of a purchase and of the usage that it covers both show its price, as
 FOCUS wants it: those two columns are not to be added up over both. A team's file has its rows
 alone. Accounts are the ledger's payables.
@@ -23,6 +24,7 @@ from ledger.journals.token_kinds import TOKEN_KINDS
 from ledger.orm.tables import AttemptRow
 from ledger.prices.book import Price, PriceBook
 from ledger.prices.stored import every_price
+from ledger.queries.claims import ClaimGroup, claim_groups
 from ledger.reports.charges import (
     REQUESTS,
     UNEXPLAINED,
@@ -88,6 +90,8 @@ def focus_rows(
         shares = hour_shares(connection, part, bucket_us=period_us)
         for start_us, values in gpu_charges(shares, contracts, purchases=part.team is None):
             yield focus_row(values, _span(start_us, period_us, part))
+        for claim in claim_groups(connection, part, bucket_us=period_us):
+            yield focus_row(_claim(claim), _span(claim.start_us, period_us, part))
         for adjustment in adjusted(connection, part, bucket_us=period_us):
             yield focus_row(_adjustment(adjustment), _span(adjustment.start_us, period_us, part))
         reached(part.end_us)
@@ -131,6 +135,28 @@ def _api(group: PriceGroup, charge: ChargeLine, price: Price | None) -> dict[str
         "x_ServiceTier": group.tier,
         "x_Simulated": simulated,
         "x_TokenKind": charge.kind,
+    }
+
+
+def _claim(claim: ClaimGroup) -> dict[str, Value]:
+    """What a provider claims beyond the booked cost: without a quantity of its own."""
+    return {
+        **account(f"provider:{claim.provider}", claim.provider, "API account"),
+        **sub_account(claim.team),
+        **dict.fromkeys(
+            ("BilledCost", "EffectiveCost", "ContractedCost", "ListCost"), claim.surplus_pusd
+        ),
+        "ChargeCategory": "Adjustment",
+        "ChargeFrequency": "One-Time",
+        "ChargeDescription": f"{claim.target}: claimed beyond what was held, in dispute",
+        "ResourceId": claim.target,
+        "ResourceName": claim.upstream_model,
+        "ResourceType": "Model",
+        "ServiceName": f"{claim.provider} API",
+        "x_Backend": "api",
+        "x_Model": claim.model,
+        "x_OrganisationId": claim.org,
+        "x_Simulated": claim.simulated,
     }
 
 

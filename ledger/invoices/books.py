@@ -19,7 +19,7 @@ from ledger.accounts import adjustments, gpu_payable, postings_for_invoice, prov
 from ledger.fleet.hours import GRACE_US
 from ledger.invoices.files import InvoiceFile, InvoiceLine
 from ledger.invoices.reconcile import ADJUSTED, BookedCost
-from ledger.orm.books import AttemptRow, PostingRow
+from ledger.orm.books import AttemptRow, ClaimRow, PostingRow
 from ledger.orm.fleet import GpuHourRow
 from ledger.orm.invoices import InvoiceItemRow, InvoiceRow
 from ledger.orm.types import exact_sum
@@ -245,9 +245,30 @@ def _provider_booked(
         )
         .group_by(day, AttemptRow.upstream_model, AttemptRow.team_id)
     )  # fmt: skip
-    return [
+    attempts = [
         BookedCost(_day(at), model, team, cost, *map(int, counts))
         for at, model, team, cost, *counts in connection.execute(query)
+    ]
+    return attempts + _claimed(connection, provider, span)
+
+
+def _claimed(connection: Connection, provider: str, span: tuple[int, int]) -> list[BookedCost]:
+    """What the provider claims of attempts beyond their cost, which it may bill."""
+    day = ClaimRow.settled_us.op("/")(literal_column(str(DAY_US)))
+    surplus = exact_sum(ClaimRow.claimed_pusd - ClaimRow.booked_pusd)
+    query = (
+        select(day, AttemptRow.upstream_model, AttemptRow.team_id, surplus)
+        .join(AttemptRow, AttemptRow.attempt_id == ClaimRow.attempt_id)
+        .where(
+            AttemptRow.provider == provider,
+            ClaimRow.settled_us >= span[0],
+            ClaimRow.settled_us < span[1],
+        )
+        .group_by(day, AttemptRow.upstream_model, AttemptRow.team_id)
+    )
+    return [
+        BookedCost(_day(at), model, team, pusd, uncertain_pusd=pusd)
+        for at, model, team, pusd in connection.execute(query)
     ]
 
 

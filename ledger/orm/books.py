@@ -95,7 +95,7 @@ class AttemptRow(LedgerBase):
     finish_reason: Mapped[str | None]
     error: Mapped[str | None]
     slo_met: Mapped[bool | None]
-    # lost | late | unpriced | disputed | over_bound | unknown_tier
+    # lost | unpriced | disputed | over_bound | unknown_tier | late | partly_read
     flag: Mapped[str | None]
     tier: Mapped[str | None]  # the service tier that the answer named, in the price book's words
     compared_with: Mapped[str | None]  # the first comparator, repeated here to spare a join
@@ -152,6 +152,18 @@ class ComparedCostRow(LedgerBase):
     price_version: Mapped[int] = mapped_column(BigInteger)
     ratio_ppm: Mapped[int]
     cost_pusd: Mapped[int] = mapped_column(BigInteger)
+
+
+class ClaimRow(LedgerBase):
+    """What a target claims of an attempt beyond its bound: owed if it is billed, and disputed."""
+
+    __tablename__ = "claims"
+    __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012  (SQLAlchemy's declarative form)
+
+    attempt_id: Mapped[str] = mapped_column(primary_key=True)
+    settled_us: Mapped[int] = mapped_column(BigInteger, index=True)
+    booked_pusd: Mapped[int] = mapped_column(BigInteger)
+    claimed_pusd: Mapped[int] = mapped_column(BigInteger)
 
 
 class RefusalRow(LedgerBase):

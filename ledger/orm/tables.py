@@ -17,6 +17,7 @@ from ledger.orm.batches import (
 from ledger.orm.books import (
     AttemptDecisionRow,
     AttemptRow,
+    ClaimRow,
     ComparedCostRow,
     ConfigVersionRow,
     HostNameRow,
@@ -106,6 +107,7 @@ __all__ = [
     "BudgetVersionRow",
     "BudgetWindowRow",
     "CatalogEntryRow",
+    "ClaimRow",
     "ComparedCostRow",
     "CondensedPostingRow",
     "CondensedRefusalRow",

@@ -38,7 +38,7 @@ from sqlalchemy.exc import IntegrityError
 
 from ledger.database import reading
 from ledger.journals.records import HoldState
-from ledger.orm.books import AttemptDecisionRow, AttemptRow, ComparedCostRow
+from ledger.orm.books import AttemptDecisionRow, AttemptRow, ClaimRow, ComparedCostRow
 from ledger.orm.budgets import HoldRow
 from ledger.orm.condensings import RetiredHoldsRow
 from ledger.orm.fleet import HOUR_US
@@ -326,6 +326,7 @@ def _delete(connection: Connection, seqs: Sequence[int]) -> None:
         _keep_held(connection, ids)
         connection.execute(delete(HoldRow).where(HoldRow.attempt_id.in_(ids)))
         connection.execute(delete(ComparedCostRow).where(ComparedCostRow.attempt_id.in_(ids)))
+        connection.execute(delete(ClaimRow).where(ClaimRow.attempt_id.in_(ids)))
         connection.execute(delete(AttemptDecisionRow).where(AttemptDecisionRow.attempt_id.in_(ids)))
         connection.execute(delete(SealMarkRow).where(SealMarkRow.attempt_seq.in_(some)))
         connection.execute(delete(AttemptRow).where(gone))

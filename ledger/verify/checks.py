@@ -15,10 +15,12 @@ from sqlalchemy import ColumnElement, Connection, and_, func, literal_column, or
 from sqlalchemy.exc import InvalidRequestError
 from sqlalchemy.orm import aliased
 
+from ledger.accounts import disputed_expense
 from ledger.journals.records import HoldState
 from ledger.journals.token_kinds import TOKEN_KINDS, TokenCounts
 from ledger.orm.books import (
     AttemptRow,
+    ClaimRow,
     JournalPositionRow,
     PostingRow,
     PriceVersionRow,
@@ -146,6 +148,31 @@ def attempts_are_posted(connection: Connection) -> Found:
         yield attempt_id, f"cost {cost} pico-USD, posted {posted}"
 
 
+def claims_are_posted(connection: Connection) -> Found:
+    """What a target claims beyond an attempt's cost is posted as disputed, once."""
+    line = aliased(PostingRow)
+    query = (
+        select(
+            ClaimRow.attempt_id,
+            ClaimRow.booked_pusd,
+            ClaimRow.claimed_pusd,
+            AttemptRow.cost_pusd,
+            line.amount_pusd,
+        )
+        .outerjoin(AttemptRow, AttemptRow.attempt_id == ClaimRow.attempt_id)
+        .outerjoin(
+            line,
+            and_(
+                line.entry_id == ClaimRow.attempt_id,
+                line.account + "" == disputed_expense("") + AttemptRow.team_id,
+            ),
+        )
+    )
+    for attempt_id, booked, claimed, cost, posted in connection.execute(query):
+        if cost != booked or posted != claimed - booked:
+            yield attempt_id, f"claimed {claimed} pico-USD, booked {cost}, disputed {posted}"
+
+
 def attempts_are_whole(connection: Connection) -> Found:
     """One row per try, settled completely; unpriced and lost ones say so."""
     twice = (
@@ -233,6 +260,7 @@ CHECKS: tuple[Check, ...] = (
     postings_balance,
     entries_have_a_cause,
     attempts_are_posted,
+    claims_are_posted,
     attempts_are_whole,
     costs_rederive,
     holds_end,

@@ -205,6 +205,7 @@ class LedgerRepository:
         say.decisions.run(connection, rows.decisions)
         say.postings.run(connection, rows.postings)
         say.compared.run(connection, rows.compared)
+        say.claims.run(connection, rows.claims)
         say.holds.run(connection, rows.hold_values())
         say.refusals.run(connection, rows.refusals)
         say.settles.run(connection, rows.settles)

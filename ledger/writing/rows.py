@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import astuple
 
-from ledger.accounts import postings_for_attempt, postings_for_suspense
+from ledger.accounts import postings_for_attempt, postings_for_suspense, surplus_pusd
 from ledger.journals.records import (
     TOKEN_COLUMNS,
     AttemptOpened,
@@ -27,6 +27,8 @@ from ledger.posting_rows import DatabaseRow, Values, posting_values
 LOST = "lost"
 UNKNOWN_TIER = "unknown_tier"
 DISPUTED = "disputed"
+OVER_BOUND = "over_bound"
+PARTLY_READ = "partly_read"
 
 
 class NewAttempt(msgspec.Struct):
@@ -56,6 +58,7 @@ class RowBatch:
     settles: list[DatabaseRow] = field(default_factory=list)
     decisions: list[Values] = field(default_factory=list)
     compared: list[Values] = field(default_factory=list)
+    claims: list[Values] = field(default_factory=list)
     postings: list[Values] = field(default_factory=list)
     hold_ends: list[DatabaseRow] = field(default_factory=list)
     refusals: list[DatabaseRow] = field(default_factory=list)
@@ -143,6 +146,10 @@ def add_settled(
         rows.own.add((opened.pool, settled.settled_us))
     postings = postings_for_attempt(opened, settled, suspended=late)
     rows.postings += posting_values(opened.attempt_id, settled.settled_us, postings)
+    surplus = surplus_pusd(settled)
+    if surplus and settled.cost_pusd is not None:
+        booked = settled.cost_pusd
+        rows.claims.append((opened.attempt_id, settled.settled_us, booked, booked + surplus))
     rows.compared += [
         (
             opened.attempt_id,
@@ -192,11 +199,13 @@ def _flag(opened: AttemptOpened, settled: AttemptSettled, *, late: bool) -> str 
         return "unpriced"
     if settled.disputed:
         return DISPUTED
-    if settled.cost_pusd > opened.bound_pusd:
-        return "over_bound"
+    if settled.cost_pusd > opened.bound_pusd or surplus_pusd(settled):
+        return OVER_BOUND
     if settled.unknown_tier:
         return UNKNOWN_TIER
-    return "late" if late else None
+    if late:
+        return "late"
+    return PARTLY_READ if settled.partly_read else None
 
 
 _SHADOW = ("shadow_policy", "shadow_target", "shadow_reason")

@@ -66,7 +66,12 @@ def attempt(*, own=True, price=None, stream=False, max_tokens=None, verdict=None
             max_tokens=max_tokens,
         ),
         learning_key=("m", "t"),
-        asked=SimpleNamespace(stream=stream),
+        asked=SimpleNamespace(
+            stream=stream,
+            prompt_bytes=1000,
+            features=frozenset(),
+            members={"messages": b"x" * 2000},
+        ),
     )
     seen = verdict or SimpleNamespace(ttft_ms=100.0, tpot_ms=5.0)
     made = Attempt(plan, SimpleNamespace(frozen=frozen, verdict=seen), 1, 10.0, holds=())
@@ -318,7 +323,7 @@ def test_a_finished_answer_without_usable_usage_is_estimated_from_its_text(usage
 
 def test_a_finished_answer_that_says_nothing_is_one_token_and_reported_usage_stands():
     assert api(whole("")).tokens == TokenCounts(input=500, output=1)
-    found = api(whole("word " * 3600, USAGE))
+    found = api(whole("word " * 250, USAGE))
     assert (found.tokens.output, found.basis) == (10, "reported")
 
 
@@ -360,7 +365,10 @@ def test_what_the_text_contradicts_is_disputed(said, count, disputed, stream):
         outcome = AttemptOutcome("finished", 200, usage, usage_final=True, said_bytes=said)
     found = api(outcome, stream=stream, events=1)
     assert found.disputed is disputed
-    assert (found.tokens.output == count) is (count > 0), "its invoice will say the same"
+    if not disputed:
+        assert found.tokens.output == count, "its invoice will say the same"
+    else:
+        assert said / 128 <= found.tokens.output <= said + 64, "never at the lie"
 
 
 def test_a_running_figure_that_lags_and_usage_that_is_missing_are_no_dispute():
@@ -385,7 +393,7 @@ def test_an_embedding_is_not_read_for_words(monkeypatch, own):
     """256 texts of 1,536 numbers held up every stream of the worker for 23 ms."""
     read = []
     monkeypatch.setattr(
-        "gateway.request.charging.said_in_answer", lambda body: read.append(body) or 0
+        "gateway.request.reported_usage.said_in_answer", lambda body: read.append(body) or 0
     )
     usage = {"prompt_tokens": 10, "total_tokens": 10}
     answer = AttemptOutcome("finished", 200, usage, usage_final=True, answer=b'{"data":[{}]}')

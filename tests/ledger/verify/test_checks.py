@@ -54,7 +54,7 @@ def books(engine, opened, settled):
         for table, row in rows.items():
             connection.execute(insert(table), [row])
     records = [opened(3), opened(1), settled(1, cost_pusd=COST), opened(2),
-               settled(2, cost_pusd=COST)]  # fmt: skip
+               settled(2, cost_pusd=COST, claimed_pusd=COST + 7)]  # fmt: skip
     items = [JournalItem("j", 1, place, b"", record) for place, record in enumerate(records)]
     LedgerRepository(engine, host="h").apply(items, (), at_us=5)
     return engine
@@ -102,6 +102,7 @@ BROKEN = {
     "entries_have_a_cause": "INSERT INTO postings (entry_id, line, at_us, account, amount_pusd)"
     " VALUES ('adj:evil', 0, 0, 'expense:team:a', 1), ('adj:evil', 1, 0, 'expense:team:b', -1)",
     "attempts_are_posted": "DELETE FROM postings WHERE entry_id = 'r1.1'",
+    "claims_are_posted": "UPDATE claims SET claimed_pusd = claimed_pusd - 1",
     "attempts_are_whole": "UPDATE attempts SET basis = NULL WHERE attempt_id = 'r1.1'",
     "costs_rederive": "UPDATE attempts SET output_tokens = 6 WHERE attempt_id = 'r1.1'",
     "holds_end": "UPDATE holds SET state = 'held' WHERE attempt_id = 'r1.1'",

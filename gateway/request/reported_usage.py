@@ -1,0 +1,131 @@
+"""What a target reported of an attempt, and whether the text that came bears it out."""
+
+from collections.abc import Mapping
+from enum import Enum, auto
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from backends.text_length import said_in_answer, shows_pictures
+from gateway.fleet.candidates import output_bound
+from gateway.kinds import KINDS
+from gateway.kinds.outcome import AttemptOutcome
+from gateway.request.attempt import Attempt
+from gateway.request.usage_checks import (
+    LONGEST_TOKEN_BYTES,
+    UsageBounds,
+    is_impossible,
+    is_too_high,
+    is_too_low,
+    worth_reading,
+)
+from ledger.journals.records import Basis, TokenCounts
+from ledger.journals.token_kinds import TOKENS_LIMIT
+from ledger.usage import UsageError
+from router.types import Feature
+
+# A target reads more of these than their bytes in the request.
+_READ_ELSEWHERE = frozenset((Feature.IMAGES, Feature.MEDIA_URLS, Feature.HOSTED_TOOLS))
+
+
+class UsageReading(NamedTuple):
+    """A target's figures; `disputed`: no target can have meant them."""
+
+    tokens: TokenCounts
+    basis: Basis
+    disputed: bool
+    usage: Mapping[str, Any]
+
+
+class Contradiction(Enum):
+    """How the text that came speaks against a figure of output."""
+
+    TOO_LOW = auto()
+    TOO_HIGH = auto()
+
+
+def read_usage(attempt: Attempt, outcome: AttemptOutcome) -> UsageReading | None:
+    """What the target reported; None when it reported nothing that can be read.
+
+    Of several figures the last counts that the text does not contradict.
+    """
+    last = _reading(attempt, outcome, outcome.usage)
+    if last is None or not outcome.earlier_usage or not find_contradiction(last, attempt, outcome):
+        return last
+    for usage in reversed(outcome.earlier_usage):
+        earlier = _reading(attempt, outcome, usage)
+        if earlier is not None and not find_contradiction(earlier, attempt, outcome):
+            return earlier._replace(disputed=True)
+    return last
+
+
+def _reading(
+    attempt: Attempt, outcome: AttemptOutcome, usage: Mapping[str, Any] | None
+) -> UsageReading | None:
+    if usage is None:
+        return None
+    try:
+        tokens = KINDS[attempt.plan.request.kind].usage(usage)
+    except UsageError:
+        return None  # implausible usage is not money: `basis` and the flag show it
+    bounds, asked = bounds_of(attempt), attempt.plan.asked
+    basis: Basis = "reported" if outcome.usage_final else "continuous"
+    reads_elsewhere = _READ_ELSEWHERE & asked.features
+    too_low = asked.prompt_bytes > LONGEST_TOKEN_BYTES * tokens.prompt
+    if too_low and not (attempt.own or reads_elsewhere):
+        tokens = replace(
+            tokens, input=tokens.input + attempt.plan.request.prompt_tokens - tokens.prompt
+        )
+        return UsageReading(tokens, "estimated", True, usage)
+    if tokens.output <= bounds.output and tokens.prompt <= bounds.prompt:
+        return UsageReading(tokens, basis, False, usage)
+    said, sent = outcome.said_bytes, None
+    if bounds.told and tokens.output - tokens.reasoning > bounds.output:
+        said = said_bytes_of(attempt, outcome)
+    if tokens.prompt > bounds.prompt and not reads_elsewhere:
+        sent = sum(len(bytes(value)) for value in asked.members.values())
+    disputed = is_impossible(tokens, bounds, said_bytes=said, sent_bytes=sent)
+    return UsageReading(tokens, basis, disputed, usage)
+
+
+def find_contradiction(
+    found: UsageReading, attempt: Attempt, outcome: AttemptOutcome
+) -> Contradiction | None:
+    """What the text that came says against the figures; only a last figure is of all of it."""
+    choices = attempt.plan.request.n
+    if not outcome.usage_final or found.tokens.output == 0:
+        return None
+    said, shown = outcome.said_bytes, outcome.shown
+    if outcome.answer is not None:
+        if not worth_reading(found.tokens, choices, len(outcome.answer)):
+            return None
+        said, shown = said_in_answer(outcome.answer), shows_pictures(outcome.answer)
+    if is_too_low(found.tokens, said):
+        return Contradiction.TOO_LOW
+    if not shown and is_too_high(found.tokens, found.usage, choices, said):
+        return Contradiction.TOO_HIGH
+    return None
+
+
+def bounds_of(attempt: Attempt) -> UsageBounds:
+    """What the attempt's hold was made of."""
+    request, cap = attempt.plan.request, attempt.step.frozen.candidate.output_cap
+    told = request.max_tokens is not None or cap is not None
+    return UsageBounds(request.n, most_output_of(attempt), told, request.prompt_tokens_bound)
+
+
+def most_output_of(attempt: Attempt) -> int:
+    """The output tokens that the hold's bound was made of."""
+    request, frozen = attempt.plan.request, attempt.step.frozen
+    cap = frozen.candidate.output_cap
+    if cap is None:
+        cap = output_bound(request) if frozen.open_end is None else frozen.open_end.limit_tokens
+    return min(cap * request.n, TOKENS_LIMIT)
+
+
+def said_bytes_of(attempt: Attempt, outcome: AttemptOutcome) -> int:
+    if outcome.answer is None:
+        return outcome.said_bytes
+    if not KINDS[attempt.plan.request.kind].answer_has_text:
+        return 0
+    return said_in_answer(outcome.answer)

@@ -1,0 +1,31 @@
+"""Claims beyond what was held: with their team, and nobody else's."""
+
+from ledger.orm import tables as orm
+from ledger.queries.claims import claim_groups
+from ledger.spans import DAY_US, EVER, Scope
+
+
+def test_claims_add_up_by_team_and_model(engine, opened, settled, write) -> None:
+    write(
+        engine,
+        opened(1), settled(1, cost_pusd=5, claimed_pusd=105),
+        opened(2), settled(2, cost_pusd=5, claimed_pusd=25),
+        opened(3, team_id="other"), settled(3, cost_pusd=5, claimed_pusd=6),
+        opened(4), settled(4, cost_pusd=5),
+        opened(5), settled(5, cost_pusd=5, claimed_pusd=4),
+    )  # fmt: skip
+    with engine.connect() as connection:
+        groups = list(claim_groups(connection, EVER, bucket_us=DAY_US))
+        assert {(group.team, group.attempts, group.surplus_pusd) for group in groups} == {
+            ("search", 2, 120),
+            ("other", 1, 1),
+        }
+        scope = Scope(EVER.start_us, EVER.end_us, "other")
+        assert [group.team for group in claim_groups(connection, scope, bucket_us=DAY_US)] == [
+            "other"
+        ]
+        flags = connection.execute(orm.AttemptRow.__table__.select()).mappings()
+        assert {row["attempt_id"]: row["flag"] for row in flags} == {
+            "r1.1": "over_bound", "r2.1": "over_bound", "r3.1": "over_bound",
+            "r4.1": None, "r5.1": None,
+        }  # fmt: skip
