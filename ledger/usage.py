@@ -21,7 +21,7 @@ from ledger.journals.token_kinds import (
     TokenCounts,
 )
 from ledger.prices.rates import prompt_tokens
-from ledger.usage_members import AGREED, MEMBERS, OBJECTS, Meaning, leaves
+from ledger.usage_members import AGREED, MEMBERS, OBJECTS, Meaning, is_known, leaves, unread
 
 _ORDER = {
     path: place
@@ -78,7 +78,7 @@ def tokens_from_usage(usage: Mapping[str, object], convention: Convention) -> To
     output, reasoning, audio_output = _output(counts, prompt)
     return _limited(
         TokenCounts(
-            input=fresh - audio,
+            input=fresh - audio + counts.get(Meaning.CITED, 0),
             cached=cached,
             cache_write=write,
             cache_write_1h=write_1h,
@@ -89,6 +89,22 @@ def tokens_from_usage(usage: Mapping[str, object], convention: Convention) -> To
             searches=_searches(counts.get(Meaning.SEARCHES, 0)),
         )
     )
+
+
+def has_unread(usage: Mapping[str, object]) -> bool:
+    """Whether the usage has counts above zero that nobody here knows."""
+    if _PLAIN.issuperset(usage):
+        details = usage.get("prompt_tokens_details")
+        if details is None or (type(details) is dict and _PLAIN_DETAILS.issuperset(details)):
+            return False
+    shape = _shape(usage)
+    if shape is None:
+        return bool(unread(usage))
+    for outer, name in _unknown_places(shape):
+        fields: Any = usage if outer is None else usage[outer]
+        if type(fields[name]) in (int, float) and fields[name]:
+            return True
+    return False
 
 
 def tokens_of_embedding(usage: Mapping[str, object]) -> TokenCounts:
@@ -146,6 +162,19 @@ def _places(shape: _Shape) -> tuple[tuple[Meaning, str | None, str], ...]:
             found.append((_ORDER[path], MEMBERS[path], outer, name))
     found.sort(key=itemgetter(0))
     return tuple((meaning, outer, name) for _, meaning, outer, name in found)
+
+
+@lru_cache(maxsize=256)
+def _unknown_places(shape: _Shape) -> tuple[tuple[str | None, str], ...]:
+    """Where a shape has members that no provider known here counts."""
+    paths: list[tuple[str | None, str]] = []
+    for part in shape:
+        paths += [(None, part)] if isinstance(part, str) else [(part[0], name) for name in part[1:]]
+    return tuple(
+        (outer, name)
+        for outer, name in paths
+        if not is_known(name if outer is None else f"{outer}.{name}")
+    )
 
 
 def _shape(usage: Mapping[str, object]) -> _Shape | None:

@@ -14,6 +14,7 @@ class Meaning(Enum):
 
     PROMPT = auto()  # with or without cached tokens, by the provider's convention
     PROMPT_BESIDE = auto()  # read by the model beside the prompt's own count
+    CITED = auto()  # read by the model beside the prompt, and beside the total
     COMPLETION = auto()
     TOTAL = auto()
     CACHED = auto()
@@ -74,6 +75,7 @@ MEMBERS: dict[str, Meaning] = {
     # SGLang counts it inside the completion, Perplexity's deep research beside it.
     "reasoning_tokens": Meaning.THOUGHT_ANYWHERE,
     # Searches: Perplexity, xAI (sources), DashScope.
+    "citation_tokens": Meaning.CITED,  # pages that Perplexity's model read
     "num_search_queries": Meaning.SEARCHES,
     "num_sources_used": Meaning.SEARCHES,
     "plugins.search.count": Meaning.SEARCHES,
@@ -138,11 +140,13 @@ def unread(usage: Mapping[str, object]) -> tuple[str, ...]:
     found = {
         path: None
         for path, value in leaves(usage)
-        if type(value) in (int, float) and value and path not in MEMBERS and not _is_no_count(path)
+        if type(value) in (int, float) and value and not is_known(path)
     }
     return tuple(found)
 
 
-def _is_no_count(path: str) -> bool:
-    """Whether a name says that it is a time, an amount of money or a rate."""
+def is_known(path: str) -> bool:
+    """Whether the member is read, part of another, or by its name a time, money or a rate."""
+    if path in MEMBERS:
+        return True
     return any(part.endswith(_NO_COUNTS) or part.startswith("cost") for part in path.split("."))

@@ -115,7 +115,8 @@ def thaw(frozen: Sequence[Any]) -> Inputs:
 
 
 def _request(frozen: Sequence[Any]) -> RoutingRequest:
-    named = dict(zip(_REQUEST, frozen, strict=True))
+    # What was frozen before a member came to the end of a request has that member's default.
+    named = dict(zip(_REQUEST[: len(frozen)], frozen, strict=True))
     extent, preferred, barred = named["extent"], named["preferred"], named["barred"]
     return RoutingRequest(
         **named

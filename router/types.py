@@ -113,6 +113,7 @@ class RoutingRequest:
     preferred: Preference | None = None  # after the session's own target
     barred: Mapping[str, Rejection] | None = field(default=None, hash=False)  # by candidate
     beginning: PromptPrefix = PromptPrefix()  # where an own engine may have it in its prefix cache
+    has_sound: bool = False  # in the prompt, or asked for: it has prices of its own
 
 
 @value(frozen=True, slots=True)

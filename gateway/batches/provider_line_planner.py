@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from gateway.errors import RequestError
-from gateway.fleet.candidates import CandidateSnapshot, output_bound
+from gateway.fleet.candidates import CandidateSnapshot, api_bound_pusd, output_bound
 from gateway.kinds import BATCH_PATHS
 from gateway.kinds.inference_request import InferenceRequest
 from gateway.request.attempt import Attempt
@@ -25,7 +25,7 @@ from gateway.request.request_parser import body_for
 from ledger.batches.outgoing import LineTerms
 from ledger.identity.keys import Identity
 from ledger.journals.records import AttemptOpened
-from ledger.prices.book import Price, bound_pusd
+from ledger.prices.book import Price
 from router.reasons import Reason
 from router.types import Decision, InfeasibleAction, RoutingRequest, Verdict
 
@@ -102,7 +102,7 @@ class ProviderLinePlanner(Dispatcher):
             scopes=step.scopes,
             terms=LineTerms(
                 n=request.n,
-                most=_output(request, frozen) * request.n,
+                most=(_output(request, frozen) + frozen.allowance_tokens) * request.n,
                 told=told,
                 prompt_bound=request.prompt_tokens_bound,
                 compared=tuple(price.version for price in plan.comparators),
@@ -142,13 +142,12 @@ def _bound_pusd(request: RoutingRequest, frozen: CandidateSnapshot) -> int | Non
     price = frozen.price
     if price is None or not has_batch_rates(price):
         return None
-    return bound_pusd(
+    return api_bound_pusd(
         price,
-        prompt_tokens=request.prompt_tokens_bound,
-        output_tokens=_output(request, frozen),
-        n=request.n,
+        request,
+        _output(request, frozen),
+        allowance_tokens=frozen.allowance_tokens,
         tiers=(BATCH_TIER,),
-        audio=False,
     )
 
 

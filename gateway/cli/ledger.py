@@ -47,7 +47,8 @@ FLAGS = {
     "disputed": "the target reported usage that cannot be",
     "late": "settled after it was given up for lost",
     "lost": "its worker died: booked at its bound until its outcome is known",
-    "over_bound": "cost more than was held for it",
+    "over_bound": "the target claims more than was held: booked at the hold, the rest disputed",
+    "partly_read": "the target's usage has counts that nobody here knows",
     "unknown_tier": "a service tier without a price: booked at standard rates",
     "unpriced": "no price known: in no sum",
 }

@@ -13,11 +13,16 @@ from backends.simulator.shape import SequenceEventKind
 from gateway.config.machines import MachineShare, parts
 from gateway.config.settings import ModelSection, PoolSection, Settings
 from gateway.demo.demand import DemoArrival
-from gateway.fleet.candidates import API_CONTEXT_TOKENS, expected_tokens, output_bound
+from gateway.fleet.candidates import (
+    API_CONTEXT_TOKENS,
+    api_bound_pusd,
+    expected_tokens,
+    output_bound,
+)
 from gateway.fleet.target_views import crowded
 from ledger.fleet.samples import PPM, FleetSample
 from ledger.money import usd_to_pusd
-from ledger.prices.book import Price, PriceBook, bound_pusd, cost_pusd
+from ledger.prices.book import Price, PriceBook, cost_pusd
 from router.estimates import LatencyTracker
 from router.request_kinds import DECODED_KINDS
 from router.types import (
@@ -276,12 +281,7 @@ def _api(api: DemoApi, request: RoutingRequest, latencies: LatencyTracker) -> Ca
     expected = bound = None
     if price is not None:
         expected = cost_pusd(expected_tokens(request), price)
-        bound = bound_pusd(
-            price,
-            prompt_tokens=request.prompt_tokens_bound,
-            output_tokens=output_bound(request),
-            n=request.n,
-        )
+        bound = api_bound_pusd(price, request, output_bound(request))
     ttft_ms, ttft_sigma = latencies.ttft((api.name,))
     tpot_ms, tpot_sigma = latencies.tpot((api.name,))
     return Candidate(

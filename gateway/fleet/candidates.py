@@ -4,7 +4,7 @@ The moving half of a candidate is in `sightings`, what money says of it in the p
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -14,9 +14,10 @@ from gateway.clock import Clock
 from gateway.fleet.fleet import Target
 from gateway.fleet.model_backoff import with_held_off
 from gateway.fleet.output_cap import OutputCap, OutputCapRule
+from gateway.fleet.output_overruns import OutputOverruns
 from gateway.fleet.prefix_index import PrefixIndex
 from gateway.fleet.shared_load import SharedLoadTable
-from gateway.fleet.target_views import ApiView, EngineView, LiveTargetViews, Shunned, TargetViews
+from gateway.fleet.target_views import ApiView, EngineView, LiveTargetViews, TargetViews
 from gateway.kinds import KINDS
 from gateway.kinds.spec import KindUnits
 from ledger.journals.records import TokenCounts
@@ -40,6 +41,7 @@ class CandidateSnapshot(msgspec.Struct, frozen=True):
     candidate: Candidate
     open_end: OutputCapRule | None = None  # of a request without `max_tokens`
     prefix_tokens: int = 0  # of the prompt: expected in the engine's prefix cache
+    allowance_tokens: int = 0  # of each choice, beside its limit: its target was seen to bill them
 
     def within(self, room_pusd: int) -> "CandidateSnapshot | None":
         """The same with an answer short enough for the room; `None` when none is."""
@@ -66,8 +68,8 @@ class _RequestTerms(msgspec.Struct, frozen=True):
 class CandidateBuilder:
     """Builds the frozen view; prices are those in force by the wall clock.
 
-    `limits`: what models of APIs give at most, by the names of the price book; `shunned`: whether
-    an engine with these loads is left alone for its failures; `prefixes`: what engines were sent.
+    `limits`: what models of APIs give at most, by the names of the price book; `prefixes`: what
+    engines were sent; `overruns`: what targets billed beyond their limits.
     `board` may also be whatever else gives sights of its rows: a what-if has its engines in virtual
     time.
     """
@@ -79,16 +81,15 @@ class CandidateBuilder:
         *,
         stale_s: float,
         limits: Mapping[str, ModelLimits] | None = None,
-        shunned: Shunned | None = None,
         prefixes: PrefixIndex | None = None,
+        overruns: OutputOverruns | None = None,
     ) -> None:
         seen = (
-            LiveTargetViews(board, stale_s, shunned)
-            if isinstance(board, SharedLoadTable)
-            else board
+            LiveTargetViews(board, stale_s, None) if isinstance(board, SharedLoadTable) else board
         )
         self._sights: TargetViews = seen
         self._prefixes = prefixes
+        self._overruns = overruns or OutputOverruns()
         self._prices = prices
         self._limits = limits or {}
         self._engines: dict[int, EngineView] = {}  # by their rows
@@ -216,12 +217,17 @@ class CandidateBuilder:
         if sight is None:
             sight = self._apis[row] = self._sights.api(row)
         price = expected = bound = None
+        allowance = self._overruns.allowance(target.name, asked.now_s)
         quote = self._quote(target.price_name or target.name)
         if quote is not None:
             price = quote.price
             if asked.units is None:
                 expected = quote.cost_pusd(asked.tokens)
-                bound = quote.bound_pusd(request.prompt_tokens_bound, asked.output * request.n)
+                bound = quote.bound_pusd(
+                    request.prompt_tokens_bound,
+                    (asked.output + allowance) * request.n,
+                    has_sound=request.has_sound,
+                )
             else:
                 expected = cost_pusd(asked.tokens, price)
                 bound = asked.units.bound_pusd(price, request, asked.output)
@@ -231,7 +237,8 @@ class CandidateBuilder:
                 if limits:
                     longest = limits.longest(request.prompt_tokens_bound)
                 open_end = OutputCapRule(
-                    partial(api_bound_pusd, price, request), limit_tokens=longest
+                    partial(api_bound_pusd, price, request, allowance_tokens=allowance),
+                    limit_tokens=longest,
                 )
         candidate = Candidate(
             target.name,
@@ -246,7 +253,7 @@ class CandidateBuilder:
             room,
             api=self._look(target, sight, asked),
         )
-        return CandidateSnapshot(target, price, candidate, open_end)
+        return CandidateSnapshot(target, price, candidate, open_end, allowance_tokens=allowance)
 
     def _look(self, target: Target, sight: ApiView, asked: _RequestTerms) -> ApiState:
         state = sight.look(asked.now_s, asked.counted)
@@ -296,17 +303,29 @@ def likely_prompt_tokens(request: RoutingRequest) -> int:
     return min(request.prompt_tokens_bound, math.ceil(CONTEXT_MARGIN * request.prompt_tokens))
 
 
-def api_bound_pusd(price: Price, request: RoutingRequest, output_tokens: int) -> int:
-    """The most an API can charge with this many output tokens in each choice."""
+def api_bound_pusd(
+    price: Price,
+    request: RoutingRequest,
+    output_tokens: int,
+    *,
+    allowance_tokens: int = 0,
+    tiers: Collection[str] | None = None,
+) -> int:
+    """The most an API can charge with this many output tokens in each choice.
+
+    `allowance_tokens`: of each choice, beside its limit; `tiers`: those that the request can run
+    in, None for any that is priced.
+    """
     units = KINDS[request.kind].units
     if units is not None:
         return units.bound_pusd(price, request, output_tokens)
     return bound_pusd(
         price,
         prompt_tokens=request.prompt_tokens_bound,
-        output_tokens=output_tokens,
+        output_tokens=output_tokens + allowance_tokens,
         n=request.n,
-        audio=False,
+        tiers=tiers,
+        audio=request.has_sound,
     )
 
 

@@ -70,7 +70,15 @@ def read_chat(members: Members, *, max_n: int, session: str | None) -> Inference
         session=session_of(members, session),
         members=members,
         media_parts=request_size.media_parts(prompt) if _IMAGES in features else 0,
+        has_sound=_has_sound(members, prompt, features),
     )
+
+
+def _has_sound(members: Members, prompt: bytes, features: frozenset[Feature]) -> bool:
+    """Whether sound is sent or asked for; `audio` states the voice of what is said."""
+    if "audio" in members or b'"audio"' in bytes(members.get("modalities", b"")):
+        return True
+    return _IMAGES in features and (b'"input_audio"' in prompt or b'"audio_url"' in prompt)
 
 
 def _features(members: Members, prompt: bytes, n: int) -> frozenset[Feature]:

@@ -35,6 +35,7 @@ class InferenceRequest(msgspec.Struct, frozen=True):
     form: FormRequest | None = None  # in place of `members`, where a file is asked about
     extent: RequestUnits | None = None  # of kinds that have no conversation
     media_parts: int = 0  # pictures and films, or more: texts may look like them
+    has_sound: bool = False  # in the prompt, or asked for as output
 
     def with_marks(self) -> "InferenceRequest":
         if not self.translated:

@@ -42,6 +42,7 @@ from gateway.request.usage_checks import (
 from ledger.accounts import provisional_charge_pusd
 from ledger.journals.records import Basis, TokenCounts
 from ledger.prices.book import Price, cost_pusd, tier_cost_pusd, tier_of
+from ledger.usage import has_unread
 from router.estimates import PRIOR_BYTES_PER_TOKEN, TokenRatio
 from router.forecast import engine_seconds
 from router.types import EngineState, Feature, RoutingRequest, StepModel
@@ -73,6 +74,7 @@ class AttemptCharge(msgspec.Struct, frozen=True):
     disputed: bool = False  # the target reported what cannot be
     claimed_pusd: int | None = None  # by the target's own figures, where they are above the hold
     partly_read: bool = False  # the target's usage has counts that nobody here knows
+    overrun_tokens: int = 0  # of a choice: output beyond what was held for
 
 
 def charge(
@@ -211,15 +213,26 @@ def _of_api(attempt: Attempt, outcome: AttemptOutcome, counted: _Counted) -> Att
         return AttemptCharge(tokens, basis, 0, None, tier, disputed=disputed)
     cost, listed = tier_cost_pusd(tokens, price, tier)
     claimed = cost if claim is None else tier_cost_pusd(claim, price, tier)[0]
-    held = attempt.step.frozen.candidate.bound_pusd
+    held, overrun = attempt.step.frozen.candidate.bound_pusd, 0
     if held and cost > held:
+        overrun = 0 if disputed else _overrun_tokens(attempt, tokens)
         disputed = disputed or _exceeds_units(attempt, tokens)
         tokens, cost = _within_hold(attempt, tokens, price, tier, held)
         basis = "bound"
     return AttemptCharge(
         tokens, basis, 0, cost, tier, unknown_tier=not listed, disputed=disputed,
         claimed_pusd=claimed if claimed > cost else None,
+        overrun_tokens=overrun,
+        partly_read=has_unread(outcome.usage or {}),
     )  # fmt: skip
+
+
+def _overrun_tokens(attempt: Attempt, tokens: TokenCounts) -> int:
+    request, frozen = attempt.plan.request, attempt.step.frozen
+    if KINDS[request.kind].units is not None:
+        return 0
+    told = most_output_of(attempt) // request.n - frozen.allowance_tokens
+    return max(0, -(-tokens.output // request.n) - told)
 
 
 def _within_hold(

@@ -4,6 +4,7 @@ The only writer of journal records in a worker. `opened` goes to the journal bef
 `settled` is durable before the answer's last byte leaves; after a hang-up nobody waits for it.
 """
 
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 
@@ -135,6 +136,9 @@ class UsageMeter:
         now_s = self._clock.now_s()
         bill = charge(attempt, outcome, self._learned.ratio, now_s=now_s)
         tokens, cost = bill.tokens, bill.cost_pusd
+        if bill.overrun_tokens:
+            target = attempt.step.frozen.target.name
+            self._learned.overruns.observe(target, bill.overrun_tokens, now_s)
         ttft_s = _ttft_s(attempt)
         duration_us = round((now_s - attempt.dispatched_s) * 1e6)
         opened_us = attempt.opened_us
@@ -280,6 +284,8 @@ class UsageMeter:
                 None if target.own else attempt.plan.spill_reason,
             )
         )
+        for finding in _usage_findings(record):
+            metrics.count_usage_finding(target.name, finding)
         tally.attempts += 1
         if KINDS[attempt.plan.request.kind].ranked:
             tally.ranked += tokens.input
@@ -367,6 +373,16 @@ def _shadow(plan: RoutingPlan) -> dict[str, str | None]:
         "shadow_target": None if chosen is None else chosen.candidate.name,
         "shadow_reason": plan.shadow.reason.value,
     }
+
+
+def _usage_findings(record: AttemptSettled) -> Iterator[str]:
+    """What the row's flag says of a target's usage, and what it would say without another."""
+    if record.disputed:
+        yield "disputed"
+    if record.claimed_pusd is not None:
+        yield "over_bound"
+    if record.partly_read:
+        yield "partly_read"
 
 
 def _did_well(attempt: Attempt, outcome: AttemptOutcome) -> bool | None:

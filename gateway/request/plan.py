@@ -5,7 +5,7 @@ Planning reads state and awaits nothing. `Planner.plan` may be called again for 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import msgspec
@@ -14,6 +14,7 @@ from gateway.clock import Clock
 from gateway.config.conditions import ConditionInput
 from gateway.fleet.candidates import CandidateBuilder, CandidateSnapshot
 from gateway.fleet.fleet import Target
+from gateway.fleet.output_overruns import OutputOverruns
 from gateway.fleet.prefix_index import NOTHING, beginning_of
 from gateway.kinds.billable_units import sound_tokens
 from gateway.kinds.inference_request import InferenceRequest
@@ -173,6 +174,7 @@ class LearnedEstimates:
 
     ratio: TokenRatio
     outputs: OutputLengths
+    overruns: OutputOverruns = field(default_factory=OutputOverruns)
 
 
 class PlannerProtocol(Protocol):
@@ -309,6 +311,7 @@ class RoutePlanner:
             terms.preferred,
             terms.barred,
             beginning_of(asked, route.salt) if route.has_own else NOTHING,
+            asked.has_sound,
         )
 
     def _watched(

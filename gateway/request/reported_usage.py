@@ -120,7 +120,7 @@ def most_output_of(attempt: Attempt) -> int:
     cap = frozen.candidate.output_cap
     if cap is None:
         cap = output_bound(request) if frozen.open_end is None else frozen.open_end.limit_tokens
-    return min(cap * request.n, TOKENS_LIMIT)
+    return min((cap + frozen.allowance_tokens) * request.n, TOKENS_LIMIT)
 
 
 def said_bytes_of(attempt: Attempt, outcome: AttemptOutcome) -> int:

@@ -60,6 +60,9 @@ class RequestCounters(Protocol):
     def count_undecided(self, policy: str) -> None:
         """Count one request for which a policy's condition had no answer."""
 
+    def count_usage_finding(self, target: str, finding: str) -> None:
+        """Count one attempt whose usage is disputed, above its hold, or partly read."""
+
     def count_shadow(self, policy: str, *, agrees: bool) -> None:
         """Count one request that a shadow policy decided as well."""
 

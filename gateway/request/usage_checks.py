@@ -102,8 +102,7 @@ def worth_reading(tokens: TokenCounts, choices: int, answer_bytes: int) -> bool:
     Half of an honest answer's bytes are more than its tokens, and its frame is some hundreds.
     """
     visible = tokens.plain_output - UNSEEN_TOKENS * choices
-    least = LONGEST_TOKEN_BYTES * (tokens.output + UNSEEN_TOKENS * choices)
-    return answer_bytes > least or 2 * visible > answer_bytes
+    return is_too_low(tokens, answer_bytes) or 2 * visible > answer_bytes
 
 
 def _rejected(usage: Mapping[str, Any]) -> int:

@@ -43,9 +43,11 @@ from gateway.errors import ConfigError
 from gateway.fleet.candidates import CandidateBuilder
 from gateway.fleet.demand_counter import DemandCounter
 from gateway.fleet.fleet import Fleet
+from gateway.fleet.output_overruns import OutputOverruns
 from gateway.fleet.prefix_index import PREFIXES_FILE, PrefixIndex
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.fleet.target_stats import TargetStats
+from gateway.fleet.target_views import LiveTargetViews
 from gateway.ids import RequestIds
 from gateway.policies.sets import rules_of
 from gateway.request.active_policies import ActivePolicies
@@ -117,7 +119,7 @@ def build(
     learned = LearnedEstimates(TokenRatio(), known_lengths(ledger.lengths))
     metrics = _metrics(settings, runtime, exposition)
     metering = UsageMeter(journal, admission, metrics, experience, learned, clock)
-    candidates = _candidates(settings, board, ledger, experience, prefixes)
+    candidates = _candidates(settings, board, ledger, experience, prefixes, learned.overruns)
     decider, recheck = DegradedDecider(board, metrics), recheck_of(board, peers=runtime.peers)
     in_force = _in_force(settings, ledger.policies)
     plans_for = _plans(fleet, admission, candidates, learned, decider, in_force)
@@ -265,14 +267,16 @@ def _candidates(
     ledger: LedgerReaders,
     experience: TargetStats,
     prefixes: PrefixIndex,
+    overruns: OutputOverruns,
 ) -> CandidateBuilder:
+    stale_s = settings.telemetry.stale_s
     return CandidateBuilder(
-        board,
+        LiveTargetViews(board, stale_s, experience.engines.is_shunned),
         ledger.prices,
-        stale_s=settings.telemetry.stale_s,
+        stale_s=stale_s,
         limits=model_limits(),
-        shunned=experience.engines.is_shunned,
         prefixes=prefixes,
+        overruns=overruns,
     )
 
 

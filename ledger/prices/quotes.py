@@ -31,17 +31,20 @@ class PriceQuote:
             return tokens.input * self._input + tokens.output * self._output + self._request
         return cost_pusd(TokenCounts(input=tokens.input, output=tokens.output), self.price)
 
-    def bound_pusd(self, prompt_tokens: int, output_tokens: int) -> int:
+    def bound_pusd(self, prompt_tokens: int, output_tokens: int, *, has_sound: bool = False) -> int:
         """The most that so many tokens can cost, whatever of them is cached, written or thought.
 
-        `output_tokens` are those of all choices.
+        `output_tokens` are those of all choices; `has_sound`: some may be of sound.
         """
-        if self._any_prompt:
+        if self._any_prompt and not has_sound:
             return (
                 prompt_tokens * self._dearest_input
                 + output_tokens * self._dearest_output
                 + self._request
             )
         return bound_pusd(
-            self.price, prompt_tokens=prompt_tokens, output_tokens=output_tokens, audio=False
+            self.price,
+            prompt_tokens=prompt_tokens,
+            output_tokens=output_tokens,
+            audio=has_sound,
         )

@@ -167,7 +167,11 @@ def test_the_version_before_goes_on_writing_and_is_added_up(before, row, seal_al
 
 
 MADE_BESIDE = "0025"
-MADE = ((MADE_BESIDE, "0039"), ("0040", "0041"))  # each between makes tables of its own
+MADE = (
+    (MADE_BESIDE, "0039"),
+    ("0040", "0041"),
+    ("0042", "0044"),
+)  # each between makes tables of its own
 
 
 @pytest.mark.parametrize(("since", "until"), MADE)

@@ -4,6 +4,8 @@ Shapes are those of the providers' own documentation and of reports about them, 
 their own. `PARTLY` is what is not read and stays visible.
 """
 
+import json
+import re
 from typing import Any
 
 import pytest
@@ -11,7 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger.journals.token_kinds import TokenCounts
-from ledger.usage import Convention, UsageError, tokens_from_usage, tokens_of_embedding
+from ledger.usage import (
+    Convention,
+    UsageError,
+    has_unread,
+    tokens_from_usage,
+    tokens_of_embedding,
+)
 from ledger.usage_members import MEMBERS, Meaning, leaves, unread
 
 OUTSIDE = Convention.CACHED_OUTSIDE
@@ -29,6 +37,9 @@ def details(side: str = "prompt", **counts: int | None) -> Shape:
 
 T = TokenCounts
 READ: dict[str, tuple[Shape, TokenCounts]] = {
+    "perplexity: deep research": (
+        openai(20, 300, citation_tokens=7000, num_search_queries=18, reasoning_tokens=73_000),
+        TokenCounts(input=7020, output=73_300, reasoning=73_000, searches=18)),
     "openai: plain": (openai(9, 12), T(9, output=12)),
     "openai: all details of zeros": (
         openai(19, 10)
@@ -217,9 +228,6 @@ BESIDE: dict[str, tuple[Shape, TokenCounts]] = {
 }  # fmt: skip
 # Read for what it is, but with a number that no price of ours can charge: it stays visible.
 PARTLY: dict[str, tuple[Shape, tuple[str, ...]]] = {
-    "perplexity: deep research": (
-        openai(20, 300, citation_tokens=7000, num_search_queries=18, reasoning_tokens=73_000),
-        ("citation_tokens",)),
     "a count of tomorrow": (openai(20, 3, holograms=2), ("holograms",)),
     "one inside details": (
         openai(20, 3) | details(holo_tokens=2), ("prompt_tokens_details.holo_tokens",)),
@@ -244,6 +252,14 @@ def test_a_providers_usage_is_read_whole(name: str) -> None:
 def test_a_number_that_is_not_read_is_told(name: str) -> None:
     usage, paths = PARTLY[name]
     assert unread(usage) == paths
+
+
+@pytest.mark.parametrize("name", [*READ, *BESIDE, *PARTLY])
+def test_a_shape_that_is_remembered_is_looked_through_as_a_new_one(name: str) -> None:
+    usage = (READ | BESIDE | PARTLY)[name][0]
+    assert has_unread(usage) is has_unread(usage) is bool(unread(usage))
+    zeros = json.loads(re.sub(r":[ ]*\d+(\.\d+)?", ": 0", json.dumps(usage)))
+    assert not has_unread(zeros)
 
 
 @pytest.mark.parametrize("path", [path for path in MEMBERS if "[" not in path])

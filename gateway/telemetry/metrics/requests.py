@@ -71,6 +71,13 @@ class RequestMetrics:
         self.refusals = Counter(
             "breakeven_refusals", "Requests refused, by reason", ("reason",), registry=registry
         )
+        self.usage_findings = Counter(
+            "breakeven_usage_findings",
+            "Attempts whose reported usage cannot be (disputed), costs more than was held "
+            "(over_bound), or has counts that nobody here knows (partly_read)",
+            ("target", "finding"),
+            registry=registry,
+        )
         self.slo = Counter(
             "breakeven_slo",
             "Finished requests by backend and whether they met their SLO",
@@ -111,6 +118,9 @@ class RequestMetrics:
 
     def count_undecided(self, policy: str) -> None:
         self.count(self.policies.undecided, policy)
+
+    def count_usage_finding(self, target: str, finding: str) -> None:
+        self.count(self.usage_findings, self.target(target), finding)
 
     def count_shadow(self, policy: str, *, agrees: bool) -> None:
         self.count(self.policies.shadows, policy, "yes" if agrees else "no")

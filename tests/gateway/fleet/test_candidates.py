@@ -18,9 +18,10 @@ from gateway.fleet.candidates import (
 )
 from gateway.fleet.fleet import Target
 from gateway.fleet.output_cap import LEAST_TOKENS
+from gateway.fleet.output_overruns import OutputOverruns
 from gateway.fleet.prefix_index import PrefixIndex
 from gateway.fleet.shared_load import SharedLoadTable
-from gateway.fleet.target_views import HEARD_LIMIT_S, engine_state
+from gateway.fleet.target_views import HEARD_LIMIT_S, LiveTargetViews, engine_state
 from gateway.table_layout import HEALTHS, EngineCell, LoadCell, SequenceCell, TableLayout
 from ledger.prices.book import Price, PriceBook, PriceTerms, rates_from
 from ledger.prices.modellimits import ModelLimits
@@ -94,7 +95,9 @@ def test_an_engine_that_is_left_alone_counts_as_down(board: SharedLoadTable) -> 
         asked.append((row, len(loads), now_s))
         return bool(len(asked) % 2)
 
-    candidates = CandidateBuilder(board, PriceBook([]), stale_s=10.0, shunned=shunned)
+    candidates = CandidateBuilder(
+        LiveTargetViews(board, 10.0, shunned), PriceBook([]), stale_s=10.0
+    )
     clock = Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15)
 
     def health():
@@ -290,6 +293,37 @@ def test_a_request_is_worth_what_its_limit_lets_it_use(
     )
     worth = 200 * 150_000 + output * 600_000
     assert (own.candidate.avoided_pusd, api.candidate.expected_pusd) == (worth, worth)
+
+
+@pytest.mark.parametrize("max_tokens", [None, 50])
+def test_what_a_target_bills_beyond_its_limit_is_held_for(
+    board: SharedLoadTable, max_tokens
+) -> None:
+    overruns = OutputOverruns()
+
+    def bound() -> int:
+        found = CandidateBuilder(board, PriceBook([price()]), stale_s=10.0, overruns=overruns)
+        clock = Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15)
+        (api,) = found.freeze(
+            [target(own=False)], request(max_tokens), [], rooms_pusd=[None], ceiling_pusd=None,
+            clock=clock,
+        )  # fmt: skip
+        return api.candidate.bound_pusd
+
+    before = bound()
+    overruns.observe(target(own=False).name, 500, NOW_S)
+    assert bound() - before == 2 * 500 * 600_000
+
+
+def test_sound_is_held_for_at_its_own_price(board: SharedLoadTable) -> None:
+    listed = price()
+    rates = msgspec.structs.replace(listed.terms.rates, audio_output=4_800_000)
+    listed = msgspec.structs.replace(
+        listed, terms=msgspec.structs.replace(listed.terms, rates=rates)
+    )
+    _, text = frozen_within(board, None, None, request(50), listed)
+    _, sound = frozen_within(board, None, None, replace(request(50), has_sound=True), listed)
+    assert sound.candidate.bound_pusd - text.candidate.bound_pusd == 50 * (4_800_000 - 600_000)
 
 
 def api_limit(asked: RoutingRequest) -> int:

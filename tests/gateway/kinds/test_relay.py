@@ -242,6 +242,59 @@ def test_the_last_usage_of_several_counts():
     assert relay.usage["completion_tokens"] == 4
 
 
+def test_usage_before_the_words_holds_nothing_back() -> None:
+    """A first chunk without choices: what it says is of the beginning."""
+    relay = ByteRelay(hide_usage=True)
+    first = f"data: {PREFIX}]{usage(9, 1)}}}\n\n".encode()
+    assert relay.feed(first) == b""
+    words = [event(said("a")), event(said("b"))]
+    assert b"".join(map(relay.feed, words)) == b"".join(words)
+    assert (relay.usage["completion_tokens"], relay.usage_final) == (1, False)
+    assert relay.feed(event("{}", finish="stop")) == b""
+    assert relay.feed(FINAL) == b""
+    assert (relay.usage["completion_tokens"], relay.usage_final) == (3, True)
+    assert [earlier["completion_tokens"] for earlier in relay.earlier_usage] == [1]
+
+
+def test_usage_without_a_finish_is_the_last_where_no_word_follows() -> None:
+    relay = ByteRelay(hide_usage=False)
+    relay.feed(event(said("a")))
+    relay.feed(FINAL)
+    assert relay.usage_final
+    relay.feed(DONE)
+    assert relay.finish() == DONE
+    assert relay.usage_final
+
+
+def test_figures_that_were_taken_back_are_kept_and_bounded() -> None:
+    relay = ByteRelay(hide_usage=False)
+    relay.feed(event(said("a"), finish="stop"))
+    for output in (300, 1, 1, 2, 3, 4):
+        relay.feed(f"data: {PREFIX}]{usage(9, output)}}}\n\n".encode())
+    assert relay.usage["completion_tokens"] == 4
+    assert [earlier["completion_tokens"] for earlier in relay.earlier_usage] == [1, 2, 3]
+
+
+def test_usage_inside_a_choice_is_read_and_left_there() -> None:
+    relay = ByteRelay(hide_usage=True)
+    counted = '"usage":{"prompt_tokens":9,"completion_tokens":3,"total_tokens":12}'
+    last = f'data: {PREFIX}{{"index":0,"delta":{{}},"finish_reason":"stop",{counted}}}]}}\n\n'
+    relay.feed(event(said("a")))
+    relay.feed(last.encode())
+    relay.feed(DONE)
+    assert (relay.usage["completion_tokens"], relay.usage_final) == (3, True)
+    assert counted.encode() in relay.finish()
+
+
+@pytest.mark.parametrize("name", ["thinking", "reasoning_text", "audio_transcript"])
+def test_words_in_members_without_a_name_are_counted(name: str) -> None:
+    relay = ByteRelay(hide_usage=True)
+    relay.feed(event(json.dumps({"role": "assistant", "id": "x" * 50})))
+    assert relay.content_events == 0, "the control: these are no words"
+    relay.feed(event(json.dumps({name: "nine byte"})))
+    assert (relay.content_events, relay.said_bytes, relay.first_content) == (1, 9, True)
+
+
 def test_an_error_event_is_translated():
     error = b'data: {"error":{"message":"secret prompt","code":"overloaded"}}\n\n'
     relay = EventRelay(True)

@@ -55,6 +55,7 @@ def attempt(*, own=True, price=None, stream=False, max_tokens=None, verdict=None
             engine=engine if own else None, bound_pusd=0, output_cap=more.get("output_cap")
         ),
         open_end=more.get("open_end"),
+        allowance_tokens=more.get("allowance_tokens", 0),
     )
     plan = SimpleNamespace(
         request_id="r",

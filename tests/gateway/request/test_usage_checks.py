@@ -4,59 +4,103 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gateway.request.usage_checks import (
+    CONTEXT_TOKENS,
     LONGEST_TOKEN_BYTES,
+    TEMPLATE_TOKENS,
     UNSEEN_TOKENS,
     UsageBounds,
-    contradicted,
-    possible,
-    prompt_possible,
+    fit_text,
+    fit_tokens,
+    is_impossible,
+    is_too_high,
+    is_too_low,
+    least_of,
+    most_tokens,
     worth_reading,
 )
 from ledger.journals.records import TokenCounts
 
-NONE = UsageBounds(1, None, 100)
-PLAIN = {"model": b'"m"', "messages": b"x" * 400}
+BOUNDS = UsageBounds(1, 4096, False, 100)
 
 
 @pytest.mark.parametrize(
-    ("output", "thought", "limit", "said", "kept"),
+    ("output", "thought", "limit", "said", "impossible"),
     [
-        (20, 0, 20, 0, 20),
-        (21, 0, 20, 0, 20),
-        (5000, 0, 20, 30, 20),
-        (5000, 0, None, 0, 5000),  # nobody was told a limit
-        (5000, 4990, 20, 0, 5000),  # some providers count thought beside it
-        (5000, 4000, 20, 0, 4020),
-        (50, 0, 20, 180, 50),  # it was written in spite of the limit
-        (0, 0, 0, 0, 0),
+        (20, 0, 20, 0, False),
+        (21, 0, 20, 0, True),
+        (5000, 0, 20, 30, True),
+        (5000, 0, None, 0, False),  # nobody was told a limit
+        (5000, 4990, 20, 0, False),  # some providers count thought beside it
+        (5000, 4000, 20, 0, True),
+        (49_999_995, 49_999_990, 20, 0, True),  # more than any context holds
+        (50, 0, 20, 180, False),  # it was written in spite of the limit
+        (0, 0, 0, 0, False),
     ],
 )
-def test_no_more_output_than_was_allowed_or_came(output, thought, limit, said, kept):
-    tokens = TokenCounts(input=1, output=output, reasoning=thought, audio_output=min(output, 9))
-    found = possible(tokens, UsageBounds(1, limit, 100), said)
-    assert found.output == kept
-    assert (found is tokens) is (kept == output)
-    assert found.reasoning + found.audio_output <= found.output or thought
+def test_more_output_than_was_allowed_or_came_is_impossible(
+    output, thought, limit, said, impossible
+):
+    tokens = TokenCounts(input=1, output=output, reasoning=thought)
+    bounds = UsageBounds(1, limit or 4096, limit is not None, 100)
+    assert is_impossible(tokens, bounds, said_bytes=said, sent_bytes=400) is impossible
 
 
 @pytest.mark.parametrize(
-    ("prompt", "members", "media", "kept"),
+    ("prompt", "sent", "impossible"),
     [
-        (100, PLAIN, False, 100),
-        (2400, PLAIN, False, 2400),  # templates and systems' own words
-        (2500, PLAIN, False, 100),
-        (2500, PLAIN, True, 2500),  # a picture's tokens have no bytes
-        (2500, {**PLAIN, "tools": b"[]"}, False, 2500),  # may have read more by itself
-        (2500, {**PLAIN, "web_search_options": b"{}"}, False, 2500),
+        (100, 400, False),
+        (400 + TEMPLATE_TOKENS, 400, False),  # templates and systems' own words
+        (401 + TEMPLATE_TOKENS, 400, True),
+        (401 + TEMPLATE_TOKENS, None, False),  # a picture's tokens have no bytes
+        (CONTEXT_TOKENS + 1, None, True),
     ],
 )
-def test_no_more_prompt_than_was_sent(prompt, members, media, kept):
+def test_more_prompt_than_was_sent_is_impossible(prompt, sent, impossible):
     tokens = TokenCounts(input=prompt - 7, cached=7, output=3)
-    found = prompt_possible(tokens, NONE, members, media=media)
-    assert found.input + found.cached == kept
-    assert found.output == 3
+    assert is_impossible(tokens, BOUNDS, said_bytes=9, sent_bytes=sent) is impossible
+
+
+COUNTS = st.builds(
+    TokenCounts,
+    input=st.integers(0, 10**6), cached=st.integers(0, 10**6), cache_write=st.integers(0, 10**6),
+    output=st.just(0),
+).flatmap(
+    lambda counted: st.integers(0, 10**6).flatmap(
+        lambda output: st.integers(0, output).map(
+            lambda thought: replace(counted, output=output, reasoning=thought)
+        )
+    )
+)  # fmt: skip
+
+
+@given(tokens=COUNTS, prompt=st.integers(0, 10**6), output=st.integers(0, 10**6))
+def test_what_fits_stays_and_nothing_exceeds_the_hold(tokens, prompt, output):
+    bounds = UsageBounds(1, output, True, prompt)
+    fitted, most = fit_tokens(tokens, bounds), most_tokens(bounds)
+    assert fitted.prompt <= most.prompt
+    assert fitted.reasoning + fitted.audio_output <= fitted.output <= most.output
+    if tokens.prompt <= prompt and tokens.output <= output:
+        assert fitted == tokens
+
+
+def test_units_fit_kind_by_kind():
+    most = TokenCounts(input=9, searches=2, audio_ms=500)
+    counted = TokenCounts(input=4, searches=10**6, audio_ms=400)
+    assert least_of(counted, most) == TokenCounts(input=4, searches=2, audio_ms=400)
+
+
+@given(said=st.integers(0, 10**5), claimed=st.integers(0, 10**6), thought=st.integers(0, 100))
+def test_what_the_text_can_have_is_never_too_high(said, claimed, thought):
+    tokens = TokenCounts(output=claimed + thought, reasoning=thought)
+    fitted = fit_text(tokens, 1, said)
+    assert not is_too_high(fitted, {}, 1, said)
+
+
+def contradicted(tokens, usage, choices, said, *, shown=False):
+    return is_too_low(tokens, said) or (not shown and is_too_high(tokens, usage, choices, said))
 
 
 @pytest.mark.parametrize(
@@ -105,8 +149,7 @@ def test_what_is_not_worth_reading_has_too_little_text_to_matter(output, said, f
     """An answer is left unread only while what could be wrong is smaller than its frame."""
     tokens, size = TokenCounts(output=output), said + frame
     if not worth_reading(tokens, 1, size):
-        slack = LONGEST_TOKEN_BYTES * UNSEEN_TOKENS
-        assert said <= LONGEST_TOKEN_BYTES * output + slack
+        assert said <= LONGEST_TOKEN_BYTES * output
         assert 2 * (output - UNSEEN_TOKENS) <= size
 
 

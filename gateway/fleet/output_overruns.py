@@ -1,0 +1,34 @@
+"""Output that targets bill beyond the limit they were told, as hidden thoughts are by some.
+
+A hold is made of the limit and of what its target was seen to add: twice the most of late, so that
+the next answer is held for what it may cost. One honest answer within its limit lowers nothing;
+what was seen is forgotten after a week without another.
+"""
+
+FORGOTTEN_S = 7 * 24 * 3600.0
+MARGIN = 2
+TARGETS_LIMIT = 4096  # that are remembered
+OVERRUN_LIMIT = 1_000_000  # tokens: no model thinks for longer (2026-11)
+
+
+class OutputOverruns:
+    """Per target, in tokens of one choice. A worker's own."""
+
+    __slots__ = ("_seen",)
+
+    def __init__(self) -> None:
+        self._seen: dict[str, tuple[int, float]] = {}  # the most, and when something was seen last
+
+    def observe(self, target: str, tokens: int, now_s: float) -> None:
+        """Take note of an answer that had so many tokens more than its limit."""
+        most, _ = self._seen.pop(target, (0, now_s))
+        if len(self._seen) >= TARGETS_LIMIT:
+            del self._seen[next(iter(self._seen))]
+        self._seen[target] = (max(most, min(tokens, OVERRUN_LIMIT)), now_s)
+
+    def allowance(self, target: str, now_s: float) -> int:
+        """How many tokens beside its limit an answer is held for."""
+        if not self._seen:
+            return 0
+        most, seen_s = self._seen.get(target, (0, now_s))
+        return min(MARGIN * most, OVERRUN_LIMIT) if now_s - seen_s < FORGOTTEN_S else 0
