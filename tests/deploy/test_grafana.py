@@ -193,6 +193,7 @@ tests:
         exp_alerts: {alerts}
 """
 KV, DRIFTS = 'breakeven_engine_kv_usage_ratio{engine="a"}', 'breakeven_drift{pool="chat"}'
+FINDING = 'breakeven_usage_findings_total{target="a/m",finding="%s"}'
 REFUSED = 'breakeven_refusals_total{reason="%s"}'
 MET, MISSED = (f'breakeven_slo_total{{backend="own",met="{word}"}}' for word in ("yes", "no"))
 SPILL, OWN = 'breakeven_spill_total{reason="ttft"}', 'breakeven_requests_total{target="pool:a/0"}'
@@ -224,6 +225,11 @@ FIRING = (  # alert, its labels, samples
     ("BreakevenSloBurnsFast", {}, {MET: "0+1x120", MISSED: "0+4x120"}),
     ("BreakevenSloBurnsSlowly", {}, {MET: "0+6x120", MISSED: "0+4x120"}),
     ("BreakevenBudgetSpent", {}, {REFUSED % "budget": "0x85 1x20"}),
+    (
+        "BreakevenUsageDisputed",
+        {"target": "a/m", "finding": "over_bound"},
+        {FINDING % "over_bound": "0x85 1x20"},
+    ),
     ("BreakevenKvHeadroomLow", {"engine": "a"}, {KV: "0.97x120"}),
     ("BreakevenSpillsMuch", {}, {SPILL: "0+4x120", OWN: "0+6x120"}),
     ("BreakevenPredictsBadly", {"estimate": "ttft_seconds"}, estimates(25)),
@@ -246,6 +252,7 @@ CALM = (
     ("BreakevenSloBurnsFast", {}, {MET: "0+1x70 1000+9x40", MISSED: "0+99x70 6930x40"}),  # over
     ("BreakevenSloBurnsSlowly", {}, {MET: "0+8x120", MISSED: "0+2x120"}),
     ("BreakevenBudgetSpent", {}, {REFUSED % "queue_full": "0x85 1x20"}),
+    ("BreakevenUsageDisputed", {}, {FINDING % "partly_read": "0x85 1x20"}),
     ("BreakevenKvHeadroomLow", {}, {KV: "0.90x120"}),
     ("BreakevenSpillsMuch", {}, {SPILL: "0+2x120", OWN: "0+8x120"}),
     ("BreakevenPredictsBadly", {}, estimates(15)),

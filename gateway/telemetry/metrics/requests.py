@@ -102,6 +102,9 @@ class RequestMetrics:
     def _begin(self) -> None:
         """Prometheus sees no increase in a series' birth: what alerts count is there before it."""
         self.refusals.labels("budget")
+        for target in (*self._targets, OTHER):
+            for finding in ("disputed", "over_bound"):
+                self.usage_findings.labels(target, finding)
         for backend in ("own", "api"):
             for met in ("yes", "no"):
                 self.slo.labels(backend, met)
