@@ -82,11 +82,11 @@ def _in_force(view: DashboardView) -> None:
     ]
     form = st.column_config.NumberColumn(format=price_format(found))
     theme.table(found, about="price", column_config=dict.fromkeys(KINDS, form))
-    if partly := [formatting.plain(row["name"]) for row in found if row["not in it"]]:
+    if any(row["not in it"] for row in found):
         st.caption(
-            f"Partly known: {', '.join(partly)}. Their sources state charges that the book's terms "
-            "do not say; a request that may be charged one is kept from hard budgets. A price file "
-            "states the fee, or `complete: true`."
+            "`not in it`: charges that a price's source states and the book's terms do not say. "
+            "What may be charged one is refused where a hard budget applies, and flagged "
+            "`partly_priced` elsewhere, until a price file states it or says `complete: true`."
         )
     unknown = [formatting.plain(row["name"]) for row in found if row["version"] is None]
     if unknown:

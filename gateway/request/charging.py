@@ -241,7 +241,12 @@ def _is_partly_priced(
             return True
     if price.terms.complete or not KINDS[request.kind].answer_has_text:
         return False
-    return outcome.shown or (outcome.answer is not None and shows_pictures(outcome.answer))
+    return outcome.shown or (outcome.answer is not None and _has_picture(outcome.answer))
+
+
+def _has_picture(answer: bytes) -> bool:
+    """Whether the model made a picture: as a part of its own, not as an address in its text."""
+    return b'"image_url"' in answer or (b'"images"' in answer and b";base64," in answer)
 
 
 def _own_cost(attempt: Attempt, engine_us: int) -> int | None:

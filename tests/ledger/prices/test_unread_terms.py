@@ -1,4 +1,4 @@
-"""Charges of a list that no term says: found whatever they are called, and told whom they concern."""
+"""Charges that no term says are found whatever they are called; whom they concern is told."""
 
 from decimal import Decimal
 
