@@ -33,6 +33,7 @@ from gateway.request.usage_checks import (
 from ledger.batches.outgoing import AttemptOpening, LineEnd, OutLine
 from ledger.journals.records import AttemptSettled, Basis, ComparedCost, Status, TokenCounts
 from ledger.prices.book import Price, cost_pusd, tier_cost_pusd
+from ledger.prices.unread_terms import charged_terms
 from ledger.usage import Convention, UsageError, tokens_from_usage
 from router.estimates import PRIOR_BYTES_PER_TOKEN
 
@@ -185,6 +186,10 @@ class LineSettlement:
             unknown_tier=not listed,
             disputed=found.disputed,
             claimed_pusd=claimed if cost is not None and claimed > cost else None,
+            # Lines have text alone: charges of hosted tools and pictures are not theirs.
+            partly_priced=bool(cost)
+            and price is not None
+            and bool(charged_terms(price.terms.unread, ())),
         )
 
     def _compared(self, line: OutLine, tokens: TokenCounts) -> tuple[ComparedCost, ...]:

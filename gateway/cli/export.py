@@ -5,7 +5,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from enum import StrEnum
 from io import TextIOWrapper
 from pathlib import Path
@@ -29,6 +28,7 @@ from ledger.exports.focus import focus_rows
 from ledger.exports.parquet import write_parquet
 from ledger.exports.table import ExportColumn, ExportError, Reached, Row, moment
 from ledger.fleet.hourshares import closed_until_us
+from ledger.instants import InstantError, instant_us
 from ledger.money import format_usd, usd_exact
 from ledger.reports.charges import unpriced
 from ledger.seals.retirements import retired_until_us
@@ -203,11 +203,9 @@ def _scope(since: str, until: str | None, team: str | None, *, full_hours: bool)
 
 def _moment(option: str, text: str) -> int:
     try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        fail(f"{option}: `{text}` is no date; write 2026-11-01 or 2026-11-01T06:00")
-    found = found.replace(tzinfo=UTC) if found.tzinfo is None else found
-    return int(found.timestamp()) * 1_000_000
+        return instant_us(text)
+    except InstantError as error:
+        fail(f"{option}: {error}")
 
 
 def _notes(connection: Connection, wanted: ExportOptions) -> Iterator[str]:

@@ -49,6 +49,7 @@ FLAGS = {
     "lost": "its worker died: booked at its bound until its outcome is known",
     "over_bound": "the target claims more than was held: booked at the hold, the rest disputed",
     "partly_read": "the target's usage has counts that nobody here knows",
+    "partly_priced": "may have been charged what its price does not say",
     "unknown_tier": "a service tier without a price: booked at standard rates",
     "unpriced": "no price known: in no sum",
 }

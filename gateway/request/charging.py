@@ -42,6 +42,7 @@ from gateway.request.usage_checks import (
 from ledger.accounts import provisional_charge_pusd
 from ledger.journals.records import Basis, TokenCounts
 from ledger.prices.book import Price, cost_pusd, tier_cost_pusd, tier_of
+from ledger.prices.unread_terms import charged_terms
 from ledger.usage import has_unread
 from router.estimates import PRIOR_BYTES_PER_TOKEN, TokenRatio
 from router.forecast import engine_seconds
@@ -75,6 +76,7 @@ class AttemptCharge(msgspec.Struct, frozen=True):
     claimed_pusd: int | None = None  # by the target's own figures, where they are above the hold
     partly_read: bool = False  # the target's usage has counts that nobody here knows
     overrun_tokens: int = 0  # of a choice: output beyond what was held for
+    partly_priced: bool = False  # it may have been charged what its price does not say
 
 
 def charge(
@@ -224,6 +226,7 @@ def _of_api(attempt: Attempt, outcome: AttemptOutcome, counted: _Counted) -> Att
         claimed_pusd=claimed if claimed > cost else None,
         overrun_tokens=overrun,
         partly_read=has_unread(outcome.usage or {}),
+        partly_priced=bool(cost) and _is_partly_priced(attempt, outcome, price, tokens),
     )  # fmt: skip
 
 
@@ -265,6 +268,25 @@ def _exceeds_units(attempt: Attempt, tokens: TokenCounts) -> bool:
         return False
     most = units.most(request)
     return tokens.searches > most.searches or tokens.audio_ms > most.audio_ms
+
+
+def _is_partly_priced(
+    attempt: Attempt, outcome: AttemptOutcome, price: Price, tokens: TokenCounts
+) -> bool:
+    """Whether the attempt may have been charged what nobody priced: a fee, or a picture made."""
+    request, unread = attempt.plan.request, attempt.step.frozen.unread
+    if unread:
+        words = [*request.features, *(["sound"] if tokens.audio_input else [])]
+        if charged_terms(unread, words):
+            return True
+    if price.terms.complete or not KINDS[request.kind].answer_has_text:
+        return False
+    return outcome.shown or (outcome.answer is not None and _has_picture(outcome.answer))
+
+
+def _has_picture(answer: bytes) -> bool:
+    """Whether the model made a picture: as a part of its own, not as an address in its text."""
+    return b'"image_url"' in answer or (b'"images"' in answer and b";base64," in answer)
 
 
 def _own_cost(attempt: Attempt, engine_us: int) -> int | None:

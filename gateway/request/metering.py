@@ -170,9 +170,9 @@ class UsageMeter:
             disputed=bill.disputed,
             claimed_pusd=bill.claimed_pusd,
             partly_read=bill.partly_read,
+            partly_priced=bill.partly_priced,
         )
-        attempt.settled = True
-        attempt.booked = tokens
+        attempt.settled, attempt.booked = True, tokens
         attempt.tokens = prompt_tokens(tokens) + tokens.output
         return record
 

@@ -18,12 +18,12 @@ import itertools
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from math import nan
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 from gateway.whatif.traffic import Arrival
+from ledger.instants import instant_us
 
 WEEK_US = 7 * 86_400 * 1_000_000
 EPOCH_S = 1e9  # seconds from which on a plain number counts from the epoch (2001)
@@ -226,11 +226,7 @@ def _time(where: str, form: TraceFormat, value: Any) -> float:
         if form.scale is not None:
             at_s = form.scale * float(value)
         else:
-            # Azure writes seven digits of a second, one more than a datetime holds.
-            text, _, fraction = str(value).strip().removesuffix("Z").partition(".")
-            digits, zone = fraction[:6], fraction[6:].lstrip("0123456789")
-            at = datetime.fromisoformat(f"{text}.{digits or 0}{zone}")
-            at_s = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+            at_s = instant_us(str(value)) / 1e6
     except (TypeError, ValueError):
         at_s = nan
     if not -1e12 < at_s < 1e12:

@@ -5,10 +5,10 @@ requests there were neither says: that prompts were long is told by the context 
 """
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from ledger.economics.used import UsageBucket, count
+from ledger.instants import InstantError, instant_us
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import tier_of
 
@@ -21,7 +21,7 @@ MOST_US = 400 * DAY_US
 
 def of_row(row: Mapping[str, Any], where: str, faults: list[str]) -> UsageBucket | None:
     """A line of the console's table: a day, a model, a key."""
-    start_us = _instant_us(row.get(DAY), where, faults)
+    start_us = _instant_us(row, DAY, where, faults)
     if start_us is None:
         return None
     named = {
@@ -38,7 +38,7 @@ def of_row(row: Mapping[str, Any], where: str, faults: list[str]) -> UsageBucket
 
 def of_result(row: Mapping[str, Any], where: str, faults: list[str]) -> UsageBucket | None:
     """A result of a bucket of the usage report, with its bucket's times."""
-    span = [_instant_us(row.get(name), where, faults) for name in ("starting_at", "ending_at")]
+    span = [_instant_us(row, name, where, faults) for name in ("starting_at", "ending_at")]
     start_us, end_us = span
     if start_us is None or end_us is None:
         return None
@@ -83,12 +83,10 @@ def _used(
     )
 
 
-def _instant_us(text: Any, where: str, faults: list[str]) -> int | None:
+def _instant_us(row: Mapping[str, Any], name: str, where: str, faults: list[str]) -> int | None:
     """Of a day or a time; one without a zone is in UTC."""
     try:
-        at = datetime.fromisoformat(str(text))
-        at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
-    except (ValueError, OverflowError):
-        faults.append(f"{where}: `{text}` is no time")
+        return instant_us(str(row.get(name) or ""))
+    except InstantError as error:
+        faults.append(f"{where}: `{name}`: {error}")
         return None
-    return int(at.timestamp()) * 10**6

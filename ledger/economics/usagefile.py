@@ -13,7 +13,6 @@ nobody sees the busy minutes, so `finest_us` tells how coarse it is.
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -23,6 +22,7 @@ from ledger.csvtable import CsvTableError, read_table
 from ledger.economics import usageanthropic as anthropic
 from ledger.economics.cost import TokenBasis
 from ledger.economics.used import UsageBucket, count
+from ledger.instants import InstantError, instant_us
 from ledger.journals.token_kinds import PER_TOKEN, TOKENS_LIMIT, TokenCounts
 from ledger.money import usd_to_pusd_rounded
 from ledger.prices.book import PriceBook, prompt_tokens, tier_of
@@ -213,10 +213,9 @@ def _ours(row: Mapping[str, Any], where: str, faults: list[str]) -> UsageBucket 
     if not row.get("output_tokens") and not row.get("input_tokens"):
         return None
     try:
-        at = datetime.fromisoformat(str(row["opened_at"]))
-        at_us = int(at.astimezone(UTC).timestamp()) * _US
-    except (ValueError, OverflowError):
-        faults.append(f"{where}: `{row['opened_at']}` is no time")
+        at_us = instant_us(str(row["opened_at"]))
+    except InstantError as error:
+        faults.append(f"{where}: `opened_at`: {error}")
         return None
     own = row["backend"] == "own"
     name = row.get("compared_with") if own else row["target"]

@@ -4,10 +4,11 @@
   one page a line), grouped by line item and project as far as they were asked so;
 * `csv`: a line of titles with `date` and `amount`, and where there is one `item` (or `model`,
   `line_item`), `project`, `quantity`, `unit`, `currency`;
-* `focus`: FOCUS CSV of a cloud (1.0 and later): `BilledCost` by `ChargePeriodStart`, spread over
-  the days of its charge period.
+* `focus`: FOCUS CSV of a cloud (1.0 and later): `BilledCost` spread over the UTC days of its
+  charge period, which is all instants from `ChargePeriodStart` on and before `ChargePeriodEnd`.
 
-Amounts are USD, read as decimals and never as floats; days are UTC. Every fault is told at once.
+Amounts are USD, read as decimals and never as floats. Dates are instants, in any spelling of
+`ledger.instants`; days are UTC. Every fault is told at once.
 """
 
 import csv
@@ -16,12 +17,13 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 from hashlib import sha256
 from itertools import pairwise
 from typing import Any
 
+from ledger.instants import DAY_US, EXAMPLES, InstantError, day_of, instant_us, time_in_days
 from ledger.money import MoneyError, split_largest_remainder, usd_to_pusd_rounded
 from ledger.prices.rates import BIGINT_LIMIT
 
@@ -32,7 +34,6 @@ DAY_S = 86_400
 _ITEM = ("item", "model", "line_item")
 _AMOUNT = ("amount", "amount_usd", "cost", "cost_usd")
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
-_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].+)?")
 _YEARS = range(2000, 2101)
 
 
@@ -139,20 +140,18 @@ class _Reader:
         self.faults.append(f"{where}: {value!r} is no quantity")
         return None
 
-    def day(self, value: str, where: str) -> date | None:
-        """The UTC day of a date, or of an instant with or without an offset."""
-        said = value.strip()
+    def instant(self, value: str, where: str, column: str) -> int | None:
+        """Microseconds since the epoch."""
+        place = f"{where}: column `{column}`"
         try:
-            # By itself `fromisoformat` also takes weeks, and dates without dashes.
-            at = datetime.fromisoformat(said if _DAY.fullmatch(said) else "")
-            day = (at if at.tzinfo is None else at.astimezone(UTC)).date()
-        except (ValueError, OverflowError):
-            self.faults.append(f"{where}: {value!r} is no date (write 2026-11-30)")
+            at_us = instant_us(value)
+        except InstantError as error:
+            self.faults.append(f"{place}: {error}")
             return None
-        if day.year not in _YEARS:
-            self.faults.append(f"{where}: {value!r} is a date of another century")
+        if day_of(at_us).year not in _YEARS:
+            self.faults.append(f"{place}: {value!r} is a date of another century; {EXAMPLES}")
             return None
-        return day
+        return at_us
 
 
 def _openai(reader: _Reader, text: str) -> Iterator[InvoiceLine]:
@@ -219,50 +218,60 @@ def _bucket(reader: _Reader, where: str, bucket: Any, starts: list[int]) -> Iter
 def _csv(reader: _Reader, text: str) -> Iterator[InvoiceLine]:
     for where, row in _rows(reader, text, {"date": ("date", "day"), "amount": _AMOUNT}):
         named = {key.strip().lower(): value for key, value in row.items() if key}
-        day = reader.day(_first(named, ("date", "day")), where)
+        title = "date" if named.get("date") or "day" not in named else "day"
+        at_us = reader.instant(named.get(title, ""), where, title)
         currency = next((named[title] for title in named if "currency" in title), None)
         pusd = reader.amount(_first(named, _AMOUNT), where, currency or None)
         quantity = reader.number(named.get("quantity"), where)
-        if day is not None and pusd is not None:
+        if at_us is not None and pusd is not None:
             item, project = _first(named, _ITEM), named.get("project") or None
-            yield InvoiceLine(day, item, pusd, project, quantity, named.get("unit") or None)
+            yield InvoiceLine(
+                day_of(at_us), item, pusd, project, quantity, named.get("unit") or None
+            )
 
 
 def _focus(reader: _Reader, text: str) -> Iterator[InvoiceLine]:
     wanted = {name: (name,) for name in ("BilledCost", "ChargePeriodStart")}
     for where, row in _rows(reader, text, wanted):
-        first = reader.day(row["ChargePeriodStart"], where)
+        period = _charge_period(reader, where, row)
         pusd = reader.amount(row["BilledCost"], where, row.get("BillingCurrency") or None)
         quantity = reader.number(row.get("ConsumedQuantity"), where)
-        if first is None or pusd is None:
+        if period is None or pusd is None:
             continue
         category = row.get("ChargeCategory") or "Usage"
         item = row.get("ResourceId") or row.get("ResourceName") or row.get("SkuId") or ""
         if category != "Usage":
             item = f"{category}: {item or row.get('ChargeDescription') or ''}".strip()
         unit, account = row.get("ConsumedUnit") or None, row.get("SubAccountId") or None
-        line = InvoiceLine(first, item, pusd, account, quantity, unit)
-        yield from _spread(line, _days(reader, where, first, row.get("ChargePeriodEnd")))
+        line = InvoiceLine(day_of(period[0]), item, pusd, account, quantity, unit)
+        yield from _spread(line, *period)
 
 
-def _days(reader: _Reader, where: str, first: date, end: str | None) -> int:
-    """How many days a charge is for; FOCUS's ends are exclusive."""
-    last = None if not end else reader.day(end, where)
-    midnight = not end or end.strip()[11:19] in ("", "00:00:00")
-    if last is not None and last < first:
+def _charge_period(reader: _Reader, where: str, row: Mapping[str, str]) -> tuple[int, int] | None:
+    """First instant of a charge, and the first one after it; a charge without an end is a day's."""
+    start_us = reader.instant(row["ChargePeriodStart"], where, "ChargePeriodStart")
+    end = (row.get("ChargePeriodEnd") or "").strip()
+    end_us = reader.instant(end, where, "ChargePeriodEnd") if end else start_us
+    if start_us is None or end_us is None:
+        return None
+    if end_us < start_us:
         reader.faults.append(f"{where}: its period ends before it begins")
-        return 1
-    days = 1 if last is None else (last - first).days + (0 if midnight else 1)
+        return None
+    days = -(-end_us // DAY_US) - start_us // DAY_US
     if days > DAYS_LIMIT:
         reader.faults.append(f"{where}: a charge for {days} days; split it into years")
-        return 1
-    return max(1, days)
+        return None
+    return start_us, end_us
 
 
-def _spread(line: InvoiceLine, days: int) -> Iterator[InvoiceLine]:
-    for place, pusd in enumerate(split_largest_remainder(line.amount_pusd, [1] * days)):
-        part = None if line.quantity is None else line.quantity / days
-        yield replace(line, day=line.day + timedelta(days=place), amount_pusd=pusd, quantity=part)
+def _spread(line: InvoiceLine, start_us: int, end_us: int) -> Iterator[InvoiceLine]:
+    """A line for each day that the period touches, by the time in it; the sum is exact."""
+    days, times_us = zip(*time_in_days(start_us, end_us), strict=True)
+    whole_us = sum(times_us)
+    parts = split_largest_remainder(line.amount_pusd, times_us)
+    for day, time_us, pusd in zip(days, times_us, parts, strict=True):
+        part = None if line.quantity is None else line.quantity * time_us / whole_us
+        yield replace(line, day=day, amount_pusd=pusd, quantity=part)
 
 
 def _rows(

@@ -116,6 +116,7 @@ class AttemptSettled(msgspec.Struct, frozen=True, tag="settle", omit_defaults=Tr
     so that the standard rates were booked. `disputed`: the target reported usage that cannot be,
     by its own figures or by the text that came. `claimed_pusd`: what the target's own figures cost,
     where that is more than was booked. `partly_read`: its usage has counts that nobody here knows.
+    `partly_priced`: it may have been charged what its price does not say.
     """
 
     attempt_id: str
@@ -137,6 +138,7 @@ class AttemptSettled(msgspec.Struct, frozen=True, tag="settle", omit_defaults=Tr
     disputed: bool = False
     claimed_pusd: int | None = None
     partly_read: bool = False
+    partly_priced: bool = False
 
 
 class RequestRefused(msgspec.Struct, frozen=True, tag="refuse", omit_defaults=True):

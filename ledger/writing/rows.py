@@ -29,6 +29,7 @@ UNKNOWN_TIER = "unknown_tier"
 DISPUTED = "disputed"
 OVER_BOUND = "over_bound"
 PARTLY_READ = "partly_read"
+PARTLY_PRICED = "partly_priced"
 
 
 class NewAttempt(msgspec.Struct):
@@ -205,7 +206,9 @@ def _flag(opened: AttemptOpened, settled: AttemptSettled, *, late: bool) -> str 
         return UNKNOWN_TIER
     if late:
         return "late"
-    return PARTLY_READ if settled.partly_read else None
+    if settled.partly_read:
+        return PARTLY_READ
+    return PARTLY_PRICED if settled.partly_priced else None
 
 
 _SHADOW = ("shadow_policy", "shadow_target", "shadow_reason")

@@ -134,7 +134,7 @@ def test_a_file_that_is_no_invoice_changes_nothing(run, books):
     bad.write_text("date,amount\nyesterday,1\n")
     done = run("import", str(bad), "--provider", "openai")
     assert done.exit_code == 1
-    assert "line 2: 'yesterday' is no date" in done.stderr
+    assert "line 2: column `date`: 'yesterday' is no date" in done.stderr
     assert json.loads(run("list", "--json").stdout) == []
 
 
@@ -153,3 +153,23 @@ def test_a_project_is_a_teams_in_every_comparison(run, books) -> None:
     assert keys() == ["search"]
     assert "nobody" in run("project", "openai", "proj_1").stdout
     assert "there is no provider `x`" in run("project", "x", "proj_1", "search").stderr
+
+
+FOCUS_FILES = Path(__file__).parents[2] / "ledger" / "invoices" / "data"
+TWO_DAYS = [("2026-11-01", 10 * USD), ("2026-11-02", 20 * USD)]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("focus-without-seconds", TWO_DAYS),
+        ("focus-month-without-seconds", [(f"2026-11-{day:02}", 84 * USD) for day in range(1, 31)]),
+        ("focus-with-offset", TWO_DAYS),
+        ("focus-of-bigquery", TWO_DAYS),
+    ],
+)
+def test_a_clouds_charges_are_on_the_days_of_their_instants(run, name, expected):
+    number = imported(run, str(FOCUS_FILES / f"{name}.csv"))
+    rows = json.loads(run("show", number, "--by", "day", "--json").stdout)["rows"]
+    invoiced = [(row["day"], row["invoiced_pusd"]) for row in rows if row["invoiced_pusd"]]
+    assert sorted(invoiced) == expected

@@ -83,6 +83,19 @@ def test_what_is_wrong_is_told_with_its_place(written, text, said) -> None:
     assert "trace.csv" in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("2026-11-01 00:00:00 UTC", "2026-11-01 00:00:01.500 UTC"),
+        ("2026-11-01T01:00:00+0100", "2026-10-31 19:00:01.5000000-05:00"),
+        ("2026-11-01", "2026-11-01t00:00:01.500000000z"),
+    ],
+)
+def test_times_are_instants_however_they_are_written(written, first, second) -> None:
+    text = f"TIMESTAMP,ContextTokens,GeneratedTokens\n{first},1,2\n{second},1,2\n"
+    assert [arrival.at_s for arrival in read_trace(written(text)).arrivals] == [0.0, 1.5]
+
+
 def test_no_file_and_no_text(tmp_path, written) -> None:
     with pytest.raises(TraceError, match="No such file"):
         read_trace(tmp_path / "none.csv")

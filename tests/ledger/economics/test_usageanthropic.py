@@ -37,8 +37,10 @@ def result(**more: object) -> dict[str, object]:
     }  # fmt: skip
 
 
-def report(*results: object, end: str = "2026-11-03T00:00:00Z") -> bytes:
-    bucket = {"starting_at": "2026-11-02T00:00:00Z", "ending_at": end, "results": list(results)}
+def report(
+    *results: object, start: str = "2026-11-02T00:00:00Z", end: str = "2026-11-03T00:00:00Z"
+) -> bytes:
+    bucket = {"starting_at": start, "ending_at": end, "results": list(results)}
     return json.dumps({"data": [bucket], "has_more": False, "next_page": None}).encode()
 
 
@@ -63,6 +65,19 @@ def test_both_shapes_say_the_same() -> None:
     assert [of_table.shape, of_report.shape] == ["Anthropic usage (CSV)", "Anthropic usage (JSON)"]
 
 
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [
+        ("2026-11-01T00:00Z", "2026-11-02T00:00Z"),
+        ("2026-11-01 01:00:00+0100", "2026-11-01T17:00:00-07:00"),
+        ("2026-11-01 00:00:00.000000000 UTC", "2026-11-02"),
+    ],
+)
+def test_the_span_is_that_of_the_instants(start: str, end: str) -> None:
+    (used,) = parse_usage(report(result(), start=start, end=end), "u.json").used
+    assert (used.start_us, used.end_us) == (1_793_491_200_000_000, 1_793_577_600_000_000)
+
+
 PUSD = 1_000 * 100 + 300 * 10 + 50 * 126 + 20 * 200 + 200 * 500
 
 
@@ -85,8 +100,8 @@ def test_each_kind_of_token_has_its_price(kind: str, window: str, times: float) 
         (report(result(), end="2026-11-01T00:00:00Z"), "its end is not after its start"),
         (report(7), "bucket 1: a result is no object"),
         (report(result(cache_creation=7, output_tokens=-1)), "`-1` is no count"),
-        (report(result(), end="9999-12-31T23:59:59-12:00"), "is no time"),
-        (table(row(day="Monday")), "line 2: `Monday` is no time"),
+        (report(result(), end="9999-12-31T23:59:59-12:00"), "outside of the years"),
+        (table(row(day="Monday")), "line 2: `usage_date_utc`: 'Monday' is no date"),
         (table(row()).replace(b"usage_output_tokens", b"x"), "no column `usage_output_tokens`"),
         (report(), "it has no row with tokens"),
     ],

@@ -2,6 +2,7 @@
 
 import io
 import json
+import time
 
 import pytest
 from hypothesis import given
@@ -84,6 +85,22 @@ def test_our_own_export() -> None:
     ]  # fmt: skip
     assert {use.start_us for use in found.used} == {60 * 10**6}
     assert priced(found, book()).pusd == {"openai/gpt-4o": 153_000, "openai/gpt-4o-mini": 77}
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Kolkata"])
+@pytest.mark.parametrize("text", ["2026-11-01 00:00:00", "2026-11-01T01:00:00+01:00"])
+def test_our_times_are_in_utc_wherever_they_are_read(monkeypatch, zone: str, text: str) -> None:
+    """A spreadsheet drops the Z of our export."""
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        titles = "opened_at,backend,target,input_tokens,output_tokens"
+        data = f"{titles}\n{text},api,openai/gpt-4o,0,5\n"
+        (used,) = parse_usage(data.encode(), "ours.csv").used
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert used.start_us == 1_793_491_200_000_000
 
 
 def test_a_bucket_is_priced_by_its_mean_prompt_tier_and_fees() -> None:

@@ -1,12 +1,19 @@
 """Invoices are read to the last place, or refused with every reason."""
 
 import json
+from collections import Counter
 from datetime import date
 from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from ledger.instants import DAY_US, time_in_days
 from ledger.invoices.files import InvoiceError, InvoiceLine, parse
+from tests.ledger.spelled_instants import INSTANTS, SPELLINGS, spelled
 
 DAY_S = 86_400
 NOV_3_S = 1_793_664_000
@@ -153,3 +160,72 @@ def test_pages_that_are_given_twice_or_left_out_are_refused(pages, word):
 def test_what_is_no_text_is_no_item():
     (line,) = parse(json.dumps(page(bucket(0, result(1, item={"a": 1}))))).lines
     assert line.item == ""
+
+
+def by_day(text):
+    found = Counter()
+    for line in parse(text).lines:
+        found[line.day.isoformat()] += line.amount_pusd
+    return dict(found)
+
+
+FOCUS_TITLES = "BilledCost,BillingCurrency,ChargePeriodStart,ChargePeriodEnd,ResourceId\n"
+NOVEMBER = {f"2026-11-{day:02}": 84 * 10**12 for day in range(1, 31)}
+TWO_DAYS = {"2026-11-01": 10 * 10**12, "2026-11-02": 20 * 10**12}
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("focus-without-seconds", TWO_DAYS),
+        ("focus-month-without-seconds", NOVEMBER),
+        ("focus-with-offset", TWO_DAYS),
+        ("focus-of-bigquery", TWO_DAYS),
+    ],
+)
+def test_charges_stand_on_the_days_of_their_instants(name, expected):
+    text = (Path(__file__).parent / "data" / f"{name}.csv").read_text()
+    assert by_day(text) == expected
+
+
+SPELLED = st.tuples(st.sampled_from(SPELLINGS), st.integers(-14 * 60, 14 * 60))
+
+
+@given(INSTANTS, st.integers(0, 40 * DAY_US), SPELLED, SPELLED, st.integers(-(10**9), 10**9))
+def test_days_and_dollars_are_those_of_the_instants(start_us, length_us, first, last, micros):
+    start, start_us = spelled(start_us, *first)
+    end, end_us = spelled(start_us + length_us, *last)
+    usd = Decimal(micros).scaleb(-6)
+    text = f"{FOCUS_TITLES}{usd:f},USD,{start},{end},vm\n"
+    if end_us < start_us:  # the end's spelling cuts more
+        with pytest.raises(InvoiceError, match="ends before it begins"):
+            parse(text)
+        return
+    found = by_day(text)
+    days = {day.isoformat(): time_us for day, time_us in time_in_days(start_us, end_us)}
+    assert found.keys() == days.keys()
+    assert sum(found.values()) == micros * 10**6
+    for day, pusd in found.items():
+        exact = Fraction(micros * 10**6 * days[day], sum(days.values()))
+        assert abs(pusd - exact) < 1
+
+
+def test_a_charge_over_midnight_is_split_by_its_time():
+    text = (
+        "BilledCost,ChargePeriodStart,ChargePeriodEnd,ConsumedQuantity,ConsumedUnit\n"
+        "1.20,2026-11-01T23:45:00Z,2026-11-02T00:45:00Z,4,Hours\n"
+    )
+    assert [(line.day.day, line.amount_pusd, line.quantity) for line in parse(text).lines] == [
+        (1, 300_000_000_000, 1), (2, 900_000_000_000, 3),
+    ]  # fmt: skip
+
+
+def test_a_date_that_cannot_be_read_names_row_column_and_fix():
+    text = FOCUS_TITLES + "1,USD,2026-11-01,11/02/2026,vm\n"
+    with pytest.raises(InvoiceError) as caught:
+        parse(text)
+    (fault,) = caught.value.faults
+    assert fault.startswith("line 2: column `ChargePeriodEnd`: '11/02/2026' is no date: ")
+    assert "write 2026-11-01" in fault
+    with pytest.raises(InvoiceError, match="line 2: column `day`: 'x' is no date"):
+        parse("day,amount\nx,1\n")
