@@ -35,8 +35,8 @@ from ledger.journals.records import Basis, TokenCounts
 from ledger.journals.token_kinds import TOKENS_LIMIT
 from ledger.prices.book import Price, cost_pusd, tier_cost_pusd, tier_of
 from ledger.usage import UsageError
-from router.estimates import PRIOR_BYTES_PER_TOKEN, TokenRatio
 from router.forecast import engine_seconds
+from router.token_ratio import PRIOR_BYTES_PER_TOKEN, TokenRatio
 from router.types import EngineState, Feature, RoutingRequest, StepModel
 
 TIER_LIMIT = 32  # characters of a provider's word that are kept
@@ -158,7 +158,7 @@ def _api_tokens(attempt: Attempt, outcome: AttemptOutcome, ratio: TokenRatio) ->
         return TokenCounts(input=request.prompt_tokens_bound, output=most), "bound", disputed
     output, said = max(seen, min(most, int(finished))), _said_bytes(attempt, outcome)
     if said:
-        estimate, _ = ratio.estimate(attempt.plan.learning_key, said)
+        estimate = ratio.text_tokens(attempt.plan.learning_key, said)
         # A tenant's own prompts teach the ratio: they must not make its answers cheap.
         estimate = max(estimate, ceil(said / PRIOR_BYTES_PER_TOKEN))
         output = max(output, min(estimate, most))
