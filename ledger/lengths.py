@@ -1,7 +1,8 @@
 """How long answers were, by model and team: what a gateway that has just started knows of them.
 
-Only what targets reported of finished answers. Several choices of one request count as one long
-answer: the row does not say how many there were, and too long is the safe side.
+Only what targets reported of finished answers, and what is not disputed. Several choices of one
+request count as one long answer: the row does not say how many there were, and too long is the safe
+side.
 """
 
 from typing import NamedTuple
@@ -20,6 +21,7 @@ class AnswerLength(NamedTuple):
     prompt_tokens: int
     output_tokens: int
     cut: bool  # a limit ended it
+    opened_us: int = 0
 
 
 def recent_lengths(engine: Engine, attempts: int = ATTEMPTS) -> list[AnswerLength]:
@@ -32,10 +34,16 @@ def recent_lengths(engine: Engine, attempts: int = ATTEMPTS) -> list[AnswerLengt
             INPUT_TOKENS,
             OUTPUT_TOKENS,
             func.coalesce(AttemptRow.finish_reason, "") == "length",
+            AttemptRow.opened_us,
         )
         .join(latest, latest.c.seq == AttemptRow.seq)
-        .where(AttemptRow.status == "finished", AttemptRow.basis == "reported")
+        .where(
+            AttemptRow.status == "finished",
+            AttemptRow.basis == "reported",
+            func.coalesce(AttemptRow.flag, "") != "disputed",
+        )
         .order_by(AttemptRow.seq)
     )
     with engine.connect() as connection:
-        return [AnswerLength(*row[:-1], cut=bool(row[-1])) for row in connection.execute(query)]
+        rows = connection.execute(query)
+        return [AnswerLength(*row[:4], cut=bool(row[4]), opened_us=row[5]) for row in rows]

@@ -1,12 +1,13 @@
-"""What is learned from finished requests: output lengths, tokens per byte, API latency.
+"""What is learned from finished requests: output lengths, API latency.
 
 Each estimate starts from a prior, leans on the wider cell while its own has seen little, and is
 bounded in memory. State is exported as plain tuples: restored after a restart, or folded together
 from several processes (fold only what was not folded before, or it counts twice).
 """
 
-from math import ceil, exp, inf, log, log2, sqrt
+from math import exp, inf, log, log2, sqrt
 
+from router.estimator_rules import LENGTH_STEP
 from router.moments import SHRINK, LogHistogram, RecencyCache, RunningMoments
 from router.types import ApiState, OutputMoments
 
@@ -14,16 +15,18 @@ Key = tuple[str, ...]
 LengthState = tuple[
     tuple[Key, int, tuple[float, float, float], tuple[tuple[int, float, float], ...]], ...
 ]
-RatioState = tuple[tuple[Key, float, float, float, float], ...]
 LatencyState = tuple[tuple[Key, tuple[float, float, float], tuple[float, float, float]], ...]
 
 PRIOR_OUTPUT_TOKENS = 150.0  # mean before any observation: reference simulation, 2026-11-20
 OUTPUTS_IN_BUCKET = 30  # from which a prompt-size bucket's own p95 is believed
 FADE_LENGTHS = 2000.0
 FADE_LATENCIES = 200.0
-PRIOR_BYTES_PER_TOKEN = 4.0  # English prose in byte-pair vocabularies, until the model's is seen
 
 _WHOLE = -1  # the bucket that stands for all prompt sizes of a key
+# An exponential distribution around the prior mean: its mean square is twice the square.
+_PRIOR = PRIOR_OUTPUT_TOKENS, 2.0 * PRIOR_OUTPUT_TOKENS**2
+_PART_STEP = 0.5 * (1.0 + LENGTH_STEP)  # of a cell: it leans on a wider one, which moves, too
+_UNLIMITED = 0.5 * min(1.0, _PART_STEP - 1.0)  # times the weight: below, no limit can be reached
 
 
 class OutputLengths:
@@ -35,20 +38,39 @@ class OutputLengths:
     def observe(
         self, key: Key, prompt_tokens: int, output_tokens: float, *, cut: bool = False
     ) -> None:
-        """`cut`: a limit ended the answer, so it would have been longer."""
-        for bucket in (prompt_bucket(prompt_tokens), _WHOLE):
-            moments, histogram = self._cells.touch((key, bucket)).parts
-            moments.add(output_tokens, output_tokens * output_tokens)
-            histogram.add(output_tokens, cut=cut)
+        """`cut`: a limit ended the answer, so it would have been longer.
+
+        Mean and mean square take as much of it as moves each by at most `LENGTH_STEP`; the p95 goes
+        by ranks, in which one answer is one answer.
+        """
+        narrow = self._cells.touch((key, prompt_bucket(prompt_tokens)))
+        whole = self._cells.touch((key, _WHOLE))
+        for part in (narrow, whole):
+            told, moments = output_tokens, part.moments
+            if told * told > _UNLIMITED * moments.weight * moments.mean * moments.mean:
+                wider = _PRIOR if part is whole else _leaned(whole.moments, *_PRIOR)
+                told = min(told, _most_told(moments, *wider))
+            moments.add(told, told * told)
+            part.histogram.add(output_tokens, cut=cut)
+
+    def forget(self, model: str | None, team: str | None) -> int:
+        """Drop the cells of a model, of a team, or of both (None: of all); returns how many."""
+        return self._cells.drop(
+            lambda cell: model in (None, cell[0][0]) and team in (None, cell[0][-1])
+        )
+
+    def known(self) -> tuple[int, float]:
+        """(keys, mean length over all observations that count)."""
+        cells = [cell.moments for (_, bucket), cell in self._cells.items() if bucket == _WHOLE]
+        weight = sum(cell.weight for cell in cells)
+        mean = sum(cell.weight * cell.mean for cell in cells) / weight if weight else 0.0
+        return len(cells), mean
 
     def moments(self, key: Key, prompt_tokens: int) -> OutputMoments:
         """Mean and mean square lean on the key's; p95 is the longer one's until it is known."""
         whole, all_lengths = (self._cells.get((key, _WHOLE)) or _UNSEEN).parts
         cell, lengths = (self._cells.get((key, prompt_bucket(prompt_tokens))) or _UNSEEN).parts
-        mean = cell.lean(cell.mean, whole.lean(whole.mean, PRIOR_OUTPUT_TOKENS))
-        # an exponential distribution around the prior mean: its mean square is twice the square
-        square = whole.lean(whole.square, 2.0 * PRIOR_OUTPUT_TOKENS**2)
-        square = cell.lean(cell.square, square)
+        mean, square = _leaned(cell, *_leaned(whole, *_PRIOR))
         known = lengths.weight >= OUTPUTS_IN_BUCKET
         p95 = lengths.p95() if known else max(lengths.p95(), all_lengths.p95())
         count = int((cell if known else whole).weight)
@@ -66,50 +88,6 @@ class OutputLengths:
             moments.add(mean, square, weight)
             for index, count, cut in bins:
                 histogram.add_bin(index, count, cut)
-
-
-class TokenRatio:
-    """Tokens of a text before it is tokenised, by key, usually (team, model).
-
-    The bound rests on the tokenizer's worst factor, `least_bytes_per_token`: one token per byte
-    for byte-level vocabularies, plus what a chat template adds. Where reality was worse, reality.
-    """
-
-    def __init__(
-        self,
-        *,
-        least_bytes_per_token: float = 1.0,
-        template_tokens: int = 64,
-        max_keys: int = 4096,
-    ) -> None:
-        self._least = least_bytes_per_token
-        self._template = template_tokens
-        self._cells: RecencyCache[Key, _Ratio] = RecencyCache(max_keys, _Ratio)
-
-    def observe(self, key: Key, size_bytes: int, tokens: int) -> None:
-        if size_bytes > 0 and tokens > 0:
-            beyond = max(1, tokens - self._template)
-            self._cells.touch(key).add(1.0, size_bytes, tokens, size_bytes / beyond)
-
-    def estimate(self, key: Key, size_bytes: int) -> tuple[int, int]:
-        """(estimate, bound) in tokens; the estimate never exceeds the bound."""
-        cell = self._cells.get(key) or _Ratio()
-        share = cell.weight / (cell.weight + SHRINK)
-        tokens_per_byte = (1.0 - share) / PRIOR_BYTES_PER_TOKEN
-        if cell.size_bytes > 0.0:
-            tokens_per_byte += share * cell.tokens / cell.size_bytes
-        bound = ceil(size_bytes / min(self._least, cell.least)) + self._template
-        return min(max(1, ceil(size_bytes * tokens_per_byte)), bound), bound
-
-    def export(self) -> RatioState:
-        return tuple(
-            (key, cell.weight, cell.size_bytes, cell.tokens, cell.least)
-            for key, cell in self._cells.items()
-        )
-
-    def fold(self, state: RatioState) -> None:
-        for key, weight, size_bytes, tokens, least in state:
-            self._cells.touch(tuple(key)).add(weight, size_bytes, tokens, least)
 
 
 class LatencyTracker:
@@ -153,6 +131,18 @@ def prompt_bucket(prompt_tokens: int) -> int:
     return int(1.5 * log2(prompt_tokens)) if prompt_tokens > 1 else 0
 
 
+def _leaned(cell: RunningMoments, mean: float, square: float) -> tuple[float, float]:
+    """Mean and mean square of a cell that leans on wider ones."""
+    return cell.lean(cell.mean, mean), cell.lean(cell.square, square)
+
+
+def _most_told(cell: RunningMoments, mean: float, square: float) -> float:
+    """The longest answer that moves a cell's leaned mean and mean square by `_PART_STEP`."""
+    mean, square = _leaned(cell, mean, square)
+    room = (_PART_STEP - 1.0) * (cell.weight + SHRINK) + _PART_STEP
+    return min(mean * room, sqrt(square * room))
+
+
 class _Lengths:
     __slots__ = ("histogram", "moments", "parts")
 
@@ -169,25 +159,6 @@ class _Latencies:
 
     def __init__(self) -> None:
         self.ttft, self.tpot = RunningMoments(FADE_LATENCIES), RunningMoments(FADE_LATENCIES)
-
-
-class _Ratio:
-    """Sums of bytes and tokens, and the fewest bytes a token was seen to take."""
-
-    __slots__ = ("least", "size_bytes", "tokens", "weight")
-
-    def __init__(self) -> None:
-        self.weight, self.size_bytes, self.tokens, self.least = 0.0, 0.0, 0.0, inf
-
-    def add(self, weight: float, size_bytes: float, tokens: float, least: float) -> None:
-        if self.weight >= FADE_LENGTHS:
-            self.weight *= 0.5
-            self.size_bytes *= 0.5
-            self.tokens *= 0.5
-        self.weight += weight
-        self.size_bytes += size_bytes
-        self.tokens += tokens
-        self.least = min(self.least, least)
 
 
 def _lognormal(moments: RunningMoments | None, prior_sigma: float) -> tuple[float | None, float]:

@@ -125,5 +125,12 @@ class RecencyCache(Generic[_Key, _Cell]):
             self._cells.move_to_end(key)
         return cell
 
+    def drop(self, matches: Callable[[_Key], bool]) -> int:
+        """Forget the cells whose keys match; returns how many there were."""
+        found = [key for key in self._cells if matches(key)]
+        for key in found:
+            del self._cells[key]
+        return len(found)
+
     def items(self) -> ItemsView[_Key, _Cell]:
         return self._cells.items()

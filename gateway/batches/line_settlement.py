@@ -35,7 +35,7 @@ from ledger.journals.records import AttemptSettled, Basis, ComparedCost, Status,
 from ledger.prices.book import Price, cost_pusd, tier_cost_pusd
 from ledger.prices.unread_terms import charged_terms
 from ledger.usage import Convention, UsageError, tokens_from_usage
-from router.estimates import PRIOR_BYTES_PER_TOKEN
+from router.token_ratio import PRIOR_BYTES_PER_TOKEN
 
 OUR_ACCOUNT = (401, 402, 403)  # our credentials and balance, not the client's
 UNDONE = frozenset(("batch_expired", "batch_cancelled"))  # OpenAI's words

@@ -49,6 +49,10 @@ _ROUTE = {
     "release": "operate:release",
     "list": "operate:list_routes",
 }
+_ESTIMATES = {
+    "show": "estimates:show",
+    "reset": "estimates:reset",
+}
 _LEDGER = {
     "export": "export:export",
     "report": "ledger:report",
@@ -95,6 +99,7 @@ COMMANDS: Mapping[str, str | CommandGroupSpec] = {
     "policy": CommandGroupSpec("Routing policies: explain, change, take back.", _POLICY),
     "target": CommandGroupSpec("Targets: take one out, put it back.", _TARGET),
     "route": CommandGroupSpec("Routes: own engines alone, or APIs alone.", _ROUTE),
+    "estimates": CommandGroupSpec("Learned estimates: show, reset.", _ESTIMATES),
     "ledger": CommandGroupSpec("The ledger: what was spent, and proof that it adds up.", _LEDGER),
     "invoices": CommandGroupSpec("Invoices beside the books.", _INVOICES),
     "prices": CommandGroupSpec("The price book: prices in force, doubts, imports.", _PRICES),

@@ -25,9 +25,12 @@ from gateway.fleet.circuit_breaker import (
 from gateway.fleet.model_backoff import ModelBackoff
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.table_layout import ApiStatsCell
+from router.estimator_rules import LATENCY_STEP
 from router.types import ApiState, TargetHealth
 
 GAIN = 0.05  # an observation's weight once a few have been seen
+DEVIATIONS = 3.0  # by which one observation may be from the median, for what it counts
+LEAST_SIGMA = 0.35  # of a lognormal, as long as little was seen
 RESET_S = 10.0  # where the provider does not say when its limit starts over
 RESET_LIMIT_S = 60.0  # beyond it a request now and then asks again
 
@@ -36,6 +39,8 @@ _SAID_S, _REFILL_PER_S, _UNTIL_S, _OUT = range(1, 5)
 # Plain numbers: members of an enumeration cost time as indices.
 _REQUESTS, _TOKENS = int(ApiStatsCell.REQUESTS_LEFT), int(ApiStatsCell.TOKENS_LEFT)
 _RETRY_AT_S, MOMENTS = int(ApiStatsCell.RETRY_AT_S), int(ApiStatsCell.LN_TPOT_VAR) + 1
+
+_STEP = math.log(LATENCY_STEP)
 
 Latencies = tuple[float | None, float, float | None, float, int]
 """As `ApiState` has them: TTFT in ms and its sigma, TPOT and its sigma, observations."""
@@ -148,8 +153,14 @@ class TargetStats:
 
     def _fold(self, mean_cell: int, variance_cell: int, seconds: float, gain: float) -> None:
         cells = self._board.cells
-        value = math.log(max(seconds, 1e-6))
-        delta = value - cells[mean_cell]
+        value, mean = math.log(max(seconds, 1e-6)), cells[mean_cell]
+        if mean == 0.0:  # the first: an answer in one piece before it had no pace
+            cells[mean_cell] = value
+            return
+        # One odd answer is no news of the target: many are, and each widens what is expected.
+        most = DEVIATIONS * max(math.sqrt(cells[variance_cell]), LEAST_SIGMA)
+        most = min(most, _STEP / gain)
+        delta = min(max(value - mean, -most), most)
         cells[mean_cell] += gain * delta
         cells[variance_cell] = (1 - gain) * (cells[variance_cell] + gain * delta * delta)
 

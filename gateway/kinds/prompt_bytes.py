@@ -19,6 +19,11 @@ _NEVER_READ = frozenset((
     "stream_options", "structural_tag", "structured_outputs", "temperature", "tool_choice",
     "top_k", "top_logprobs", "top_p", "user", "verbosity",
 ))  # fmt: skip
+# With these alone, a target reads the text that it was sent: tools are their descriptions.
+TEXT_MEMBERS = _NEVER_READ | frozenset((
+    "cache_salt", "documents", "functions", "input", "messages", "priority", "prompt", "query",
+    "reasoning", "thinking", "tools", "top_n",
+))  # fmt: skip
 
 
 def prompt_bytes(members: Members) -> int:

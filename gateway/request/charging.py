@@ -44,8 +44,8 @@ from ledger.journals.records import Basis, TokenCounts
 from ledger.prices.book import Price, cost_pusd, tier_cost_pusd, tier_of
 from ledger.prices.unread_terms import charged_terms
 from ledger.usage import has_unread
-from router.estimates import PRIOR_BYTES_PER_TOKEN, TokenRatio
 from router.forecast import engine_seconds
+from router.token_ratio import PRIOR_BYTES_PER_TOKEN, TokenRatio
 from router.types import EngineState, Feature, RoutingRequest, StepModel
 
 TIER_LIMIT = 32  # characters of a provider's word that are kept
@@ -166,7 +166,7 @@ def _estimated_output(attempt: Attempt, outcome: AttemptOutcome, ratio: TokenRat
     most, seen, said = most_output_of(attempt), _seen(attempt), said_bytes_of(attempt, outcome)
     output = max(seen, min(most, int(outcome.status == "finished")))
     if said:
-        estimate, _ = ratio.estimate(attempt.plan.learning_key, said)
+        estimate = ratio.text_tokens(attempt.plan.learning_key, said)
         # A tenant's own prompts teach the ratio: they must not make its answers cheap.
         estimate = max(estimate, ceil(said / PRIOR_BYTES_PER_TOKEN))
         output = max(output, min(estimate, most))

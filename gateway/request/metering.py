@@ -29,6 +29,7 @@ from gateway.kinds.outcome import AttemptOutcome
 from gateway.request.admission import BudgetAdmission
 from gateway.request.attempt import Attempt
 from gateway.request.charging import charge, compared_pusd
+from gateway.request.learning import EstimateLearner
 from gateway.request.plan import LearnedEstimates, RoutingPlan
 from gateway.request.refusals import BudgetShortfall
 from gateway.request.request_counters import AttemptLabels, RequestCounters
@@ -41,8 +42,10 @@ from ledger.journals.records import (
     TokenCounts,
 )
 from ledger.prices.rates import BIGINT_LIMIT, prompt_tokens
+from router.estimator_rules import Estimator
 from router.request_kinds import KIND_TRAITS
 
+_LATENCY = Estimator.API_LATENCY.value
 REFUSED = "refused"  # the target's own 4xx: the client's fault, not the target's
 _OF_THE_REQUEST = (REFUSED, ContextTooLong.kind, ModelNotServed.kind)
 # A target that stumbles over one request answers so; one that is down or full refuses, is silent
@@ -66,7 +69,8 @@ class UsageMeter:
         self._admission = admission
         self._metrics = metrics
         self._experience = experience
-        self._learned = learned
+        self._ratio = learned.ratio
+        self._learner = EstimateLearner(learned, metrics)
         self._clock = clock
 
     def open(self, attempt: Attempt) -> None:
@@ -134,7 +138,7 @@ class UsageMeter:
 
     def _settled(self, attempt: Attempt, outcome: AttemptOutcome) -> AttemptSettled:
         now_s = self._clock.now_s()
-        bill = charge(attempt, outcome, self._learned.ratio, now_s=now_s)
+        bill = charge(attempt, outcome, self._ratio, now_s=now_s)
         tokens, cost = bill.tokens, bill.cost_pusd
         if bill.overrun_tokens:
             target = attempt.step.frozen.target.name
@@ -228,14 +232,9 @@ class UsageMeter:
 
     def _learn(self, attempt: Attempt, outcome: AttemptOutcome, record: AttemptSettled) -> None:
         plan, target, tokens = attempt.plan, attempt.step.frozen.target, record.tokens
-        finished = outcome.status == "finished"
-        if finished and record.basis == "reported" and not record.disputed:
-            prompt = tokens.prompt
-            self._learned.ratio.observe(plan.learning_key, plan.asked.prompt_bytes, prompt)
+        if self._learner.learn(attempt, outcome, record):
             choice = round(tokens.output / plan.request.n)
-            cut = outcome.finish_reason == "length"
-            self._learned.outputs.observe(plan.learning_key, prompt, choice, cut=cut)
-            self._calibrate(attempt, record, prompt=prompt, choice=choice)
+            self._calibrate(attempt, record, prompt=tokens.prompt, choice=choice)
         if attempt.story is not None:
             attempt.story.settled(record)
         did_well = _did_well(attempt, outcome)
@@ -252,6 +251,8 @@ class UsageMeter:
                 ok=did_well,
                 suspect=suspect,
             )
+            if record.ttft_us is not None:
+                self._metrics.count_observation(_LATENCY, None)
         self._count(attempt, outcome, record)
 
     def _calibrate(

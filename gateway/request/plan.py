@@ -24,9 +24,10 @@ from gateway.request.degraded_decider import DegradedDecider
 from gateway.request.routes import RouteCache, RouteContext
 from ledger.identity.keys import Identity
 from ledger.prices.book import Price
-from router.estimates import OutputLengths, TokenRatio
+from router.estimates import OutputLengths
 from router.explain import packed_within
 from router.reasons import Reason
+from router.token_ratio import TokenRatio
 from router.types import Decision, Policy, RoutingRequest, Verdict
 
 DECISION_LIMIT_BYTES = 800

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from gateway.fleet.estimator_accuracy import EstimatorAccuracy
+from router.estimator_rules import Objection
 
 
 class AttemptLabels(NamedTuple):
@@ -68,6 +69,9 @@ class RequestCounters(Protocol):
 
     def sums_of(self, labels: AttemptLabels) -> AttemptSums:
         """Return the sums to which an attempt adds its own; the next flush publishes them."""
+
+    def count_observation(self, estimator: str, objection: Objection | None) -> None:
+        """Count what an estimator was offered, and why it did not learn from it, if so."""
 
     def observe_attempt(self, target: str, duration_s: float, ttft_s: float | None) -> None:
         """Count one attempt's duration and, if a token came, its time to first token."""

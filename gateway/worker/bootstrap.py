@@ -11,7 +11,6 @@ from collections.abc import (
     AsyncIterator,
     Callable,
     Coroutine,
-    Iterable,
     Mapping,
     Sequence,
 )
@@ -74,14 +73,13 @@ from gateway.telemetry.drift.drawing import open_drawing
 from gateway.telemetry.metrics.requests import RequestMetrics
 from gateway.worker.app import Gateway, Operations, create_app
 from gateway.worker.journal_gate import JOURNAL, JournalGate
+from gateway.worker.learned_estimates import HostEstimates
 from gateway.worker.ledger_follow import LedgerReaders, LiveParts, followed
 from gateway.worker.policy_follower import ReadPolicies
 from ledger.budgets.client import BudgetClient
 from ledger.database import make_engine
 from ledger.journals.journal import JournalWriter
-from ledger.lengths import AnswerLength
 from ledger.prices.modellimits import model_limits
-from router.estimates import OutputLengths, TokenRatio
 
 BEAT_S = 0.1
 LAST_WORDS_S = 1.0
@@ -116,8 +114,9 @@ def build(
     keys = provider_keys(settings.providers, environ)
     fleet = Fleet(settings, runtime, _backends(clients, keys, environ))
     admission, experience = BudgetAdmission(desk), TargetStats(board, worker, clock)
-    learned = LearnedEstimates(TokenRatio(), known_lengths(ledger.lengths))
-    metrics = _metrics(settings, runtime, exposition)
+    estimates = HostEstimates(runtime.run_dir, ledger.lengths, clock.wall_us)
+    learned, metrics = estimates.learned, _metrics(settings, runtime, exposition)
+    metrics.estimators.watch(estimates.statistics)
     metering = UsageMeter(journal, admission, metrics, experience, learned, clock)
     candidates = _candidates(settings, board, ledger, experience, prefixes, learned.overruns)
     decider, recheck = DegradedDecider(board, metrics), recheck_of(board, peers=runtime.peers)
@@ -152,7 +151,8 @@ def build(
         board.enter(worker, os.getpid(), clock.now_s())
         await desk.connect()
         beat = _beat(board, worker, clock, metrics, recording)
-        new = followed(settings, ledger, runtime, LiveParts(candidates, fleet, in_force), clock)
+        moving = LiveParts(candidates, fleet, in_force, estimates.reset)
+        new = (*followed(settings, ledger, runtime, moving, clock), estimates.keep())
         async with _beside(beat, *new, hot.sweep(), dispatcher.silences.watch(), *batches.chores()):
             yield
         await _emptied([hot, *batches.served], metrics)
@@ -160,7 +160,8 @@ def build(
             await served.aclose()
         await clients.aclose(fleet)
         board.clear(worker)
-        _close(journal, prefixes, dispatcher.limits, dispatcher.drawing, dispatcher.observer, board)
+        _close(journal, prefixes, estimates, dispatcher.limits, dispatcher.drawing)
+        _close(dispatcher.observer, board)
 
     render = partial(_rendered, exposition, metrics)
     operations = Operations(render, partial(readiness, hot, desk, recording))
@@ -339,15 +340,6 @@ class HttpClients:
         await self.apis.aclose()
 
 
-def known_lengths(past: Iterable[AnswerLength]) -> OutputLengths:
-    """What past answers teach: a gateway that starts need not promise each request the most."""
-    lengths = OutputLengths()
-    for length in past:
-        key = (length.model, length.team_id)
-        lengths.observe(key, length.prompt_tokens, length.output_tokens, cut=length.cut)
-    return lengths
-
-
 def _backends(
     clients: HttpClients, keys: Mapping[str, Secret | None], environ: Mapping[str, str]
 ) -> Callable[[str, PoolSection | ProviderSection, str | None], Backend]:
@@ -390,6 +382,7 @@ async def _emptied(served: Sequence[InferenceApi], metrics: RequestMetrics) -> N
 
 def _rendered(exposition: MetricsExposition, metrics: RequestMetrics) -> bytes:
     metrics.flush()
+    metrics.estimators.look()
     return exposition.render()
 
 

@@ -1,6 +1,6 @@
 """What a worker reads of the ledger, and what of it it keeps up with while it runs."""
 
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from gateway.worker.price_follower import PriceFollower, ReadNewer
 from ledger.fleet.paidrates import NEWEST_CONTRACT_FILE
 from ledger.identity.keys import KeyRing
 from ledger.lengths import AnswerLength
+from ledger.overrides import Override
 from ledger.policies import NEWEST_POLICY_FILE
 from ledger.prices.book import PriceBook
 from ledger.prices.stored import NEWEST_PRICE_FILE
@@ -48,13 +49,14 @@ class LiveParts(NamedTuple):
     candidates: CandidateBuilder
     fleet: Fleet
     in_force: ActivePolicies
+    reset: Callable[[Sequence[Override]], None] = lambda _: None  # of what operators reset
 
 
 def followed(
     settings: Settings, ledger: LedgerReaders, runtime: Runtime, moving: LiveParts, clock: Clock
 ) -> Iterator[Coroutine[Any, Any, None]]:
     """What others put in force while this worker runs, each a chore without an end."""
-    run_dir, (candidates, fleet, in_force) = runtime.run_dir, moving
+    run_dir, (candidates, fleet, in_force, reset) = runtime.run_dir, moving
     if ledger.newer_prices is not None:
         prices = PriceFollower(ledger.prices, ledger.newer_prices, candidates)
         yield keep_up(run_dir, NEWEST_PRICE_FILE, prices)
@@ -65,4 +67,5 @@ def followed(
         rates = GpuRateFollower(ledger.rates, fleet, in_force)
         yield keep_up(run_dir, NEWEST_CONTRACT_FILE, rates)
     if ledger.overrides is not None:
-        yield OverrideFollower(ledger.overrides, in_force, clock.wall_us).run(run_dir)
+        overruling = OverrideFollower(ledger.overrides, in_force, clock.wall_us, reset)
+        yield overruling.run(run_dir)

@@ -23,13 +23,20 @@ class OverrideFollower:
     """One per worker; `read` may block."""
 
     def __init__(
-        self, read: ReadOverrides, in_force: ActivePolicies, wall_us: Callable[[], int]
+        self,
+        read: ReadOverrides,
+        in_force: ActivePolicies,
+        wall_us: Callable[[], int],
+        reset: Callable[[Sequence[Override]], None] = lambda _: None,
     ) -> None:
+        """`reset` carries out the orders among all overrides that are over at once."""
         self._read = read
+        self._reset = reset
         self._in_force = in_force
         self._wall_us = wall_us
         self._all = read()
         self.known = max((member.number for member in self._all), default=0)
+        reset(self._all)
         self.apply()
 
     async def follow(self, newest: int) -> None:
@@ -40,6 +47,7 @@ class OverrideFollower:
             except DBAPIError:
                 return  # the next look tries again
             self.known = newest
+            self._reset(self._all)
         self.apply()
 
     def apply(self) -> None:

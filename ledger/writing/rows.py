@@ -196,19 +196,18 @@ def _storable(values: Values) -> Values:
 
 
 def _flag(opened: AttemptOpened, settled: AttemptSettled, *, late: bool) -> str | None:
+    """What is to be looked at first."""
     if settled.cost_pusd is None:
         return "unpriced"
-    if settled.disputed:
-        return DISPUTED
-    if settled.cost_pusd > opened.bound_pusd or surplus_pusd(settled):
-        return OVER_BOUND
-    if settled.unknown_tier:
-        return UNKNOWN_TIER
-    if late:
-        return "late"
-    if settled.partly_read:
-        return PARTLY_READ
-    return PARTLY_PRICED if settled.partly_priced else None
+    findings = (
+        (settled.disputed, DISPUTED),
+        (settled.cost_pusd > opened.bound_pusd or surplus_pusd(settled), OVER_BOUND),
+        (settled.unknown_tier, UNKNOWN_TIER),
+        (late, "late"),
+        (settled.partly_read, PARTLY_READ),
+        (settled.partly_priced, PARTLY_PRICED),
+    )
+    return next((flag for holds, flag in findings if holds), None)
 
 
 _SHADOW = ("shadow_policy", "shadow_target", "shadow_reason")

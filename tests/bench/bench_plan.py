@@ -47,7 +47,8 @@ from ledger.budgets import broker_protocol as wire  # noqa: E402  (as above)
 from ledger.budgets.client import BudgetClient  # noqa: E402  (as above)
 from ledger.identity.keyring import Identity  # noqa: E402  (as above)
 from ledger.prices.book import Price, PriceBook, PriceTerms, rates_from  # noqa: E402  (as above)
-from router.estimates import OutputLengths, TokenRatio  # noqa: E402  (as above)
+from router.estimates import OutputLengths  # noqa: E402  (as above)
+from router.token_ratio import TokenRatio  # noqa: E402  (as above)
 
 BATCHES, ROUNDS = 200, 50
 WORKERS = 2

@@ -3,7 +3,7 @@
 import pytest
 
 from ledger.journals.records import TokenCounts
-from ledger.lengths import AnswerLength, recent_lengths
+from ledger.lengths import recent_lengths
 from ledger.writing.repository import LedgerRepository
 
 
@@ -28,7 +28,10 @@ def answered(engine, opened, settled):
 def test_the_latest_answers_come_oldest_first(answered):
     engine = answered(5)
     found = recent_lengths(engine, 3)
-    assert found == [AnswerLength("chat", "search", 127, n, cut=False) for n in (2, 3, 4)]
+    assert [(*length[:4], length.cut) for length in found] == [
+        ("chat", "search", 127, n, False) for n in (2, 3, 4)
+    ]
+    assert all(length.opened_us > 0 for length in found)
     assert len(recent_lengths(engine)) == 5
 
 
@@ -38,8 +41,10 @@ def test_what_a_limit_ended_is_told_apart(answered, reason, cut):
     assert found.cut is cut
 
 
-@pytest.mark.parametrize("changes", [{"status": "client_gone"}, {"basis": "estimated"}])
-def test_what_did_not_end_or_was_not_reported_says_nothing(answered, changes):
+@pytest.mark.parametrize(
+    "changes", [{"status": "client_gone"}, {"basis": "estimated"}, {"disputed": True}]
+)
+def test_what_did_not_end_was_not_reported_or_is_disputed_says_nothing(answered, changes):
     assert recent_lengths(answered(3, **changes)) == []
 
 

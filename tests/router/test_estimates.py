@@ -14,9 +14,9 @@ from router.estimates import (
     PRIOR_OUTPUT_TOKENS,
     LatencyTracker,
     OutputLengths,
-    TokenRatio,
     prompt_bucket,
 )
+from router.estimator_rules import ESTIMATORS, Estimator
 
 KEY = ("chat-large", "search")
 
@@ -98,52 +98,55 @@ def test_output_lengths_restart_and_fold():
     assert folded.p95 == expected.p95
 
 
+@given(
+    st.lists(st.integers(0, 50_000), max_size=30),
+    st.integers(0, 50_000_000),
+    st.sampled_from((100, 4000)),
+)
+def test_one_answer_moves_mean_and_square_by_at_most_the_stated_factor(seen, output, prompt):
+    lengths, step = OutputLengths(), ESTIMATORS[Estimator.OUTPUT_TOKENS].step
+    for number in seen:
+        lengths.observe(KEY, 100, number)
+    before = lengths.moments(KEY, prompt)
+    lengths.observe(KEY, prompt, output)
+    after = lengths.moments(KEY, prompt)
+    assert after.mean <= step * before.mean * (1 + 1e-9)
+    assert after.mean_square <= max(step * before.mean_square, after.mean**2) * (1 + 1e-9)
+    assert after.mean >= before.mean / step
+
+
+def test_long_answers_move_the_mean_to_their_length():
+    """A limit on one answer is none on many: also where few are long."""
+    always, seldom = OutputLengths(), OutputLengths()
+    for number in range(2000):
+        always.observe(KEY, 100, 8000)
+        seldom.observe(KEY, 100, 2000 if number % 20 == 0 else 5)
+    assert always.moments(KEY, 100).mean == pytest.approx(8000, rel=0.03)
+    assert seldom.moments(KEY, 100).mean == pytest.approx(0.05 * 2000 + 0.95 * 5, rel=0.05)
+
+
+def test_lengths_of_a_model_or_a_team_are_forgotten():
+    lengths = OutputLengths()
+    keys = [(model, team) for model in ("a", "b") for team in ("s", "t")]
+    for key in keys:
+        lengths.observe(key, 100, 500)
+    assert lengths.known() == (4, 500.0)
+    assert lengths.forget("a", "s") == 2  # all sizes, and the size of its prompt
+    assert lengths.forget(None, "s") == 2
+    assert lengths.moments(("a", "t"), 100).count == 1
+    assert lengths.forget("a", None) + lengths.forget(None, None) == 4
+    assert lengths.known() == (0, 0.0)
+
+
 def test_memory_is_bounded():
     lengths = OutputLengths(max_cells=10)
     for number in range(1000):
         lengths.observe((f"team-{number}",), 100, 5)
     assert len(lengths.export()) == 10
-    ratio, latency = TokenRatio(max_keys=3), LatencyTracker(max_keys=3)
+    latency = LatencyTracker(max_keys=3)
     for number in range(50):
-        ratio.observe((str(number),), 100, 25)
         latency.observe((str(number),), ttft_ms=1.0, tpot_ms=1.0)
-    assert len(ratio.export()) == len(latency.export()) == 3
-
-
-def test_tokens_of_a_text_before_any_was_seen():
-    assert TokenRatio().estimate(KEY, 4000) == (1000, 4064)
-    assert TokenRatio().estimate(KEY, 0) == (1, 64)
-
-
-def test_the_ratio_follows_what_engines_report():
-    ratio = TokenRatio()
-    for _ in range(980):
-        ratio.observe(KEY, 3000, 1000)
-    assert ratio.estimate(KEY, 6000)[0] == pytest.approx(2000, rel=0.02)
-    for _ in range(6000):
-        ratio.observe(KEY, 3000, 1500)
-    assert ratio.estimate(KEY, 6000)[0] == pytest.approx(3000, rel=0.05)
-    ratio.observe(KEY, 0, 5)
-    ratio.observe(KEY, 5, 0)
-    assert ratio.estimate(("other",), 4000)[0] == 1000
-
-
-@given(st.lists(st.tuples(st.integers(1, 10_000), st.integers(1, 30_000)), min_size=1, max_size=30))
-def test_what_was_seen_once_stays_within_the_bound(pairs):
-    ratio = TokenRatio()
-    for size, tokens in pairs:
-        ratio.observe(KEY, size, tokens)
-    for size, tokens in pairs:
-        estimate, bound = ratio.estimate(KEY, size)
-        assert 1 <= estimate <= bound
-        assert tokens <= bound
-
-
-def test_the_ratio_restarts():
-    ratio, restored = TokenRatio(), TokenRatio()
-    ratio.observe(KEY, 100, 300)
-    restored.fold(through_msgpack(ratio.export()))
-    assert restored.estimate(KEY, 1000) == ratio.estimate(KEY, 1000)
+    assert len(latency.export()) == 3
 
 
 def test_latency_is_unknown_before_an_observation():

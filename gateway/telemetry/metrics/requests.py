@@ -13,8 +13,10 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from gateway.fleet.estimator_accuracy import EstimatorAccuracy
 from gateway.request.request_counters import AttemptLabels, AttemptSums
+from gateway.telemetry.metrics.estimators import EstimatorMetrics
 from gateway.telemetry.metrics.pace import PaceMetrics
 from gateway.telemetry.metrics.policies import PolicyMetrics
+from router.estimator_rules import Objection
 
 LATENCY_BUCKETS_S = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 30, 60)
 OTHER = "other"
@@ -85,7 +87,7 @@ class RequestMetrics:
             registry=registry,
         )
         self.pace, self.policies = PaceMetrics(registry), PolicyMetrics(registry)
-        self.calibration = EstimatorAccuracy(registry)
+        self.calibration, self.estimators = EstimatorAccuracy(registry), EstimatorMetrics(registry)
         self.in_flight = Gauge(
             "breakeven_in_flight",
             "Requests being worked on",
@@ -128,6 +130,9 @@ class RequestMetrics:
     def count_shadow(self, policy: str, *, agrees: bool) -> None:
         self.count(self.policies.shadows, policy, "yes" if agrees else "no")
 
+    def count_observation(self, estimator: str, objection: Objection | None) -> None:
+        self.estimators.count(estimator, objection)
+
     def sums_of(self, labels: AttemptLabels) -> AttemptSums:
         sums = self._ended.get(labels)
         if sums is None:
@@ -157,6 +162,7 @@ class RequestMetrics:
         for ended, tally in every.items():
             self._count_ended(ended, tally)
         self.calibration.flush()
+        self.estimators.flush()
         self.pace.flush()
         counted, self._counted = self._counted, {}
         for (counter, labels), amount in counted.items():

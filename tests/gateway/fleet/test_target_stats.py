@@ -1,7 +1,9 @@
 """What a worker learns of an API: latencies, failures in a row, silence that was asked for."""
 
 import math
+from array import array
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -13,7 +15,10 @@ from gateway.fleet.circuit_breaker import CIRCUIT_FAILURES
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.fleet.target_stats import RESET_LIMIT_S, RESET_S, TargetStats
 from gateway.fleet.target_views import LiveApiView
-from gateway.table_layout import ApiStatsCell, LoadCell, TableLayout
+from gateway.table_layout import API_CELLS, ApiStatsCell, LoadCell, TableLayout
+from router.estimator_rules import ESTIMATORS, Estimator
+
+RULE = ESTIMATORS[Estimator.API_LATENCY]
 
 
 class Time:
@@ -93,6 +98,36 @@ def test_failures_in_a_row_open_the_circuit_and_one_success_closes_it(
     experience.api(0, ttft_s=0.1, tpot_s=None, ok=True)
     experience.api(0, ttft_s=None, tpot_s=None, ok=False)
     assert not state(board, time).circuit_open
+
+
+@given(st.lists(st.floats(1e-4, 1e5), min_size=1, max_size=60))
+def test_one_observation_moves_a_median_by_at_most_the_stated_factor(seen) -> None:
+    cells = array("d", bytes(8 * API_CELLS))
+    board = SimpleNamespace(cells=cells, seen_row=lambda _worker, _api: 0)
+    experience = TargetStats(board, 0, Clock(now_s=lambda: 0.0))
+    experience.api(0, ttft_s=seen[0], tpot_s=None, ok=True)
+    for ttft_s in seen:
+        before = cells[ApiStatsCell.LN_TTFT_MEAN]
+        experience.api(0, ttft_s=ttft_s, tpot_s=ttft_s, ok=True)
+        moved = math.exp(abs(cells[ApiStatsCell.LN_TTFT_MEAN] - before))
+        assert moved <= RULE.step * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("odd_s", [60.0, 600.0, 1e-4])
+def test_usual_answers_bring_a_median_back(board, time, experience, odd_s) -> None:
+    for _ in range(500):
+        experience.api(0, ttft_s=odd_s, tpot_s=None, ok=True)
+    for _ in range(RULE.returns):
+        experience.api(0, ttft_s=0.2, tpot_s=None, ok=True)
+    assert state(board, time).ttft_median_ms == pytest.approx(200, rel=0.05)
+
+
+def test_a_first_pace_is_taken_as_it_is(board, time, experience) -> None:
+    """Answers in one piece, which have none, came before it."""
+    for _ in range(30):
+        experience.api(0, ttft_s=0.2, tpot_s=None, ok=True)
+    experience.api(0, ttft_s=0.2, tpot_s=0.02, ok=True)
+    assert state(board, time).tpot_median_ms == pytest.approx(20)
 
 
 @pytest.mark.parametrize("suspect", [False, True])

@@ -15,8 +15,8 @@ from gateway.request.charging import charge as charge_by
 from ledger.accounts import provisional_charge_pusd
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, PriceTerms, TierRates, rates_from
-from router.estimates import TokenRatio
 from router.request_kinds import RequestKind
+from router.token_ratio import TokenRatio
 from router.types import Feature, StepModel
 
 USAGE = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
@@ -288,7 +288,7 @@ def test_bytes_per_token_are_what_was_learned_but_never_more_than_the_prior():
     for bytes_per_token, output in ((2, 400), (100, 250)):
         ratio = TokenRatio()
         for _ in range(1000):
-            ratio.observe(("m", "t"), bytes_per_token * 1000, 1000)
+            ratio.observe(("m", "t"), bytes_per_token * 1000, 1000, 0.0)
         left = attempt(own=False, price=PRICE, stream=True, events=9)
         found = charge_by(left, outcome, ratio, now_s=12.0)
         assert found.tokens.output >= output

@@ -92,7 +92,8 @@ def attempt(price: Price) -> Attempt:
         ),
         spill_reason=None,
         asked=SimpleNamespace(
-            prompt_bytes=400, stream=True, kind=RequestKind.CHAT, features=frozenset(), members={}
+            prompt_bytes=400, stream=True, kind=RequestKind.CHAT, features=frozenset(), members={},
+            form=None,
         ),
         policy=SimpleNamespace(name="p", slo=Slo(ttft_ms=1000, tpot_ms=100)),
         identity=SimpleNamespace(key_id="k", team_id="t", org_id="o"), decision_blob=b"",
@@ -358,7 +359,8 @@ async def test_only_reported_usage_teaches_lengths(metering, parts, attempt, rea
     outcome = AttemptOutcome("finished", 200, USAGE, usage_final=True, finish_reason=reason)
     await metering.settle(attempt, outcome)
     assert parts.lengths.calls == [("observe", (("m", "t"), 100, 11), {"cut": cut})]
-    assert parts.ratio.calls == [("observe", (("m", "t"), 400, 100), {})]
+    settled_us = parts.journal.records[-1].settled_us
+    assert parts.ratio.calls == [("observe", (("m", "t"), 400, 100, settled_us / 1e6), {})]
 
 
 def test_a_refusal_stands_when_the_journal_has_no_room(metering, parts, attempt) -> None:

@@ -1,6 +1,5 @@
 """The composition root: what it makes of settings and secrets; it closes what it opened."""
 
-from math import inf
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,9 +11,7 @@ from backends.secret import Secret
 from gateway.config.credentials import provider_keys
 from gateway.config.settings import ProviderSection, parse
 from gateway.errors import ConfigError
-from gateway.worker.bootstrap import HttpClients, _backends, known_lengths, readiness
-from ledger.lengths import AnswerLength
-from router.forecast import OUTPUTS_TRUSTED
+from gateway.worker.bootstrap import HttpClients, _backends, readiness
 
 
 @pytest.fixture
@@ -79,16 +76,3 @@ def test_a_stopped_worker_leaves_no_socket_and_no_promise(run_stack) -> None:
     board = (stack.runtime.run_dir / "board").read_bytes()
     size = stack.runtime.layout.worker_cells * 8
     assert not any(board[16 : 16 + size])
-
-
-def test_a_start_knows_the_lengths_of_past_answers() -> None:
-    """Before that many were seen, a request is promised all that it allows."""
-    past = [
-        AnswerLength("chat", "search", 1000, 200 + n, cut=False) for n in range(OUTPUTS_TRUSTED)
-    ]
-    known = known_lengths([*past, AnswerLength("chat", "support", 1000, 5, cut=True)])
-    moments = known.moments(("chat", "search"), 1000)
-    assert moments.count == OUTPUTS_TRUSTED
-    assert 200 < moments.p95 < 270
-    assert known.moments(("chat", "support"), 1000).p95 == inf
-    assert known_lengths([]).moments(("chat", "search"), 1000).count == 0

@@ -1,0 +1,50 @@
+"""Resets of learned estimates: orders in the append-only list of overrides, over at once.
+
+An operator's order is kept with who, when and why, and enters the audit log as every override does.
+Each worker of each host reads it within seconds and forgets what it names; one that was stopped
+reads it when it starts. An order never stands, so no list of what is held over policies shows it.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+from sqlalchemy import Engine
+
+from gateway.control.override_changes import OverrideAuthor
+from ledger.overrides import Override, store_override
+
+SUBJECT = "estimates:"
+RESET = "reset"
+
+
+class EstimateReset(NamedTuple):
+    """Forget what was learned of a model, of a team, or of both; None: of all."""
+
+    number: int
+    model: str | None
+    team: str | None
+    at_us: int
+
+    def covers(self, model: str, team: str) -> bool:
+        return self.model in (None, model) and self.team in (None, team)
+
+
+def store_reset(
+    engine: Engine, author: OverrideAuthor, *, model: str | None, team: str | None
+) -> Override:
+    """Order it; whoever follows the overrides carries it out."""
+    subject = SUBJECT + msgspec.json.encode((model, team)).decode()
+    given = Override(0, subject, RESET, author.at_us, author.at_us, author.by, author.note)
+    return store_override(engine, given)
+
+
+def resets_of(overrides: Sequence[Override], after: int = 0) -> list[EstimateReset]:
+    """The orders among them with a higher number, in their order."""
+    found = []
+    for override in overrides:
+        if override.number > after and override.subject.startswith(SUBJECT):
+            names = override.subject.removeprefix(SUBJECT)
+            model, team = msgspec.json.decode(names, type=tuple[str | None, str | None])
+            found.append(EstimateReset(override.number, model, team, override.recorded_us))
+    return found

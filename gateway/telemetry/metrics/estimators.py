@@ -1,0 +1,62 @@
+"""Metrics of what is learned: how much was offered, why not all of it was taken, and the estimates.
+
+No series is of one team: a team's own estimates are told by `breakeven estimates show`.
+"""
+
+from collections.abc import Callable, Mapping
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+from router.estimator_rules import Estimator, Objection
+
+Statistics = Mapping[tuple[Estimator, str], float]
+
+
+class EstimatorMetrics:
+    """Counts are kept in memory until `flush`; values are read when `/metrics` is."""
+
+    def __init__(self, registry: CollectorRegistry | None) -> None:
+        self.observations = Counter(
+            "breakeven_estimator_observations",
+            "Finished attempts that an estimator was offered",
+            ("estimator",),
+            registry=registry,
+        )
+        self.rejected = Counter(
+            "breakeven_estimator_rejected",
+            "Those that it did not learn from, by reason: unreported or disputed usage; media, "
+            "tools, members or a kind that bytes of text do not tell; too many or too few tokens",
+            ("estimator", "reason"),
+            registry=registry,
+        )
+        self.value = Gauge(
+            "breakeven_estimator_value",
+            "What is learned at this moment, over all models and teams of the host: the keys, "
+            "the least, median and most bytes per token, the longest template, the mean output",
+            ("estimator", "statistic"),
+            registry=registry,
+            multiprocess_mode="mostrecent",
+        )
+        self._counted: dict[tuple[str, Objection | None], int] = {}
+        self._sources: list[Callable[[], Statistics]] = []
+
+    def count(self, estimator: str, objection: Objection | None) -> None:
+        key = estimator, objection
+        self._counted[key] = self._counted.get(key, 0) + 1
+
+    def watch(self, source: Callable[[], Statistics]) -> None:
+        """`source` tells the values of some estimators."""
+        self._sources.append(source)
+
+    def flush(self) -> None:
+        counted, self._counted = self._counted, {}
+        for (estimator, objection), amount in counted.items():
+            self.observations.labels(estimator).inc(amount)
+            if objection is not None:
+                self.rejected.labels(estimator, objection.value).inc(amount)
+
+    def look(self) -> None:
+        """Publish the values as they are now."""
+        for source in self._sources:
+            for (estimator, statistic), value in source().items():
+                self.value.labels(estimator.value, statistic).set(value)

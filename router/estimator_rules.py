@@ -1,0 +1,86 @@
+"""What each estimator learns from, and how far one observation moves it: the table of `ESTIMATORS`.
+
+A client and a provider that work together decide what an observation says. So each estimator names
+the observations that it accepts, limits the step of one, forgets with time, and is bounded in size.
+"""
+
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+
+class Estimator(StrEnum):
+    """An estimate that is learned from finished requests; the word stands in metrics."""
+
+    BYTES_PER_TOKEN = "bytes_per_token"  # noqa: S105  (no password)
+    OUTPUT_TOKENS = "output_tokens"
+    API_LATENCY = "api_latency"
+
+
+class Objection(StrEnum):
+    """Why an observation teaches nothing; the word stands in metrics."""
+
+    UNREPORTED = "unreported"  # no finished answer with usage that counts the whole of it
+    DISPUTED = "disputed"
+    KIND = "kind"  # sound, and what is charged by searches: no tokens of a text were counted
+    MEDIA = "media"  # pictures, sound and files have tokens that bytes do not tell
+    TOOLS = "tools"  # what a hosted tool fetches is read by the model, too
+    MEMBERS = "members"  # a member of the request that may make the target read more
+    TOO_MANY = "too_many"  # more tokens than the bytes and a template can be
+    TOO_FEW = "too_few"  # fewer tokens than the longest of any vocabulary
+
+
+class EstimatorRule(NamedTuple):
+    """One line of the table, in words for people and in figures for tests.
+
+    `step`: one observation moves the estimate by at most this factor, up or down. `half_life_s`:
+    after so long an observation weighs half; None where only later observations displace it.
+    `returns`: so many honest observations bring the estimate to within 5 % of theirs, whatever
+    was learned before.
+    """
+
+    learns_from: str
+    key: str
+    step: float
+    half_life_s: float | None
+    returns: int
+    limits: str
+    shared: str
+
+
+DAY_S: Final = 86_400.0
+RATIO_STEP: Final = 1.25
+RATIO_HALF_LIFE_S: Final = 7 * DAY_S
+LENGTH_STEP: Final = 2.0
+LATENCY_STEP: Final = 1.7  # of the second observation; 1.06 once twenty were seen, all alike
+
+ESTIMATORS: Final[dict[Estimator, EstimatorRule]] = {
+    Estimator.BYTES_PER_TOKEN: EstimatorRule(
+        learns_from="finished requests with reported, undisputed usage in tokens: text alone, "
+        "no media, no files, no hosted tools, no member that is not known",
+        key="model and team",
+        step=RATIO_STEP,
+        half_life_s=RATIO_HALF_LIFE_S,
+        returns=3000,
+        limits="1/4 to 128 bytes a token; a prompt is at most its bytes and 64 tokens of template, "
+        "2,048 where that many were seen",
+        shared="by the workers of a host, and kept over restarts: `run/estimates`",
+    ),
+    Estimator.OUTPUT_TOKENS: EstimatorRule(
+        learns_from="finished answers with reported, undisputed usage, of every kind",
+        key="model, team and size of the prompt",
+        step=LENGTH_STEP,
+        half_life_s=None,
+        returns=20_000,
+        limits="no hold is made of it: holds go by the limit of the request or the model",
+        shared="no; a worker that starts reads the last 4,000 attempts of the ledger",
+    ),
+    Estimator.API_LATENCY: EstimatorRule(
+        learns_from="attempts at an API that brought a token",
+        key="target",
+        step=LATENCY_STEP,
+        half_life_s=None,
+        returns=200,
+        limits="an observation counts as at most three deviations from the median",
+        shared="by the workers of a host; a worker's own part ends with it",
+    ),
+}

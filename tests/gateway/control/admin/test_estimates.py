@@ -1,0 +1,53 @@
+"""Learned estimates over HTTP: shown, and forgotten by every worker under the key's name."""
+
+import pytest
+
+PATH = "/v1/organization/estimates"
+
+
+@pytest.fixture(scope="module")
+def operator(stack):
+    return stack.key("estimates", scopes=("operations:apply",))
+
+
+def listed(stack, operator, query: str = "") -> list[dict]:
+    answer = stack.get(PATH + query, operator.token)
+    assert answer.status_code == 200, answer.text
+    return answer.json()["data"]
+
+
+def test_what_is_learned_is_shown_and_forgotten(stack, operator, patiently) -> None:
+    for model in ("api", "own"):
+        assert stack.chat(model, max_tokens=3).status_code == 200
+    found = patiently(lambda: len(known := listed(stack, operator)) == 2 and known)
+    assert [(known["model"], known["team"]) for known in found] == [
+        ("api", "search"), ("own", "search"),
+    ]  # fmt: skip
+    assert all(known["observations"] == 1 and known["template_tokens"] == 64 for known in found)
+    assert [known["model"] for known in listed(stack, operator, "?model=own")] == ["own"]
+    assert listed(stack, operator, "?team=support") == []
+    given = {"model": "own", "team": "search", "note": "a lie"}
+    said = stack.post(PATH + "/reset", given, operator.token).json()
+    assert (said["keys"], said["by"], said["note"]) == (1, f"key:{operator.key_id}", "a lie")
+    patiently(lambda: [known["model"] for known in listed(stack, operator)] == ["api"])
+    page = stack.get("/metrics").text
+    line = 'breakeven_estimator_value{estimator="bytes_per_token",statistic="keys"} '
+    assert line + "1.0" in page
+    assert 'breakeven_estimator_observations_total{estimator="bytes_per_token"} 2.0' in page
+
+
+def test_a_reset_is_in_no_list_of_what_is_held_over_policies(stack, operator) -> None:
+    stack.post(PATH + "/reset", {}, operator.token)
+    assert stack.get("/v1/organization/routes", operator.token).json()["data"] == []
+
+
+def test_it_takes_the_right_to_operate(stack) -> None:
+    reader = stack.key("estimates-reader", scopes=("operations",))
+    assert stack.get(PATH, reader.token).status_code == 200
+    assert stack.post(PATH + "/reset", {}, reader.token).status_code == 403
+    assert stack.get(PATH).status_code == 403
+
+
+def test_an_unknown_model_is_refused(stack, operator) -> None:
+    answer = stack.post(PATH + "/reset", {"model": "none"}, operator.token)
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "model")

@@ -1,0 +1,173 @@
+"""What an attempt may teach: a table of requests, by what they carry and how they ended."""
+
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+
+from gateway.http.body import open_members
+from gateway.kinds.chat import read_chat
+from gateway.kinds.completion import SPEC as COMPLETION
+from gateway.kinds.embedding import SPEC as EMBEDDING
+from gateway.kinds.inference_request import IncomingBody
+from gateway.kinds.outcome import AttemptOutcome
+from gateway.kinds.rerank import SPEC as RERANK
+from gateway.request.learning import EstimateLearner, not_text, unreported
+from ledger.journals.records import TokenCounts
+from router.estimates import OutputLengths
+from router.estimator_rules import Objection
+from router.token_ratio import TEMPLATE_LIMIT, TokenRatio
+
+TOKENS = TokenCounts(input=100, output=11)
+PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+SOUND = {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
+FILE = {"type": "file", "file": {"file_id": "f-1"}}
+CALLED = {"name": "f", "arguments": '{"type": "image_url"}'}
+CALL = {
+    "role": "assistant",
+    "content": None,
+    "tool_calls": [{"id": "1", "type": "function", "function": CALLED}],
+}
+
+
+def chat(content="hello", /, *turns, **members):
+    body = {"model": "m", "messages": [{"role": "user", "content": content}, *turns], **members}
+    return read_chat(open_members(msgspec.json.encode(body)), max_n=8, session=None)
+
+
+def read(spec, **body):
+    path = next(iter(spec.paths.values()))
+    text = msgspec.json.encode({"model": "m", **body})
+    return path.reader.read(IncomingBody(text, "application/json", None, 8))
+
+
+@pytest.mark.parametrize(
+    ("asked", "objection"),
+    [
+        (chat(), None),
+        (chat([{"type": "text", "text": "hello"}]), None),
+        (chat('a text that says {"type": "image_url"}'), None),
+        (chat("hello", CALL, {"role": "tool", "tool_call_id": "1", "content": "x"}), None),
+        (chat(tools=[{"type": "function", "function": {"name": "f"}}]), None),
+        (chat(metadata={"a": "b"}, store=True, user="u", seed=1), None),
+        (read(COMPLETION, prompt="hello"), None),
+        (read(COMPLETION, prompt=["hello", "there"]), None),
+        (read(EMBEDDING, input=["hello"]), None),
+        (read(RERANK, query="q", documents=["a", "b"]), None),
+        (chat([PICTURE]), Objection.MEDIA),
+        (chat([SOUND]), Objection.MEDIA),
+        (chat([FILE]), Objection.MEDIA),
+        (chat([{"type": "document", "source": {"data": "AAAA"}}]), Objection.MEDIA),
+        (chat("hello", {"role": "assistant", "audio": {"id": "a"}}), Objection.MEDIA),
+        (read(RERANK, query="q", documents=[{"image": "AAAA"}]), Objection.MEDIA),
+        (read(COMPLETION, prompt=[1, 2, 3]), Objection.KIND),
+        (read(EMBEDDING, input=[[1, 2, 3]]), Objection.KIND),
+        (chat(tools=[{"type": "web_search"}]), Objection.TOOLS),
+        (chat(web_search_options={}), Objection.TOOLS),
+        (chat(plugins=[{"id": "web"}]), Objection.TOOLS),
+        (chat(file_ids=["f-1"]), Objection.MEMBERS),
+        (chat(attachments=[{"file_id": "f-1"}]), Objection.MEMBERS),
+    ],
+)
+def test_text_alone_tells_bytes_per_token(asked, objection) -> None:
+    assert not_text(asked, TOKENS) is objection
+
+
+@pytest.mark.parametrize(
+    ("tokens", "objection"),
+    [
+        (TokenCounts(input=9, audio_input=5), Objection.MEDIA),
+        (TokenCounts(audio_ms=900), Objection.KIND),
+        (TokenCounts(input=9, searches=1), Objection.KIND),
+    ],
+)
+def test_usage_that_counts_more_than_text_tells_nothing(tokens, objection) -> None:
+    assert not_text(chat(), tokens) is objection
+
+
+@pytest.mark.parametrize(
+    ("status", "basis", "disputed", "objection"),
+    [
+        ("finished", "reported", False, None),
+        ("finished", "reported", True, Objection.DISPUTED),
+        ("finished", "bound", True, Objection.DISPUTED),
+        ("finished", "estimated", False, Objection.UNREPORTED),
+        ("client_gone", "continuous", False, Objection.UNREPORTED),
+        ("upstream_error", "reported", False, Objection.UNREPORTED),
+    ],
+)
+def test_usage_of_a_whole_answer_alone_counts(status, basis, disputed, objection) -> None:
+    record = SimpleNamespace(basis=basis, disputed=disputed)
+    assert unreported(AttemptOutcome(status, 200), record) is objection
+
+
+class Counts:
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, Objection | None]] = []
+
+    def count_observation(self, estimator: str, objection: Objection | None) -> None:
+        self.seen.append((estimator, objection))
+
+
+@pytest.fixture
+def learning():
+    counts, learned = Counts(), SimpleNamespace(ratio=TokenRatio(), outputs=OutputLengths())
+    learner = EstimateLearner(learned, counts)
+
+    def teach(asked, prompt: int, *, output: int = 5, disputed: bool = False) -> bool:
+        plan = SimpleNamespace(asked=asked, learning_key=("m", "t"), request=SimpleNamespace(n=1))
+        record = SimpleNamespace(
+            tokens=TokenCounts(input=prompt, output=output), basis="reported", disputed=disputed,
+            settled_us=1_000_000,
+        )  # fmt: skip
+        return learner.learn(SimpleNamespace(plan=plan), AttemptOutcome("finished", 200), record)
+
+    return SimpleNamespace(teach=teach, ratio=learned.ratio, outputs=learned.outputs, counts=counts)
+
+
+TEXT = chat("word " * 2000)
+
+
+@pytest.mark.parametrize(
+    ("asked", "prompt", "disputed"),
+    [
+        (chat([PICTURE]), 8_500, False),  # `picture-poisons-texts`
+        (chat(metadata={"a": "b"}), 5_000_000, False),  # `lie-poisons-texts`
+        (chat(metadata={"a": "b"}), 5_000_000, True),
+        (chat([FILE]), 700, False),
+        (chat(web_search_options={}), 60_000, False),
+        (chat(unknown={"a": "b"}), 900, False),
+    ],
+)
+def test_the_same_text_has_the_same_hold_before_and_after(
+    learning, asked, prompt, disputed
+) -> None:
+    """Red before: one of these made the hold of every text up to 14 times as large for good."""
+    for _ in range(3):
+        learning.teach(TEXT, 2500)
+    before = learning.ratio.estimate(("m", "t"), TEXT.prompt_bytes)
+    for _ in range(4):
+        learning.teach(asked, prompt, disputed=disputed)
+    assert learning.ratio.estimate(("m", "t"), TEXT.prompt_bytes) == before
+
+
+def test_lies_within_what_can_be_cost_a_template_at_most(learning) -> None:
+    lie = chat()
+    for _ in range(100):
+        learning.teach(lie, lie.prompt_bytes + TEMPLATE_LIMIT)
+    _, bound = learning.ratio.estimate(("m", "t"), TEXT.prompt_bytes)
+    assert bound == TEXT.prompt_bytes + TEMPLATE_LIMIT
+
+
+def test_each_attempt_is_counted_with_its_reason(learning) -> None:
+    assert learning.teach(chat(), 9)
+    assert learning.teach(chat([PICTURE]), 8_500)
+    assert learning.teach(chat(), 9_000)
+    assert not learning.teach(chat(), 9, disputed=True)
+    ratio, lengths = (
+        [objection for name, objection in learning.counts.seen if name == estimator]
+        for estimator in ("bytes_per_token", "output_tokens")
+    )
+    assert ratio == [None, Objection.MEDIA, Objection.TOO_MANY, Objection.DISPUTED]
+    assert lengths == [None, None, None, Objection.DISPUTED]
+    assert learning.outputs.moments(("m", "t"), 9).count == 3
