@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from backends.chunks import error_name
-from backends.errors import InvalidResponse, StreamError
+from backends.errors import InvalidResponse
+from backends.reported import error_in, read_error
 from backends.text_length import text_bytes
 
 TEXTS = frozenset({"text/plain", "text/vtt", "text/srt", "application/x-subrip"})
@@ -33,7 +33,7 @@ def read_ranking(body: bytes) -> AnswerUsage:
     """Usage, or what Cohere says it bills; raises `InvalidResponse` for what ranks nothing."""
     members = _opened(body)
     if not any(bytes(members.get(name, b"null"))[:1] == b"[" for name in ("results", "data")):
-        raise InvalidResponse("the answer has no results")
+        raise error_in(body) or InvalidResponse("the answer has no results")
     usage = _object(members.get("usage"))
     billed = _object(_object(members.get("meta")).get("billed_units"))
     return AnswerUsage({**billed, **usage} or None)
@@ -46,7 +46,7 @@ def read_transcript(body: bytes, media: str) -> AnswerUsage:
     members = _opened(body)
     text = _value(members.get("text"))
     if not isinstance(text, str):
-        raise InvalidResponse("the answer has no text")
+        raise error_in(body) or InvalidResponse("the answer has no text")
     usage, lasts = _object(members.get("usage")), _value(members.get("duration"))
     if not usage and isinstance(lasts, (int, float)):  # `verbose_json` of whisper-1 and its like
         usage = {"type": "duration", "seconds": lasts}
@@ -58,10 +58,9 @@ def _opened(body: bytes) -> dict[str, msgspec.Raw]:
         body.decode()  # the decoder does not look into values
         members = _decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidResponse("the answer is not a JSON object") from error
-    reported = bytes(members.get("error", b"null"))
-    if reported not in _NOTHING:
-        raise StreamError(f"the upstream reported an error ({error_name(reported)})")
+        raise error_in(body) or InvalidResponse("the answer is not a JSON object") from error
+    if bytes(members.get("error", b"null")) not in _NOTHING:
+        raise read_error(body)
     return members
 
 

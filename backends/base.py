@@ -12,6 +12,7 @@ from typing import Protocol
 import msgspec
 
 from backends.secret import Secret
+from backends.sending import Transmission
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class Call(msgspec.Struct, frozen=True):
     headers: Mapping[str, str] = msgspec.field(default_factory=dict)
     deadlines: Deadlines = Deadlines()
     content_type: str | None = None  # of a body that is no JSON
+    transmission: Transmission = msgspec.field(default_factory=Transmission)
 
 
 # Takes a piece of a body; returns whether the next may follow at once. It must not raise.
@@ -61,6 +63,7 @@ class Exchange(Protocol):
 class Backend(Protocol):
     """A target's wire client. One object per endpoint or provider, shared by all requests.
 
+    It states in `Call.transmission` when the first byte leaves, and in each error whether one had.
     `secrets`: what proves who we are there; no text that leaves may hold it.
     """
 

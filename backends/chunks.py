@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from backends.errors import InvalidResponse, StreamError
-from backends.refusal import KEY_LIKE
+from backends.errors import BackendError, InvalidResponse, StreamError, UpstreamBroken
+from backends.reported import error_in, read_error
 from backends.text_length import ENCODED_FROM, holds_encoded, said_bytes, said_in, text_bytes
 
 WORD_LIMIT = 64  # characters of a target's word that are kept
@@ -48,6 +48,13 @@ class ChunkChoice(msgspec.Struct, gc=False):
     text: str | None = None
     delta: Delta | None = None
     usage: msgspec.Raw = _NULL  # where Kimi tells it
+    error: msgspec.Raw = _NULL
+
+    def is_failed(self) -> bool:
+        """Whether it ends in an error instead of an answer."""
+        if self.finish_reason == "error":
+            return True
+        return self.error is not _NULL and bytes(self.error) not in _EMPTY
 
     def has_content(self) -> bool:
         """Whether the model said something here: text, reasoning, a tool call, a picture, ..."""
@@ -199,6 +206,7 @@ def _odd_choice(choice: dict[str, Any]) -> ChunkChoice:
         finish_reason=str(finish) if finish else None,
         text="?" * max(1, said_bytes(said)) if any(said) else None,
         delta=Delta(images=_SHOWN) if _has_picture(delta) else None,
+        error=msgspec.Raw(msgspec.json.encode(choice.get("error"))),
     )
 
 
@@ -214,6 +222,12 @@ def _has_picture(delta: Any) -> bool:
 
 class _AnswerChoice(msgspec.Struct, gc=False):
     finish_reason: str | None = None
+    error: msgspec.Raw = _NULL
+
+    def is_failed(self) -> bool:
+        if self.finish_reason == "error":
+            return True
+        return self.error is not _NULL and bytes(self.error) not in _EMPTY
 
 
 class _Answer(msgspec.Struct, gc=False):
@@ -239,8 +253,9 @@ _decode_object = msgspec.json.Decoder(dict[str, Any]).decode
 def parse_answer(body: bytes) -> AnswerSummary:
     """Usage, finish reason and service tier; raises `InvalidResponse` if it is no JSON object.
 
-    So does one that answers nothing: without `choices` and, as embeddings come, `data`. An error
-    under a status of success is one all the same (`StreamError`); its text stays here.
+    So does one without `choices` and, as embeddings come, `data`. An error under a status of
+    success is one all the same, in a choice too, and is judged by what it says
+    (`backends.reported`); its text stays here. An empty list of choices is a `StreamError`.
     """
     if not body.isascii() and not _is_utf8(body):  # the decoder does not look into values
         raise InvalidResponse("the answer is not UTF-8")
@@ -253,10 +268,12 @@ def parse_answer(body: bytes) -> AnswerSummary:
         if mended is None:
             raise InvalidResponse("the answer is not JSON") from error
         return parse_answer(mended)
-    if answer.error is not _NULL:
-        _raise_reported(bytes(answer.error))
-    if answer.choices is None and answer.data is _NULL:
-        raise InvalidResponse("the answer has no choices")
+    if answer.error is not _NULL and bytes(answer.error) not in _EMPTY:
+        raise read_error(body)
+    if not answer.choices and answer.data is _NULL:
+        raise _without_choices(body, empty=answer.choices is not None)
+    if answer.choices and all(choice.is_failed() for choice in answer.choices):
+        raise _failed_choices(body)
     finish_reason = answer.choices[0].finish_reason if answer.choices else None
     return AnswerSummary(answer.usage, plain_word(finish_reason), plain_word(answer.service_tier))
 
@@ -265,10 +282,15 @@ def _parse_odd(body: bytes) -> AnswerSummary:
     try:
         value = _decode_object(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidResponse("the answer is not a JSON object") from error
-    _raise_reported(msgspec.json.encode(value.get("error")))
-    if value.get("choices") is None and value.get("data") is None:
-        raise InvalidResponse("the answer has no choices")
+        reported = error_in(body)  # Google sends a list of one
+        raise reported or InvalidResponse("the answer is not a JSON object") from error
+    if msgspec.json.encode(value.get("error")) not in _EMPTY:
+        raise read_error(body)
+    choices = value.get("choices")
+    if not choices and value.get("data") is None:
+        raise _without_choices(body, empty=choices is not None)
+    if error_in(body) is not None:
+        raise _failed_choices(body)
     usage = value.get("usage")
     tier = _word(value.get("service_tier"))
     return AnswerSummary(usage if isinstance(usage, dict) else None, tier=plain_word(tier))
@@ -282,9 +304,32 @@ def _is_utf8(body: bytes) -> bool:
     return True
 
 
-def _raise_reported(error: bytes) -> None:
-    if error not in _EMPTY:
-        raise StreamError(f"the upstream reported an error ({error_name(error)})")
+def _without_choices(body: bytes, *, empty: bool) -> BackendError:
+    """An answer of nothing: the provider says that it made none, or it is no answer."""
+    reported = error_in(body)
+    if reported is not None:
+        return reported
+    if empty:
+        return StreamError("the answer has no choices")
+    return InvalidResponse("the answer has no choices")
+
+
+def _failed_choices(body: bytes) -> BackendError:
+    """What was said or counted before the failure is the provider's to charge for."""
+    reported, value = error_in(body) or StreamError("the answer failed"), _decode_object(body)
+    usage = value.get("usage")
+    counted = usage if isinstance(usage, dict) and _count(usage.get("completion_tokens")) else None
+    if counted is None and not any(_says(choice) for choice in value["choices"]):
+        return reported
+    broken = UpstreamBroken(str(reported))
+    broken.usage = counted
+    return broken
+
+
+def _says(choice: Any) -> bool:
+    message = choice.get("message") if isinstance(choice, dict) else None
+    said = [v for k, v in message.items() if k != "role"] if isinstance(message, dict) else []
+    return any(said) or (isinstance(choice, dict) and bool(choice.get("text")))
 
 
 def plain_word(text: str | None) -> str | None:
@@ -343,18 +388,3 @@ def sum_running(running: dict[int, bytes], n: int) -> dict[str, Any]:
 
 def _count(value: Any) -> int:
     return value if isinstance(value, int) else 0
-
-
-def error_name(error: bytes) -> str:
-    """Its code or type, if that is a plain word."""
-    try:
-        value = msgspec.json.decode(error)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return "unreadable"
-    if isinstance(value, dict):
-        for name in (value.get("code"), value.get("type")):
-            if isinstance(name, str | int) and 0 < len(str(name)) <= 64:
-                word = str(name)
-                if all(c.isalnum() or c in "._-" for c in word) and not KEY_LIKE.search(word):
-                    return word
-    return "unnamed"

@@ -1,9 +1,11 @@
 """What can go wrong between us and a model server, translated once, at the border.
 
     BackendError
-    |-- UpstreamUnreachable        no connection (refused, DNS, TLS, connect deadline)   free
+    |-- UpstreamUnreachable        no connection (refused, DNS, TLS, connect deadline)   billable
+    |-- RequestUnsendable   our adapter could not make the request of it          billable
     |-- UpstreamOverloaded         429/503/529: the target refused before working        free
     |-- UpstreamRejected            401/402/403, a spent quota: it refused our account    free
+    |-- RequestDeclined      a 4xx in the body of a 200: the client's to mend      free
     |-- ContextTooLong            the prompt exceeds this target's context              free
     |-- ModelNotServed           this engine is without that adapter at present      free
     |-- ServerError        other 5xx                                             billable
@@ -17,18 +19,28 @@
     `-- InvalidResponse          the head was malformed or over a limit                billable
 
 While no byte has reached the client, another candidate may be tried after each of them.
-`billable` says whether the target may charge for the failed try (its hold then goes to suspense).
+`charges` says whether the target may charge for the failed try once a byte of the request had left.
+Whether one had is a fact that the backend states (`sent`): what failed before that is free, of
+whatever kind it is. Both together are `billable` (the try's hold then goes to suspense).
 Plain 4xx answers are not errors here: they are the target's answer to the client.
 """
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from backends.ratelimit import RateLimitHeaders
 
 
 class BackendError(Exception):
-    billable: ClassVar[bool] = True
+    """`sent`: whether a byte of the request may have left; what nobody stated counts as sent.
+
+    `usage`: what the answer that failed said of its use, if it counted any output.
+    """
+
+    charges: ClassVar[bool] = True
     kind: ClassVar[str] = "backend_error"
+    sent: bool = True
+    usage: Mapping[str, Any] | None = None
 
     def __init__(
         self,
@@ -43,25 +55,43 @@ class BackendError(Exception):
         self.retry_after_s = retry_after_s
         self.rate_limit = rate_limit
 
+    @property
+    def billable(self) -> bool:
+        """Whether the target may charge for the failed try."""
+        return self.charges and self.sent
+
 
 class UpstreamUnreachable(BackendError):
-    billable, kind = False, "unreachable"
+    kind = "unreachable"
+    sent = False  # unless something had left on a connection that died before
+
+
+class RequestUnsendable(BackendError):
+    kind = "unsendable"
+    sent = False
 
 
 class UpstreamOverloaded(BackendError):
-    billable, kind = False, "overloaded"
+    charges, kind = False, "overloaded"
 
 
 class UpstreamRejected(BackendError):
-    billable, kind = False, "refused_credentials"
+    charges, kind = False, "refused_credentials"
+
+
+class RequestDeclined(BackendError):
+    """`body` holds the error as the target said it; its text may quote the request."""
+
+    charges, kind = False, "declined"
+    body: bytes = b""
 
 
 class ContextTooLong(BackendError):
-    billable, kind = False, "too_long"
+    charges, kind = False, "too_long"
 
 
 class ModelNotServed(BackendError):
-    billable, kind = False, "unserved"
+    charges, kind = False, "unserved"
 
 
 class ServerError(BackendError):
@@ -69,11 +99,11 @@ class ServerError(BackendError):
 
 
 class StreamError(BackendError):
-    billable, kind = False, "reported_error"
+    charges, kind = False, "reported_error"
 
 
 class WrongAddress(BackendError):
-    billable, kind = False, "wrong_address"
+    charges, kind = False, "wrong_address"
 
 
 class HeadTimeout(BackendError):
@@ -85,7 +115,7 @@ class FirstTokenTimeout(BackendError):
 
 
 class DispatchSuperseded(BackendError):
-    billable, kind = False, "overtaken"
+    charges, kind = False, "overtaken"
 
 
 class IdleTimeout(BackendError):
@@ -98,3 +128,13 @@ class UpstreamBroken(BackendError):
 
 class InvalidResponse(BackendError):
     kind = "bad_answer"
+
+
+# Kinds of failure whose cause is the request, and says nothing of the target.
+OF_THE_REQUEST = frozenset({RequestDeclined.kind, ContextTooLong.kind, ModelNotServed.kind})
+# A target that stumbles over one request answers so; one that is down or full refuses, is silent
+# or says that it is full, whatever it was sent.
+MAY_BE_THE_REQUEST = frozenset({
+    ServerError.kind, StreamError.kind, UpstreamBroken.kind, InvalidResponse.kind,
+    RequestUnsendable.kind,
+})  # fmt: skip

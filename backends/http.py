@@ -23,8 +23,14 @@ from urllib.parse import urlsplit
 from backends.address_policy import PUBLIC, AddressNotAllowed, AddressPolicy, resolved, stated
 from backends.base import Deadlines
 from backends.dialing import dial
-from backends.errors import InvalidResponse, UpstreamOverloaded, UpstreamUnreachable
+from backends.errors import (
+    BackendError,
+    InvalidResponse,
+    UpstreamOverloaded,
+    UpstreamUnreachable,
+)
 from backends.http_connection import READ_BYTES, HttpExchange, StaleConnection, UpstreamConnection
+from backends.sending import Transmission
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +80,35 @@ class HttpClient:
         self._tls = tls
         self._pools: dict[Origin, _Pool] = {}
 
-    async def open(self, origin: Origin, payload: bytes, deadlines: Deadlines) -> HttpExchange:
-        """Send an encoded request; return once the head of its answer is there."""
+    async def open(
+        self,
+        origin: Origin,
+        payload: bytes,
+        deadlines: Deadlines,
+        transmission: Transmission | None = None,
+    ) -> HttpExchange:
+        """Send an encoded request; return once the head of its answer is there.
+
+        States in `transmission` whether a byte has left, and so does each error.
+        """
+        transmission = transmission or Transmission()
+        transmission.takes()
+        try:
+            return await self._open(origin, payload, deadlines, transmission)
+        except BackendError as error:
+            transmission.judge(error)
+            raise
+
+    async def _open(
+        self, origin: Origin, payload: bytes, deadlines: Deadlines, transmission: Transmission
+    ) -> HttpExchange:
         pool = self._pools.get(origin) or self._add(origin)
         fresh = False
         while True:
             connection = await pool.acquire(deadlines.connect_s, fresh=fresh)
             try:
                 exchange = connection.start(payload, deadlines.idle_s)
+                transmission.begun = True  # the next line is the first that waits
                 await exchange.head(deadlines.head_s)
             except StaleConnection:
                 connection.abort()

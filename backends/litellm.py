@@ -26,10 +26,12 @@ from backends.errors import (
     HeadTimeout,
     IdleTimeout,
     InvalidResponse,
+    RequestUnsendable,
     ServerError,
     UpstreamBroken,
+    UpstreamUnreachable,
 )
-from backends.litellm_tap import Tap
+from backends.litellm_tap import SyncRouter, Tap, TapRouter, calling
 from backends.litellm_text import (
     DONE,
     PARAMETERS,
@@ -42,9 +44,10 @@ from backends.litellm_text import (
 from backends.openai import Credentials
 from backends.pinned import PinnedTransport
 from backends.ratelimit import rate_limit_headers
+from backends.reported import error_in, error_in_events
 
-# Their clients are SDKs with connections of their own; closing the stream closes those.
-_OWN_CLIENTS = frozenset({"azure", "openai", "azure_ai", "text-completion-openai"})
+# Nothing tells what leaves for these: they open connections past LiteLLM's own clients.
+_UNWATCHED = frozenset({"aiohttp_openai", "vllm"})
 # Pydantic builds each at its first use, which once failed within a call on a busy machine.
 _ANSWERS = ("ModelResponse", "ModelResponseStream", "TextCompletionResponse", "EmbeddingResponse")
 _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
@@ -63,10 +66,20 @@ def load() -> Any:
     litellm.num_retries = 0
     for name in _LOGGERS:  # even their errors quote prompts and answers; what failed is raised, too
         logging.getLogger(name).disabled = True
+    handler: Any = importlib.import_module("litellm.llms.custom_httpx.http_handler")
+    # What it opens itself, its SDKs' connections included, goes over ours too.
+    handler.AsyncHTTPHandler.create_async_transport = staticmethod(_routed)
+    litellm.aclient_session = httpx.AsyncClient(transport=TapRouter(), trust_env=False)
+    litellm.sync_transport = SyncRouter()
+    litellm.in_memory_llm_clients_cache.flush_cache()  # some are made while it is imported
     types: Any = importlib.import_module("litellm.types.utils")
     for name in _ANSWERS:
         getattr(types, name)()
     return litellm
+
+
+def _routed(*_: Any, **__: Any) -> TapRouter:
+    return TapRouter()
 
 
 class LiteLLMExchange:
@@ -131,13 +144,22 @@ class LiteLLMBackend:
 
     async def open(self, call: Call) -> LiteLLMExchange:
         """Translate and send the call; return its answer, or raise what its failure means."""
-        tap = Tap(self._transport or await self.start())
-        function, arguments = self._arguments(self._litellm, call, tap)
+        call.transmission.takes()
+        tap = Tap(self._transport or await self.start(), call.transmission)
+        function, arguments = self._arguments(self._litellm, call)
+        if self._prefix in _UNWATCHED:
+            call.transmission.begun = None
+        first = None
         try:
-            async with asyncio.timeout(call.deadlines.head_s):
-                result = await function(**arguments)
+            with calling(tap):
+                async with asyncio.timeout(call.deadlines.head_s):
+                    result = await function(**arguments)
+                    if call.stream and tap.status is None:  # some send once they are read
+                        first = await anext(aiter(result), None)
         except TimeoutError:
             await tap.abort()
+            if not call.transmission.possible:
+                raise UpstreamUnreachable("no connection in time") from None
             raise HeadTimeout("no answer in time") from None
         except asyncio.CancelledError:
             await tap.abort()
@@ -147,9 +169,11 @@ class LiteLLMBackend:
             return self._refused(error, tap)
         limits = rate_limit_headers(tap.headers)
         if call.stream:
-            chunks = self._events(result, tap, call.deadlines)
+            chunks = self._events(result, first, tap, call.deadlines)
             return LiteLLMExchange(200, {**_EVENTS, **limits}, chunks, tap.abort)
-        body = whole_answer(result)
+        # LiteLLM may translate an error into an answer without words.
+        reported = error_in(tap.tail)
+        body = whole_answer(result) if reported is None else tap.tail
         return LiteLLMExchange(200, {**_JSON, **limits}, _once(body), tap.abort)
 
     async def aclose(self) -> None:
@@ -158,9 +182,7 @@ class LiteLLMBackend:
         if transport is not None:
             await transport.aclose()
 
-    def _arguments(
-        self, litellm: Any, call: Call, tap: Tap
-    ) -> tuple[Callable[..., Any], dict[str, Any]]:
+    def _arguments(self, litellm: Any, call: Call) -> tuple[Callable[..., Any], dict[str, Any]]:
         """Only what is listed reaches LiteLLM: its own arguments could redirect the call."""
         functions = {
             "/chat/completions": litellm.acompletion,
@@ -168,11 +190,16 @@ class LiteLLMBackend:
             "/embeddings": litellm.aembedding,
         }
         if call.path not in functions:
-            raise InvalidResponse(f"{self._prefix} is not reached through {call.path}")
-        body, key = msgspec.json.decode(call.body, type=dict[str, Any]), self._credentials.api_key
+            raise RequestUnsendable(f"{self._prefix} is not reached through {call.path}")
+        key = self._credentials.api_key
+        try:
+            body = msgspec.json.decode(call.body, type=dict[str, Any])
+            model = f"{self._prefix}/{body['model']}"
+        except (msgspec.MsgspecError, KeyError):
+            raise RequestUnsendable("the request has no model") from None
         arguments = {name: body[name] for name in PARAMETERS if body.get(name) is not None}
         arguments |= {
-            "model": f"{self._prefix}/{body['model']}",
+            "model": model,
             "api_key": key.reveal() if key is not None else None,
             "api_base": self._base_url,
             "num_retries": 0,
@@ -192,9 +219,6 @@ class LiteLLMBackend:
                 arguments["service_tier"] = body["service_tier"]
         if call.stream:
             arguments |= {"stream": True, "stream_options": {"include_usage": True}}
-        if self._prefix not in _OWN_CLIENTS:
-            handler = importlib.import_module("litellm.llms.custom_httpx.http_handler")
-            arguments["client"] = handler.AsyncHTTPHandler(transport=tap, follow_redirects=False)
         return functions[call.path], arguments
 
     def _refused(self, error: Exception, tap: Tap) -> LiteLLMExchange:
@@ -203,24 +227,31 @@ class LiteLLMBackend:
             tap.status,
             tap.headers,
             wall_s=self._wall_clock(),
-            watched=self._prefix not in _OWN_CLIENTS,
+            watched=self._prefix not in _UNWATCHED,
         )
+        if tap.status is not None and tap.status < 300:  # what it says, LiteLLM's words aside
+            translated = error_in_events(tap.tail) or translated
         if isinstance(translated, ServerError | InvalidResponse) and translated.status is None:
             log.warning("%s: %s", self._prefix, translated)  # no text of LiteLLM's is in it
+            if not tap.transmission.possible:
+                translated = RequestUnsendable(str(translated))
         if isinstance(translated, BackendError):
+            tap.transmission.judge(translated)
             raise translated from None  # the original's text may hold keys
         body = refusal_body(translated, redact(str(error), self.secrets))
         return LiteLLMExchange(translated, _JSON, _once(body), tap.abort)
 
     async def _events(
-        self, stream: Any, tap: Tap, deadlines: Deadlines
+        self, stream: Any, first: Any, tap: Tap, deadlines: Deadlines
     ) -> AsyncGenerator[bytes, None]:
         writer = StreamWriter()
         parts = aiter(stream)
         try:
             while True:
-                async with asyncio.timeout(deadlines.idle_s):
-                    chunk = await anext(parts, None)
+                chunk, first = first, None
+                if chunk is None:
+                    async with asyncio.timeout(deadlines.idle_s):
+                        chunk = await anext(parts, None)
                 if chunk is None:
                     break
                 event = writer.event(chunk)
@@ -232,7 +263,9 @@ class LiteLLMBackend:
         except BackendError:
             raise
         except Exception as error:  # noqa: BLE001 - foreign errors are translated at this border
-            raise UpstreamBroken(f"the stream broke ({type(error).__name__})") from None
+            reported = None if writer.said else error_in_events(tap.tail)
+            broken = UpstreamBroken(f"the stream broke ({type(error).__name__})")
+            raise reported or broken from None
         finally:
             await tap.abort()
             await stream.aclose()

@@ -3,16 +3,21 @@
 LiteLLM's streams do not close their connection when they are closed, so a client that leaves
 would leave a provider generating. The tap keeps hold of the answers of its call and of their last
 bytes: a stream whose provider never said that it was over must not pass for a whole one.
+
+What LiteLLM opens itself goes through a router to the tap of the call that is being made, so that
+a call's first byte is seen whatever client its handler takes.
 """
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 
 import httpx
 
 from backends.errors import UpstreamBroken
+from backends.sending import EXTENSION, Transmission
 
-_TAIL_BYTES = 512
+_TAIL_BYTES = 16 * 1024
 # What a provider's stream carries last; LiteLLM would make up a finish reason without it.
 _ENDINGS = {"anthropic": b'"message_stop"'}
 
@@ -20,7 +25,10 @@ _ENDINGS = {"anthropic": b'"message_stop"'}
 class Tap(httpx.AsyncBaseTransport):
     """A transport for one call; closing it leaves the shared one open."""
 
-    def __init__(self, shared: httpx.AsyncBaseTransport) -> None:
+    def __init__(
+        self, shared: httpx.AsyncBaseTransport, transmission: Transmission | None = None
+    ) -> None:
+        self.transmission = transmission or Transmission()
         self.status: int | None = None  # of the last answer, as it was on the wire
         self.headers: Mapping[str, str] = {}
         self._shared = shared
@@ -28,14 +36,26 @@ class Tap(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         request.headers["accept-encoding"] = "identity"
+        request.extensions = {**request.extensions, EXTENSION: self.transmission}
         response = await self._shared.handle_async_request(request)
         self.status = response.status_code
         self.headers = {name.lower(): value for name, value in response.headers.items()}
+        if response.has_redirect_location:  # it could lead anywhere, and is never followed
+            del response.headers["location"]
         if isinstance(response.stream, httpx.AsyncByteStream):
             tapped = _TappedStream(response.stream)
             self._streams.append(tapped)
             response.stream = tapped
         return response
+
+    async def fetch(self, request: httpx.Request) -> httpx.Response:
+        """Send what is no call of a model: a picture that a prompt names is fetched."""
+        return await self._shared.handle_async_request(request)
+
+    @property
+    def tail(self) -> bytes:
+        """The last bytes of the last answer; all of one that is small."""
+        return self._streams[-1].tail if self._streams else b""
 
     async def aclose(self) -> None:
         """The pool belongs to the backend."""
@@ -48,8 +68,50 @@ class Tap(httpx.AsyncBaseTransport):
     def check_end(self, prefix: str) -> None:
         """Raises if the provider has a last word and the answer came without it."""
         word = _ENDINGS.get(prefix)
-        if word is not None and self._streams and word not in self._streams[-1].tail:
+        if word is not None and self._streams and word not in self._streams[-1].tail[-512:]:
             raise UpstreamBroken("the stream ended before the answer did")
+
+
+# LiteLLM keeps clients from call to call: which call a request is of is known by its context.
+_CURRENT: ContextVar[Tap] = ContextVar("litellm_tap")
+
+
+@contextmanager
+def calling(tap: Tap) -> Iterator[None]:
+    """Around a call of LiteLLM: what it sends meanwhile goes through `tap`."""
+    token = _CURRENT.set(tap)
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
+
+
+class TapRouter(httpx.AsyncBaseTransport):
+    """Under the clients that LiteLLM makes itself."""
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        tap = _CURRENT.get(None)
+        if tap is None:
+            raise httpx.ConnectError("outside of any call", request=request)
+        if request.method == "GET":
+            return await tap.fetch(request)
+        return await tap.handle_async_request(request)
+
+
+class SyncRouter(httpx.BaseTransport):
+    """Under its clients that block: nothing of theirs is watched, but that something leaves."""
+
+    def __init__(self) -> None:
+        self._inner = httpx.HTTPTransport(trust_env=False)
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        tap = _CURRENT.get(None)
+        if tap is not None:
+            tap.transmission.begun = True
+        return self._inner.handle_request(request)
+
+    def close(self) -> None:
+        self._inner.close()
 
 
 class _TappedStream(httpx.AsyncByteStream):

@@ -48,6 +48,7 @@ class StreamWriter:
     """Writes chunks as events; keeps usage for the end."""
 
     def __init__(self) -> None:
+        self.said = False  # words came, or whatever else a model says
         self._named: dict[str, Any] = {}  # of the last chunk: its answer's id, model, ...
         self._usage: dict[str, Any] | None = None
 
@@ -61,6 +62,7 @@ class StreamWriter:
             return b""
         for choice in choices:
             choice.setdefault("finish_reason", None)
+            self.said = self.said or _has_words(choice)
         return b"data: " + msgspec.json.encode(value) + b"\n\n"
 
     def usage_event(self) -> bytes:
@@ -73,6 +75,12 @@ class StreamWriter:
 
 def _says(choice: dict[str, Any]) -> bool:
     return bool(choice.get("delta")) or bool(choice.get("text"))
+
+
+def _has_words(choice: dict[str, Any]) -> bool:
+    delta = choice.get("delta") or {}
+    said = any(value for name, value in delta.items() if name != "role")
+    return said or bool(choice.get("text"))
 
 
 def whole_answer(result: Any) -> bytes:

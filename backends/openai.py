@@ -15,10 +15,10 @@ import msgspec
 
 from backends.address_policy import PUBLIC, AddressPolicy
 from backends.base import Call
-from backends.chunks import error_name
 from backends.errors import (
     BackendError,
     InvalidResponse,
+    RequestUnsendable,
     ServerError,
     UpstreamOverloaded,
     UpstreamRejected,
@@ -28,6 +28,7 @@ from backends.exchange import read_all
 from backends.http import HttpClient, Origin
 from backends.http_connection import HttpExchange
 from backends.ratelimit import parse_rate_limit, parse_retry_after
+from backends.reported import error_in, error_name
 from backends.secret import Secret
 
 # Public base addresses, as listed in the provider table of LiteLLM 1.106.2 (2026-11) and the
@@ -93,19 +94,19 @@ class OpenAIBackend:
 
     async def open(self, call: Call) -> HttpExchange:
         """Send the call; return its answer, or raise what its status means."""
+        call.transmission.takes()
         if call.content_type is None:
             head = self._heads.get(call.path) or self._head(call.path)
         else:
             head = self._head(call.path, call.content_type)
         length = b"content-length: %d\r\n\r\n" % len(call.body)
         payload = b"".join((head, _extra(call.headers), length, call.body))
-        exchange = await self._client.open(self._origin, payload, call.deadlines)
+        exchange = await self._client.open(self._origin, payload, call.deadlines, call.transmission)
         if exchange.status >= 500 or exchange.status == 429:
             raise await self._refusal(exchange)
         fault = _fault(exchange, stream=call.stream)
         if fault is not None:
-            await exchange.aclose()
-            raise fault
+            raise await self._reported(exchange) or fault
         return exchange
 
     async def aclose(self) -> None:
@@ -114,9 +115,9 @@ class OpenAIBackend:
     def _head(self, path: str, content_type: str | None = None) -> bytes:
         """`content_type` of a form, whose boundary is its own: such a head is not kept."""
         if not _SAFE_PATH.fullmatch(path):
-            raise ValueError(f"not a path of an API: {path!r}")
+            raise RequestUnsendable(f"not a path of an API: {path!r}")
         if content_type is not None and not _SAFE_VALUE.fullmatch(content_type):
-            raise ValueError(f"not a content type: {content_type!r}")
+            raise RequestUnsendable(f"not a content type: {content_type!r}")
         lines = [
             f"POST {self._path}{path} HTTP/1.1",
             f"host: {self._origin.authority}",
@@ -130,12 +131,24 @@ class OpenAIBackend:
             own["authorization"] = f"Bearer {self._credentials.api_key.reveal()}"
         for name, value in own.items():
             if not _SAFE_VALUE.fullmatch(value) or not re.fullmatch(r"[A-Za-z0-9\-]+", name):
-                raise ValueError(f"header {name!r} has characters that do not belong there")
+                raise RequestUnsendable(f"header {name!r} has characters that do not belong there")
             lines.append(f"{name.lower()}: {value}")
         head = ("\r\n".join(lines) + "\r\n").encode("ascii")
         if content_type is None and len(self._heads) < _PATHS_KEPT:
             self._heads[path] = head
         return head
+
+    async def _reported(self, exchange: HttpExchange) -> BackendError | None:
+        """An error that stands, in one piece, where a stream was asked for."""
+        try:
+            if exchange.status < 300 and "json" in exchange.headers.get("content-type", ""):
+                body = await read_all(exchange, _ERROR_LIMIT_BYTES, timeout_s=_ERROR_WAIT_S)
+                return error_in(body)
+        except BackendError:
+            pass
+        finally:
+            await exchange.aclose()
+        return None
 
     async def _refusal(self, exchange: HttpExchange) -> BackendError:
         """Read the error body for its code, so that the connection can be kept."""

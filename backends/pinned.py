@@ -12,12 +12,16 @@ import httpcore
 import httpx
 
 from backends.address_policy import AddressPolicy, resolved
+from backends.sending import EXTENSION, Transmission
 
 CONNECTIONS, KEPT, KEPT_S = 256, 32, 5.0
 
 
 class PinnedTransport(httpx.AsyncHTTPTransport):
-    """`httpx.AsyncClient(transport=PinnedTransport(reach))`: proxies are nobody's here."""
+    """`httpx.AsyncClient(transport=PinnedTransport(reach))`: proxies are nobody's here.
+
+    States in a request's extension `EXTENSION` whether a byte of it has left.
+    """
 
     def __init__(self, reach: AddressPolicy, *, tls: ssl.SSLContext | None = None) -> None:
         tls = tls or ssl.create_default_context()
@@ -30,6 +34,13 @@ class PinnedTransport(httpx.AsyncHTTPTransport):
             keepalive_expiry=KEPT_S,
             network_backend=_JudgedAddress(reach),
         )
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        transmission = request.extensions.get(EXTENSION)
+        if isinstance(transmission, Transmission):
+            transmission.takes()
+            request.extensions = {**request.extensions, "trace": transmission.trace}
+        return await super().handle_async_request(request)
 
 
 class _JudgedAddress(httpcore.AsyncNetworkBackend):

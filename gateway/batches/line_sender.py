@@ -5,6 +5,7 @@ from collections.abc import Callable
 import httpx
 import msgspec
 
+from backends.sending import Transmission
 from gateway.batches.authority import LineTicket, TicketAuthority
 from gateway.batches.line_endpoint import PREFIX
 from gateway.batches.line_outcome import PASSING, ConnectionLost, LineAnswer
@@ -73,14 +74,18 @@ class LineSender:
             "authorization": f"Bearer {self._authority.sign(ticket)}",
             "content-type": "application/json",
         }
+        transmission = Transmission()
         try:
             answer = await self._client.post(
-                PREFIX + claim.endpoint, content=claim.body, headers=headers
+                PREFIX + claim.endpoint,
+                content=claim.body,
+                headers=headers,
+                extensions={"trace": transmission.trace},
             )
         except (httpx.ConnectError, httpx.ConnectTimeout):
             return ConnectionLost(sent=False)
         except httpx.HTTPError:
-            return ConnectionLost(sent=True)
+            return ConnectionLost(sent=transmission.possible)
         told = answer.headers.get("x-should-retry")
         return LineAnswer(
             status=answer.status_code,

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from backends.chunks import parse_answer
-from backends.errors import BackendError
+from backends.errors import BackendError, RequestDeclined, UpstreamRejected
 from backends.refusal import openai_refusal
 from backends.secret import Secret
 from backends.text_length import said_in_answer, shows_pictures
@@ -100,6 +100,9 @@ class LineSettlement:
         status, body = response.status_code, bytes(response.body)
         if status == 200:
             return self._answered(line, opening, body)
+        return self._refused(line, opening, status, body)
+
+    def _refused(self, line: OutLine, opening: AttemptOpening, status: int, body: bytes) -> LineEnd:
         if status in OUR_ACCOUNT:
             return self.returned(line, opening, kept=True)
         told = openai_refusal(body, status, self.secrets)
@@ -124,11 +127,18 @@ class LineSettlement:
     def _answered(self, line: OutLine, opening: AttemptOpening, body: bytes) -> LineEnd:
         try:
             said = parse_answer(body)
+        except RequestDeclined as error:
+            return self._refused(line, opening, error.status or 400, error.body)
+        except UpstreamRejected:
+            return self.returned(line, opening, kept=True)
         except BackendError as error:
             if not error.billable:
                 return self._again(line, opening, None, failed=True)
+            charge = self._most(line)
+            if error.usage is not None:
+                charge = _charge(line, error.usage, body)
             settled = self._settled(
-                line, opening, "upstream_error", 502, self._most(line), error="bad_answer"
+                line, opening, "upstream_error", 502, charge, error="bad_answer"
             )
             return LineEnd(line, settled, self._unanswered(line))
         charge = _charge(line, said.usage, body)

@@ -17,6 +17,7 @@ from backends.address_policy import AddressPolicy
 from backends.pinned import PinnedTransport
 from backends.providers import PROVIDER_KINDS
 from backends.secret import Secret
+from backends.sending import EXTENSION, Transmission
 from gateway.batches.batch_spill_policy import batch_providers
 from gateway.config.credentials import provider_keys
 from gateway.config.settings import Settings
@@ -159,11 +160,14 @@ class ProviderBatchClient:
         raise ProviderUnavailable(f"{path} has too many entries to be searched")
 
     async def _asked(self, method: str, path: str, **given: Any) -> dict[str, Any]:
+        transmission = Transmission()
+        marked = {EXTENSION: transmission}
         try:
-            answer = await self._client.request(method, path, **given)
-        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            raise ProviderBusy(type(error).__name__) from None
-        except httpx.HTTPError as error:
+            answer = await self._client.request(method, path, extensions=marked, **given)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            unmade = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
+            if unmade or not transmission.possible:
+                raise ProviderBusy(type(error).__name__) from None
             raise ProviderUnavailable(type(error).__name__) from None
         if answer.status_code != 200:
             raise _refusal(answer.status_code)

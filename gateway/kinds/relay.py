@@ -21,7 +21,6 @@ from backends.chunks import (
     Chunk,
     ChunkChoice,
     decode_usage,
-    error_name,
     parse_answer,
     plain_word,
     read_chunk,
@@ -30,7 +29,8 @@ from backends.chunks import (
     tells_error,
     unknown_bytes,
 )
-from backends.errors import BackendError, InvalidResponse, ServerError, UpstreamBroken
+from backends.errors import BackendError, InvalidResponse, UpstreamBroken
+from backends.reported import error_in, error_in_events, read_error
 from backends.sse import (
     EVENT_LIMIT_BYTES,
     EventSplitter,
@@ -62,6 +62,7 @@ class ByteRelay:
         "_choices",
         "_earlier",
         "_ending_bytes",
+        "_failed",
         "_finished",
         "_hide_usage",
         "_splitter",
@@ -97,6 +98,7 @@ class ByteRelay:
         self._choices = choices
         self._earlier: tuple[bytes, ...] = ()  # usage that a later one took the place of
         self._ending_bytes = 0  # of the event that ends it
+        self._failed: set[int] = set()  # choices that ended in an error
         self._finished: set[int] = set()
         self._hide_usage = hide_usage
         self._splitter = EventSplitter()
@@ -163,6 +165,9 @@ class ByteRelay:
         if self.error is not None:
             raise self.error
         if not self.ended:
+            rest = bytes(self._splitter.rest)  # an event whose empty line never came
+            if len(rest) <= WITHHELD_LIMIT_BYTES and error_in_events(rest) is not None:
+                raise self._reported(rest)
             raise self._broken("the stream ended before the answer did")
         if not (self._spoke or self.content_events or self._finished):
             raise self._broken("the stream ended without an answer")
@@ -178,19 +183,20 @@ class ByteRelay:
         """Observe one event; return what of it may be relayed, marking the ending as such."""
         spans = spans or data_spans(event)
         if spans is None:
-            raise self._broken("the answer is no event stream")
+            reported = self._reported(event) if error_in(event) is not None else None
+            raise reported or self._broken("the answer is no event stream")
         if not spans:
             return event
         payload = join_data(event, spans)
         if payload[:1] != b"{" and (passed := self._word(event, payload)) is not None:
             return passed
-        chunk = self._read(payload)
+        chunk = self._chunk(payload)
         if chunk.service_tier:
             self.tier = plain_word(chunk.service_tier)
         usage = chunk.usage_bytes()
         if chunk.choices:
             self._spoke = True
-            if not self._observe(chunk.choices):
+            if not self._observe(chunk.choices, payload):
                 self._observe_unknown(payload)
             self._take_inside(chunk.choices)
         if usage is not None:
@@ -199,13 +205,14 @@ class ByteRelay:
             raise self._reported(payload)
         return event
 
-    def _read(self, payload: bytes) -> Chunk:
+    def _chunk(self, payload: bytes) -> Chunk:
         chunk = read_chunk(payload)
         if chunk is None:
+            if error_in(payload) is not None:  # Google sends a list of one
+                raise self._reported(payload)
             raise self._broken("an event is not a JSON object")
-        error = chunk.error_bytes()
-        if error is not None:
-            raise self._reported(error)
+        if chunk.error_bytes() is not None:
+            raise self._reported(payload)
         return chunk
 
     def _word(self, event: bytes, payload: bytes) -> bytes | None:
@@ -243,7 +250,7 @@ class ByteRelay:
             self._earlier = (*self._earlier[1 - EARLIER_LIMIT :], self._usage_raw)
         self._usage_raw, self.usage_final = counted, final
 
-    def _observe(self, choices: list[ChunkChoice]) -> bool:
+    def _observe(self, choices: list[ChunkChoice], payload: bytes) -> bool:
         """Count what the choices say and which of them end; whether there was a word."""
         content = False
         for choice in choices:
@@ -251,6 +258,8 @@ class ByteRelay:
                 content = True
                 self.said_bytes += choice.said_bytes()
                 self.shown = self.shown or choice.shows()
+            if choice.is_failed():
+                self._failed.add(choice.index)
             if choice.finish_reason:
                 self.finish_reason = plain_word(choice.finish_reason)
                 self._finished.add(choice.index)
@@ -258,6 +267,8 @@ class ByteRelay:
                     self._withholding = True
         if content:
             self._add_content()
+        if self._failed and len(self._failed) >= self._choices:
+            raise self._reported(payload)
         return content
 
     def _observe_unknown(self, payload: bytes) -> None:
@@ -293,10 +304,17 @@ class ByteRelay:
         """Before anything left, another target may still be tried."""
         return UpstreamBroken(reason) if self._started else InvalidResponse(reason)
 
-    def _reported(self, error: bytes) -> BackendError:
-        """The upstream's own error event; its message may quote the request and stays here."""
-        reason = f"the upstream reported an error ({error_name(error)})"
-        return UpstreamBroken(reason) if self._started else ServerError(reason)
+    def _reported(self, payload: bytes) -> BackendError:
+        """The upstream's own error event; its message may quote the request and stays here.
+
+        It is judged by what it says as long as the model had said nothing, nor counted any output.
+        """
+        reported = error_in_events(payload) or read_error(payload)
+        output = (self.usage or {}).get("completion_tokens")
+        if self.content_events or (isinstance(output, int) and output > 0):
+            return UpstreamBroken(str(reported))
+        self._usage_raw = None  # of a prompt that was not worked on
+        return reported
 
 
 class EventRelay(ByteRelay):

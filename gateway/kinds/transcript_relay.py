@@ -41,13 +41,12 @@ class TranscriptRelay(ByteRelay):
         return self._told if self._told is not None else super().usage
 
     def _event(self, event: bytes, spans: list[tuple[int, int]] | None) -> bytes:
-        found = _read(event, spans or data_spans(event))
+        spans = spans or data_spans(event)
+        found = _read(event, spans)
         if found is None or found.type is None:
             return super()._event(event, spans)
-        if found.error:
-            raise self._reported(msgspec.json.encode(found.error))
-        if found.type == "error":
-            raise self._reported(b"{}")
+        if found.error or found.type == "error":
+            raise self._reported(join_data(event, spans or []))
         if found.type == _DELTA and isinstance(found.delta, str) and found.delta:
             self.content_events += 1
             self.first_content = True

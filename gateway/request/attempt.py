@@ -3,6 +3,7 @@
 from bisect import bisect_left
 from dataclasses import dataclass, field
 
+from backends.sending import Transmission
 from gateway.fleet.gap_counts import GAP_BUCKETS, PACE_BOUNDS_S
 from gateway.fleet.target_stats import ApiCall
 from gateway.kinds.relay import ByteRelay, EventRelay
@@ -64,6 +65,7 @@ class Attempt:
     waited_s: float = 0.0
     tokens: int = 0  # once it is settled: all that it took
     booked: TokenCounts | None = None  # the same by kind, as the ledger has it
+    transmission: Transmission | None = None  # of its call, once its backend is asked
     id: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -79,6 +81,11 @@ class Attempt:
     @property
     def own(self) -> bool:
         return self.step.frozen.target.own
+
+    @property
+    def sent(self) -> bool:
+        """Whether a byte of the request may have left for its target."""
+        return self.transmission is not None and self.transmission.possible
 
     def begins(self) -> None:
         """Its answer begins, so no other target is tried: what it was chosen among is let go.

@@ -13,7 +13,12 @@ from typing import Protocol
 import msgspec
 
 from backends.base import Call, Deadlines, Exchange
-from backends.errors import BackendError, DispatchSuperseded, UpstreamOverloaded
+from backends.errors import (
+    BackendError,
+    DispatchSuperseded,
+    RequestDeclined,
+    UpstreamOverloaded,
+)
 from backends.ratelimit import RateLimitHeaders, parse_rate_limit
 from gateway.clock import Clock
 from gateway.errors import RequestError, let_go
@@ -280,8 +285,11 @@ class Dispatcher:
         exchange: Exchange | None = None
         try:
             with self.silences.heard(attempt, reply.task):
-                exchange = await self._open(attempt)
-                await self.delivery.answer(attempt, exchange, reply)
+                try:
+                    exchange = await self._open(attempt)
+                    await self.delivery.answer(attempt, exchange, reply)
+                except RequestDeclined as error:
+                    await self.delivery.decline(attempt, error, reply)
         except BackendError as error:
             let_go(error)
             return await self._failed(attempt, error, reply)
@@ -293,7 +301,8 @@ class Dispatcher:
         except asyncio.CancelledError:
             status: Status = "client_gone" if reply.ended_by == CLIENT_GONE else "timeout"
             told = TOLD.get(reply.ended_by or "", RESTARTING)
-            self.metering.settle_later(attempt, AttemptOutcome.cut(attempt.relay, status, told))
+            outcome = AttemptOutcome.cut(attempt.relay, status, told, billable=attempt.sent)
+            self.metering.settle_later(attempt, outcome)
             raise
         finally:
             for promise in (attempt.flight, attempt.passage):
@@ -301,15 +310,20 @@ class Dispatcher:
                     promise.land()
             if exchange is not None:
                 await exchange.aclose()
-            # A defect above must not leave the row open; after a settle this does nothing.
-            self.metering.settle_later(
-                attempt, AttemptOutcome.cut(attempt.relay, "upstream_error", 500)
-            )
-            if reply.use is not None:
-                reply.use.tokens += attempt.tokens
+            self._closed(attempt, reply)
         if attempt.plan.sticky_key is not None:
             self.sessions.remember(attempt.plan.sticky_key, attempt.step.frozen.target.name)
         return None
+
+    def _closed(self, attempt: Attempt, reply: ClientResponse) -> None:
+        """A defect must not leave the row open; after a settle there is nothing to do for it."""
+        if not attempt.settled:
+            outcome = AttemptOutcome.cut(
+                attempt.relay, "upstream_error", 500, billable=attempt.sent
+            )
+            self.metering.settle_later(attempt, outcome)
+        if reply.use is not None:
+            reply.use.tokens += attempt.tokens
 
     async def _open(self, attempt: Attempt) -> Exchange:
         plan, target = attempt.plan, attempt.step.frozen.target
@@ -334,6 +348,7 @@ class Dispatcher:
         whole = not asked.stream and KINDS[asked.kind].generated
         deadlines = self.whole if whole else self.deadlines
         call = Call(asked.path, body, streamed, headers, deadlines, media)
+        attempt.transmission = call.transmission
         exchange = await target.backend.open(call)
         if attempt.passage is not None:
             self.experience.answered(target.row)
@@ -365,6 +380,8 @@ class Dispatcher:
         outcome = AttemptOutcome.cut(
             attempt.relay, status, http_status, error=error.kind, billable=error.billable
         )
+        if error.usage is not None:  # of an answer that failed after it was made
+            outcome = msgspec.structs.replace(outcome, usage=error.usage, usage_final=True)
         if not reply.started:
             self.metering.settle_later(attempt, outcome)
             return error  # no byte has left: another target may still answer

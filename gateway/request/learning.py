@@ -60,6 +60,10 @@ class EstimateLearner:
         count(_LENGTHS, None)
         return True
 
+    def learn_overrun(self, target: str, tokens: int, now_s: float) -> None:
+        """An answer that was believed had so many tokens more than its limit, in each choice."""
+        self._learned.overruns.observe(target, tokens, now_s)
+
 
 def unreported(outcome: AttemptOutcome, record: AttemptSettled) -> Objection | None:
     """Why the usage of an attempt is no observation at all."""

@@ -11,13 +11,10 @@ from functools import partial
 import msgspec
 
 from backends.errors import (
-    ContextTooLong,
+    MAY_BE_THE_REQUEST,
+    OF_THE_REQUEST,
     DispatchSuperseded,
     FirstTokenTimeout,
-    InvalidResponse,
-    ModelNotServed,
-    ServerError,
-    UpstreamBroken,
     UpstreamOverloaded,
 )
 from gateway.clock import Clock
@@ -47,10 +44,7 @@ from router.request_kinds import KIND_TRAITS
 
 _LATENCY = Estimator.API_LATENCY.value
 REFUSED = "refused"  # the target's own 4xx: the client's fault, not the target's
-_OF_THE_REQUEST = (REFUSED, ContextTooLong.kind, ModelNotServed.kind)
-# A target that stumbles over one request answers so; one that is down or full refuses, is silent
-# or says that it is full, whatever it was sent.
-_MAY_BE_THE_REQUEST = (ServerError.kind, UpstreamBroken.kind, InvalidResponse.kind)
+_OF_THE_REQUEST = OF_THE_REQUEST | {REFUSED}
 
 
 class UsageMeter:
@@ -142,7 +136,7 @@ class UsageMeter:
         tokens, cost = bill.tokens, bill.cost_pusd
         if bill.overrun_tokens:
             target = attempt.step.frozen.target.name
-            self._learned.overruns.observe(target, bill.overrun_tokens, now_s)
+            self._learner.learn_overrun(target, bill.overrun_tokens, now_s)
         ttft_s = _ttft_s(attempt)
         duration_us = round((now_s - attempt.dispatched_s) * 1e6)
         opened_us = attempt.opened_us
@@ -238,7 +232,7 @@ class UsageMeter:
         if attempt.story is not None:
             attempt.story.settled(record)
         did_well = _did_well(attempt, outcome)
-        suspect = plan.identity.key_id if outcome.error in _MAY_BE_THE_REQUEST else None
+        suspect = plan.identity.key_id if outcome.error in MAY_BE_THE_REQUEST else None
         if target.own:
             _feed_back(attempt, tokens)
             if did_well is not None:

@@ -11,6 +11,7 @@ from backends.errors import (
     FirstTokenTimeout,
     HeadTimeout,
     IdleTimeout,
+    StreamError,
     UpstreamOverloaded,
     WrongAddress,
 )
@@ -57,6 +58,8 @@ FAILURES: Mapping[str, Failure] = {  # by `BackendError.kind`; static words alon
         "it refused the gateway's own account",
         f"{_MEND} that its key or balance is refused.",
     ),
+    "declined": Failure("refused the request", "it refused the request"),
+    "unsendable": Failure("could not be sent the request", "the request could not be sent"),
     "too_long": Failure(
         "has too small a context for the prompt",
         "the prompt exceeds its context",
@@ -205,6 +208,8 @@ def failed(
 
 def status_of(error: BackendError) -> tuple[Status, int]:
     """The ledger's words for the failure: (status, HTTP status)."""
+    if isinstance(error, StreamError):
+        return "upstream_error", error.status or 502
     if not error.billable:
         return "rejected", error.status or 503
     if _timed_out(error):

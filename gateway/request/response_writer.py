@@ -14,6 +14,7 @@ from backends.errors import (
     ContextTooLong,
     HeadTimeout,
     ModelNotServed,
+    RequestDeclined,
     UpstreamRejected,
     WrongAddress,
 )
@@ -50,13 +51,22 @@ class ResponseWriter:
         """Deliver whatever the target answered; raises a `BackendError` when it breaks."""
         read = KINDS[attempt.plan.asked.kind].read_answer
         if exchange.status >= 400:
-            await self._refused(attempt, exchange, reply)
+            body = await read_all(exchange, REFUSAL_LIMIT_BYTES)
+            await self._refused(attempt, exchange.status, body, reply)
         elif read is not None and not _flows(attempt, exchange):
             await self._found(attempt, exchange, reply, read)
         elif attempt.plan.asked.stream:
             await self._stream(attempt, exchange, reply)
         else:
             await self._whole(attempt, exchange, reply)
+
+    async def decline(
+        self, attempt: Attempt, error: RequestDeclined, reply: ClientResponse
+    ) -> None:
+        """Answer with a refusal that stood in the body of a 200, as with that status."""
+        if reply.started or error.status is None:
+            raise error
+        await self._refused(attempt, error.status, error.body, reply)
 
     async def _stream(self, attempt: Attempt, exchange: Exchange, reply: ClientResponse) -> None:
         asked = attempt.plan.asked
@@ -140,26 +150,27 @@ class ResponseWriter:
             headers.append((b"x-breakeven-cost-usd", _usd(cost)))
         await reply.whole(exchange.status, headers, body)
 
-    async def _refused(self, attempt: Attempt, exchange: Exchange, reply: ClientResponse) -> None:
+    async def _refused(
+        self, attempt: Attempt, status: int, body: bytes, reply: ClientResponse
+    ) -> None:
         """The target's own 4xx is the answer: nothing was worked on, nothing is charged.
 
         A prompt that is too long for this target is tried at the next one, and so is what our own
         configuration is to blame for.
         """
-        body = await read_all(exchange, REFUSAL_LIMIT_BYTES)
-        if exchange.status in OUR_ACCOUNT:  # its body may quote them
-            raise UpstreamRejected("the target refused our credentials", status=exchange.status)
-        if exchange.status in NO_PATH and not names_model(body):
-            raise WrongAddress("the target has no such path", status=exchange.status)
-        if exchange.status == NOT_FOUND and attempt.own and not attempt.last:
+        if status in OUR_ACCOUNT:  # its body may quote them
+            raise UpstreamRejected("the target refused our credentials", status=status)
+        if status in NO_PATH and not names_model(body):
+            raise WrongAddress("the target has no such path", status=status)
+        if status == NOT_FOUND and attempt.own and not attempt.last:
             raise ModelNotServed("the engine is without that adapter", status=NOT_FOUND)
-        if exchange.status == 400 and TOO_LONG.encode() in body and not attempt.last:
+        if status == 400 and TOO_LONG.encode() in body and not attempt.last:
             raise ContextTooLong("the prompt exceeds the target's context", status=400)
-        outcome = AttemptOutcome("rejected", exchange.status, error=REFUSED, billable=False)
+        outcome = AttemptOutcome("rejected", status, error=REFUSED, billable=False)
         await self._metering.settle(attempt, outcome)
         secrets = attempt.step.frozen.target.backend.secrets
-        told = openai_refusal(body, exchange.status, secrets)
-        await reply.whole(exchange.status, _headers(attempt, JSON), told)
+        told = openai_refusal(body, status, secrets)
+        await reply.whole(status, _headers(attempt, JSON), told)
 
 
 class StreamSink:

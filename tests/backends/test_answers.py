@@ -3,7 +3,7 @@
 import pytest
 
 from backends.answers import AnswerUsage, media_type, read_ranking, read_transcript
-from backends.errors import InvalidResponse, StreamError
+from backends.errors import InvalidResponse, UpstreamOverloaded
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_what_answers_nothing_is_no_answer(body: bytes) -> None:
 def test_an_error_under_a_status_of_success_is_one() -> None:
     body = b'{"error":{"message":"secret","code":"overloaded"},"results":[],"text":""}'
     for read in (read_ranking, lambda body: read_transcript(body, "")):
-        with pytest.raises(StreamError, match="overloaded") as raised:
+        with pytest.raises(UpstreamOverloaded, match="overloaded") as raised:
             read(body)
         assert "secret" not in str(raised.value)
 

@@ -4,13 +4,19 @@ import pytest
 
 from backends.chunks import (
     decode_usage,
-    error_name,
     parse_answer,
     plain_word,
     read_chunk,
     sum_running,
 )
-from backends.errors import InvalidResponse, StreamError
+from backends.errors import (
+    InvalidResponse,
+    RequestDeclined,
+    StreamError,
+    UpstreamBroken,
+    UpstreamOverloaded,
+    UpstreamRejected,
+)
 
 
 @pytest.mark.parametrize(
@@ -93,10 +99,9 @@ def test_running_usage_adds_outputs_over_choices_and_inputs_over_prompts():
     [
         (b'{"choices":[{"finish_reason":"stop"}],"usage":{"prompt_tokens":1}}',
          {"prompt_tokens": 1}, "stop"),
-        (b'{"choices":[]}', None, None),
         (b'{"object":"list","data":[],"usage":{"prompt_tokens":4}}', {"prompt_tokens": 4}, None),
-        (b'{"choices":[],"usage":"lots"}', None, None),
-        (b'{"choices":{},"usage":{"a":1}}', {"a": 1}, None),
+        (b'{"choices":[{}],"usage":"lots"}', None, None),
+        (b'{"choices":{"a":1},"usage":{"a":1}}', {"a": 1}, None),
     ],
 )  # fmt: skip
 def test_whole_answers(body, usage, finish):
@@ -108,17 +113,20 @@ def test_whole_answers(body, usage, finish):
     [(b'"flex"', "flex"), (b"null", None), (b"7", None), (b'{"a":1}', None)],
 )
 def test_the_service_tier_is_read_where_it_is_a_word(member, tier):
-    body = b'{"choices":[],"usage":{"a":1},"service_tier":' + member + b"}"
+    body = b'{"choices":[{}],"usage":{"a":1},"service_tier":' + member + b"}"
     assert parse_answer(body) == ({"a": 1}, None, tier)
     chunk = read_chunk(body)
     assert (chunk.service_tier, chunk.usage_bytes()) == (tier, b'{"a":1}')
 
 
-@pytest.mark.parametrize("rest", [',"choices":[]', ',"choices":{},"usage":{"prompt_tokens":3}'])
+@pytest.mark.parametrize(
+    "rest", [',"choices":[{}]', ',"choices":{"a":1},"usage":{"prompt_tokens":3}']
+)
 def test_an_error_in_an_answer_is_no_answer(rest):
-    body = '{"error":{"message":"prompt quoted","code":"overloaded"}' + rest + "}"
-    with pytest.raises(StreamError, match=r"reported an error \(overloaded\)$"):
-        parse_answer(body.encode())
+    for code, kind in (("overloaded", UpstreamOverloaded), ("boom", StreamError)):
+        body = f'{{"error":{{"message":"prompt quoted","code":"{code}"}}{rest}}}'
+        with pytest.raises(kind, match=rf"reported an error \({code}\)$"):
+            parse_answer(body.encode())
     for empty in ("null", "{}", '""'):
         parse_answer(('{"error":' + empty + rest + "}").encode())
 
@@ -136,7 +144,7 @@ def test_a_targets_words_are_bounded_and_printable(said, kept):
     assert plain_word(said) == kept
     body = json.dumps({"choices": [{"finish_reason": said}], "service_tier": said}).encode()
     assert parse_answer(body) == (None, kept, kept)
-    odd = json.dumps({"choices": {}, "service_tier": said}).encode()
+    odd = json.dumps({"choices": {"a": 1}, "service_tier": said}).encode()
     assert parse_answer(odd) == (None, None, kept)
 
 
@@ -150,22 +158,6 @@ def test_a_targets_words_are_bounded_and_printable(said, kept):
 def test_answers_that_are_none(body):
     with pytest.raises(InvalidResponse):
         parse_answer(body)
-
-
-@pytest.mark.parametrize(
-    ("error", "name"),
-    [
-        (b'{"code":"insufficient_quota","type":"x"}', "insufficient_quota"),
-        (b'{"code":null,"type":"server_error"}', "server_error"),
-        (b'{"code":429}', "429"),
-        (b'{"code":"sk-live key in here","type":null}', "unnamed"),
-        (b'{"message":"no"}', "unnamed"),
-        (b'"text"', "unnamed"),
-        (b"", "unreadable"),
-    ],
-)
-def test_only_plain_words_name_an_error(error, name):
-    assert error_name(error) == name
 
 
 @pytest.mark.parametrize(
@@ -186,3 +178,67 @@ def test_half_a_character_does_not_break_an_answer(text, read):
         assert read_chunk(broken) is None
         with pytest.raises(InvalidResponse):
             parse_answer(broken)
+
+
+FAILED = {"index": 0, "error": {"code": 502, "message": "idle timeout"}, "finish_reason": "error"}
+USAGE = {"prompt_tokens": 20, "completion_tokens": 0, "total_tokens": 20}
+
+
+def chosen(*choices: dict, **more: object) -> bytes:
+    return json.dumps({"id": "c", "choices": list(choices), **more}).encode()
+
+
+def with_error(error: object) -> dict:
+    return {"index": 0, "message": {"role": "assistant", "content": ""}, "error": error}
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "status"),
+    [
+        (chosen(FAILED, usage=USAGE), StreamError, 502),
+        (chosen({"finish_reason": "error", "message": {"content": ""}}), StreamError, None),
+        (chosen(with_error({"code": 429})), UpstreamOverloaded, 429),
+        (chosen(with_error({"type": "overloaded_error"})), UpstreamOverloaded, 503),
+        (chosen(with_error("rate limit exceeded")), UpstreamOverloaded, 429),
+        (chosen(with_error({"code": "content_filter"})), RequestDeclined, 400),
+        (chosen(with_error({"code": "insufficient_quota"})), UpstreamRejected, 402),
+        (chosen(FAILED, FAILED), StreamError, 502),
+        (chosen(usage=USAGE), StreamError, None),
+        (chosen(error={"code": "503"}), UpstreamOverloaded, 503),
+        (b'{"choices":{},"usage":{"a":1}}', StreamError, None),
+        (b'[{"error":{"code":429,"status":"RESOURCE_EXHAUSTED"}}]', UpstreamOverloaded, 429),
+        (b'{"object":"error","code":503,"message":"no"}', UpstreamOverloaded, 503),
+    ],
+)
+def test_an_error_is_judged_by_what_it_says_wherever_it_stands(body, kind, status):
+    with pytest.raises(kind) as raised:
+        parse_answer(body)
+    assert (raised.value.status, raised.value.billable) == (status, False)
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        ({"finish_reason": "stop", "error": None},),
+        ({"finish_reason": "stop", "error": {}},),
+        (FAILED, {"finish_reason": "stop", "message": {"content": "so"}}),
+    ],
+)
+def test_an_answer_beside_an_error_is_an_answer(choices):
+    assert parse_answer(chosen(*choices, usage=USAGE)).usage == USAGE
+
+
+@pytest.mark.parametrize(
+    ("usage", "content", "kept"),
+    [
+        ({**USAGE, "completion_tokens": 7}, "", True),
+        ({**USAGE, "completion_tokens": 7}, "half of", True),
+        (USAGE, "half of", False),
+    ],
+)
+def test_what_was_made_before_a_failure_is_charged(usage, content, kept):
+    body = chosen({**FAILED, "message": {"content": content}}, usage=usage)
+    with pytest.raises(UpstreamBroken) as raised:
+        parse_answer(body)
+    assert raised.value.billable
+    assert raised.value.usage == (usage if kept else None)

@@ -1,4 +1,4 @@
-"""Each kind of failure says whether its target may charge for it."""
+"""Each kind of failure says whether its target may charge for it, once something was sent."""
 
 import re
 
@@ -9,9 +9,11 @@ from backends.errors import BackendError
 
 # kind: may be billed
 TABLE = {
-    "UpstreamUnreachable": False,
+    "UpstreamUnreachable": True,
+    "RequestUnsendable": True,
     "UpstreamOverloaded": False,
     "UpstreamRejected": False,
+    "RequestDeclined": False,
     "ContextTooLong": False,
     "ModelNotServed": False,
     "ServerError": True,
@@ -37,12 +39,25 @@ def test_the_table_is_complete():
 @pytest.mark.parametrize("name", TABLE)
 def test_facts_of_a_kind(name):
     kind = kinds()[name]
-    assert kind.billable is TABLE[name]
+    assert kind.charges is TABLE[name]
+
+
+@pytest.mark.parametrize("sent", [True, False])
+@pytest.mark.parametrize("name", TABLE)
+def test_nothing_sent_is_nothing_owed(name, sent):
+    error = kinds()[name]("no")
+    error.sent = sent
+    assert error.billable is (sent and TABLE[name])
+
+
+def test_what_nobody_stated_counts_as_sent():
+    unsent = {name for name, kind in kinds().items() if not kind.sent}
+    assert unsent == {"UpstreamUnreachable", "RequestUnsendable"}
 
 
 def test_the_tree_in_the_docstring_is_the_tree_in_the_code():
     drawn = re.findall(r"[|`]-- (\w+) .* (free|billable)$", errors.__doc__, re.MULTILINE)
-    expected = {name: kind.billable for name, kind in kinds().items()}
+    expected = {name: kind.charges for name, kind in kinds().items()}
     assert {name: word == "billable" for name, word in drawn} == expected
 
 

@@ -15,7 +15,7 @@ from backends.errors import (
     BackendError,
     HeadTimeout,
     IdleTimeout,
-    InvalidResponse,
+    RequestUnsendable,
     ServerError,
     UpstreamBroken,
     UpstreamOverloaded,
@@ -336,7 +336,7 @@ async def test_a_body_cannot_steer_litellm(upstream, wire, target):
 
 
 async def test_a_path_that_has_no_translation(target):
-    with pytest.raises(InvalidResponse):
+    with pytest.raises(RequestUnsendable):
         await target.open(Call("/responses", b'{"model":"m"}', stream=False))
 
 

@@ -5,7 +5,13 @@ import pytest
 from msgspec.structs import replace
 
 from backends.base import Call, Deadlines
-from backends.errors import InvalidResponse, ServerError, UpstreamOverloaded, WrongAddress
+from backends.errors import (
+    InvalidResponse,
+    RequestUnsendable,
+    ServerError,
+    UpstreamOverloaded,
+    WrongAddress,
+)
 from backends.exchange import read_all
 from backends.http import HttpClient, Origin
 from backends.openai import BASE_URLS, Credentials, OpenAIBackend
@@ -74,7 +80,7 @@ async def test_a_form_is_sent_as_what_it_is(upstream, wire, client):
     told = [line for head in heads for line in head.split("\r\n") if "content-type" in line]
     assert told == [f"content-type: {kind or 'application/json'}" for kind in kinds]
     assert ["accept: */*" in head for head in heads] == [True, True, False]
-    with pytest.raises(ValueError, match="content type"):
+    with pytest.raises(RequestUnsendable, match="content type"):
         await made.open(replace(call(), content_type="a\r\nx: y"))
 
 
@@ -86,13 +92,13 @@ async def test_without_a_key_none_is_sent(upstream, wire, client):
 
 @pytest.mark.parametrize("path", ["/a b", "/a\r\nx: y", "", "x", "/../" + "a" * 300, "/a?b=c"])
 async def test_odd_paths_are_refused(upstream, client, path):
-    with pytest.raises(ValueError):
+    with pytest.raises(RequestUnsendable):
         await backend(upstream, client).open(Call(path, b"{}", stream=False))
 
 
 async def test_a_key_with_line_ends_is_refused(upstream, client):
     broken = OpenAIBackend(upstream.url, Credentials(Secret("a\r\nb")), client=client)
-    with pytest.raises(ValueError):
+    with pytest.raises(RequestUnsendable):
         await broken.open(call())
 
 

@@ -5,7 +5,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from backends.errors import InvalidResponse, ServerError, UpstreamBroken
+from backends.errors import (
+    InvalidResponse,
+    RequestDeclined,
+    StreamError,
+    UpstreamBroken,
+    UpstreamOverloaded,
+    UpstreamRejected,
+)
 from backends.sse import EVENT_LIMIT_BYTES
 from gateway.kinds.relay import ByteRelay, EventRelay, error_event, parse_answer
 
@@ -298,7 +305,7 @@ def test_words_in_members_without_a_name_are_counted(name: str) -> None:
 def test_an_error_event_is_translated():
     error = b'data: {"error":{"message":"secret prompt","code":"overloaded"}}\n\n'
     relay = EventRelay(True)
-    with pytest.raises(ServerError, match="overloaded") as caught:
+    with pytest.raises(UpstreamOverloaded, match="overloaded") as caught:
         relay.feed(error + DONE)
     assert "secret" not in str(caught.value)
     late = EventRelay(True)
@@ -380,7 +387,7 @@ def test_any_split_relays_the_same_bytes(texts, end, cuts):
 @pytest.mark.parametrize("kind", [EventRelay, ByteRelay])
 def test_an_error_is_one_in_whatever_words(kind, told):
     """Before it was relayed, and the answer booked as finished."""
-    with pytest.raises(ServerError):
+    with pytest.raises(StreamError):
         kind(True).feed(told + DONE)
     begun = kind(True)
     assert begun.feed(event(said("a")) + told + DONE) == event(said("a"))
@@ -416,7 +423,7 @@ def test_empty_data_keeps_a_connection_alive_and_is_not_passed_on(kind, empty):
 
 
 def test_an_error_without_a_word_is_one():
-    with pytest.raises(ServerError):
+    with pytest.raises(StreamError):
         ByteRelay(True).feed(b"event: error\ndata:\n\n")
 
 
@@ -426,3 +433,64 @@ def test_a_character_over_two_chunks_goes_on_as_it_came(kind):
     halves = [event('{"content":"\\ud83d"}'), event('{"content":"\\ude00"}')]
     assert [relay.feed(half) for half in halves] == halves
     assert relay.content_events == 2
+
+
+OPENING = event('{"role":"assistant","content":""}')
+ERRORS = [
+    ('{"error":{"code":429,"message":"Rate limited upstream"}}', UpstreamOverloaded),
+    ('{"error":{"code":"rate_limit_exceeded"}}', UpstreamOverloaded),
+    ('{"type":"error","error":{"type":"overloaded_error"}}', UpstreamOverloaded),
+    ('{"error":{"code":"insufficient_quota"}}', UpstreamRejected),
+    ('{"error":{"status":"INVALID_ARGUMENT"}}', RequestDeclined),
+    ('[{"error":{"code":503,"status":"UNAVAILABLE"}}]', UpstreamOverloaded),
+    ('{"choices":[{"index":0,"delta":{"content":""},"error":{"code":502}}]}', StreamError),
+    ('{"choices":[{"index":0,"delta":{},"finish_reason":"error"}]}', StreamError),
+    ('{"choices":[{"index":0,"delta":{},"error":{"code":"server_overloaded"}}]}',
+     UpstreamOverloaded),
+]  # fmt: skip
+
+
+def read_to_end(relay: ByteRelay, text: bytes) -> None:
+    relay.feed(text)
+    relay.check_end()
+
+
+@pytest.mark.parametrize(("payload", "expected"), ERRORS)
+@pytest.mark.parametrize("before", [b"", b": hi\n\n", OPENING])
+@pytest.mark.parametrize("end", [b"\n\n", b"\n", b""])
+@pytest.mark.parametrize("kind", [EventRelay, ByteRelay])
+def test_an_error_before_words_is_judged_by_what_it_says(kind, end, before, payload, expected):
+    """Also behind comments and a role, and at an end without an empty line."""
+    relay = kind(True)
+    with pytest.raises(expected) as caught:
+        read_to_end(relay, before + b"data: " + payload.encode() + end)
+    assert not caught.value.billable
+    assert relay.usage is None
+
+
+@pytest.mark.parametrize(("payload", "expected"), ERRORS)
+@pytest.mark.parametrize("kind", [EventRelay, ByteRelay])
+def test_an_error_behind_words_breaks_the_answer_off(kind, payload, expected):
+    relay = kind(True)
+    assert relay.feed(event(said("a"))) == event(said("a"))
+    with pytest.raises(UpstreamBroken) as caught:
+        relay.feed(b"data: " + payload.encode() + b"\n\n")
+    assert caught.value.billable
+
+
+def test_output_that_was_counted_and_not_shown_is_charged():
+    relay = ByteRelay(True)
+    relay.feed(event("{}", tail=usage(7, 900)))
+    with pytest.raises(UpstreamBroken) as caught:
+        read_to_end(relay, b'data: {"error":{"code":529}}\n\n')
+    assert caught.value.billable
+    assert relay.usage["completion_tokens"] == 900
+
+
+def test_one_choice_of_two_may_fail():
+    relay = ByteRelay(True, choices=2)
+    failed = event("{}", finish="error", index=1)
+    good = event(said("a"), index=0), event("{}", finish="stop", index=0)
+    assert relay.feed(failed + good[0]) == failed + good[0]
+    relay.feed(good[1])
+    assert relay.finish() == good[1] + DONE

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from backends.errors import BackendError, ServerError, UpstreamBroken
+from backends.errors import BackendError, StreamError, UpstreamBroken, UpstreamOverloaded
 from gateway.kinds.transcript_relay import TranscriptRelay
 
 DONE = b"data: [DONE]\n\n"
@@ -60,11 +60,15 @@ def test_an_answer_without_its_end_is_broken(end: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "broken",
-    [event(type="error", message="secret"), event(error={"code": "overloaded", "message": "s"})],
+    ("broken", "kind"),
+    [
+        (event(type="error", message="secret"), StreamError),
+        (event(error={"code": "overloaded", "message": "secret"}), UpstreamOverloaded),
+        (event(type="error", error={"code": 429, "message": "secret"}), UpstreamOverloaded),
+    ],
 )
-def test_an_error_event_is_the_targets_failure(broken: bytes) -> None:
-    with pytest.raises(ServerError):
+def test_an_error_event_is_the_targets_failure(broken: bytes, kind: type[BackendError]) -> None:
+    with pytest.raises(kind):
         TranscriptRelay().feed(broken)
     begun = TranscriptRelay()
     begun.feed(delta("so"))

@@ -14,8 +14,10 @@ from backends.errors import (
     BackendError,
     HeadTimeout,
     ModelNotServed,
+    RequestDeclined,
     StreamError,
     UpstreamBroken,
+    UpstreamOverloaded,
     WrongAddress,
 )
 from backends.secret import Secret
@@ -278,7 +280,9 @@ async def test_the_answers_tier_reaches_the_books(stream, monkeypatch) -> None:
 @pytest.mark.parametrize(
     ("status", "body", "raised"),
     [
-        (200, {"error": {"message": "quoted", "code": "busy"}}, StreamError),
+        (200, {"error": {"message": "quoted", "code": "boom"}}, StreamError),
+        (200, {"error": {"message": "quoted", "code": "busy"}}, UpstreamOverloaded),
+        (200, {"error": {"message": "quoted", "code": 400}}, RequestDeclined),
         (404, {"detail": "Not Found"}, WrongAddress),
         (405, {"detail": "Method Not Allowed"}, WrongAddress),
     ],

@@ -1,0 +1,54 @@
+"""Whether a byte of a request has left: stated by what owns the connection.
+
+A backend sets `begun` to `False` when it takes a call and to `True` right before the first write.
+Where it says nothing, `begun` stays `None`, and a byte may have left. No error's class tells it:
+a timeout can be one of the connection or of the answer.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import httpcore
+
+from backends.errors import BackendError
+
+EXTENSION = "breakeven.transmission"  # of an httpx request: the `Transmission` to state it in
+
+
+class Transmission:
+    """One call's."""
+
+    __slots__ = ("_before", "begun")
+
+    def __init__(self) -> None:
+        self.begun: bool | None = None
+        self._before = False
+
+    @property
+    def possible(self) -> bool:
+        """Whether a byte may have left."""
+        return self.begun is not False
+
+    def takes(self) -> None:
+        """The backend takes the call and will state what leaves."""
+        if self.begun is None:
+            self.begun = False
+
+    def judge(self, error: BackendError) -> BackendError:
+        """Return the error with the fact in it; where nothing was stated, its kind's own holds."""
+        if self.begun is not None:
+            error.sent = self.begun
+        return error
+
+    async def trace(self, event: str, told: Mapping[str, Any]) -> None:
+        """Follow one request of httpcore, as its extension `trace`.
+
+        httpcore encodes the head before it writes: a head with characters that no head may have
+        fails there, and nothing has left.
+        """
+        self.takes()
+        if event == "http11.send_request_headers.started":
+            self._before, self.begun = bool(self.begun), True
+        elif event == "http11.send_request_headers.failed":
+            unsent = isinstance(told.get("exception"), httpcore.LocalProtocolError)
+            self.begun = self._before if unsent else True
