@@ -20,7 +20,7 @@ from gateway.batches.line_outcome import MOST_FAILURES, PASSING
 from gateway.batches.provider_line_planner import BATCH_TIER
 from gateway.batches.shapes import NO_ANSWER, answered, unanswered
 from gateway.http.body import open_members
-from gateway.request.metering import REFUSED
+from gateway.request.outcome_evidence import REFUSED
 from gateway.request.usage_checks import UsageBounds, contradicted, possible, prompt_possible
 from ledger.batches.outgoing import AttemptOpening, LineEnd, OutLine
 from ledger.journals.records import AttemptSettled, Basis, ComparedCost, Status, TokenCounts

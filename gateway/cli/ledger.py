@@ -50,6 +50,7 @@ FLAGS = {
     "over_bound": "cost more than was held for it",
     "unknown_tier": "a service tier without a price: booked at standard rates",
     "unpriced": "no price known: in no sum",
+    "unseen": "given up before its usage was known: booked at its bound",
 }
 
 

@@ -2,15 +2,15 @@
 
 Reported usage counts if it can be meant; what contradicts itself or what came is `disputed`, and
 booked at what can be. Without it an API's answer is estimated from its text, a
-stream that broke off from what came. Of an API's answer in one piece that was given up nothing was
-seen, and no provider promises to stop when we hang up: it is booked at the hold's bound, as a lost
-attempt is, and `basis` tells the invoice's reconciliation. Booking less would let a client spend
-beyond a hard budget by hanging up. An own engine's time follows from its tokens by the step model;
-of an answer that was given up before it told of any, from the time that passed: it stops when told
-to, but what it read of a prompt until then kept others waiting.
+stream that broke off from what came. What an API may have made of an answer that was given up, and
+did not tell, is decided in `hangups`. Where nothing bounds it, it is booked at the hold's bound, as
+a lost attempt is, and marked `unseen`; `basis` tells the invoice's reconciliation. Booking less
+would let a client spend beyond a hard budget by hanging up. An own engine's time follows from its
+tokens by the step model; of an answer that was given up before it told of any, from the time that
+passed: it stops when told to, but what it read of a prompt until then kept others waiting.
 """
 
-from math import ceil
+from math import ceil, inf
 
 import msgspec
 
@@ -23,6 +23,8 @@ from gateway.kinds.billable_units import AUDIO_MS_PER_TOKEN
 from gateway.kinds.kind_usage import completed, used
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.request.attempt import Attempt
+from gateway.request.hangups import unseen_output
+from gateway.request.hidden_output import HiddenOutput
 from gateway.request.usage_checks import (
     UsageBounds,
     contradicted,
@@ -55,12 +57,21 @@ class AttemptCharge(msgspec.Struct, frozen=True):
     tier: str | None = None
     unknown_tier: bool = False  # the price does not list it: booked at standard rates
     disputed: bool = False  # the target reported what cannot be
+    unseen: bool = False  # given up: what was made of it is not known, and its bound is booked
 
 
 def charge(
-    attempt: Attempt, outcome: AttemptOutcome, ratio: TokenRatio, *, now_s: float
+    attempt: Attempt,
+    outcome: AttemptOutcome,
+    ratio: TokenRatio,
+    hidden: HiddenOutput | None = None,
+    *,
+    now_s: float,
 ) -> AttemptCharge:
-    """The attempt's charge at its end; `ratio` says how many tokens a text is."""
+    """The attempt's charge at its end; `ratio` says how many tokens a text is.
+
+    `hidden`: what is known of output that targets do not show.
+    """
     request = attempt.plan.request
     spec = KINDS[request.kind]
     if spec.units is not None:
@@ -69,10 +80,14 @@ def charge(
     elif attempt.own:
         found = _own_tokens(attempt, outcome)
     else:
-        found = _api_tokens(attempt, outcome, ratio)
+        unseen = unseen_output(attempt, outcome, hidden or HiddenOutput(), now_s)
+        found = _api_tokens(attempt, outcome, ratio, unseen)
     tokens, basis, disputed = found
     if not attempt.own:
-        return _of_api(attempt, outcome, tokens, basis, disputed)
+        bill = _of_api(attempt, outcome, tokens, basis, disputed)
+        if basis == "bound" and outcome.is_given_up:
+            return msgspec.structs.replace(bill, unseen=True)
+        return bill
     engine = attempt.step.frozen.candidate.engine
     if engine is None or engine.step is None:
         return AttemptCharge(tokens, basis, 0, _own_cost(attempt, 0), disputed=disputed)
@@ -140,11 +155,14 @@ def _own_tokens(attempt: Attempt, outcome: AttemptOutcome) -> _Counted:
     return TokenCounts(input=prompt, output=attempt.events), "estimated", disputed
 
 
-def _api_tokens(attempt: Attempt, outcome: AttemptOutcome, ratio: TokenRatio) -> _Counted:
+def _api_tokens(
+    attempt: Attempt, outcome: AttemptOutcome, ratio: TokenRatio, unseen: float
+) -> _Counted:
+    """`unseen`: output tokens that may have been made beyond what came."""
     request, streamed = attempt.plan.request, attempt.plan.asked.stream
     seen = _seen(attempt)
-    found, finished = _reported(attempt, outcome), outcome.status == "finished"
-    if found is not None and _is_whole(found[0].output, attempt, outcome):
+    found, finished = _reported(attempt, outcome), outcome.is_whole
+    if not unseen and found is not None and _is_whole(found[0].output, attempt, outcome):
         tokens, basis, disputed = found
         return tokens, basis, disputed or _is_contradicted(tokens, outcome, request.n)
     # A running figure may be of the beginning; a last one, or nonsense, is what the target claims.
@@ -155,13 +173,19 @@ def _api_tokens(attempt: Attempt, outcome: AttemptOutcome, ratio: TokenRatio) ->
     if not finished and not streamed:
         if outcome.error == ServerError.kind:  # it said that it failed
             return TokenCounts(input=request.prompt_tokens), "estimated", disputed
-        return TokenCounts(input=request.prompt_tokens_bound, output=most), "bound", disputed
+        unseen = unseen or inf
     output, said = max(seen, min(most, int(finished))), _said_bytes(attempt, outcome)
     if said:
         estimate, _ = ratio.estimate(attempt.plan.learning_key, said)
         # A tenant's own prompts teach the ratio: they must not make its answers cheap.
         estimate = max(estimate, ceil(said / PRIOR_BYTES_PER_TOKEN))
         output = max(output, min(estimate, most))
+    if unseen and found is not None:
+        output = max(output, found[0].output)
+    if unseen and output + unseen >= most:
+        whole = TokenCounts(input=request.prompt_tokens_bound, output=max(output, most))
+        return whole, "bound", disputed
+    output += int(unseen)
     return TokenCounts(input=request.prompt_tokens, output=output), "estimated", disputed
 
 

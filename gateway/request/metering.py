@@ -9,25 +9,16 @@ from functools import partial
 
 import msgspec
 
-from backends.errors import (
-    ContextTooLong,
-    DispatchSuperseded,
-    FirstTokenTimeout,
-    InvalidResponse,
-    ModelNotServed,
-    ServerError,
-    UpstreamBroken,
-    UpstreamOverloaded,
-)
+from backends.errors import InvalidResponse, ServerError, UpstreamBroken
 from gateway.clock import Clock
 from gateway.fleet.estimator_accuracy import EstimatorName
-from gateway.fleet.model_backoff import LIMITED
 from gateway.fleet.target_stats import TargetStats
 from gateway.kinds import KINDS
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.request.admission import BudgetAdmission
 from gateway.request.attempt import Attempt
 from gateway.request.charging import charge, compared_pusd
+from gateway.request.outcome_evidence import did_well, hangup_of
 from gateway.request.plan import LearnedEstimates, RoutingPlan
 from gateway.request.refusals import BudgetShortfall
 from gateway.request.request_counters import AttemptLabels, RequestCounters
@@ -42,8 +33,6 @@ from ledger.journals.records import (
 from ledger.prices.rates import BIGINT_LIMIT, prompt_tokens
 from router.request_kinds import KIND_TRAITS
 
-REFUSED = "refused"  # the target's own 4xx: the client's fault, not the target's
-_OF_THE_REQUEST = (REFUSED, ContextTooLong.kind, ModelNotServed.kind)
 # A target that stumbles over one request answers so; one that is down or full refuses, is silent
 # or says that it is full, whatever it was sent.
 _MAY_BE_THE_REQUEST = (ServerError.kind, UpstreamBroken.kind, InvalidResponse.kind)
@@ -133,7 +122,7 @@ class UsageMeter:
 
     def _settled(self, attempt: Attempt, outcome: AttemptOutcome) -> AttemptSettled:
         now_s = self._clock.now_s()
-        bill = charge(attempt, outcome, self._learned.ratio, now_s=now_s)
+        bill = charge(attempt, outcome, self._learned.ratio, self._learned.hidden, now_s=now_s)
         tokens, cost = bill.tokens, bill.cost_pusd
         ttft_s = _ttft_s(attempt)
         duration_us = round((now_s - attempt.dispatched_s) * 1e6)
@@ -164,6 +153,7 @@ class UsageMeter:
             tier=bill.tier,
             unknown_tier=bill.unknown_tier,
             disputed=bill.disputed,
+            unseen=bill.unseen,
         )
         attempt.settled = True
         attempt.booked = tokens
@@ -230,20 +220,28 @@ class UsageMeter:
             cut = outcome.finish_reason == "length"
             self._learned.outputs.observe(plan.learning_key, prompt, choice, cut=cut)
             self._calibrate(attempt, record, prompt=prompt, choice=choice)
+            if not target.own:
+                self._learned.hidden.observe(
+                    target.name,
+                    tokens,
+                    said_bytes=outcome.said_bytes,
+                    first_s=_ttft_s(attempt),
+                    duration_s=record.duration_us / 1e6,
+                )
         if attempt.story is not None:
             attempt.story.settled(record)
-        did_well = _did_well(attempt, outcome)
+        well = did_well(attempt, outcome)
         suspect = plan.identity.key_id if outcome.error in _MAY_BE_THE_REQUEST else None
         if target.own:
             _feed_back(attempt, tokens)
-            if did_well is not None:
-                self._experience.engine(target.row, ok=did_well, suspect=suspect)
-        elif did_well is not None:
+            if well is not None:
+                self._experience.engine(target.row, ok=well, suspect=suspect)
+        elif well is not None:
             self._experience.api(
                 target.row,
                 ttft_s=None if record.ttft_us is None else record.ttft_us / 1e6,
                 tpot_s=self._tpot_s(attempt, tokens),
-                ok=did_well,
+                ok=well,
                 suspect=suspect,
             )
         self._count(attempt, outcome, record)
@@ -267,6 +265,8 @@ class UsageMeter:
 
     def _count(self, attempt: Attempt, outcome: AttemptOutcome, record: AttemptSettled) -> None:
         metrics, target, tokens = self._metrics, attempt.step.frozen.target, record.tokens
+        if (hangup := hangup_of(outcome, unseen=record.unseen)) is not None:
+            metrics.count_hangup(hangup)
         tally = metrics.sums_of(
             AttemptLabels(
                 attempt.plan.model,
@@ -365,20 +365,6 @@ def _shadow(plan: RoutingPlan) -> dict[str, str | None]:
         "shadow_target": None if chosen is None else chosen.candidate.name,
         "shadow_reason": plan.shadow.reason.value,
     }
-
-
-def _did_well(attempt: Attempt, outcome: AttemptOutcome) -> bool | None:
-    """What the ending says of the target; `None`: it was ours or the client's doing."""
-    if outcome.status == "finished" or outcome.error in _OF_THE_REQUEST:
-        return True
-    if outcome.error in (FirstTokenTimeout.kind, DispatchSuperseded.kind):
-        return None  # whoever found it silent told the board; to be asked twice is no failure
-    limited = outcome.error == UpstreamOverloaded.kind and outcome.http_status == LIMITED
-    if limited and attempt.step.frozen.target.shares_row:
-        return None  # it is about its model, and says nothing of the others: `heldoff` was told
-    if outcome.error is not None:
-        return False
-    return True if attempt.first_token_s is not None else None
 
 
 def _ttft_s(attempt: Attempt) -> float | None:

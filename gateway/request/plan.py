@@ -5,7 +5,7 @@ Planning reads state and awaits nothing. `Planner.plan` may be called again for 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import msgspec
@@ -20,6 +20,7 @@ from gateway.kinds.inference_request import InferenceRequest
 from gateway.policies.policy_match import PolicyTerms
 from gateway.request.decision_states import SnapshotStates
 from gateway.request.degraded_decider import DegradedDecider
+from gateway.request.hidden_output import HiddenOutput
 from gateway.request.routes import RouteCache, RouteContext
 from ledger.identity.keys import Identity
 from ledger.prices.book import Price
@@ -169,10 +170,14 @@ class RoutingPlan(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class LearnedEstimates:
-    """What requests turned out to need: bytes per token and output lengths, by model and team."""
+    """What requests turned out to need: bytes per token and output lengths, by model and team.
+
+    `hidden`: output that targets make and do not show.
+    """
 
     ratio: TokenRatio
     outputs: OutputLengths
+    hidden: HiddenOutput = field(default_factory=HiddenOutput)
 
 
 class PlannerProtocol(Protocol):

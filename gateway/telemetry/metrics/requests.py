@@ -8,11 +8,12 @@ worker renders `/metrics`: a file per request would cost more than the rest of m
 """
 
 from collections.abc import Collection, Sequence
+from typing import get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from gateway.fleet.estimator_accuracy import EstimatorAccuracy
-from gateway.request.request_counters import AttemptLabels, AttemptSums
+from gateway.request.request_counters import AttemptLabels, AttemptSums, HangupEnd
 from gateway.telemetry.metrics.pace import PaceMetrics
 from gateway.telemetry.metrics.policies import PolicyMetrics
 
@@ -71,6 +72,13 @@ class RequestMetrics:
         self.refusals = Counter(
             "breakeven_refusals", "Requests refused, by reason", ("reason",), registry=registry
         )
+        self.hangups = Counter(
+            "breakeven_hangups",
+            "Attempts whose clients left before the end: aborted, read to the end for their usage, "
+            "or booked at their bound because their usage is unseen",
+            ("ended",),
+            registry=registry,
+        )
         self.slo = Counter(
             "breakeven_slo",
             "Finished requests by backend and whether they met their SLO",
@@ -95,6 +103,8 @@ class RequestMetrics:
     def _begin(self) -> None:
         """Prometheus sees no increase in a series' birth: what alerts count is there before it."""
         self.refusals.labels("budget")
+        for ended in get_args(HangupEnd):
+            self.hangups.labels(ended)
         for backend in ("own", "api"):
             for met in ("yes", "no"):
                 self.slo.labels(backend, met)
@@ -105,6 +115,9 @@ class RequestMetrics:
 
     def count_refusal(self, reason: str) -> None:
         self.count(self.refusals, reason)
+
+    def count_hangup(self, ended: HangupEnd) -> None:
+        self.count(self.hangups, ended)
 
     def count_static_decision(self, cause: str, decisions: int = 1) -> None:
         self.count(self.policies.static, cause, amount=decisions)

@@ -9,7 +9,8 @@ from prometheus_client import CollectorRegistry
 from gateway.fleet.gap_counts import GAP_BUCKETS
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.request.attempt import Attempt
-from gateway.request.metering import REFUSED, UsageMeter
+from gateway.request.metering import UsageMeter
+from gateway.request.outcome_evidence import REFUSED
 from gateway.telemetry.metrics.requests import RequestMetrics
 from ledger.journals.journal import JournalFull
 from ledger.prices.book import Price, PriceTerms, TokenRates
