@@ -10,10 +10,17 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from random import Random
 
+import httpx
 import pytest
 
+HASTY_USD = 0.1
+UNSEEN_SHARE = 0.05  # of the dollars of honest traffic of which half is cancelled
+CALLS, AT_ONCE = 60, 12
+LONGEST = 4000  # tokens: far more than the answers have
 MESSAGES = [{"role": "user", "content": "Think well."}]
 SLICES = 20  # of a thought: how often the provider looks whether its client is there
 TOLD_S = 1.0
@@ -174,9 +181,13 @@ def left(tmp_path_factory, running, provider):
     def adjust(found, _ports) -> None:
         found["providers"] |= providers(provider.port)
         found["models"] |= {name: {"targets": [f"{name}/m"]} for name in names}
+        beta = {**found["providers"]["beta"], "prices_as": "openai/gpt-4o-mini"}
+        found["providers"]["hurried"] = {**beta, "on_disconnect": "unknown"}
+        found["models"]["hurried"] = {"targets": ["hurried/m"]}
 
     folder = tmp_path_factory.mktemp("host")
-    with running(folder, adjust=adjust, budgets=HARD, limits=LIMITED) as stack:
+    budgets = [*HARD, {"scope": "team:hasty", "usd": HASTY_USD, "period": "day", "hard": True}]
+    with running(folder, adjust=adjust, budgets=budgets, limits=LIMITED) as stack:
         yield stack
 
 
@@ -365,12 +376,80 @@ def test_a_limit_of_tokens_counts_what_was_read(left, provider, patiently) -> No
     assert took >= row["output_tokens"] or took < 0, "a minute may have ended in between"
 
 
-def test_hangups_are_counted_by_their_end(left) -> None:
-    shown = left.get("/metrics").text
-    for ended in ("aborted", "read_to_end", "unseen"):
-        (line,) = [
-            text
-            for text in shown.splitlines()
-            if f'breakeven_hangups_total{{ended="{ended}"}}' in text
+def hangups(stack) -> dict[str, float]:
+    found = {}
+    for line in stack.get("/metrics").text.splitlines():
+        if line.startswith("breakeven_hangups_total{"):
+            found[line.split('"')[1]] = float(line.rpartition(" ")[2])
+    return found
+
+
+def test_hangups_are_counted_by_their_end(left, provider, patiently, reads) -> None:
+    before, script = hangups(left), Script(words=5, pause_s=0.05, stops=True)
+    leave_one(left, provider, patiently, script, model="stopping")
+    leave_one(left, provider, patiently, script, model="untold")
+    reads.limit = 0
+    leave_one(left, provider, patiently, script, model="untold")
+    after = hangups(left)
+    assert {ended: after[ended] - before[ended] for ended in after} == {
+        "aborted": 1, "read_to_end": 1, "unseen": 1,
+    }  # fmt: skip
+
+
+def call_hastily(stack, model: str, token: str, number: int, random: Random) -> None:
+    """Every second client leaves, at a time of its own; every second pair asks for a stream."""
+    body = {
+        "model": model, "messages": [{"role": "user", "content": f"question {number}"}],
+        "max_tokens": LONGEST, "stream": number % 4 < 2,
+    }  # fmt: skip
+    if number % 2:
+        answer = stack.post("/v1/chat/completions", body, token)
+        assert answer.status_code == 200, answer.text
+        return
+    patience_s = random.uniform(0.05, 0.4)
+    with contextlib.suppress(httpx.ReadTimeout):
+        sent = httpx.Timeout(30, read=patience_s)
+        url, headers = f"{stack.url}/v1/chat/completions", stack.headers(token)
+        with httpx.Client(trust_env=False, timeout=sent) as client:
+            until_s = time.monotonic() + patience_s
+            with client.stream("POST", url, json=body, headers=headers) as answer:
+                assert answer.status_code == 200
+                for _ in answer.iter_bytes():
+                    if time.monotonic() > until_s:
+                        return
+
+
+@pytest.mark.parametrize(("model", "upstream"), [("hurried", "beta"), ("api", "alpha")])
+def test_honest_traffic_that_cancels_half_is_neither_unseen_nor_refused(
+    left, patiently, model, upstream
+) -> None:
+    """All answers at their bounds would be above the team's hard budget many times."""
+    stack, team, goes_on = left, "hasty", model == "hurried"
+    stack.providers[upstream].continues = goes_on
+    token = stack.key(team, team=team).token
+    before, served = stack.booked(), len(stack.entries(upstream))
+    for number in (1, 3):  # its pace is known, as that of any target that has answered
+        call_hastily(stack, model, token, number, Random(0))
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        calls = [
+            pool.submit(call_hastily, stack, model, token, number, Random(number))
+            for number in range(CALLS)
         ]
-        assert float(line.rpartition(" ")[2]) > 0
+        for call in calls:
+            call.result()
+    booked = stack.booked()  # who left before its turn was not dispatched, and has no row
+    rows = patiently(lambda: settled_rows(stack, before, booked - before))
+    made = {entry["request_id"]: entry for entry in stack.entries(upstream)[served:]}
+    cost = sum(row["cost_pusd"] for row in rows)
+    unseen = sum(row["cost_pusd"] for row in rows if row["flag"] == "unseen")
+    gone = [row for row in rows if row["status"] == "client_gone"]
+    assert len(gone) > CALLS / 4
+    assert unseen <= UNSEEN_SHARE * cost
+    assert sum(row["bound_pusd"] for row in rows) > HASTY_USD * 1e12 > cost
+    for row in rows:
+        entry = made.get(row["attempt_id"])  # none: it left before the provider had read of it
+        tokens = entry["completion_tokens"] if entry else 0
+        if goes_on:
+            assert (row["basis"], row["output_tokens"]) == ("reported", tokens)
+        elif not row["stream"]:
+            assert row["output_tokens"] >= tokens
