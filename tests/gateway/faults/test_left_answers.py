@@ -16,6 +16,9 @@ from random import Random
 
 import httpx
 import pytest
+from sqlalchemy import text
+
+from ledger.database import open_readonly
 
 HASTY_USD = 0.1
 UNSEEN_SHARE = 0.05  # of the dollars of honest traffic of which half is cancelled
@@ -122,9 +125,11 @@ class ScriptedProvider:
         made.tokens += script.words
         message = {"role": "assistant", "content": "word " * script.words}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
-        text = json.dumps({"choices": [choice], "usage": usage(script), "x": "x" * script.padding})
-        head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(text)}"
-        writer.write(f"{head}\r\nconnection: close\r\n\r\n{text}".encode())
+        answer = json.dumps(
+            {"choices": [choice], "usage": usage(script), "x": "x" * script.padding}
+        )
+        head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(answer)}"
+        writer.write(f"{head}\r\nconnection: close\r\n\r\n{answer}".encode())
 
 
 async def think(script: Script, made: Made) -> bool:
@@ -374,6 +379,30 @@ def test_a_limit_of_tokens_counts_what_was_read(left, provider, patiently) -> No
     provider.script = Script(words=1, pause_s=0.0)
     took = first - remaining()
     assert took >= row["output_tokens"] or took < 0, "a minute may have ended in between"
+
+
+def test_a_worker_that_stops_reads_on_for_what_is_left_of_its_drain(
+    run_stack, provider, patiently, tmp_path
+) -> None:
+    def adjust(found, _ports) -> None:
+        found["providers"] |= providers(provider.port)
+        found["models"]["untold"] = {"targets": ["untold/m"]}
+
+    slow = replace(THINKING, thinks_s=60.0, stops=True)
+    with run_stack(adjust=adjust) as stack:
+        for provider.script in (replace(THINKING, thinks_s=0.4), slow):
+            asked = len(provider.made)
+            connection = ask(stack, "untold")
+            patiently(lambda seen=asked: len(provider.made) > seen)
+            connection.close()
+        patiently(lambda: stack.app.hot._dispatcher.left.open == 2)
+    books = open_readonly(stack.runtime.ledger_url)
+    with books.connect() as connection:
+        query = text("SELECT basis, flag, output_tokens FROM attempts ORDER BY seq")
+        rows = [tuple(row) for row in connection.execute(query)]
+    books.dispose()
+    assert rows == [("reported", None, THINKING.total), ("bound", "unseen", 6000)]
+    assert stack.app.hot._dispatcher.left.open == 0
 
 
 def hangups(stack) -> dict[str, float]:
