@@ -5,6 +5,7 @@ the terminator that follows `[DONE]` save the next request a handshake.
 """
 
 import asyncio
+from collections.abc import Callable
 
 from backends.base import Exchange, Sink
 from backends.errors import BackendError, IdleTimeout, UpstreamBroken
@@ -22,30 +23,41 @@ async def pour(exchange: Exchange, sink: Sink) -> bool:
 
 
 async def read_all(
-    exchange: Exchange, limit_bytes: int, *, timeout_s: float | None = None
+    exchange: Exchange,
+    limit_bytes: int,
+    *,
+    timeout_s: float | None = None,
+    check: Callable[[int], None] | None = None,
 ) -> bytes:
-    """The whole body. Above the limit or the time it is given up, and the target is told."""
+    """The whole body. Above the limit or the time it is given up, and the target is told.
+
+    `check` is called with the size so far and may raise a `BackendError`.
+    """
     whole = exchange.whole() if isinstance(exchange, HttpExchange) else None
     if whole is not None and len(whole) <= limit_bytes:  # as usual, it came with its head
         return whole
     try:
         if timeout_s is None:  # the exchange has deadlines of its own; another one costs
-            return await _joined(exchange, limit_bytes)
+            return await _joined(exchange, limit_bytes, check)
         async with asyncio.timeout(timeout_s):
-            return await _joined(exchange, limit_bytes)
+            return await _joined(exchange, limit_bytes, check)
     except TimeoutError:
         raise IdleTimeout(f"the answer took longer than {timeout_s} s") from None
     finally:
         await exchange.aclose()
 
 
-async def _joined(exchange: Exchange, limit_bytes: int) -> bytes:
+async def _joined(
+    exchange: Exchange, limit_bytes: int, check: Callable[[int], None] | None
+) -> bytes:
     parts, size = [], 0
     async for part in exchange:
         parts.append(part)
         size += len(part)
         if size > limit_bytes:
             raise UpstreamBroken(f"the answer is larger than {limit_bytes} bytes")
+        if check is not None:
+            check(size)
     return b"".join(parts)
 
 

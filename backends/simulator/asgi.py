@@ -53,6 +53,12 @@ class DisconnectWatch:
         self._event.set()
 
 
+async def hear_nothing() -> MutableMapping[str, Any]:
+    """Receive in place of a client that is not listened to: it never says that it left."""
+    await asyncio.get_running_loop().create_future()
+    raise AssertionError
+
+
 async def read_body(receive: Receive) -> bytes:
     parts: list[bytes] = []
     size = 0

@@ -61,6 +61,7 @@ class SimulatedProvider:
         latency: Latency | None = None,
     ) -> None:
         self.faults = Faults()
+        self.continues = False  # with an answer whose client disconnects, as some providers do
         self.jobs = SimulatedBatches(self._asked_by_batch)
         self._name = name
         self._rng = rng
@@ -150,13 +151,11 @@ class SimulatedProvider:
             status = message.get("status", status)
             parts += message.get("body", b"")
 
-        async def nothing() -> MutableMapping[str, Any]:
-            await asyncio.get_running_loop().create_future()
-            raise AssertionError
-
         scope = {"path": path, "headers": [(b"x-request-id", request_id.encode())]}
         try:
-            await BATCH_ROUTES[path].serve(self, SimulatedRoute(body, scope, nothing, keep))
+            await BATCH_ROUTES[path].serve(
+                self, SimulatedRoute(body, scope, asgi.hear_nothing, keep)
+            )
         except RefusedError as error:
             kind, code = ERRORS.get(error.kind, (400, None))
             await self._refuse(scope, keep, SimulatedError(kind, error.message, error.param, code))
@@ -193,7 +192,8 @@ class SimulatedProvider:
             self._source.stall_at = fault.after_tokens
         elif fault is not None:
             cut_after = fault.after_tokens
-        await generation.run(receive, send, headers=self._quota.headers(now_s), cut_after=cut_after)
+        heard = asgi.hear_nothing if self.continues else receive
+        await generation.run(heard, send, headers=self._quota.headers(now_s), cut_after=cut_after)
 
     def _number(self) -> str:
         self._served += 1
@@ -259,6 +259,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--tokens-per-minute", type=int, default=20_000_000)
     parser.add_argument("--speed", type=float, default=1.0, help="simulated seconds per second")
     parser.add_argument("--batch-s", type=float, default=2.0, help="before a batch's first line")
+    parser.add_argument(
+        "--on-disconnect", choices=("stops", "continues"), default="stops",
+        help="what becomes of an answer whose client leaves",
+    )  # fmt: skip
     parser.add_argument("--journal", type=Path, help="append what was served to FILE.NAME")
     given = parser.parse_args(arguments)
     if len(given.name) != len(given.port):
@@ -275,6 +279,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             models=given.model,
             latency=latency,
         )
+        provider.continues = given.on_disconnect == "continues"
         provider.jobs.begin_s = given.batch_s / given.speed
         served.append((f"provider {name}", provider, bind(given.host, port)))
     run(served)

@@ -19,8 +19,7 @@ from gateway.errors import RequestError
 from gateway.errors import body as error_body
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.request.admission import BudgetAdmission
-from gateway.request.client_response import JSON
-from gateway.request.dispatch import CLIENT_GONE
+from gateway.request.client_response import CLIENT_GONE, JSON
 from gateway.request.inference_api import InferenceApi, Message, Receive, SendMessage
 from gateway.request.load_tracker import LoadReservation, LoadTracker
 from gateway.request.plan import AttemptPlan, RoutingPlan

@@ -20,7 +20,7 @@ from backends.text_length import said_in_answer, shows_pictures
 from gateway.batches.line_outcome import MOST_FAILURES, PASSING
 from gateway.batches.provider_line_planner import BATCH_TIER
 from gateway.batches.shapes import NO_ANSWER, answered, unanswered
-from gateway.request.metering import REFUSED
+from gateway.request.outcome_evidence import REFUSED
 from gateway.request.usage_checks import (
     UsageBounds,
     fit_text,

@@ -52,6 +52,7 @@ FLAGS = {
     "partly_priced": "may have been charged what its price does not say",
     "unknown_tier": "a service tier without a price: booked at standard rates",
     "unpriced": "no price known: in no sum",
+    "unseen": "given up before its usage was known: booked at its bound",
 }
 
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
+from backends.disconnects import OnDisconnect
 from backends.engines import VLLM
 from backends.providers import DEFAULT_KIND
 from gateway.config.adapters import with_adapters
@@ -304,6 +305,12 @@ class ProviderSection(ConfigSection):
     )
     kinds: tuple[ServedKind, ...] = Field(
         PROVIDER_DEFAULT, description=f"which endpoints: also {beside(PROVIDER_DEFAULT)}"
+    )
+    on_disconnect: OnDisconnect | None = Field(
+        None,
+        description="what becomes of an answer whose client disconnects: `stops` when we do, or "
+        "`continues` and is billed; default: as the provider documents it, else `unknown`, which "
+        "is read to its end as `continues` is",
     )
 
     @property

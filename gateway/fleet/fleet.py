@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from backends.address_policy import LOCALHOST, stated
 from backends.base import Backend
+from backends.disconnects import STOPS, UNKNOWN, OnDisconnect, documented
 from backends.http import Origin
 from backends.providers import PROVIDER_KINDS
 from gateway.config.machines import parts
@@ -46,6 +47,12 @@ class Target:
     takes_marks: bool = False  # of what to cache, in chat's messages
     by_priority: bool = False  # its engine takes a request's `priority`; others refuse it
     shares_row: bool = False  # with all models of its provider that no configuration names
+    on_disconnect: OnDisconnect = UNKNOWN  # what it does with an answer that is given up
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it makes, or may make, an answer to its end after we disconnect."""
+        return not self.own and self.on_disconnect != STOPS
 
     @property
     def replica(self) -> str | None:
@@ -95,6 +102,7 @@ class Fleet:
                     accepts_salt=pool.engine.accepts_salt,
                     rate_pusd_per_hour=rate,
                     bid_price_pusd_per_s=usd_to_pusd(pool.bid_price_usd_per_s),
+                    on_disconnect=STOPS,
                 )
             )
         self._apis: dict[str, Target] = {}
@@ -166,6 +174,7 @@ class Fleet:
             price_name=provider.prices_as or name,
             takes_marks=_takes_marks(provider, provider_name),
             shares_row=name not in self._api_rows,
+            on_disconnect=_on_disconnect(provider, provider_name),
         )
         if len(self._apis) < PASSTHROUGH_LIMIT:
             self._apis[name] = target
@@ -193,6 +202,13 @@ def _stands_outside(provider: ProviderSection, base_url: str | None) -> bool:
     host = Origin.parse(base_url)[0].host
     address = stated(host)
     return address.is_global if address is not None else host != LOCALHOST
+
+
+def _on_disconnect(provider: ProviderSection, name: str) -> OnDisconnect:
+    """Return the configured term, else the documented one; our own simulated provider stops."""
+    if provider.on_disconnect is not None:
+        return provider.on_disconnect
+    return STOPS if provider.start else documented(name)
 
 
 def _takes_marks(provider: ProviderSection, name: str) -> bool:

@@ -38,10 +38,10 @@ def used(
         whole = completed(counted, price, units.estimate(request, said))
         guessed = price is not None and _charged(whole, price) != _charged(counted, price)
         return whole, "estimated" if guessed else "reported", False
-    if not outcome.billable or (own and outcome.status != "finished"):
+    if not outcome.billable or (own and not outcome.is_whole):
         return TokenCounts(), "estimated", disputed
     failed = outcome.error == ServerError.kind  # it said so: the request is booked, not the most
-    if not own and not failed and (outcome.status != "finished" or not units.exact(request)):
+    if not own and not failed and (not outcome.is_whole or not units.exact(request)):
         return units.most(request), "bound", disputed
     return units.estimate(request, said), "estimated", disputed
 

@@ -4,9 +4,12 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import msgspec
+from msgspec.structs import replace
 
 from gateway.kinds.relay import ByteRelay
 from ledger.journals.records import Status
+
+CLIENT_LEFT = 499  # the status that proxies log for a client that closed its connection
 
 
 class AttemptOutcome(msgspec.Struct, frozen=True):
@@ -14,7 +17,8 @@ class AttemptOutcome(msgspec.Struct, frozen=True):
 
     `billable`: whether the target may charge for it although it reported nothing; `said_bytes`:
     of text in what came of a stream; `shown`: a picture was in it; `answer`: one in one piece,
-    measured only if need be. `earlier_usage`: what a stream reported before and took back.
+    measured only if need be. `earlier_usage`: what a stream reported before and took back;
+    `read_on`: its client left, and the answer was read to its end.
     """
 
     status: Status
@@ -29,6 +33,22 @@ class AttemptOutcome(msgspec.Struct, frozen=True):
     shown: bool = False
     answer: bytes | None = None
     earlier_usage: tuple[Mapping[str, Any], ...] = ()
+    read_on: bool = False
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of the answer came, to a client or to nobody."""
+        return self.status == "finished" or self.read_on
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether our side ended the attempt before the answer's end; no failure of the target."""
+        ours = self.status in ("client_gone", "timeout")
+        return ours and self.error is None and not self.read_on
+
+    def without_client(self) -> Self:
+        """Return the same of an answer that came to its end after its client had left."""
+        return replace(self, status="client_gone", http_status=CLIENT_LEFT, read_on=True)
 
     def __repr__(self) -> str:
         return f"Outcome({self.status!r}, {self.http_status})"  # an answer is nobody's to show

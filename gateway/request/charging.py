@@ -2,15 +2,15 @@
 
 Reported usage counts if it can be meant; what contradicts itself or what came is `disputed`, and
 booked at what can be. Without it an API's answer is estimated from its text, a
-stream that broke off from what came. Of an API's answer in one piece that was given up nothing was
-seen, and no provider promises to stop when we hang up: it is booked at the hold's bound, as a lost
-attempt is, and `basis` tells the invoice's reconciliation. Booking less would let a client spend
-beyond a hard budget by hanging up. An own engine's time follows from its tokens by the step model;
-of an answer that was given up before it told of any, from the time that passed: it stops when told
-to, but what it read of a prompt until then kept others waiting.
+stream that broke off from what came. What an API may have made of an answer that was given up, and
+did not tell, is decided in `hangups`. Where nothing bounds it, it is booked at the hold's bound, as
+a lost attempt is, and marked `unseen`; `basis` tells the invoice's reconciliation. Booking less
+would let a client spend beyond a hard budget by hanging up. An own engine's time follows from its
+tokens by the step model; of an answer that was given up before it told of any, from the time that
+passed: it stops when told to, but what it read of a prompt until then kept others waiting.
 """
 
-from math import ceil
+from math import ceil, inf
 from typing import NamedTuple
 
 import msgspec
@@ -23,6 +23,8 @@ from gateway.kinds.billable_units import AUDIO_MS_PER_TOKEN
 from gateway.kinds.kind_usage import completed, used
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.request.attempt import Attempt
+from gateway.request.hangups import unseen_output
+from gateway.request.hidden_output import HiddenOutput
 from gateway.request.reported_usage import (
     Contradiction,
     UsageReading,
@@ -77,12 +79,21 @@ class AttemptCharge(msgspec.Struct, frozen=True):
     partly_read: bool = False  # the target's usage has counts that nobody here knows
     overrun_tokens: int = 0  # of a choice: output beyond what was held for
     partly_priced: bool = False  # it may have been charged what its price does not say
+    unseen: bool = False  # given up: what was made of it is not known, and its bound is booked
 
 
 def charge(
-    attempt: Attempt, outcome: AttemptOutcome, ratio: TokenRatio, *, now_s: float
+    attempt: Attempt,
+    outcome: AttemptOutcome,
+    ratio: TokenRatio,
+    hidden: HiddenOutput | None = None,
+    *,
+    now_s: float,
 ) -> AttemptCharge:
-    """The attempt's charge at its end; `ratio` says how many tokens a text is."""
+    """The attempt's charge at its end; `ratio` says how many tokens a text is.
+
+    `hidden`: what is known of output that targets do not show.
+    """
     request = attempt.plan.request
     spec = KINDS[request.kind]
     if spec.units is not None:
@@ -91,9 +102,13 @@ def charge(
     elif attempt.own:
         found = _own_tokens(attempt, outcome)
     else:
-        found = _api_tokens(attempt, outcome, ratio)
+        unseen = unseen_output(attempt, outcome, hidden or HiddenOutput(), now_s)
+        found = _api_tokens(attempt, outcome, ratio, unseen)
     if not attempt.own:
-        return _of_api(attempt, outcome, found)
+        bill = _of_api(attempt, outcome, found)
+        if found.basis == "bound" and outcome.is_given_up:
+            return replace(bill, unseen=True)
+        return bill
     tokens, basis, disputed, _ = found
     engine = attempt.step.frozen.candidate.engine
     if engine is None or engine.step is None:
@@ -136,10 +151,13 @@ def _own_tokens(attempt: Attempt, outcome: AttemptOutcome) -> _Counted:
     return _Counted(tokens, "estimated", disputed)
 
 
-def _api_tokens(attempt: Attempt, outcome: AttemptOutcome, ratio: TokenRatio) -> _Counted:
+def _api_tokens(
+    attempt: Attempt, outcome: AttemptOutcome, ratio: TokenRatio, unseen: float
+) -> _Counted:
+    """`unseen`: output tokens that may have been made beyond what came."""
     request, streamed = attempt.plan.request, attempt.plan.asked.stream
-    found, finished = read_usage(attempt, outcome), outcome.status == "finished"
-    if found is not None and _is_whole(found.tokens.output, attempt, outcome):
+    found, finished = read_usage(attempt, outcome), outcome.is_whole
+    if not unseen and found is not None and _is_whole(found.tokens.output, attempt, outcome):
         contradiction = find_contradiction(found, attempt, outcome)
         if contradiction is None and not found.disputed:
             return _Counted(found.tokens, found.basis, False)
@@ -155,16 +173,21 @@ def _api_tokens(attempt: Attempt, outcome: AttemptOutcome, ratio: TokenRatio) ->
     if not finished and not streamed:
         if outcome.error == ServerError.kind:  # it said that it failed
             return _Counted(TokenCounts(input=request.prompt_tokens), "estimated", disputed)
-        return _Counted(most_tokens(bounds_of(attempt)), "bound", disputed)
-    output = _estimated_output(attempt, outcome, ratio)
-    tokens = TokenCounts(input=request.prompt_tokens, output=output)
+        unseen = unseen or inf
+    output, most = _estimated_output(attempt, outcome, ratio), most_output_of(attempt)
+    if unseen and found is not None:
+        output = max(output, found.tokens.output)
+    if unseen and output + unseen >= most:
+        whole = TokenCounts(input=request.prompt_tokens_bound, output=max(output, most))
+        return _Counted(whole, "bound", disputed)
+    tokens = TokenCounts(input=request.prompt_tokens, output=output + int(unseen))
     return _Counted(tokens, "estimated", disputed)
 
 
 def _estimated_output(attempt: Attempt, outcome: AttemptOutcome, ratio: TokenRatio) -> int:
     """Tokens of the text that came, at most those held for; an event of a stream is one."""
     most, seen, said = most_output_of(attempt), _seen(attempt), said_bytes_of(attempt, outcome)
-    output = max(seen, min(most, int(outcome.status == "finished")))
+    output = max(seen, min(most, int(outcome.is_whole)))
     if said:
         estimate = ratio.text_tokens(attempt.plan.learning_key, said)
         # A tenant's own prompts teach the ratio: they must not make its answers cheap.

@@ -17,6 +17,7 @@ from ledger.journals.records import TokenCounts
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 JSON: Header = (b"content-type", b"application/json")
+CLIENT_GONE = "client_gone"  # any other ending was our own doing
 
 
 class ClientResponse:
@@ -27,8 +28,8 @@ class ClientResponse:
     """
 
     __slots__ = ("_clock", "_connection", "_left", "_line", "_send", "broken", "charged",
-                 "ended_by", "finished", "opened_s", "request_id", "sending_since", "started",
-                 "status", "story", "task", "use")  # fmt: skip
+                 "ended_by", "finished", "on_leave", "opened_s", "request_id", "sending_since",
+                 "started", "status", "story", "task", "use")  # fmt: skip
 
     def __init__(
         self,
@@ -53,12 +54,17 @@ class ClientResponse:
         self.status: int | None = None  # as it was told
         self.story: RequestTrace | None = None  # of who follows it, if anybody does
         self.ended_by: str | None = None  # "client_gone", "client_stall", "total", "drain"
+        self.on_leave: Callable[[], bool] | None = None  # whether the task goes on without it
 
     def end(self, why: str) -> None:
-        """End the request from outside its task; the first reason stands, a full answer too."""
+        """End the request from outside its task; the first reason stands, a full answer too.
+
+        Where a target goes on without the client, its answer is read on and nothing more is sent.
+        """
         if self.ended_by is None and not self.finished:
             self.ended_by = why
-            self.task.cancel()
+            if why != CLIENT_GONE or self.on_leave is None or not self.on_leave():
+                self.task.cancel()
 
     def stalls(self, now_s: float, limit_s: float) -> bool:
         """Whether its client has taken nothing for so long; to be asked more often than that.

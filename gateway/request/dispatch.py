@@ -6,7 +6,8 @@ promises are taken from the board, its hold is released and its row is settled e
 """
 
 import asyncio
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
@@ -16,6 +17,8 @@ from backends.base import Call, Deadlines, Exchange
 from backends.errors import (
     BackendError,
     DispatchSuperseded,
+    HeadTimeout,
+    IdleTimeout,
     RequestDeclined,
     UpstreamOverloaded,
 )
@@ -28,12 +31,13 @@ from gateway.fleet.model_backoff import LIMITED
 from gateway.fleet.target_stats import TargetStats
 from gateway.kinds import KINDS
 from gateway.kinds.inference_request import InferenceRequest
-from gateway.kinds.outcome import AttemptOutcome
+from gateway.kinds.outcome import CLIENT_LEFT, AttemptOutcome
 from gateway.kinds.relay import error_event
 from gateway.request.active_policies import PolicyDerived
 from gateway.request.admission import BudgetAdmission
 from gateway.request.attempt import Attempt, CandidateQueue
-from gateway.request.client_response import ClientResponse
+from gateway.request.background_reads import BackgroundReads
+from gateway.request.client_response import CLIENT_GONE, ClientResponse
 from gateway.request.idempotency.idempotency_store import IdempotencyStore
 from gateway.request.limits.admission_queue import AdmissionQueue, QueueFull
 from gateway.request.limits.rate_limiter import RateLimiter, over_rate
@@ -63,15 +67,14 @@ from router.reasons import PERMANENT, Reason
 from router.types import InfeasibleAction
 
 MAX_ATTEMPTS = 3  # as the SRE book advises: more tries multiply an outage
-CLIENT_GONE = "client_gone"  # any other ending was our own doing
 UNRECORDED = "The request cannot be recorded at the moment."
 RETRY_S = 5.0
 # OpenAI's reasoning models refuse the older name; most others know no other.
 CAP_NAMES = {"openai": "max_completion_tokens"}
-NOBODY = 499  # the status that proxies log for a client that closed its connection
 RESTARTING = 503
+_ABORTED = nullcontext()  # the target is told when the client leaves
 # What a client is told whose request was ended, where it can be told anything.
-TOLD = {CLIENT_GONE: NOBODY, "client_stall": NOBODY, "total": 504, "drain": RESTARTING}
+TOLD = {CLIENT_GONE: CLIENT_LEFT, "client_stall": CLIENT_LEFT, "total": 504, "drain": RESTARTING}
 
 
 class SampleSink(Protocol):
@@ -106,6 +109,7 @@ class Dispatcher:
     demanded: DemandCounter | None  # `None`: what is dispatched is no demand that moves a price
     drawing: SampleSink | None  # `None`: nothing of what is dispatched is asked again
     observer: TraceObserver | None = None  # `None`: nobody follows requests from outside
+    left: BackgroundReads = field(default_factory=BackgroundReads)  # by clients that hung up
 
     async def dispatch(
         self, asked: InferenceRequest, identity: Identity, reply: ClientResponse
@@ -283,8 +287,10 @@ class Dispatcher:
     async def _attempt(self, attempt: Attempt, reply: ClientResponse) -> BackendError | None:
         """One try. Returns the failure when another candidate may be tried, else answers."""
         exchange: Exchange | None = None
+        target = attempt.step.frozen.target
+        leaving = self.left.allow(reply) if target.goes_on else _ABORTED
         try:
-            with self.silences.heard(attempt, reply.task):
+            with leaving, self.silences.heard(attempt, reply.task):
                 try:
                     exchange = await self._open(attempt)
                     await self.delivery.answer(attempt, exchange, reply)
@@ -382,6 +388,11 @@ class Dispatcher:
         )
         if error.usage is not None:  # of an answer that failed after it was made
             outcome = msgspec.structs.replace(outcome, usage=error.usage, usage_final=True)
+        if target.goes_on and reply.ended_by is not None:  # nobody waits for another target
+            if isinstance(error, HeadTimeout | IdleTimeout):  # we stop reading: it is no failure
+                outcome = AttemptOutcome.cut(attempt.relay, "client_gone", CLIENT_LEFT)
+            self.metering.settle_later(attempt, outcome)
+            return None
         if not reply.started:
             self.metering.settle_later(attempt, outcome)
             return error  # no byte has left: another target may still answer

@@ -26,10 +26,10 @@ from gateway.kinds.chat import CHAT_PATH
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest
 from gateway.kinds.relay import error_event
 from gateway.logs import REQUEST
-from gateway.request.client_response import JSON, ClientResponse
+from gateway.request.client_response import CLIENT_GONE, JSON, ClientResponse
 from gateway.request.dialects.translated_paths import SPOKEN
 from gateway.request.dialects.translated_response import TranslatedResponse
-from gateway.request.dispatch import CLIENT_GONE, Dispatcher
+from gateway.request.dispatch import Dispatcher
 from gateway.request.idempotency.idempotency_store import IdempotentRequest
 from ledger.identity.keys import Identity
 

@@ -10,16 +10,9 @@ from functools import partial
 
 import msgspec
 
-from backends.errors import (
-    MAY_BE_THE_REQUEST,
-    OF_THE_REQUEST,
-    DispatchSuperseded,
-    FirstTokenTimeout,
-    UpstreamOverloaded,
-)
+from backends.errors import MAY_BE_THE_REQUEST
 from gateway.clock import Clock
 from gateway.fleet.estimator_accuracy import EstimatorName
-from gateway.fleet.model_backoff import LIMITED
 from gateway.fleet.target_stats import TargetStats
 from gateway.kinds import KINDS
 from gateway.kinds.outcome import AttemptOutcome
@@ -27,6 +20,7 @@ from gateway.request.admission import BudgetAdmission
 from gateway.request.attempt import Attempt
 from gateway.request.charging import charge, compared_pusd
 from gateway.request.learning import EstimateLearner
+from gateway.request.outcome_evidence import did_well, hangup_of
 from gateway.request.plan import LearnedEstimates, RoutingPlan
 from gateway.request.refusals import BudgetShortfall
 from gateway.request.request_counters import AttemptLabels, RequestCounters
@@ -43,8 +37,6 @@ from router.estimator_rules import Estimator
 from router.request_kinds import KIND_TRAITS
 
 _LATENCY = Estimator.API_LATENCY.value
-REFUSED = "refused"  # the target's own 4xx: the client's fault, not the target's
-_OF_THE_REQUEST = OF_THE_REQUEST | {REFUSED}
 
 
 class UsageMeter:
@@ -63,7 +55,7 @@ class UsageMeter:
         self._admission = admission
         self._metrics = metrics
         self._experience = experience
-        self._ratio = learned.ratio
+        self._ratio, self._hidden = learned.ratio, learned.hidden
         self._learner = EstimateLearner(learned, metrics)
         self._clock = clock
 
@@ -132,7 +124,7 @@ class UsageMeter:
 
     def _settled(self, attempt: Attempt, outcome: AttemptOutcome) -> AttemptSettled:
         now_s = self._clock.now_s()
-        bill = charge(attempt, outcome, self._ratio, now_s=now_s)
+        bill = charge(attempt, outcome, self._ratio, self._hidden, now_s=now_s)
         tokens, cost = bill.tokens, bill.cost_pusd
         if bill.overrun_tokens:
             target = attempt.step.frozen.target.name
@@ -169,6 +161,7 @@ class UsageMeter:
             claimed_pusd=bill.claimed_pusd,
             partly_read=bill.partly_read,
             partly_priced=bill.partly_priced,
+            unseen=bill.unseen,
         )
         attempt.settled, attempt.booked = True, tokens
         attempt.tokens = prompt_tokens(tokens) + tokens.output
@@ -229,20 +222,28 @@ class UsageMeter:
         if self._learner.learn(attempt, outcome, record):
             choice = round(tokens.output / plan.request.n)
             self._calibrate(attempt, record, prompt=tokens.prompt, choice=choice)
+            if not target.own:
+                self._hidden.observe(
+                    target.name,
+                    tokens,
+                    said_bytes=outcome.said_bytes,
+                    first_s=_ttft_s(attempt),
+                    duration_s=record.duration_us / 1e6,
+                )
         if attempt.story is not None:
             attempt.story.settled(record)
-        did_well = _did_well(attempt, outcome)
+        well = did_well(attempt, outcome)
         suspect = plan.identity.key_id if outcome.error in MAY_BE_THE_REQUEST else None
         if target.own:
             _feed_back(attempt, tokens)
-            if did_well is not None:
-                self._experience.engine(target.row, ok=did_well, suspect=suspect)
-        elif did_well is not None:
+            if well is not None:
+                self._experience.engine(target.row, ok=well, suspect=suspect)
+        elif well is not None:
             self._experience.api(
                 target.row,
                 ttft_s=None if record.ttft_us is None else record.ttft_us / 1e6,
                 tpot_s=self._tpot_s(attempt, tokens),
-                ok=did_well,
+                ok=well,
                 suspect=suspect,
             )
             if record.ttft_us is not None:
@@ -268,6 +269,8 @@ class UsageMeter:
 
     def _count(self, attempt: Attempt, outcome: AttemptOutcome, record: AttemptSettled) -> None:
         metrics, target, tokens = self._metrics, attempt.step.frozen.target, record.tokens
+        if (hangup := hangup_of(outcome, unseen=record.unseen)) is not None:
+            metrics.count_hangup(hangup)
         tally = metrics.sums_of(
             AttemptLabels(
                 attempt.plan.model,
@@ -378,20 +381,6 @@ def _usage_findings(record: AttemptSettled) -> Iterator[str]:
         yield "over_bound"
     if record.partly_read:
         yield "partly_read"
-
-
-def _did_well(attempt: Attempt, outcome: AttemptOutcome) -> bool | None:
-    """What the ending says of the target; `None`: it was ours or the client's doing."""
-    if outcome.status == "finished" or outcome.error in _OF_THE_REQUEST:
-        return True
-    if outcome.error in (FirstTokenTimeout.kind, DispatchSuperseded.kind):
-        return None  # whoever found it silent told the board; to be asked twice is no failure
-    limited = outcome.error == UpstreamOverloaded.kind and outcome.http_status == LIMITED
-    if limited and attempt.step.frozen.target.shares_row:
-        return None  # it is about its model, and says nothing of the others: `heldoff` was told
-    if outcome.error is not None:
-        return False
-    return True if attempt.first_token_s is not None else None
 
 
 def _ttft_s(attempt: Attempt) -> float | None:

@@ -21,6 +21,7 @@ from gateway.kinds.inference_request import InferenceRequest
 from gateway.policies.policy_match import PolicyTerms
 from gateway.request.decision_states import SnapshotStates
 from gateway.request.degraded_decider import DegradedDecider
+from gateway.request.hidden_output import HiddenOutput
 from gateway.request.routes import RouteCache, RouteContext
 from ledger.identity.keys import Identity
 from ledger.prices.book import Price
@@ -171,11 +172,15 @@ class RoutingPlan(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class LearnedEstimates:
-    """What requests turned out to need: bytes per token and output lengths, by model and team."""
+    """What requests turned out to need: bytes per token and output lengths, by model and team.
+
+    `hidden`: output that targets make and do not show.
+    """
 
     ratio: TokenRatio
     outputs: OutputLengths
     overruns: OutputOverruns = field(default_factory=OutputOverruns)
+    hidden: HiddenOutput = field(default_factory=HiddenOutput)
 
 
 class PlannerProtocol(Protocol):

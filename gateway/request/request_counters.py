@@ -5,10 +5,12 @@ The request path writes to these methods alone, so that it imports no Prometheus
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from gateway.fleet.estimator_accuracy import EstimatorAccuracy
 from router.estimator_rules import Objection
+
+HangupEnd = Literal["aborted", "read_to_end", "unseen"]
 
 
 class AttemptLabels(NamedTuple):
@@ -54,6 +56,9 @@ class RequestCounters(Protocol):
 
     def count_refusal(self, reason: str) -> None:
         """Count one refused request."""
+
+    def count_hangup(self, ended: HangupEnd) -> None:
+        """Count one attempt whose client left before its end, by what became of its answer."""
 
     def count_static_decision(self, cause: str, decisions: int = 1) -> None:
         """Count decisions by the configured order; 0 only makes the series exist."""

@@ -6,6 +6,7 @@ durable: a client that has seen the end of an answer has a row in the ledger, al
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 from backends.answers import TEXTS, AnswerUsage, media_type
 from backends.base import Exchange
@@ -13,6 +14,7 @@ from backends.errors import (
     BackendError,
     ContextTooLong,
     HeadTimeout,
+    IdleTimeout,
     ModelNotServed,
     RequestDeclined,
     UpstreamRejected,
@@ -26,8 +28,10 @@ from gateway.kinds import KINDS
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.kinds.relay import ByteRelay, parse_answer
 from gateway.request.attempt import Attempt
+from gateway.request.background_reads import WHOLE_LIMIT_BYTES
 from gateway.request.client_response import JSON, ClientResponse
-from gateway.request.metering import REFUSED, UsageMeter
+from gateway.request.metering import UsageMeter
+from gateway.request.outcome_evidence import REFUSED
 from router.explain import short
 
 ANSWER_LIMIT_BYTES = 64 * 1024 * 1024
@@ -85,41 +89,43 @@ class ResponseWriter:
                 await drain(exchange)
                 break
         rest = relay.finish()
-        await self._metering.settle(
-            attempt,
-            AttemptOutcome(
-                "finished",
-                200,
-                usage=relay.usage,
-                usage_final=relay.usage_final,
-                finish_reason=relay.finish_reason,
-                tier=relay.tier,
-                said_bytes=relay.said_bytes,
-                shown=relay.shown,
-                earlier_usage=relay.earlier_usage,
-            ),
+        outcome = AttemptOutcome(
+            "finished",
+            200,
+            usage=relay.usage,
+            usage_final=relay.usage_final,
+            finish_reason=relay.finish_reason,
+            tier=relay.tier,
+            said_bytes=relay.said_bytes,
+            shown=relay.shown,
+            earlier_usage=relay.earlier_usage,
         )
+        if reply.ended_by is not None:
+            await self._metering.settle(attempt, outcome.without_client())
+            return
+        await self._metering.settle(attempt, outcome)
         reply.booked(attempt.booked)
         if not reply.started:
             await reply.start(200, headers)
         await reply.body(rest, more=False)
 
     async def _whole(self, attempt: Attempt, exchange: Exchange, reply: ClientResponse) -> None:
-        body = await read_all(exchange, ANSWER_LIMIT_BYTES)
+        body = await read_all(exchange, ANSWER_LIMIT_BYTES, check=partial(_check_wanted, reply))
         said = parse_answer(body)
         attempt.saw(self._clock.now_s(), 1)
-        cost = await self._metering.settle(
-            attempt,
-            AttemptOutcome(
-                "finished",
-                200,
-                usage=said.usage,
-                usage_final=True,
-                finish_reason=said.finish_reason,
-                tier=said.tier,
-                answer=body,
-            ),
+        outcome = AttemptOutcome(
+            "finished",
+            200,
+            usage=said.usage,
+            usage_final=True,
+            finish_reason=said.finish_reason,
+            tier=said.tier,
+            answer=body,
         )
+        if reply.ended_by is not None:
+            await self._metering.settle(attempt, outcome.without_client())
+            return
+        cost = await self._metering.settle(attempt, outcome)
         headers = _headers(attempt, JSON)
         if cost is not None:
             headers.append((b"x-breakeven-cost-usd", _usd(cost)))
@@ -134,13 +140,16 @@ class ResponseWriter:
         read: Callable[[bytes, str], AnswerUsage],
     ) -> None:
         """A ranking or a transcript in one piece, byte for byte and as what the target calls it."""
-        body = await read_all(exchange, ANSWER_LIMIT_BYTES)
+        body = await read_all(exchange, ANSWER_LIMIT_BYTES, check=partial(_check_wanted, reply))
         media = media_type(exchange.headers)
         found = read(body, media)
         attempt.saw(self._clock.now_s(), 1)
         outcome = AttemptOutcome(
             "finished", 200, usage=found.usage, usage_final=True, said_bytes=found.said_bytes
         )
+        if reply.ended_by is not None:
+            await self._metering.settle(attempt, outcome.without_client())
+            return
         cost = await self._metering.settle(attempt, outcome)
         content_type = JSON
         if media in TEXTS:  # of these words alone: a browser must not run what a target sends
@@ -209,7 +218,8 @@ class StreamSink:
             attempt.saw(self._now_s(), relay.content_events)
         elif attempt.first_token_s is None and self._is_late():
             return self._broken(HeadTimeout("no token in time"))
-        self.held = self._reply.push(out) if out else b""
+        reply = self._reply
+        self.held = reply.push(out) if out and reply.ended_by is None else b""
         self.error = relay.error  # no further piece may ever come to tell it
         return not self.held and not relay.complete and self.error is None
 
@@ -220,6 +230,12 @@ class StreamSink:
     def _is_late(self) -> bool:
         """Comments that keep a connection alive are not the answer that its client waits for."""
         return self._now_s() - self._attempt.dispatched_s > self._first_s
+
+
+def _check_wanted(reply: ClientResponse, size: int) -> None:
+    """Raise `IdleTimeout` for an answer without a client that is too large to be kept."""
+    if reply.ended_by is not None and size > WHOLE_LIMIT_BYTES:
+        raise IdleTimeout(f"nobody waits for an answer of more than {WHOLE_LIMIT_BYTES} bytes")
 
 
 def _flows(attempt: Attempt, exchange: Exchange) -> bool:

@@ -116,7 +116,8 @@ class AttemptSettled(msgspec.Struct, frozen=True, tag="settle", omit_defaults=Tr
     so that the standard rates were booked. `disputed`: the target reported usage that cannot be,
     by its own figures or by the text that came. `claimed_pusd`: what the target's own figures cost,
     where that is more than was booked. `partly_read`: its usage has counts that nobody here knows.
-    `partly_priced`: it may have been charged what its price does not say.
+    `partly_priced`: it may have been charged what its price does not say. `unseen`: the attempt was
+    given up, what the target made of it is not known, and its bound was booked.
     """
 
     attempt_id: str
@@ -139,6 +140,7 @@ class AttemptSettled(msgspec.Struct, frozen=True, tag="settle", omit_defaults=Tr
     claimed_pusd: int | None = None
     partly_read: bool = False
     partly_priced: bool = False
+    unseen: bool = False
 
 
 class RequestRefused(msgspec.Struct, frozen=True, tag="refuse", omit_defaults=True):

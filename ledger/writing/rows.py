@@ -30,6 +30,7 @@ DISPUTED = "disputed"
 OVER_BOUND = "over_bound"
 PARTLY_READ = "partly_read"
 PARTLY_PRICED = "partly_priced"
+UNSEEN = "unseen"
 
 
 class NewAttempt(msgspec.Struct):
@@ -204,6 +205,7 @@ def _flag(opened: AttemptOpened, settled: AttemptSettled, *, late: bool) -> str 
         (settled.cost_pusd > opened.bound_pusd or surplus_pusd(settled), OVER_BOUND),
         (settled.unknown_tier, UNKNOWN_TIER),
         (late, "late"),
+        (settled.unseen, UNSEEN),
         (settled.partly_read, PARTLY_READ),
         (settled.partly_priced, PARTLY_PRICED),
     )

@@ -157,7 +157,7 @@ def configuration(
             }
         },
         "providers": {
-            name: {"base_url": f"http://127.0.0.1:{item}/v1"}
+            name: {"base_url": f"http://127.0.0.1:{item}/v1", "on_disconnect": "stops"}
             for name, item in zip(apis, upstream, strict=True)
         },
         "policies": [*never, last],

@@ -115,6 +115,7 @@ def document(state: Path, ports: dict[str, int], changes: dict[str, Any]) -> dic
                 "base_url": f"http://127.0.0.1:{ports[name]}/v1",
                 "simulated": True,
                 "prices_as": PRICED_AS.get(name, "openai/gpt-4o-mini"),
+                "on_disconnect": "stops",  # as the simulator does
             }
             for name in PROVIDERS
         },

@@ -8,11 +8,12 @@ worker renders `/metrics`: a file per request would cost more than the rest of m
 """
 
 from collections.abc import Collection, Sequence
+from typing import get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from gateway.fleet.estimator_accuracy import EstimatorAccuracy
-from gateway.request.request_counters import AttemptLabels, AttemptSums
+from gateway.request.request_counters import AttemptLabels, AttemptSums, HangupEnd
 from gateway.telemetry.metrics.estimators import EstimatorMetrics
 from gateway.telemetry.metrics.pace import PaceMetrics
 from gateway.telemetry.metrics.policies import PolicyMetrics
@@ -80,6 +81,13 @@ class RequestMetrics:
             ("target", "finding"),
             registry=registry,
         )
+        self.hangups = Counter(
+            "breakeven_hangups",
+            "Attempts whose clients left before the end: aborted, read to the end for their usage, "
+            "or booked at their bound because their usage is unseen",
+            ("ended",),
+            registry=registry,
+        )
         self.slo = Counter(
             "breakeven_slo",
             "Finished requests by backend and whether they met their SLO",
@@ -107,6 +115,8 @@ class RequestMetrics:
         for target in (*self._targets, OTHER):
             for finding in ("disputed", "over_bound"):
                 self.usage_findings.labels(target, finding)
+        for ended in get_args(HangupEnd):
+            self.hangups.labels(ended)
         for backend in ("own", "api"):
             for met in ("yes", "no"):
                 self.slo.labels(backend, met)
@@ -117,6 +127,9 @@ class RequestMetrics:
 
     def count_refusal(self, reason: str) -> None:
         self.count(self.refusals, reason)
+
+    def count_hangup(self, ended: HangupEnd) -> None:
+        self.count(self.hangups, ended)
 
     def count_static_decision(self, cause: str, decisions: int = 1) -> None:
         self.count(self.policies.static, cause, amount=decisions)

@@ -58,3 +58,10 @@ def test_headers_are_found_by_name():
     scope = {"headers": [(b"x-request-id", b"r1")]}
     assert asgi.header(scope, b"x-request-id") == "r1"
     assert asgi.header(scope, b"other") == ""
+
+
+async def test_who_is_not_listened_to_never_leaves():
+    watch = asgi.DisconnectWatch(asgi.hear_nothing)
+    await watch.wait(0.001)
+    assert not watch.gone
+    watch.close()

@@ -1,5 +1,6 @@
 """The simulated external API: OpenAI's dialect, limits, and trouble on request."""
 
+import asyncio
 import json
 import random
 
@@ -106,6 +107,20 @@ async def test_a_stall_goes_silent_until_the_client_leaves(serve):
         assert whole.text.endswith("[DONE]\n\n")  # the next one is not stalled
         stalled = next(e for e in await entries(client) if e["status"] == "aborted")
         assert stalled["completion_tokens"] == 3
+
+
+@pytest.mark.parametrize(("continues", "status"), [(False, "aborted"), (True, "finished")])
+async def test_an_answer_whose_client_leaves_stops_or_goes_on(serve, continues, status):
+    made = provider()
+    made.continues = continues
+    async with serve(made) as client:
+        body = chat(max_tokens=400, ignore_eos=True, stream=True)
+        async with client.stream("POST", CHAT, json=body) as answer:
+            await anext(answer.aiter_bytes())
+        while not (found := await entries(client)):  # noqa: ASYNC110  (asked over HTTP)
+            await asyncio.sleep(0.01)
+        assert found[0]["status"] == status
+        assert (found[0]["completion_tokens"] == 400) is continues
 
 
 async def test_trouble_can_be_called_off_and_nonsense_is_refused(serve):

@@ -146,7 +146,7 @@ def test_who_leaves_is_heard_and_pays_what_was_made(
                        "endpoints": [f"http://127.0.0.1:{engine.port}/v1"]},
             "gpu": {"type": "H200", "usd_per_hour": "3.50"}}},
         providers={"p": {"base_url": f"http://127.0.0.1:{provider.port}/v1", "simulated": True,
-                         "prices_as": "openai/gpt-4o-mini"}},
+                         "prices_as": "openai/gpt-4o-mini", "on_disconnect": "stops"}},
         budgets=[{"scope": "global", "usd": 100_000, "period": "day", "hard": True}],
     )  # fmt: skip
     host.start()

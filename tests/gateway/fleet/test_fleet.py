@@ -1,12 +1,14 @@
 """Every place a request can go: replicas of a pool, models of a provider, pass-through."""
 
+from dataclasses import replace
+
 import msgspec
 import pytest
 
 from gateway.config.schema import ProviderSection
 from gateway.config.settings import resolve_model
 from gateway.fleet import fleet as fleet_module
-from gateway.fleet.fleet import Fleet, _takes_marks
+from gateway.fleet.fleet import Fleet, _on_disconnect, _takes_marks
 from router.types import Feature
 
 
@@ -116,3 +118,26 @@ def test_another_rate_is_every_targets_of_its_pool(stack) -> None:
     assert fleet.targets(logical, model)[1:] == before[1:]
     assert fleet.rerate({"main": None})
     assert fleet.targets(logical, model)[0].rate_pusd_per_hour is None
+
+
+@pytest.mark.parametrize(
+    ("name", "provider", "term"),
+    [
+        ("openrouter", {}, "continues"),
+        ("openrouter", {"on_disconnect": "stops"}, "stops"),
+        ("openrouter", {"on_disconnect": "unknown"}, "unknown"),
+        ("openai", {}, "unknown"),
+        ("standin", {"start": True, "simulated": True}, "stops"),
+        ("standin", {"start": True, "simulated": True, "on_disconnect": "continues"}, "continues"),
+    ],
+)
+def test_what_is_configured_counts_before_what_is_documented(name, provider, term) -> None:
+    assert _on_disconnect(ProviderSection(**provider), name) == term
+
+
+def test_an_engine_stops_and_only_who_says_so_of_the_others(stack) -> None:
+    own, api = targets(stack, "chat")
+    assert not own.goes_on
+    assert not api.goes_on
+    for term, goes_on in (("stops", False), ("continues", True), ("unknown", True)):
+        assert replace(api, on_disconnect=term).goes_on is goes_on

@@ -2,6 +2,8 @@
 
 from types import SimpleNamespace
 
+import pytest
+
 from gateway.kinds.outcome import AttemptOutcome
 
 
@@ -24,3 +26,24 @@ def test_a_cut_keeps_the_usage_that_was_seen_last() -> None:
 
 def test_an_answer_is_not_in_its_text() -> None:
     assert "secret" not in repr(AttemptOutcome("finished", 200, answer=b"secret"))
+
+
+@pytest.mark.parametrize(
+    ("outcome", "whole", "given_up"),
+    [
+        (AttemptOutcome("finished", 200), True, False),
+        (AttemptOutcome("finished", 200).without_client(), True, False),
+        (AttemptOutcome("client_gone", 499), False, True),
+        (AttemptOutcome("timeout", 504), False, True),
+        (AttemptOutcome("timeout", 504, error="idle_timeout"), False, False),
+        (AttemptOutcome("upstream_error", 502, error="upstream_broken"), False, False),
+    ],
+)
+def test_an_answer_is_whole_given_up_or_broken(outcome, whole, given_up) -> None:
+    assert (outcome.is_whole, outcome.is_given_up) == (whole, given_up)
+
+
+def test_an_answer_without_its_client_keeps_all_but_its_status() -> None:
+    found = AttemptOutcome("finished", 200, {"prompt_tokens": 1}, said_bytes=7).without_client()
+    assert (found.status, found.http_status, found.read_on) == ("client_gone", 499, True)
+    assert (found.usage, found.said_bytes) == ({"prompt_tokens": 1}, 7)

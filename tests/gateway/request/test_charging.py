@@ -12,6 +12,7 @@ from gateway.kinds.outcome import AttemptOutcome
 from gateway.request.attempt import Attempt
 from gateway.request.charging import TIER_LIMIT
 from gateway.request.charging import charge as charge_by
+from gateway.request.hidden_output import HiddenOutput
 from ledger.accounts import provisional_charge_pusd
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, PriceTerms, TierRates, rates_from
@@ -48,7 +49,13 @@ def api(outcome, price=PRICE, **more):
 def attempt(*, own=True, price=None, stream=False, max_tokens=None, verdict=None, events=0, **more):
     """Dispatched at 10 s to an engine that predicted 100 ms and then 5 ms a token."""
     engine = SimpleNamespace(step=STEP, step_feedback=1.0, kv_capacity_tokens=10_000)
-    target = SimpleNamespace(own=own, rate_pusd_per_hour=RATE if own else None)
+    target = SimpleNamespace(
+        own=own,
+        name="p/m",
+        rate_pusd_per_hour=RATE if own else None,
+        features=frozenset({Feature.REASONING}),
+        goes_on=more.get("goes_on", False),
+    )
     frozen = SimpleNamespace(
         target=target,
         price=price,
@@ -74,7 +81,7 @@ def attempt(*, own=True, price=None, stream=False, max_tokens=None, verdict=None
             stream=stream,
             prompt_bytes=1000,
             features=frozenset(),
-            members={"messages": b"x" * 2000},
+            members={"messages": b"x" * 2000, **more.get("members", {})},
         ),
     )
     seen = verdict or SimpleNamespace(ttft_ms=100.0, tpot_ms=5.0)
@@ -123,6 +130,50 @@ def test_an_own_engine_has_no_tiers():
 
 
 GONE = AttemptOutcome("client_gone", 499)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_what_goes_on_unseen_is_booked_at_its_bound_and_marked(stream):
+    found = api(GONE, stream=stream, events=7, max_tokens=300, goes_on=True)
+    assert (found.tokens, found.basis) == (TokenCounts(input=2000, output=300), "bound")
+    assert found.unseen
+
+
+def test_a_figure_of_the_beginning_does_not_hide_what_goes_on_unseen():
+    usage = {"prompt_tokens": 100, "completion_tokens": 9, "total_tokens": 109}
+    outcome = AttemptOutcome("client_gone", 499, usage)
+    found = api(outcome, stream=True, events=7, max_tokens=300, goes_on=True)
+    assert (found.tokens.output, found.basis, found.unseen) == (300, "bound", True)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_what_was_read_to_its_end_is_booked_as_reported(stream):
+    outcome = AttemptOutcome("finished", 200, USAGE, usage_final=True).without_client()
+    found = api(outcome, stream=stream, max_tokens=300, goes_on=True)
+    assert (found.tokens.output, found.basis, found.unseen) == (10, "reported", False)
+
+
+def test_a_stream_that_was_read_to_its_end_without_usage_is_estimated():
+    outcome = AttemptOutcome("finished", 200, said_bytes=400).without_client()
+    found = api(outcome, stream=True, events=90, max_tokens=300, goes_on=True)
+    assert (found.tokens.output, found.basis, found.unseen) == (100, "estimated", False)
+
+
+@pytest.mark.parametrize(
+    ("members", "output", "basis"),
+    [({}, 10, "estimated"), ({"reasoning_effort": b"1"}, 10 + 40, "estimated")],
+)
+def test_who_stops_is_booked_at_what_was_said_and_may_have_been_thought(members, output, basis):
+    """20 tokens in its only second are known; 1 s passed until the client left."""
+    hidden = HiddenOutput()
+    tokens = TokenCounts(output=20)
+    hidden.observe("p/m", tokens, said_bytes=0, first_s=None, duration_s=1.0)
+    left = attempt(own=False, price=PRICE, stream=True, events=10, max_tokens=300, members=members)
+    found = charge(left, GONE, hidden=hidden, now_s=11.0)
+    assert (found.tokens.output, found.basis, found.unseen) == (output, basis, False)
+    late = charge(left, GONE, hidden=hidden, now_s=99.0)
+    most = (300, "bound", True) if members else (10, "estimated", False)
+    assert (late.tokens.output, late.basis, late.unseen) == most
 
 
 def test_an_answer_in_one_piece_that_is_given_up_pays_for_the_engines_time():

@@ -144,3 +144,24 @@ async def test_who_takes_a_little_now_and_then_does_not_stall() -> None:
         assert reply.stalls(float(now_s), 5.0) is stalls, now_s
     wire.open.set()
     await sending
+
+
+@pytest.mark.parametrize(
+    ("why", "goes_on", "cancelled"),
+    [
+        ("client_gone", True, False),
+        ("client_gone", False, True),
+        ("client_gone", None, True),
+        ("total", True, True),
+        ("client_stall", True, True),
+    ],
+)
+async def test_a_task_outlives_its_client_only_where_it_is_let(why, goes_on, cancelled) -> None:
+    task = asyncio.create_task(asyncio.Event().wait())
+    await asyncio.sleep(0)
+    reply = reply_on(Wire(), task)
+    reply.on_leave = None if goes_on is None else lambda: goes_on
+    reply.end(why)
+    assert (reply.ended_by, bool(task.cancelling())) == (why, cancelled)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

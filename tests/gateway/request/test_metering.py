@@ -9,7 +9,9 @@ from prometheus_client import CollectorRegistry
 from gateway.fleet.gap_counts import GAP_BUCKETS
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.request.attempt import Attempt
-from gateway.request.metering import REFUSED, UsageMeter
+from gateway.request.hidden_output import HiddenOutput
+from gateway.request.metering import UsageMeter
+from gateway.request.outcome_evidence import REFUSED
 from gateway.telemetry.metrics.requests import RequestMetrics
 from ledger.journals.journal import JournalFull
 from ledger.prices.book import Price, PriceTerms, TokenRates
@@ -70,7 +72,7 @@ def parts():
 def metering(parts) -> UsageMeter:
     parts.registry = CollectorRegistry()
     metrics = parts.metrics = RequestMetrics(parts.registry, models=["m"], targets=["alpha/m"])
-    learned = SimpleNamespace(ratio=parts.ratio, outputs=parts.lengths)
+    learned = SimpleNamespace(ratio=parts.ratio, outputs=parts.lengths, hidden=HiddenOutput())
     return UsageMeter(
         parts.journal, parts.admission, metrics, parts.experience, learned, parts.clock
     )
@@ -79,7 +81,10 @@ def metering(parts) -> UsageMeter:
 @pytest.fixture
 def attempt(price: Price) -> Attempt:
     """An API's attempt, streamed, dispatched at 10 s; its first token came at 10.5 s."""
-    target = SimpleNamespace(name="alpha/m", own=False, row=0, rate_pusd_per_hour=None)
+    target = SimpleNamespace(
+        name="alpha/m", own=False, row=0, rate_pusd_per_hour=None, goes_on=False,
+        features=frozenset(),
+    )  # fmt: skip
     frozen = SimpleNamespace(
         target=target, price=price, open_end=None, allowance_tokens=0, unread=(),
         candidate=SimpleNamespace(engine=None, bound_pusd=0, output_cap=None),

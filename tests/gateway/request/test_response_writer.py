@@ -273,7 +273,7 @@ async def test_the_answers_tier_reaches_the_books(stream, monkeypatch) -> None:
         SimpleNamespace(settle=settle), SimpleNamespace(now_s=lambda: 1.0)
     )
     with pytest.raises(SettledError):
-        await handing.answer(attempt, Answer(), SimpleNamespace(started=False))
+        await handing.answer(attempt, Answer(), SimpleNamespace(started=False, ended_by=None))
     assert [outcome.tier for outcome in outcomes] == ["flex"]
 
 
@@ -342,7 +342,7 @@ def told_of(monkeypatch):
         clock = SimpleNamespace(now_s=lambda: 1.0)
         handing = response_writer.ResponseWriter(SimpleNamespace(settle=settle), clock)
         try:
-            await handing.answer(attempt, Answer(), SimpleNamespace(whole=whole))
+            await handing.answer(attempt, Answer(), SimpleNamespace(whole=whole, ended_by=None))
         except BackendError:
             assert settled == sent == []
             raise
@@ -373,7 +373,7 @@ def stream():
         attempt = SimpleNamespace(
             events=0, dispatched_s=0.0, first_token_s=None, saw=lambda *what: seen.append(what)
         )
-        reply = SimpleNamespace(push=push)
+        reply = SimpleNamespace(push=push, ended_by=None)
         return (
             response_writer.StreamSink(attempt, ByteRelay(False), reply, lambda: 7.0, first_s),
             pushed,

@@ -30,7 +30,7 @@ def test_every_field_of_a_record_has_a_column():
     assert decided <= set(orm.AttemptDecisionRow.__table__.columns.keys())
     assert set(AttemptSettled.__struct_fields__) - columns == {
         "tokens", "compared", "unknown_tier", "disputed", "claimed_pusd", "partly_read",
-        "partly_priced",
+        "partly_priced", "unseen",
     }  # fmt: skip
     assert list(TOKEN_COLUMNS) == list(TokenCounts.__struct_fields__)
     assert set(TOKEN_COLUMNS.values()) <= columns
@@ -99,6 +99,9 @@ def test_flags_say_what_to_look_at(opened, settled):
     assert flag(cost_pusd=1001) == "over_bound"
     assert flag(tier="scale", unknown_tier=True) == "unknown_tier"
     assert flag(tier="flex") is None
+    assert flag(unseen=True) == "unseen"
+    assert flag(unseen=True, disputed=True) == "disputed"
+    assert flag(unseen=True, late=True) == "late"
     assert flag(disputed=True) == flag(disputed=True, cost_pusd=1001) == "disputed"
     assert flag(partly_priced=True) == "partly_priced"
     for other, changes in {

@@ -1,0 +1,77 @@
+"""What a target may have made of an attempt that we gave up, beyond what it said.
+
+Decided by the provider's term `on_disconnect`. A provider that goes on, or may, can make all that
+the hold covers. One that stops can have thought unseen until then, if its model thinks: at most as
+fast as it was ever seen to make tokens, with a margin, for the time that passed.
+"""
+
+import math
+from typing import NamedTuple
+
+from gateway.kinds.outcome import AttemptOutcome
+from gateway.request.attempt import Attempt
+from gateway.request.hidden_output import HiddenOutput
+from ledger.prices.book import Price
+from ledger.prices.rates import unlisted
+from router.types import Feature
+
+MARGIN = 2.0  # the rates that are seen include the prompt's time, and networks
+NOTHING = 0.0
+# OpenAI's, OpenRouter's and Anthropic's member, which others took over.
+ASKS_TO_THINK = frozenset({"reasoning_effort", "reasoning", "thinking"})
+
+
+class UnseenTerms(NamedTuple):
+    """All that the amount depends on. `tokens_per_s`: the target's known rate, if there is one."""
+
+    stops: bool
+    streamed: bool
+    thinks: bool
+    tokens_per_s: float | None
+    elapsed_s: float
+
+
+def unseen_tokens(terms: UnseenTerms) -> float:
+    """Return how many tokens may have been made unseen; infinite: as many as the hold covers."""
+    if not terms.stops:
+        return math.inf
+    if terms.streamed and not terms.thinks:
+        return NOTHING
+    if terms.tokens_per_s is None:
+        return math.inf
+    return max(1.0, math.ceil(MARGIN * terms.tokens_per_s * terms.elapsed_s))
+
+
+def unseen_output(
+    attempt: Attempt, outcome: AttemptOutcome, hidden: HiddenOutput, now_s: float
+) -> float:
+    """Return the output tokens that may have been made and not told, at most the hold's."""
+    if not outcome.is_given_up or outcome.usage_final:
+        return NOTHING
+    target = attempt.step.frozen.target
+    return unseen_tokens(
+        UnseenTerms(
+            stops=not target.goes_on,
+            streamed=attempt.plan.asked.stream,
+            thinks=can_think(attempt, hidden),
+            tokens_per_s=hidden.tokens_per_s(target.name),
+            elapsed_s=now_s - attempt.dispatched_s,
+        )
+    )
+
+
+def can_think(attempt: Attempt, hidden: HiddenOutput) -> bool:
+    """Whether the model may think unseen: asked to, priced for it, or it was seen to.
+
+    A provider whose `features` lack `reasoning` has no model that thinks.
+    """
+    frozen = attempt.step.frozen
+    if Feature.REASONING not in frozen.target.features:
+        return False
+    asked = not ASKS_TO_THINK.isdisjoint(attempt.plan.asked.members)
+    return asked or lists_reasoning(frozen.price) or hidden.hides(frozen.target.name)
+
+
+def lists_reasoning(price: Price | None) -> bool:
+    """Whether the price has a rate of its own for reasoning."""
+    return price is not None and not unlisted(price.terms.rates, "reasoning")

@@ -1,0 +1,38 @@
+"""What the end of an attempt says of its target, and how a hang-up ended."""
+
+from backends.errors import (
+    OF_THE_REQUEST,
+    DispatchSuperseded,
+    FirstTokenTimeout,
+    UpstreamOverloaded,
+)
+from gateway.fleet.model_backoff import LIMITED
+from gateway.kinds.outcome import AttemptOutcome
+from gateway.request.attempt import Attempt
+from gateway.request.request_counters import HangupEnd
+
+REFUSED = "refused"  # the target's own 4xx: the client's fault, not the target's
+_OF_THE_REQUEST = OF_THE_REQUEST | {REFUSED}
+
+
+def hangup_of(outcome: AttemptOutcome, *, unseen: bool) -> HangupEnd | None:
+    """Return how the attempt of a client that left ended, `None` where the client stayed."""
+    if unseen:
+        return "unseen"
+    if outcome.status != "client_gone":
+        return None
+    return "read_to_end" if outcome.read_on else "aborted"
+
+
+def did_well(attempt: Attempt, outcome: AttemptOutcome) -> bool | None:
+    """What the ending says of the target; `None`: it was ours or the client's doing."""
+    if outcome.status == "finished" or outcome.error in _OF_THE_REQUEST:
+        return True
+    if outcome.error in (FirstTokenTimeout.kind, DispatchSuperseded.kind):
+        return None  # whoever found it silent told the board; to be asked twice is no failure
+    limited = outcome.error == UpstreamOverloaded.kind and outcome.http_status == LIMITED
+    if limited and attempt.step.frozen.target.shares_row:
+        return None  # it is about its model, and says nothing of the others: `heldoff` was told
+    if outcome.error is not None:
+        return False
+    return True if attempt.first_token_s is not None else None

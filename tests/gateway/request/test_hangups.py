@@ -1,0 +1,110 @@
+"""How much may have been made unseen of what was given up, by the provider's term."""
+
+import math
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.kinds.outcome import AttemptOutcome
+from gateway.request.hangups import UnseenTerms, can_think, unseen_output, unseen_tokens
+from gateway.request.hidden_output import HiddenOutput
+from ledger.journals.records import TokenCounts
+from ledger.prices.book import Price, PriceTerms, rates_from
+from router.types import Feature
+
+GONE = AttemptOutcome("client_gone", 499)
+rates = st.none() | st.floats(0.0, 1e6)
+
+
+def attempt(*, goes_on=False, stream=True, members=(), features=(Feature.REASONING,), rates=None):
+    listed = {"input": 10, "output": 40, **(rates or {})}
+    price = Price(
+        version=1, name="p/m", book="t", effective_from_us=0, terms=PriceTerms(rates_from(listed))
+    )
+    target = SimpleNamespace(name="p/m", goes_on=goes_on, features=frozenset(features))
+    frozen = SimpleNamespace(target=target, price=price)
+    asked = SimpleNamespace(stream=stream, members=dict.fromkeys(members))
+    plan = SimpleNamespace(asked=asked)
+    step = SimpleNamespace(frozen=frozen)
+    return SimpleNamespace(plan=plan, step=step, dispatched_s=10.0)
+
+
+def learned(reasoning: int) -> HiddenOutput:
+    hidden = HiddenOutput()
+    tokens = TokenCounts(output=100, reasoning=reasoning)
+    hidden.observe("p/m", tokens, said_bytes=0, first_s=1.0, duration_s=1.0)
+    return hidden
+
+
+@pytest.mark.parametrize(
+    ("stops", "streamed", "thinks", "rate", "unseen"),
+    [
+        (False, True, False, 50.0, math.inf),
+        (False, False, True, None, math.inf),
+        (True, True, False, None, 0.0),
+        (True, True, False, 50.0, 0.0),
+        (True, True, True, None, math.inf),
+        (True, True, True, 50.0, 200.0),
+        (True, False, False, None, math.inf),
+        (True, False, False, 50.0, 200.0),
+        (True, True, True, 0.0, 1.0),
+    ],
+)
+def test_the_term_decides_how_much_is_unseen(stops, streamed, thinks, rate, unseen) -> None:
+    assert unseen_tokens(UnseenTerms(stops, streamed, thinks, rate, 2.0)) == unseen
+
+
+@given(st.booleans(), rates, st.floats(0.0, 1e5), st.floats(0.0, 1e5))
+def test_at_least_what_the_rate_makes_in_the_time_and_more_with_more_time(
+    streamed, rate, elapsed_s, more_s
+) -> None:
+    terms = UnseenTerms(
+        stops=True, streamed=streamed, thinks=True, tokens_per_s=rate, elapsed_s=elapsed_s
+    )
+    unseen = unseen_tokens(terms)
+    assert unseen >= 1
+    assert unseen >= (rate or 0.0) * elapsed_s
+    assert unseen_tokens(terms._replace(elapsed_s=elapsed_s + more_s)) >= unseen
+
+
+@pytest.mark.parametrize(
+    ("outcome", "unseen"),
+    [
+        (GONE, math.inf),
+        (AttemptOutcome("timeout", 504), math.inf),  # by our own limit of time, or a stall
+        (AttemptOutcome("client_gone", 499, {}, usage_final=True), 0.0),
+        (AttemptOutcome("client_gone", 499, read_on=True), 0.0),
+        (AttemptOutcome("finished", 200), 0.0),
+        (AttemptOutcome("timeout", 504, error="idle_timeout"), 0.0),  # the target's failure
+        (AttemptOutcome("upstream_error", 502, error="upstream_broken"), 0.0),
+    ],
+)
+def test_only_what_our_side_gave_up_is_unseen(outcome, unseen) -> None:
+    assert unseen_output(attempt(goes_on=True), outcome, HiddenOutput(), 12.0) == unseen
+
+
+def test_the_time_is_that_since_the_dispatch() -> None:
+    asked = attempt(members=["reasoning_effort"])
+    assert unseen_output(asked, GONE, learned(0), 12.5) == 2 * 100 * 2.5
+    assert unseen_output(attempt(), GONE, learned(0), 12.5) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "hidden", "thinks"),
+    [
+        ({}, HiddenOutput(), False),
+        ({}, learned(0), False),
+        ({}, learned(60), True),
+        ({"members": ["reasoning_effort"]}, HiddenOutput(), True),
+        ({"members": ["thinking"]}, HiddenOutput(), True),
+        ({"rates": {"reasoning": 90}}, HiddenOutput(), True),
+        ({"rates": {"reasoning": 40}}, HiddenOutput(), False),
+        ({"members": ["reasoning_effort"], "features": ()}, learned(60), False),
+    ],
+)
+def test_a_model_thinks_that_is_asked_to_priced_for_it_or_was_seen_to(
+    changes, hidden, thinks
+) -> None:
+    assert can_think(attempt(**changes), hidden) is thinks
