@@ -4,7 +4,6 @@ The only writer of journal records in a worker. `opened` goes to the journal bef
 `settled` is durable before the answer's last byte leaves; after a hang-up nobody waits for it.
 """
 
-from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 
@@ -20,7 +19,7 @@ from gateway.request.admission import BudgetAdmission
 from gateway.request.attempt import Attempt
 from gateway.request.charging import charge, compared_pusd
 from gateway.request.learning import EstimateLearner
-from gateway.request.outcome_evidence import did_well, hangup_of
+from gateway.request.outcome_evidence import did_well, hangup_of, usage_findings
 from gateway.request.plan import LearnedEstimates, RoutingPlan
 from gateway.request.refusals import BudgetShortfall
 from gateway.request.request_counters import AttemptLabels, RequestCounters
@@ -282,7 +281,7 @@ class UsageMeter:
                 None if target.own else attempt.plan.spill_reason,
             )
         )
-        for finding in _usage_findings(record):
+        for finding in usage_findings(record):
             metrics.count_usage_finding(target.name, finding)
         tally.attempts += 1
         if KINDS[attempt.plan.request.kind].ranked:
@@ -371,16 +370,6 @@ def _shadow(plan: RoutingPlan) -> dict[str, str | None]:
         "shadow_target": None if chosen is None else chosen.candidate.name,
         "shadow_reason": plan.shadow.reason.value,
     }
-
-
-def _usage_findings(record: AttemptSettled) -> Iterator[str]:
-    """What the row's flag says of a target's usage, and what it would say without another."""
-    if record.disputed:
-        yield "disputed"
-    if record.claimed_pusd is not None:
-        yield "over_bound"
-    if record.partly_read:
-        yield "partly_read"
 
 
 def _ttft_s(attempt: Attempt) -> float | None:

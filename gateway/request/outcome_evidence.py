@@ -1,4 +1,6 @@
-"""What the end of an attempt says of its target, and how a hang-up ended."""
+"""What the end of an attempt says of its target and its usage, and how a hang-up ended."""
+
+from collections.abc import Iterator
 
 from backends.errors import (
     OF_THE_REQUEST,
@@ -10,6 +12,7 @@ from gateway.fleet.model_backoff import LIMITED
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.request.attempt import Attempt
 from gateway.request.request_counters import HangupEnd
+from ledger.journals.records import AttemptSettled
 
 REFUSED = "refused"  # the target's own 4xx: the client's fault, not the target's
 _OF_THE_REQUEST = OF_THE_REQUEST | {REFUSED}
@@ -36,3 +39,13 @@ def did_well(attempt: Attempt, outcome: AttemptOutcome) -> bool | None:
     if outcome.error is not None:
         return False
     return True if attempt.first_token_s is not None else None
+
+
+def usage_findings(record: AttemptSettled) -> Iterator[str]:
+    """What the row's flag says of a target's usage, and what it would say without another."""
+    if record.disputed:
+        yield "disputed"
+    if record.claimed_pusd is not None:
+        yield "over_bound"
+    if record.partly_read:
+        yield "partly_read"
