@@ -165,7 +165,9 @@ class LineSettlement:
         found = charge or _Charge(_NOTHING, "estimated")
         price = self.prices.get(opening.price_version or 0)
         cost, listed = None, True
-        if price is not None:
+        if price is not None and charge is None:
+            cost = 0  # nor a fee
+        elif price is not None:
             cost, listed = tier_cost_pusd(found.tokens, price, BATCH_TIER)
         return AttemptSettled(
             attempt_id=line.attempt_id,

@@ -30,6 +30,7 @@ pytestmark = [
 # Its own handlers, given and kept ones; OpenAI's SDK; one that blocks a thread; AWS's signature.
 PREFIXES = ["anthropic", "gemini", "cohere", "ollama", "perplexity", "openai", "petals", "bedrock"]
 MODELS = {"bedrock": "anthropic.claude-3-sonnet-20240229-v1:0"}
+KEY = "sk-0123456789abcdef"
 EVENTS = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 
 
@@ -45,8 +46,9 @@ async def of():
     """`of(prefix, url)`: a backend that is closed at the end."""
     made: list[LiteLLMBackend] = []
 
-    def make(prefix: str, url: str | None) -> LiteLLMBackend:
-        backend = LiteLLMBackend(prefix, Credentials(Secret("sk-0123456789abcdef")), base_url=url)
+    def make(prefix: str, url: str | None, key: str | None = KEY) -> LiteLLMBackend:
+        credentials = Credentials(None if key is None else Secret(key))
+        backend = LiteLLMBackend(prefix, credentials, base_url=url)
         made.append(backend)
         return backend
 
@@ -144,7 +146,8 @@ async def test_a_deadline_before_a_connection_is_no_answer_of_the_providers(
     assert (upstream.requests, error.billable) == ([], False)
 
 
-async def test_a_provider_behind_the_sdk_answers(of, upstream, wire) -> None:
+@pytest.mark.parametrize("key", [KEY, None])
+async def test_a_provider_behind_the_sdk_answers(of, upstream, wire, key) -> None:
     """Its handler took no client of ours, and each call of it failed."""
     answer = {
         "id": "c1", "object": "chat.completion", "created": 1, "model": "m",
@@ -153,7 +156,7 @@ async def test_a_provider_behind_the_sdk_answers(of, upstream, wire) -> None:
         "usage": {"prompt_tokens": 5, "completion_tokens": 1, "total_tokens": 6},
     }  # fmt: skip
     upstream.script = lambda n: [wire.respond(json.dumps(answer).encode())]
-    exchange = await of("perplexity", upstream.url).open(call())
+    exchange = await of("perplexity", upstream.url, key).open(call())
     told = json.loads(await read_all(exchange, 100_000))
     assert told["choices"][0]["message"]["content"] == "hi"
     assert told["usage"]["prompt_tokens"] == 5
