@@ -26,6 +26,10 @@ _HALVES = re.compile(
 )
 
 
+def _is_given(raw: msgspec.Raw) -> bool:
+    return raw is not _NULL and bytes(raw) not in _EMPTY
+
+
 class Delta(msgspec.Struct, gc=False):
     content: str | None = None
     reasoning_content: str | None = None
@@ -52,9 +56,7 @@ class ChunkChoice(msgspec.Struct, gc=False):
 
     def is_failed(self) -> bool:
         """Whether it ends in an error instead of an answer."""
-        if self.finish_reason == "error":
-            return True
-        return self.error is not _NULL and bytes(self.error) not in _EMPTY
+        return self.finish_reason == "error" or _is_given(self.error)
 
     def has_content(self) -> bool:
         """Whether the model said something here: text, reasoning, a tool call, a picture, ..."""
@@ -225,9 +227,7 @@ class _AnswerChoice(msgspec.Struct, gc=False):
     error: msgspec.Raw = _NULL
 
     def is_failed(self) -> bool:
-        if self.finish_reason == "error":
-            return True
-        return self.error is not _NULL and bytes(self.error) not in _EMPTY
+        return self.finish_reason == "error" or _is_given(self.error)
 
 
 class _Answer(msgspec.Struct, gc=False):
@@ -268,7 +268,7 @@ def parse_answer(body: bytes) -> AnswerSummary:
         if mended is None:
             raise InvalidResponse("the answer is not JSON") from error
         return parse_answer(mended)
-    if answer.error is not _NULL and bytes(answer.error) not in _EMPTY:
+    if _is_given(answer.error):
         raise read_error(body)
     if not answer.choices and answer.data is _NULL:
         raise _without_choices(body, empty=answer.choices is not None)

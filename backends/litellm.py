@@ -207,6 +207,10 @@ class LiteLLMBackend:
             "timeout": 3600.0,  # ours are the deadlines
             "drop_params": True,  # sampling hints only: features are matched before dispatch
         }
+        if key is None and self._base_url and self._prefix in litellm.openai_compatible_providers:
+            # Its SDK takes no call without a key, and not every server wants one.
+            known = litellm.get_llm_provider(model=model, api_base=self._base_url)[2]
+            arguments["api_key"] = known or "none"
         if self._credentials.headers:
             arguments["extra_headers"] = {
                 name: value.reveal() for name, value in self._credentials.headers.items()

@@ -99,7 +99,7 @@ class TapRouter(httpx.AsyncBaseTransport):
 
 
 class SyncRouter(httpx.BaseTransport):
-    """Under its clients that block: nothing of theirs is watched, but that something leaves."""
+    """Under its clients that block: nothing of theirs is watched but what leaves."""
 
     def __init__(self) -> None:
         self._inner = httpx.HTTPTransport(trust_env=False)
@@ -107,7 +107,7 @@ class SyncRouter(httpx.BaseTransport):
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         tap = _CURRENT.get(None)
         if tap is not None:
-            tap.transmission.begun = True
+            request.extensions = {**request.extensions, "trace": tap.transmission.note}
         return self._inner.handle_request(request)
 
     def close(self) -> None:

@@ -41,7 +41,11 @@ class Transmission:
         return error
 
     async def trace(self, event: str, told: Mapping[str, Any]) -> None:
-        """Follow one request of httpcore, as its extension `trace`.
+        """Follow one request of httpcore, as its extension `trace`."""
+        self.note(event, told)
+
+    def note(self, event: str, told: Mapping[str, Any]) -> None:
+        """Follow one request of httpcore's clients that block.
 
         httpcore encodes the head before it writes: a head with characters that no head may have
         fails there, and nothing has left.

@@ -16,6 +16,8 @@ MARGIN_S = 30.0  # beyond what the gateway gives a request itself
 CONNECT_S = 5.0
 NOT_ONWARD = 409
 _US = 1_000_000
+# Of these the connection says nothing: there is none.
+UNMADE = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
 
 
 class SpillRefused(Exception):
@@ -82,7 +84,7 @@ class LineSender:
                 headers=headers,
                 extensions={"trace": transmission.trace},
             )
-        except (httpx.ConnectError, httpx.ConnectTimeout):
+        except UNMADE:
             return ConnectionLost(sent=False)
         except httpx.HTTPError:
             return ConnectionLost(sent=transmission.possible)

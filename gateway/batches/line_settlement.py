@@ -176,7 +176,9 @@ class LineSettlement:
         found = charge or _Charge(_NOTHING, "estimated")
         price = self.prices.get(opening.price_version or 0)
         cost, claimed, listed = None, 0, True
-        if price is not None:
+        if price is not None and charge is None:
+            cost = 0  # nor a fee
+        elif price is not None:
             cost, listed = tier_cost_pusd(found.tokens, price, BATCH_TIER)
             if found.claim is not None:
                 claimed, _ = tier_cost_pusd(found.claim, price, BATCH_TIER)

@@ -127,8 +127,10 @@ def charge(
 
 def compared_pusd(request: RoutingRequest, tokens: TokenCounts, price: Price) -> int:
     """What a comparator would have charged, by what its price lists; of nothing, nothing."""
+    if tokens == _NOTHING:
+        return 0
     units = KINDS[request.kind].units
-    if units is not None and tokens != _NOTHING:
+    if units is not None:
         tokens = completed(tokens, price, units.estimate(request, tokens.output))
     return cost_pusd(tokens, price)
 
@@ -236,6 +238,8 @@ def _of_api(attempt: Attempt, outcome: AttemptOutcome, counted: _Counted) -> Att
     tier = None if said is None else tier_of(said)[:TIER_LIMIT]
     if price is None:
         return AttemptCharge(tokens, basis, 0, None, tier, disputed=disputed)
+    if tokens == _NOTHING and not outcome.billable:  # no fee either: no request was taken
+        return AttemptCharge(tokens, basis, 0, 0, tier, disputed=disputed)
     cost, listed = tier_cost_pusd(tokens, price, tier)
     claimed = cost if claim is None else tier_cost_pusd(claim, price, tier)[0]
     held, overrun = attempt.step.frozen.candidate.bound_pusd, 0

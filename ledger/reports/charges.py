@@ -17,7 +17,7 @@ from math import lcm
 from typing import Any
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, case, func, literal, select
+from sqlalchemy import ColumnElement, Connection, case, func, literal, or_, select
 
 from ledger.journals.token_kinds import (
     PER_TOKEN,
@@ -108,6 +108,9 @@ def groups(
         *(case((token_column(field) > 0, 1), else_=0) for field in _UNLESS),
         _bracket(cuts),
     ]
+    # What failed before it was worked on pays no fee, and is no request that a fee is counted by.
+    used = (token_column(kind.field) > 0 for kind in TOKEN_KINDS)
+    charged = or_(AttemptRow.cost_pusd != 0, *used)
     named = [name.label(f"by_{place}") for place, name in enumerate(names)]
     statement = (
         select(
@@ -118,7 +121,7 @@ def groups(
             exact_sum(AttemptRow.cost_pusd),
             *(total(token_column(kind.field)) for kind in TOKEN_KINDS),
         )
-        .where(AttemptRow.backend == "api", AttemptRow.cost_pusd.is_not(None), *where)
+        .where(AttemptRow.backend == "api", AttemptRow.cost_pusd.is_not(None), charged, *where)
         .group_by(*(name.name for name in named))
         .order_by("by_0")
     )

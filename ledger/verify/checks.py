@@ -196,7 +196,10 @@ def attempts_are_whole(connection: Connection) -> Found:
 
 
 def costs_rederive(connection: Connection) -> Found:
-    """An API attempt's cost is its tokens at the price version and the service tier it carries."""
+    """An API attempt's cost is its tokens at the price version and the service tier it carries.
+
+    One that failed before it was worked on has no tokens, and pays no fee of a request.
+    """
     prices = {
         version: msgspec.convert({**document, "version": version}, Price)
         for version, document in connection.execute(
@@ -210,6 +213,7 @@ def costs_rederive(connection: Connection) -> Found:
         AttemptRow.price_version,
         AttemptRow.cost_pusd,
         AttemptRow.tier,
+        AttemptRow.status,
         *columns,
     ).where(
         AttemptRow.backend == "api",
@@ -218,8 +222,10 @@ def costs_rederive(connection: Connection) -> Found:
         AttemptRow.status != LOST,
     )
     with connection.execute(query, execution_options={"yield_per": ROWS_AT_ONCE}) as rows:
-        for attempt_id, version, cost, tier, *counts in rows:
+        for attempt_id, version, cost, tier, status, *counts in rows:
             price = prices.get(version)
+            if cost == 0 and not any(counts) and status != "finished":
+                continue  # nothing was taken: no fee either
             if price is None:
                 yield attempt_id, f"price version {version} is not in the book"
             elif cost != tier_cost_pusd(TokenCounts(*counts), price, tier)[0]:

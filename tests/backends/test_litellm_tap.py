@@ -1,10 +1,12 @@
 from collections.abc import AsyncIterator
+from contextlib import nullcontext
 
 import httpx
 import pytest
 
 from backends.errors import UpstreamBroken
-from backends.litellm_tap import Tap
+from backends.litellm_tap import SyncRouter, Tap, TapRouter, calling
+from backends.sending import EXTENSION, Transmission
 
 
 class Stream(httpx.AsyncByteStream):
@@ -75,3 +77,46 @@ async def test_a_provider_with_a_last_word_must_have_said_it(prefix, parts, whol
     else:
         with pytest.raises(UpstreamBroken):
             tap.check_end(prefix)
+
+
+async def test_what_litellm_opens_itself_goes_to_the_tap_of_the_call() -> None:
+    """A picture that is fetched for a prompt is no call: it says nothing of what was sent."""
+    first, second = (Tap(Shared(Stream(b"a")), Transmission()) for _ in range(2))
+    router = TapRouter()
+    with calling(first):
+        await router.handle_async_request(httpx.Request("GET", "http://x/picture"))
+        assert first.status is None
+        with calling(second):
+            await answer(router)
+        assert (first.status, second.status) == (None, 429)
+    sent = second._shared.requests[0]
+    assert sent.extensions[EXTENSION] is second.transmission
+    with pytest.raises(httpx.ConnectError):
+        await answer(router)
+
+
+def test_a_client_that_blocks_states_what_leaves(free_port: int) -> None:
+    tap = Tap(Shared(Stream()), Transmission())
+    client = httpx.Client(transport=SyncRouter())
+    for place in (calling(tap), nullcontext()):
+        with place, pytest.raises(httpx.ConnectError):
+            client.post(f"http://127.0.0.1:{free_port}/")
+    assert tap.transmission.begun is False
+    client.close()
+
+
+async def test_the_tail_of_a_small_answer_is_all_of_it() -> None:
+    tap = Tap(Shared(Stream(b"x" * 20_000, b"end")))
+    assert tap.tail == b""
+    await (await answer(tap)).aread()
+    assert (len(tap.tail), tap.tail[-4:]) == (16_384, b"xend")
+
+
+async def test_nobody_is_sent_elsewhere() -> None:
+    class Moved(Shared):
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            return httpx.Response(302, headers={"location": "http://y/"}, stream=self.stream)
+
+    tap = Tap(Moved(Stream()))
+    async with httpx.AsyncClient(transport=tap, follow_redirects=True) as client:
+        assert (await client.post("http://x/")).status_code == 302

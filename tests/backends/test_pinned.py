@@ -1,10 +1,14 @@
 """httpx under the same rule: by name, to a judged address."""
 
+import asyncio
+from contextlib import suppress
+
 import httpx
 import pytest
 
 from backends.address_policy import INSIDE, PUBLIC, AddressNotAllowed, AddressPolicy
 from backends.pinned import PinnedTransport
+from backends.sending import EXTENSION, Transmission
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
 
@@ -49,3 +53,40 @@ async def test_the_next_address_is_tried(asked, monkeypatch) -> None:
 
     monkeypatch.setattr("backends.pinned.resolved", two)
     assert await asked("two.example", PUBLIC) == 200
+
+
+async def test_what_left_is_stated_in_the_request(upstream, wire, free_port) -> None:
+    """Answered, broken off, on a connection that was kept, and refused; an unwritable head."""
+    script = [[OK], [wire.CLOSE]]
+    upstream.script = lambda n: script[n - 1]
+    begun = []
+    async with httpx.AsyncClient(transport=PinnedTransport(PUBLIC)) as client:
+        refused = f"http://127.0.0.1:{free_port}"
+        for url, head in (
+            (upstream.url, {}), (upstream.url, {}), (refused, {}), (upstream.url, {"x": "a\nb"}),
+        ):  # fmt: skip
+            transmission = Transmission()
+            with suppress(httpx.HTTPError):
+                await client.post(
+                    url, content=b"{}", headers=head, extensions={EXTENSION: transmission}
+                )
+            begun.append(transmission.begun)
+    assert begun == [True, True, False, False]
+    assert len(upstream.requests) == 2
+
+
+async def test_who_waits_for_a_connection_has_sent_nothing(upstream, wire, monkeypatch) -> None:
+    monkeypatch.setattr("backends.pinned.CONNECTIONS", 1)
+    upstream.script = lambda _: [wire.HANG]
+    transmission = Transmission()
+    async with httpx.AsyncClient(transport=PinnedTransport(PUBLIC)) as client:
+        first = asyncio.create_task(client.post(upstream.url, content=b"{}", timeout=30))
+        await upstream.until(lambda: upstream.requests)
+        with pytest.raises(httpx.PoolTimeout):
+            await client.post(
+                upstream.url, content=b"{}", timeout=httpx.Timeout(30, pool=0.05),
+                extensions={EXTENSION: transmission},
+            )  # fmt: skip
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+    assert transmission.begun is False

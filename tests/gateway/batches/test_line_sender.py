@@ -1,5 +1,6 @@
 """One try over HTTP: what came, or that nothing came, and whether it may have been heard."""
 
+import asyncio
 import socket
 
 import httpx
@@ -59,3 +60,26 @@ async def test_nobody_listens() -> None:
         this_sender = sender(url=f"http://127.0.0.1:{free.getsockname()[1]}")
         assert await this_sender.send(CLAIM, spill=False) == ConnectionLost(sent=False)
         await this_sender.aclose()
+
+
+@pytest.mark.parametrize("listens", [True, False])
+async def test_what_left_is_known_by_the_connection(free_port: int, listens: bool) -> None:
+    arrived = bytearray()
+
+    async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        arrived.extend(await reader.read(65536))
+        writer.close()
+
+    server = await asyncio.start_server(take, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1] if listens else free_port
+    this_sender = sender(url=f"http://127.0.0.1:{port}")
+    assert await this_sender.send(CLAIM, spill=False) == ConnectionLost(sent=listens)
+    await this_sender.aclose()
+    server.close()
+    assert bool(arrived) is listens
+
+
+async def test_an_address_that_is_none_was_not_sent_to() -> None:
+    this_sender = sender(url="ftp://127.0.0.1:1")
+    assert await this_sender.send(CLAIM, spill=False) == ConnectionLost(sent=False)
+    await this_sender.aclose()

@@ -8,6 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
+from backends.address_policy import PUBLIC
+from backends.pinned import PinnedTransport
 from backends.secret import Secret
 from backends.simulator.jobs import SimulatedBatches
 from gateway.batches.provider_batch_client import (
@@ -163,3 +165,46 @@ async def test_only_those_that_say_so_and_with_their_key() -> None:
     await found["openai"].remote.aclose()
     with pytest.raises(ConfigError):
         taking_batches(settings, runtime, {})
+
+
+@pytest.mark.parametrize(
+    ("url", "meant", "arrives"),
+    [
+        ("http://127.0.0.1:{port}/v1", ProviderUnavailable, True),
+        ("http://127.0.0.1:{unused}/v1", ProviderBusy, False),
+        ("http://no-such-name.invalid/v1", ProviderBusy, False),
+        ("http://169.254.169.254/v1", ProviderBusy, False),
+        ("ftp://127.0.0.1:{port}/v1", ProviderBusy, False),
+    ],
+)
+async def test_what_never_left_was_surely_not_done(
+    free_port: int, monkeypatch: pytest.MonkeyPatch, url: str, meant: type[Exception], arrives: bool
+) -> None:
+    """Against a socket that takes the request, says nothing of it and closes."""
+    arrived = bytearray()
+
+    async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        arrived.extend(await reader.read(65536))
+        writer.close()
+
+    async def nowhere(host: str, *_: object) -> list[str]:
+        if host != "127.0.0.1":
+            raise OSError("leads nowhere")
+        return [host]
+
+    monkeypatch.setattr("backends.pinned.resolved", nowhere)
+    server = await asyncio.start_server(take, "127.0.0.1", 0)
+    address = url.format(port=server.sockets[0].getsockname()[1], unused=free_port)
+    client = ProviderBatchClient(address, Secret("sk-secret"), PinnedTransport(PUBLIC))
+    with pytest.raises(meant):
+        await client.create("f", CHAT, "out_1")
+    await client.aclose()
+    server.close()
+    assert bool(arrived) is arrives
+
+
+async def test_a_key_that_no_head_takes_was_surely_not_sent() -> None:
+    client = ProviderBatchClient("http://127.0.0.1:1/v1", Secret("sk\nx"), PinnedTransport(PUBLIC))
+    with pytest.raises(ProviderBusy):
+        await client.create("f", CHAT, "out_1")
+    await client.aclose()

@@ -317,6 +317,15 @@ def test_an_api_that_said_it_did_nothing_is_not_booked_at_the_bound(outcome, tok
     assert (found.tokens, found.basis) == (tokens, "estimated")
 
 
+@pytest.mark.parametrize(("billable", "cost"), [(False, 0), (True, 500 * 20 + 12_000)])
+def test_what_took_no_request_pays_no_fee_of_one(billable, cost):
+    fee = msgspec.structs.replace(
+        PRICE, terms=msgspec.structs.replace(PRICE.terms, request_pusd=12_000)
+    )
+    ended = AttemptOutcome("upstream_error", 502, error="server_error", billable=billable)
+    assert api(ended, price=fee).cost_pusd == cost
+
+
 @pytest.mark.parametrize(
     ("said", "events", "more", "output"),
     [

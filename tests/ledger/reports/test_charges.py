@@ -3,6 +3,7 @@
 from collections import Counter
 from fractions import Fraction
 
+import msgspec
 import pytest
 from sqlalchemy import text
 
@@ -192,3 +193,22 @@ def test_sound_that_was_counted_in_tokens_is_apart(engine, opened, settled) -> N
         (charge.kind, charge.cost_pusd) for each in found for charge in charges(each, price, None)
     )
     assert kinds == [("audio_input", 75), ("seconds", 2500)]
+
+
+def test_what_failed_before_it_was_worked_on_pays_no_fee(engine, opened, settled) -> None:
+    price, tokens = Price(1, "x/y", "b", 0, SEARCHED), TokenCounts(searches=3)
+    price = msgspec.structs.replace(
+        price, terms=msgspec.structs.replace(price.terms, request_pusd=500)
+    )
+    used = [
+        opened(attempt_id="a"), settled(attempt_id="a", tokens=tokens, cost_pusd=6500),
+        opened(attempt_id="b"),
+        settled(attempt_id="b", status="rejected", tokens=TokenCounts(), cost_pusd=0),
+    ]  # fmt: skip
+    LedgerRepository(engine, host="h").import_records(used, journal="j", at_us=1)
+    with engine.connect() as connection:
+        (found,) = groups(connection, Scope(0, 2**60), bucket_us=DAY_US, by=[], cuts=[])
+    kinds = [
+        (charge.kind, charge.quantity, charge.cost_pusd) for charge in charges(found, price, None)
+    ]
+    assert kinds == [("searches", 3, 6000), ("requests", 1, 500)]

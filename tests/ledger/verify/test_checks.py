@@ -7,7 +7,13 @@ from sqlalchemy import event, insert, text, update
 from ledger.journals.records import TokenCounts
 from ledger.orm import tables as orm
 from ledger.prices.book import Price, PriceTerms, TierRates, cost_pusd, rates_from
-from ledger.verify.checks import CHECKS, FINDINGS_PER_CHECK, attempts_are_posted, verify
+from ledger.verify.checks import (
+    CHECKS,
+    FINDINGS_PER_CHECK,
+    attempts_are_posted,
+    costs_rederive,
+    verify,
+)
 from ledger.writing.fold import JournalItem
 from ledger.writing.repository import LedgerRepository
 
@@ -70,6 +76,28 @@ def test_sound_books_have_no_findings(books):
     assert result.findings == ()
     assert result.holds
     assert result.checks == tuple(check.__name__ for check in CHECKS)
+
+
+@pytest.mark.parametrize(
+    ("status", "cost", "sound"),
+    [("rejected", 0, True), ("rejected", 500, True), ("rejected", 7, False),
+     ("finished", 0, False)],
+)  # fmt: skip
+def test_what_was_not_worked_on_may_be_without_its_fee(
+    engine, opened, settled, status, cost, sound
+):
+    """Older rows have it; an answer never goes without."""
+    document = msgspec.to_builtins(msgspec.structs.replace(
+        PRICE, terms=msgspec.structs.replace(PRICE.terms, request_pusd=500)
+    ))  # fmt: skip
+    row = {"version": 1, "name": PRICE.name, "since_us": 0, "source": "", "price": document,
+           "recorded_us": 0}  # fmt: skip
+    with engine.begin() as connection:
+        connection.execute(insert(orm.PriceVersionRow), [row])
+    ended = settled(1, status=status, tokens=TokenCounts(), cost_pusd=cost)
+    LedgerRepository(engine, host="h").import_records([opened(1), ended], journal="j", at_us=5)
+    with engine.connect() as connection:
+        assert (list(costs_rederive(connection)) == []) is sound
 
 
 def test_whoever_waits_is_told_which_check_begins(books):

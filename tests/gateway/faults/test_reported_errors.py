@@ -1,0 +1,74 @@
+"""Errors in the body of a 200: a failed try, told by what they say, and nothing is booked."""
+
+import json
+
+import pytest
+
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
+FAILED = {"index": 0, "error": {"code": 502, "message": "idle timeout"},
+          "message": {"role": "assistant", "content": ""}, "finish_reason": "error"}  # fmt: skip
+USAGE = {"prompt_tokens": 20, "completion_tokens": 0, "total_tokens": 20}
+PIECES = [
+    ({"choices": [FAILED], "usage": USAGE}, 502, "reported_error"),
+    ({"choices": [], "usage": {**USAGE, "prompt_tokens": 4241}}, 502, "reported_error"),
+    ({"choices": [{**FAILED, "error": {"code": 429}}]}, 503, "overloaded"),
+    ({"error": {"code": "rate_limit_exceeded", "message": "m"}}, 503, "overloaded"),
+    ([{"error": {"code": 503, "status": "UNAVAILABLE"}}], 503, "overloaded"),
+    ({"error": {"code": "insufficient_quota"}}, 502, "refused_credentials"),
+    ({"error": {"code": "content_filter", "message": "filtered"}}, 400, "refused"),
+]
+EVENTS = [
+    ({"error": {"code": 429, "message": "Rate limited upstream"}}, 503, "overloaded"),
+    ({"type": "error", "error": {"type": "overloaded_error"}}, 503, "overloaded"),
+    ({"choices": [{**FAILED, "message": None, "delta": {"content": ""}}]}, 502, "reported_error"),
+    ({"error": {"code": "server_error"}}, 502, "reported_error"),
+    ({"error": {"code": 400, "message": "bad member"}}, 400, "refused"),
+]
+
+
+def judged(faulty, told, status: int, error: str) -> None:
+    assert told.status_code == status
+    assert "error" in told.json()
+    (row,) = faulty.stack.settled(told)
+    booked = (row["input_tokens"], row["output_tokens"], row["cost_pusd"])
+    assert (row["error"], booked) == (error, (0, 0, 0))
+
+
+@pytest.mark.parametrize(("said", "status", "error"), PIECES)
+def test_in_one_piece(faulty, rule, answers, said, status, error) -> None:
+    answer = answers.whole(json.dumps(said).encode(), HEAD)
+    judged(faulty, faulty.ask("api", rule(answer=answer), max_tokens=20), status, error)
+
+
+@pytest.mark.parametrize(("said", "status", "error"), EVENTS)
+def test_in_the_first_event_of_a_stream(faulty, rule, answers, said, status, error) -> None:
+    answer = answers.stream(b"data: " + json.dumps(said).encode() + b"\n\n")
+    told = faulty.ask("api", rule(answer=answer), max_tokens=20, stream=True)
+    judged(faulty, told, status, error)
+
+
+@pytest.mark.parametrize(("said", "status", "error"), EVENTS[:2] + EVENTS[3:])
+def test_in_one_piece_where_a_stream_was_asked_for(
+    faulty, rule, answers, said, status, error
+) -> None:
+    answer = answers.whole(json.dumps(said).encode(), HEAD)
+    told = faulty.ask("api", rule(answer=answer), max_tokens=20, stream=True)
+    judged(faulty, told, status, error)
+
+
+def test_a_wait_inside_is_told(faulty, rule, answers) -> None:
+    said = b'{"error":{"code":429,"retry_after":7}}'
+    told = faulty.ask("api", rule(answer=answers.whole(said, HEAD)), max_tokens=20)
+    assert (told.status_code, told.headers["retry-after"]) == (503, "7")
+    faulty.stack.settled(told)
+
+
+@pytest.mark.parametrize(("said", "status", "error"), EVENTS)
+def test_behind_words_what_came_is_booked(faulty, rule, answers, said, status, error) -> None:
+    """The control: it had begun to work, and a client has seen it."""
+    words = b"data: {%b}\n\n" % (answers.CHOICE % "so").encode()
+    answer = answers.stream(words + b"data: " + json.dumps(said).encode() + b"\n\n")
+    told = faulty.ask("api", rule(answer=answer), max_tokens=20, stream=True)
+    (row,) = faulty.stack.settled(told)
+    assert (row["status"], row["error"]) == ("upstream_error", "upstream_broken")
+    assert row["output_tokens"] > 0 < row["cost_pusd"]
