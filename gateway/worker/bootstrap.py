@@ -7,14 +7,7 @@ function with other clocks, backends and ledgers.
 import asyncio
 import logging
 import os
-from collections.abc import (
-    AsyncIterator,
-    Callable,
-    Coroutine,
-    Iterable,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -68,6 +61,7 @@ from gateway.request.session_affinity import SessionAffinity
 from gateway.request.silent_engine import SilentEngineDetector
 from gateway.request.trace_observer import TraceObserver
 from gateway.runtime import Runtime
+from gateway.sound.sound_decoder import SoundDecoder
 from gateway.telemetry.drift.drawing import open_drawing
 from gateway.telemetry.metrics.requests import RequestMetrics
 from gateway.worker.app import Gateway, Operations, create_app
@@ -140,6 +134,7 @@ def build(
         demanded=DemandCounter(board, worker),
         drawing=open_drawing(settings, runtime.run_dir),
         observer=_observer(settings, runtime, worker, clock, environ, exposition),
+        sounds=SoundDecoder(),
     )
     hot = InferenceApi(dispatcher, ledger.keys, metrics, settings.server, clock, RequestIds())
     host = BatchDependencies(settings, runtime, board, worker, ledger.keys, clock)
@@ -154,7 +149,7 @@ def build(
         async with _beside(beat, *new, hot.sweep(), dispatcher.silences.watch(), *batches.chores()):
             yield
         await _emptied([hot, *batches.served], metrics)
-        for served in (batches, dispatcher.submissions, desk):
+        for served in (batches, dispatcher.submissions, dispatcher.sounds, desk):
             await served.aclose()
         await clients.aclose(fleet)
         board.clear(worker)
