@@ -20,7 +20,7 @@ from av.sidedata.sidedata import Type
 from av.stream import Stream
 
 from gateway.sound.decoded_sound import LONGEST_MS, DecodedSound
-from gateway.sound.wav_bytes import wav_formats_ms
+from gateway.sound.wav_bytes import wav_lengths
 
 # What OpenAI's API takes (flac, mp3, mp4, mpeg, mpga, m4a, ogg, wav, webm) and formats near them.
 # Formats that name other files or addresses (hls, concat, dash) are not among them.
@@ -105,9 +105,10 @@ def decode_sound(file: ReadableSound, size: int, longest_ms: int = LONGEST_MS) -
     heard_ms = max(1, whole_ms - min(trimmed_ms, _TRIMMED_MS))
     most_ms = whole_ms
     if is_wav:
-        by_bytes = wav_formats_ms(_all(file))
-        most_ms = max(most_ms, *by_bytes, 0)
-        heard_ms = most_ms if len(by_bytes) > 1 else heard_ms
+        by_bytes = wav_lengths(_all(file))
+        most_ms = max(most_ms, *by_bytes.formats_ms, 0)
+        if by_bytes.is_cut or len(by_bytes.formats_ms) > 1:
+            heard_ms = most_ms
     else:
         most_ms += _unheard_ms(size - heard_bytes - other_bytes, size, heard_bytes, whole_ms)
     if most_ms > longest_ms:

@@ -5,16 +5,28 @@ last chunk, or play all bytes up to the end of the file.
 """
 
 import struct
+from dataclasses import dataclass
 
 _PCM = frozenset({1, 3, 6, 7})  # integer, float, A-law, mu-law
 _EXTENSIBLE = 0xFFFE
 _CHUNKS = 64
 
 
-def wav_formats_ms(data: bytes) -> tuple[int, ...]:
-    """Return the length in ms under each `fmt ` chunk; none of compressed or broken WAV."""
+@dataclass(frozen=True, slots=True)
+class WavLengths:
+    """`formats_ms`: the length under each `fmt ` chunk, with all bytes behind the head.
+
+    `is_cut`: the stated size ends `data` before bytes that are no chunks, so they are sound.
+    """
+
+    formats_ms: tuple[int, ...] = ()
+    is_cut: bool = False
+
+
+def wav_lengths(data: bytes) -> WavLengths:
+    """Return the lengths of uncompressed WAV; none of compressed or broken WAV."""
     if data[:4] != b"RIFF" or data[8:12] != b"WAVE":
-        return ()
+        return WavLengths()
     at, rates = 12, []
     for _ in range(_CHUNKS):
         head = data[at : at + 8]
@@ -25,9 +37,24 @@ def wav_formats_ms(data: bytes) -> tuple[int, ...]:
             rates.append(_bytes_per_s(data, at + 8))
         elif head[:4] == b"data":
             left = len(data) - at - 8
-            return tuple(-(-left * 1000 // rate) for rate in rates if rate)
+            lengths = tuple(-(-left * 1000 // rate) for rate in rates if rate)
+            return WavLengths(lengths, is_cut=not _are_chunks(data, at + 8 + size + size % 2))
         at += 8 + size + size % 2
-    return ()
+    return WavLengths()
+
+
+def _are_chunks(data: bytes, at: int) -> bool:
+    """Return whether chunks with printable names fill the file from `at` to its end."""
+    for _ in range(_CHUNKS):
+        if at >= len(data):
+            return True
+        name, size = data[at : at + 4], int.from_bytes(data[at + 4 : at + 8], "little")
+        if len(name) < 4 or not (name.isascii() and name.decode("latin-1").isprintable()):
+            return False
+        at += 8 + size + size % 2
+        if at > len(data) + 1:
+            return False
+    return False
 
 
 def _bytes_per_s(data: bytes, at: int) -> int:

@@ -57,7 +57,12 @@ def encode() -> Callable[..., bytes]:
     return made
 
 
+class Sounds(dict[str, bytes]):
+    def __repr__(self) -> str:
+        return f"sounds: {', '.join(self)}"  # Hypothesis prints it for each example
+
+
 @pytest.fixture(scope="session")
-def sounds() -> dict[str, bytes]:
+def sounds() -> Sounds:
     """Two seconds in each format."""
-    return {name: made(name, 2.0) for name in MADE}
+    return Sounds({name: made(name, 2.0) for name in MADE})

@@ -39,9 +39,7 @@ def test_the_longest_sound_is_the_longest_that_the_ledger_books() -> None:
     assert LONGEST_MS == AUDIO_MS_LIMIT
 
 
-@pytest.mark.parametrize(
-    ("size", "cpu_s"), [(0, 5), (1 << 20, 9), (10 << 20, 45), (1 << 30, 60)]
-)
+@pytest.mark.parametrize(("size", "cpu_s"), [(0, 5), (1 << 20, 9), (10 << 20, 45), (1 << 30, 60)])
 def test_cpu_time_grows_with_the_file_up_to_a_limit(size: int, cpu_s: int) -> None:
     limits = limits_for(size)
     assert (limits.cpu_s, limits.wall_s) == (cpu_s, 2.0 * cpu_s)

@@ -37,9 +37,7 @@ class Host:
         """Return the pipe that the result comes on."""
         memory, (read, write) = os.memfd_create("test"), os.pipe()
         os.write(memory, sound)
-        socket.send_fds(
-            self.socket, [b"job %d " % number + encode_line(limits)], [memory, write]
-        )
+        socket.send_fds(self.socket, [b"job %d " % number + encode_line(limits)], [memory, write])
         os.close(memory)
         os.close(write)
         return read

@@ -133,6 +133,12 @@ def test_the_bits_of_mu_law_are_eight(sounds: dict[str, bytes], bits: int) -> No
     assert found.heard_ms == 2000
 
 
+def test_a_wav_that_states_fewer_bytes_is_as_long_as_its_bytes(sounds: dict[str, bytes]) -> None:
+    data = sounds["wav"]
+    at = data.index(b"data") + 4
+    assert decoded(data[:at] + struct.pack("<I", 16) + data[at + 4 :]) == DecodedSound(2000, 2000)
+
+
 def test_of_two_formats_the_longer_counts(sounds: dict[str, bytes]) -> None:
     data = sounds["wav-mulaw"]
     lie = b"fmt \x10\0\0\0" + struct.pack("<HHIIHH", 7, 2, 3_999_999, 8000, 1, 8)
@@ -168,34 +174,47 @@ def test_past_the_longest_sound_there_is_no_length(sounds: dict[str, bytes]) -> 
         decode_sound(io.BytesIO(data), len(data), longest_ms=100_000)
 
 
-@st.composite
-def mutated(draw: st.DrawFn, sounds: dict[str, bytes]) -> bytes:
-    """An honest file with changed numbers in its head or tail, cut, or followed by junk."""
-    data = bytearray(sounds[draw(st.sampled_from(NAMES))])
-    for _ in range(draw(st.integers(1, 4))):
-        near = draw(st.integers(0, min(600, len(data) - 9)))
-        at = near if draw(st.booleans()) else len(data) - 9 - near
-        width = draw(st.sampled_from((1, 2, 4, 8)))
-        value = draw(st.sampled_from((0, 1, 2, 255, 2**15, 2**16 - 1, 2**31 - 1, 2**32 - 1)))
-        data[at : at + width] = (value % 256**width).to_bytes(
-            width, draw(st.sampled_from(("big", "little")))
-        )
-    if draw(st.booleans()):
-        data = data[: draw(st.integers(1, len(data)))]
-    return bytes(data) + draw(st.binary(max_size=64))
+VALUES = (0, 1, 2, 255, 2**15, 2**16 - 1, 2**31 - 1, 2**32 - 1)
+CHANGES = st.tuples(
+    st.integers(0, 600),
+    st.booleans(),
+    st.sampled_from((1, 2, 4, 8)),
+    st.sampled_from(VALUES),
+    st.sampled_from(("big", "little")),
+)
 
 
-@given(st.data())
+def changed(data: bytes, change: tuple[int, bool, int, int, str]) -> bytes:
+    """With another number near its head or near its end."""
+    near, is_head, width, value, order = change
+    at = min(near, len(data) - width) if is_head else max(0, len(data) - width - near)
+    number = (value % 256**width).to_bytes(width, order)  # type: ignore[arg-type]
+    return data[:at] + number + data[at + width :]
+
+
+@given(
+    st.sampled_from(NAMES),
+    st.lists(CHANGES, min_size=1, max_size=4),
+    st.integers(0, 1000),
+    st.binary(max_size=64),
+)
 @settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-def test_no_decoder_hears_more_than_the_bound(sounds: dict[str, bytes], data: st.DataObject) -> None:
-    file = data.draw(mutated(sounds))
+def test_no_decoder_hears_more_than_the_bound(
+    sounds: dict[str, bytes], name: str, changes: list, kept: int, tail: bytes
+) -> None:
+    """An honest file with other numbers in its head or tail, cut, or followed by junk."""
+    file = sounds[name]
+    for change in changes:
+        file = changed(file, change)
+    file = (file[: len(file) * kept // 500] if kept < 500 else file) + tail
     try:
         found = decoded(file)
     except (OverflowError, MemoryError):
         return  # such a file has no bound, and is held at the longest sound
     bytes_ms = len(file) * 1000 // 750
     bound = (found.most_ms or bytes_ms) + ROUNDED_MS
-    assert bound >= heard_by_ffmpeg(file)
-    assert bound >= heard_by_libsndfile(file)
+    assert bound >= heard_by_ffmpeg(file), "ffmpeg"
+    if name != "mp3":  # libsndfile fills up a cut MP3 with silence to its stated length
+        assert bound >= heard_by_libsndfile(file), "libsndfile"
