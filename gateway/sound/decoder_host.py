@@ -129,7 +129,7 @@ class DecoderHost:
 
 def _run_child(limits: DecodeLimits, sound: int, result: int) -> None:
     """Decode, write the result, and end this process."""
-    code = _OVER_LIMIT
+    code = 1
     try:
         confine_child(limits)
         file = _MemoryFile(sound)
@@ -137,9 +137,7 @@ def _run_child(limits: DecodeLimits, sound: int, result: int) -> None:
         os.write(result, encode_line(decoded))
         code = 0
     except (MemoryError, OverflowError):
-        pass
-    except BaseException:  # noqa: BLE001  (the process ends here, whatever happened)
-        code = 1
+        code = _OVER_LIMIT
     finally:
         os._exit(code)
 

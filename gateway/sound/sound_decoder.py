@@ -122,13 +122,16 @@ class SoundDecoder:
             finally:
                 os.close(write)
             return await self._result(host, number, read, limits.wall_s + GRACE_S)
+        except ConnectionError:  # the process ended before it got the sound
+            await host.aclose()
+            return _CRASHED
         finally:
             os.close(read)
 
     async def _result(self, host: "_HostProcess", number: int, pipe: int, wall_s: float) -> bytes:
         try:
             async with asyncio.timeout(wall_s):
-                return await _read_all(pipe) or _CRASHED
+                line = await _read_all(pipe)
         except TimeoutError:
             log.warning("decoder ended: it did not stop a late child wall_s=%s", wall_s)
             await host.aclose()
@@ -137,6 +140,9 @@ class SoundDecoder:
             with suppress(OSError):
                 host.send(b"end %d" % number)
             raise
+        if not line:  # the process ended with its children
+            await host.aclose()
+        return line or _CRASHED
 
     async def _running(self) -> "_HostProcess":
         async with self._starting:
@@ -174,6 +180,8 @@ class _HostProcess:
     def send(self, text: bytes, *descriptors: int) -> None:
         """Send one message with descriptors; those of memory are closed here afterwards."""
         try:
+            if self._connection.fileno() < 0:
+                raise ConnectionError("the decoder's process was ended")
             socket.send_fds(self._connection, [text], descriptors)
         finally:
             for descriptor in descriptors[:1]:

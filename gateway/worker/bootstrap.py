@@ -112,8 +112,7 @@ def build(
     metrics = _metrics(settings, runtime, exposition)
     metering = UsageMeter(journal, admission, metrics, experience, learned, clock)
     candidates = _candidates(settings, board, ledger, experience, prefixes)
-    decider, recheck = DegradedDecider(board, metrics), recheck_of(board, peers=runtime.peers)
-    in_force = _in_force(settings, ledger.policies)
+    decider, in_force = DegradedDecider(board, metrics), _in_force(settings, ledger.policies)
     plans_for = _plans(fleet, admission, candidates, learned, decider, in_force)
     dispatcher = Dispatcher(
         plans=in_force.hold(plans_for),
@@ -125,7 +124,7 @@ def build(
         sessions=SessionAffinity(),
         submissions=_submissions(settings, runtime, clock, environ),
         retries=RetryBudget(),
-        silences=SilentEngineDetector(board, worker, clock, recheck),
+        silences=SilentEngineDetector(board, worker, clock, recheck_of(board, peers=runtime.peers)),
         deadlines=Deadlines(limits.connect_s, limits.head_s, limits.idle_s),
         whole=Deadlines(limits.connect_s, limits.whole_s, limits.idle_s),
         clock=clock,

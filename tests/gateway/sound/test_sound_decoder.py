@@ -83,6 +83,18 @@ async def test_a_killed_process_starts_again(
     assert await decoder.decode(sounds["flac"]) == DecodedSound(2000, 2000)
 
 
+async def test_a_process_that_is_killed_at_work_is_started_again(
+    odd: SoundDecoder, sounds: dict[str, bytes]
+) -> None:
+    assert await odd.decode(sounds["wav"]) == DecodedSound(2000, 2000)
+    at_work = asyncio.create_task(odd.decode(b"1"))
+    await asyncio.sleep(0)
+    assert odd.pid is not None
+    os.kill(odd.pid, signal.SIGKILL)
+    assert await at_work is None  # its second try is late
+    assert await odd.decode(sounds["wav"]) == DecodedSound(2000, 2000)
+
+
 async def test_a_killed_child_is_tried_once_more(
     decoder: SoundDecoder, sounds: dict[str, bytes], monkeypatch
 ) -> None:
