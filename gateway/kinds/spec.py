@@ -1,12 +1,13 @@
 """`KindSpec`: one entry of the registry of request kinds."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from backends.answers import AnswerUsage
 from gateway.kinds.inference_request import BodyReader, InferenceRequest
 from gateway.kinds.relay import ByteRelay
+from gateway.sound.sound_decoder import SoundLengths
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price
 from router.request_kinds import RequestKind
@@ -73,3 +74,5 @@ class RequestKindSpec:
     batched: bool  # files of the Batch API may ask for it
     usage_page: str | None  # the page of OpenAI's usage API that counts it
     otel_operation: str  # `gen_ai.operation.name`
+    # Completes a request by what only its file's content tells; None: nothing is to be decoded.
+    measure: Callable[[InferenceRequest, SoundLengths], Awaitable[InferenceRequest]] | None = None

@@ -1,23 +1,28 @@
 """Transcriptions and translations: sound written down.
 
-What is read is what decides where a request goes and what it may cost at most: how long the sound
-lasts. Everything else is between client and target.
+The gateway needs the sound's length: it decides where a request goes and the most that it may cost.
+Reading a form gives no length; `measure` has the sound decoded. Everything else is between client
+and target.
 """
 
 from collections.abc import Callable
 from typing import Final
 
+from msgspec.structs import replace
+
 from backends.answers import read_transcript
 from gateway.errors import RequestError
 from gateway.http.forms import FILE, FormRequest, open_form
 from gateway.kinds import request_checks
-from gateway.kinds.audio_duration import duration_of
+from gateway.kinds.audio_duration import AudioDuration, duration_of
 from gateway.kinds.billable_units import sound_tokens
 from gateway.kinds.inference_request import BodyReader, IncomingBody, InferenceRequest
 from gateway.kinds.openapi_schemas import MODEL, TEXT, answer_schema, form_schema
 from gateway.kinds.spec import KindPath, KindUnits, PathDescription, RequestKindSpec, Schema
 from gateway.kinds.text_members import NO_FEATURES, plain_model
 from gateway.kinds.transcript_relay import TranscriptRelay
+from gateway.sound.decoded_sound import LONGEST_MS
+from gateway.sound.sound_decoder import SoundLengths
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, beside_bound_pusd, bound_pusd
 from ledger.usage import tokens_of_transcription
@@ -47,7 +52,7 @@ def _read_sound(path: str, body: IncomingBody) -> InferenceRequest:
         _flag(form, name)
     if _flag(form, "use_beam_search"):
         raise request_checks.refused("use_beam_search")
-    lasts = duration_of(sound)
+    lasts = duration_of(len(sound), None)
     return InferenceRequest(
         kind=RequestKind.TRANSCRIPTION,
         path=path,
@@ -57,19 +62,31 @@ def _read_sound(path: str, body: IncomingBody) -> InferenceRequest:
         wants_running_usage=True,
         prompts=1,
         n=1,
-        max_tokens=-(-lasts.bound_ms * SPOKEN_TOKENS_PER_S // 1000),
+        max_tokens=_most_tokens(lasts),
         prompt_bytes=len((form.field("prompt") or "").encode()),
         features=NO_FEATURES,
         session=body.session,
         members={},
         form=form,
-        extent=RequestUnits(
-            longest=0.0,
-            audio_ms=lasts.ms,
-            audio_ms_bound=lasts.bound_ms,
-            audio_known=lasts.known,
-        ),
+        extent=_units(lasts),
     )
+
+
+async def measure(request: InferenceRequest, sounds: SoundLengths) -> InferenceRequest:
+    """Return the request with the length of its sound as it is decoded."""
+    sound = b"" if request.form is None else request.form.file() or b""
+    lasts = duration_of(len(sound), await sounds.decode(sound))
+    return replace(request, max_tokens=_most_tokens(lasts), extent=_units(lasts))
+
+
+def _units(lasts: AudioDuration) -> RequestUnits:
+    return RequestUnits(
+        longest=0.0, audio_ms=lasts.ms, audio_ms_bound=lasts.bound_ms, audio_known=lasts.known
+    )
+
+
+def _most_tokens(lasts: AudioDuration) -> int:
+    return -(-lasts.bound_ms * SPOKEN_TOKENS_PER_S // 1000)
 
 
 def _sound(form: FormRequest) -> bytes:
@@ -97,11 +114,16 @@ def _estimate(request: RoutingRequest, output: int) -> TokenCounts:
 
 
 def _most(request: RoutingRequest) -> TokenCounts:
-    extent = request.extent or RequestUnits()
+    """Return the most that is booked where no target says what it counted.
+
+    A sound without a bound is booked at what its bytes can be, and was held at more.
+    """
+    extent, output = request.extent or RequestUnits(), request.max_tokens or 0
+    if extent.audio_ms_bound >= LONGEST_MS:
+        extent = RequestUnits(audio_ms_bound=extent.audio_ms)
+        output = -(-extent.audio_ms_bound * SPOKEN_TOKENS_PER_S // 1000)
     _, audio = sound_tokens(extent)
-    return TokenCounts(
-        audio_input=audio, output=request.max_tokens or 0, audio_ms=extent.audio_ms_bound
-    )
+    return TokenCounts(audio_input=audio, output=output, audio_ms=extent.audio_ms_bound)
 
 
 def _bound_pusd(price: Price, request: RoutingRequest, output_tokens: int) -> int:
@@ -163,9 +185,10 @@ SPEC: Final = RequestKindSpec(
     ranked=False,
     prefix_member=None,
     media_member="file",
-    shorten=("file", "Send less sound; how long a WAV lasts is known exactly."),
+    shorten=("file", "Send less sound, in a format that can be decoded."),
     sampled=False,
     batched=False,
     usage_page=None,
+    measure=measure,
     otel_operation="transcription",  # the conventions have no word for it
 )

@@ -58,6 +58,7 @@ from gateway.request.retry_budget import RetryBudget
 from gateway.request.session_affinity import SessionAffinity
 from gateway.request.silent_engine import SilentEngineDetector
 from gateway.request.trace_observer import TraceObserver
+from gateway.sound.sound_decoder import SoundLengths
 from ledger.budgets.client import BudgetRefusal
 from ledger.identity.keys import Identity
 from ledger.journals.journal import JournalError
@@ -108,6 +109,7 @@ class Dispatcher:
     limits: RateLimiter | None  # `None`: nothing limits the rate of what is dispatched
     demanded: DemandCounter | None  # `None`: what is dispatched is no demand that moves a price
     drawing: SampleSink | None  # `None`: nothing of what is dispatched is asked again
+    sounds: SoundLengths  # what decodes sound, before a request is planned
     observer: TraceObserver | None = None  # `None`: nobody follows requests from outside
     left: BackgroundReads = field(default_factory=BackgroundReads)  # by clients that hung up
 

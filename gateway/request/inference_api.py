@@ -21,7 +21,7 @@ from gateway.errors import body as error_body
 from gateway.http.body import encode, open_members
 from gateway.http.connection import Header, RequestConnection, connection_of
 from gateway.http.fields import RequestHead, read_fields
-from gateway.kinds import KIND_PATHS
+from gateway.kinds import KIND_PATHS, KINDS
 from gateway.kinds.chat import CHAT_PATH
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest
 from gateway.kinds.relay import error_event
@@ -166,11 +166,16 @@ class InferenceApi:
     async def _asked(
         self, path: str, fields: RequestHead, text: bytes, reply: ClientResponse
     ) -> InferenceRequest:
-        """What the body asks for; a large one is read in a thread."""
+        """What the body asks for; a large one is read in a thread, its sound in another process."""
         large = LARGE_SPOKEN_BYTES if isinstance(reply, TranslatedResponse) else LARGE_BYTES
         if len(text) > large:
-            return await asyncio.to_thread(self._understood, path, fields, text, reply)
-        return self._understood(path, fields, text, reply)
+            asked = await asyncio.to_thread(self._understood, path, fields, text, reply)
+        else:
+            asked = self._understood(path, fields, text, reply)
+        if asked.form is None:
+            return asked
+        measure = KINDS[asked.kind].measure
+        return asked if measure is None else await measure(asked, self._dispatcher.sounds)
 
     def _understood(
         self, path: str, fields: RequestHead, text: bytes, reply: ClientResponse

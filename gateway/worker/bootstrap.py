@@ -7,13 +7,7 @@ function with other clocks, backends and ledgers.
 import asyncio
 import logging
 import os
-from collections.abc import (
-    AsyncIterator,
-    Callable,
-    Coroutine,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -69,6 +63,7 @@ from gateway.request.session_affinity import SessionAffinity
 from gateway.request.silent_engine import SilentEngineDetector
 from gateway.request.trace_observer import TraceObserver
 from gateway.runtime import Runtime
+from gateway.sound.sound_decoder import SoundDecoder
 from gateway.telemetry.drift.drawing import open_drawing
 from gateway.telemetry.metrics.requests import RequestMetrics
 from gateway.worker.app import Gateway, Operations, create_app
@@ -119,8 +114,7 @@ def build(
     metrics.estimators.watch(estimates.statistics)
     metering = UsageMeter(journal, admission, metrics, experience, learned, clock)
     candidates = _candidates(settings, board, ledger, experience, prefixes, learned.overruns)
-    decider, recheck = DegradedDecider(board, metrics), recheck_of(board, peers=runtime.peers)
-    in_force = _in_force(settings, ledger.policies)
+    decider, in_force = DegradedDecider(board, metrics), _in_force(settings, ledger.policies)
     plans_for = _plans(fleet, admission, candidates, learned, decider, in_force)
     dispatcher = Dispatcher(
         plans=in_force.hold(plans_for),
@@ -132,7 +126,7 @@ def build(
         sessions=SessionAffinity(),
         submissions=_submissions(settings, runtime, clock, environ),
         retries=RetryBudget(),
-        silences=SilentEngineDetector(board, worker, clock, recheck),
+        silences=SilentEngineDetector(board, worker, clock, recheck_of(board, peers=runtime.peers)),
         deadlines=Deadlines(limits.connect_s, limits.head_s, limits.idle_s),
         whole=Deadlines(limits.connect_s, limits.whole_s, limits.idle_s),
         clock=clock,
@@ -141,6 +135,7 @@ def build(
         demanded=DemandCounter(board, worker),
         drawing=open_drawing(settings, runtime.run_dir),
         observer=_observer(settings, runtime, worker, clock, environ, exposition),
+        sounds=SoundDecoder(),
     )
     hot = InferenceApi(dispatcher, ledger.keys, metrics, settings.server, clock, RequestIds())
     host = BatchDependencies(settings, runtime, board, worker, ledger.keys, clock)
@@ -156,7 +151,7 @@ def build(
         async with _beside(beat, *new, hot.sweep(), dispatcher.silences.watch(), *batches.chores()):
             yield
         await _emptied([hot, *batches.served], metrics)
-        for served in (batches, dispatcher.submissions, desk):
+        for served in (batches, dispatcher.submissions, dispatcher.sounds, desk):
             await served.aclose()
         await clients.aclose(fleet)
         board.clear(worker)

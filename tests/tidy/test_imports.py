@@ -46,6 +46,7 @@ def copy(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("router", "import httpx", "router.planted -> httpx"),
         ("router", "import asyncio", "router.planted -> asyncio"),
         ("gateway", "import torch", "gateway.planted -> torch"),
+        ("gateway/request", "import av", "gateway.request.planted -> av"),
         ("ledger/economics", "import sqlalchemy", "ledger.economics.planted -> sqlalchemy"),
         (
             "ledger/sums",

@@ -1,8 +1,19 @@
 """What a transcript may cost: the bound holds for whatever a target may count."""
 
+import io
+import struct
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import av
+
 from backends.engine import silence
-from gateway.kinds.inference_request import IncomingBody
+from gateway.kinds.inference_request import IncomingBody, InferenceRequest
+from gateway.kinds.kind_usage import used
+from gateway.kinds.outcome import AttemptOutcome
 from gateway.kinds.transcription import SPEC, read_transcription, read_translation
+from gateway.sound.decoded_sound import DecodedSound
+from gateway.sound.sound_decoder import SoundDecoder
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, PriceTerms, cost_pusd, rates_from
 from ledger.prices.bundled import bundled_seed
@@ -50,14 +61,100 @@ def test_a_surcharge_is_in_the_bound() -> None:
     assert limit >= cost_pusd(TokenCounts(audio_ms=61_000), price) > 61 * 7
 
 
-def test_sound_is_measured_and_goes_to_its_own_path() -> None:
-    form = IncomingBody(FORM % silence.wav(1.0), "multipart/form-data; boundary=x", None, max_n=8)
-    heard, translated = read_transcription(form), read_translation(form)
+@dataclass
+class Sounds:
+    """Stands for the decoder."""
+
+    length: DecodedSound | None
+
+    async def decode(self, sound: bytes) -> DecodedSound | None:
+        assert sound
+        return self.length
+
+    async def aclose(self) -> None: ...
+
+
+def form(sound: bytes) -> IncomingBody:
+    return IncomingBody(FORM % sound, "multipart/form-data; boundary=x", None, max_n=8)
+
+
+def priced(asked: InferenceRequest) -> tuple[int, int]:
+    """The hold, and what is booked where the target says nothing, at $0.0001 a second."""
+    terms = PriceTerms(rates_from({"input": 0, "output": 0}), second_pusd=100_000_000)
+    price, units = Price(1, "up/m", "case", 0, terms), SPEC.units
+    assert units is not None
+    request = replace(SOUND, extent=asked.extent, max_tokens=asked.max_tokens)
+    outcome = AttemptOutcome("finished", 200, said_bytes=20)
+    used_tokens, _, _ = used(SPEC, units, request, price, outcome, own=False)
+    return units.bound_pusd(price, request, 0), cost_pusd(used_tokens, price)
+
+
+async def test_sound_is_measured_and_goes_to_its_own_path() -> None:
+    heard, translated = (
+        read(form(silence.wav(1.0))) for read in (read_transcription, read_translation)
+    )
     assert (heard.path, translated.path) == ("/audio/transcriptions", "/audio/translations")
+    assert SPEC.measure is not None
+    heard = await SPEC.measure(heard, Sounds(DecodedSound(1000, 1000)))
     assert heard.extent is not None
     assert (heard.extent.audio_ms, heard.extent.audio_ms_bound) == (1000, 2000)
     assert heard.extent.audio_known
     assert (heard.max_tokens, heard.stream) == (40, False)
+
+
+async def test_a_sound_that_was_not_decoded_is_held_at_the_most_and_booked_by_its_bytes() -> None:
+    unread = read_transcription(form(bytes(75_000)))
+    assert SPEC.measure is not None
+    late = await SPEC.measure(unread, Sounds(None))
+    assert late == unread  # without `measure` the same holds
+    hold, booked = priced(late)
+    assert hold == 180 * 10**12  # 500 hours: no hard budget below $180 lets it pass
+    assert booked == 101 * 10**8
+
+
+def wav_of_case(head: str) -> bytes:
+    return bytes.fromhex(head) + b"\x7f" * 480_000
+
+
+def flac_of_case() -> bytes:
+    """Ten seconds; the head states one sample."""
+    target = io.BytesIO()
+    with av.open(target, "w", format="flac") as opened:
+        stream = opened.add_stream("flac", rate=8000, options={"compression_level": "0"})
+        stream.layout, stream.format = "mono", "s16"
+        for at in range(0, 80_000, 4000):
+            frame = av.AudioFrame(format="s16", layout="mono", samples=4000)
+            frame.planes[0].update(bytes(range(250)) * 32)
+            frame.sample_rate, frame.pts, frame.time_base = 8000, at, Fraction(1, 8000)
+            opened.mux(stream.encode(frame))
+        opened.mux(stream.encode(None))
+    data = bytearray(target.getvalue())
+    (packed,) = struct.unpack_from(">Q", data, 18)
+    struct.pack_into(">Q", data, 18, packed >> 36 << 36 | 1)
+    return bytes(data)
+
+
+async def test_heads_that_lie_are_held_and_booked_at_the_decoded_length() -> None:
+    """The field's cases: 60 s of mu-law twice, 10 s of FLAC, at $0.0001 a second."""
+    bits = (
+        "524946463453070057415645666d74201000000007000100401f0000401f00000100f8ff6461746100530700"
+    )
+    two = (
+        "524946463c53070057415645666d74201000000007000100401f0000401f000001000800"
+        "666d7420100000000700ffffffffffff401f00000100f8ff6461746100530700"
+    )
+    cases = {"wav-bits": (wav_of_case(bits), 60), "wav-two-formats": (wav_of_case(two), 60)}
+    cases["flac-states-one-millisecond"] = (flac_of_case(), 10)
+    decoder = SoundDecoder()
+    try:
+        for name, (sound, seconds) in cases.items():
+            assert SPEC.measure is not None
+            asked = await SPEC.measure(read_transcription(form(sound)), decoder)
+            hold, booked = priced(asked)
+            assert booked == seconds * 10**8, name
+            assert hold == booked + 10**8, name
+    finally:
+        await decoder.aclose()
 
 
 def test_a_length_that_no_file_told_is_no_exact_one() -> None:

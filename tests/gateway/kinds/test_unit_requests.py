@@ -275,6 +275,28 @@ def test_a_transcript_is_relayed_as_it_is_and_paid_by_the_second(
         assert elsewhere["gemini/gemini-3.5-transcribe"] >= 2_000_000 * 25  # by tokens, guessed
 
 
+MULAW_MINUTE = b"\x7f" * 480_000
+HEAD = "524946464453070057415645666d74201000000007000100401f0000401f0000"
+DATA = "6461746100530700"
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        HEAD + "0100f8ff" + DATA,  # 65,528 bits a sample
+        HEAD + "01000800666d7420100000000700ffffffffffff401f00000100f8ff" + DATA,  # two formats
+        HEAD + "01000800" + "6461746110000000",  # 16 bytes of sound
+    ],
+)
+def test_a_head_that_lies_makes_no_sound_shorter(stack, head) -> None:
+    answer = sound(stack, "hear-api", bytes.fromhex(head) + MULAW_MINUTE, response_format="text")
+    assert answer.status_code == 200, answer.text
+    (row,) = stack.settled(answer)
+    assert row["bound_pusd"] >= 61 * SECOND_PUSD
+    assert (row["basis"], row["audio_ms"]) == ("estimated", 60_000)
+    assert row["cost_pusd"] == 60 * SECOND_PUSD
+
+
 def test_a_transcript_is_paid_by_tokens_where_the_answer_counts_them(stack) -> None:
     answer = sound(stack, "hear-tokens", silence.wav(2.0))
     usage = answer.json()["usage"]

@@ -1,0 +1,288 @@
+"""A worker's way to the length of a sound: `SoundDecoder.decode`.
+
+The decoder's process starts with the first sound, so workers without transcriptions have none.
+"""
+
+import asyncio
+import fcntl
+import json
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from io import FileIO
+from pathlib import Path
+from typing import Protocol
+
+from gateway.sound.decoded_sound import (
+    LINE_BYTES,
+    DecodedSound,
+    DecodeLimits,
+    encode_line,
+    limits_for,
+    read_sound,
+)
+
+CHILDREN = 2  # of one worker at a time
+QUEUE_S = 60.0
+START_S = 30.0  # of the process: 0.5 s here from disk
+GRACE_S = 5.0  # beyond a child's own limit, before the whole process is ended
+RETRY_START_S = 30.0
+TRIES = 2
+_CRASHED = b"crashed\n"
+_MESSAGE_BYTES = 512
+_IN_THREAD_BYTES = 256 * 1024
+_ROOT = Path(__file__).resolve().parents[2]
+_START = "import sys; sys.path.insert(0, sys.argv.pop()); import gateway.sound.decoder_host as host"
+
+log = logging.getLogger("breakeven.sound")
+
+
+class SoundLengths(Protocol):
+    """The length of a sound as it is decoded: `SoundDecoder` implements it."""
+
+    async def decode(self, sound: bytes) -> DecodedSound | None: ...
+
+    async def aclose(self) -> None: ...
+
+
+class DecoderUnavailableError(Exception):
+    """The decoder's process does not start, or it ended."""
+
+
+class SoundDecoder:
+    """One worker's decoder; sounds beyond `CHILDREN` wait for up to `QUEUE_S`."""
+
+    def __init__(
+        self,
+        limits: Callable[[int], DecodeLimits] = limits_for,
+        *,
+        queue_s: float = QUEUE_S,
+        command: Sequence[str] | None = None,
+    ) -> None:
+        self._limits, self._queue_s = limits, queue_s
+        self._command = tuple(command or _default_command())
+        self._places = asyncio.Semaphore(CHILDREN)
+        self._starting = asyncio.Lock()
+        self._host: _HostProcess | None = None
+        self._failed_s: float | None = None
+        self._number = 0
+
+    @property
+    def pid(self) -> int | None:
+        """The process that forks, `None` before the first sound."""
+        return None if self._host is None else self._host.pid
+
+    async def decode(self, sound: bytes) -> DecodedSound | None:
+        """Return the decoded length, or `None` if there is none within the limits.
+
+        A child that crashed is tried once more: the kernel may have ended it for memory.
+        """
+        try:
+            async with self._place():
+                for _ in range(TRIES):
+                    line = await self._line(sound)
+                    if line != _CRASHED:
+                        return read_sound(line)
+        except TimeoutError:
+            log.warning("sound not decoded: all decoders are busy queue_s=%s", self._queue_s)
+        except (DecoderUnavailableError, OSError) as error:
+            log.warning("sound not decoded error=%s", error)
+        return None
+
+    async def aclose(self) -> None:
+        """End the process and what it forked."""
+        host, self._host = self._host, None
+        if host is not None:
+            await host.aclose()
+
+    @asynccontextmanager
+    async def _place(self) -> AsyncIterator[None]:
+        async with asyncio.timeout(self._queue_s):
+            await self._places.acquire()
+        try:
+            yield
+        finally:
+            self._places.release()
+
+    async def _line(self, sound: bytes) -> bytes:
+        """Return what the child or the process that forked it wrote; crashed if neither did."""
+        host = await self._running()
+        limits = self._limits(len(sound))
+        read, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            try:
+                memory = await _in_memory(sound)
+                self._number = number = self._number + 1
+                host.send(b"job %d " % number + encode_line(limits), memory, write)
+            finally:
+                os.close(write)
+            return await self._result(host, number, read, limits.wall_s + GRACE_S)
+        except ConnectionError:  # the process ended before it got the sound
+            await host.aclose()
+            return _CRASHED
+        finally:
+            os.close(read)
+
+    async def _result(self, host: "_HostProcess", number: int, pipe: int, wall_s: float) -> bytes:
+        try:
+            async with asyncio.timeout(wall_s):
+                line = await _read_all(pipe)
+        except TimeoutError:
+            log.warning("decoder ended: it did not stop a late child wall_s=%s", wall_s)
+            await host.aclose()
+            return b""
+        except asyncio.CancelledError:  # the client disconnected
+            with suppress(OSError):
+                host.send(b"end %d" % number)
+            raise
+        if not line:  # the process ended with its children
+            await host.aclose()
+        return line or _CRASHED
+
+    async def _running(self) -> "_HostProcess":
+        async with self._starting:
+            if self._host is not None and self._host.is_alive:
+                return self._host
+            now_s = asyncio.get_running_loop().time()
+            if self._failed_s is not None and now_s - self._failed_s < RETRY_START_S:
+                raise DecoderUnavailableError("it failed to start a moment ago")
+            await self.aclose()
+            try:
+                self._host = await _started(self._command)
+            except (OSError, TimeoutError, DecoderUnavailableError) as error:
+                self._failed_s = now_s
+                raise DecoderUnavailableError(
+                    f"it does not start: {error or type(error).__name__}"
+                ) from error
+            self._failed_s = None
+            return self._host
+
+
+class _HostProcess:
+    """The process that forks, and the socket to it."""
+
+    def __init__(self, process: subprocess.Popen[bytes], connection: socket.socket) -> None:
+        self._process, self._connection = process, connection
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.poll() is None and self._connection.fileno() >= 0
+
+    def send(self, text: bytes, *descriptors: int) -> None:
+        """Send one message with descriptors; those of memory are closed here afterwards."""
+        try:
+            if self._connection.fileno() < 0:
+                raise ConnectionError("the decoder's process was ended")
+            socket.send_fds(self._connection, [text], descriptors)
+        finally:
+            for descriptor in descriptors[:1]:
+                os.close(descriptor)
+
+    async def aclose(self) -> None:
+        self._connection.close()
+        with suppress(ProcessLookupError):
+            self._process.send_signal(signal.SIGKILL)
+        await asyncio.to_thread(self._process.wait)
+
+
+def _default_command() -> tuple[str, ...]:
+    return (sys.executable, "-I", "-c", f"{_START}; host.main()")
+
+
+async def _started(command: Sequence[str]) -> _HostProcess:
+    """Start the process with an empty environment and wait until it is confined."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.setblocking(False)
+    errors = os.memfd_create("errors", os.MFD_CLOEXEC)  # a pipe could fill up
+    with theirs, os.fdopen(errors, "w+b", buffering=0) as said:
+        process = subprocess.Popen(  # noqa: S603, ASYNC220  (fork and exec of a few ms)
+            [*command, str(theirs.fileno()), str(_ROOT)],
+            env={}, cwd="/", pass_fds=(theirs.fileno(),), stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True,
+        )  # fmt: skip
+        theirs.close()  # so that its end is seen
+        host = _HostProcess(process, ours)
+        try:
+            hello = await _first_message(ours, said)
+        except BaseException:
+            await host.aclose()
+            raise
+    confinement = json.loads(hello)
+    if not all(confinement.values()):
+        log.warning("decoder is confined by limits only confinement=%s", confinement)
+    return host
+
+
+async def _first_message(connection: socket.socket, said: FileIO) -> bytes:
+    async with asyncio.timeout(START_S):
+        hello = await asyncio.get_running_loop().sock_recv(connection, _MESSAGE_BYTES)
+    if not hello:
+        raise DecoderUnavailableError(_last_line(said))
+    return hello
+
+
+def _last_line(said: FileIO) -> str:
+    said.seek(0)
+    lines = said.read().decode(errors="replace").strip().splitlines()
+    return lines[-1][:_MESSAGE_BYTES] if lines else "it ended without a word"
+
+
+async def _in_memory(sound: bytes) -> int:
+    """Return anonymous memory that holds the sound and that nobody can change any more."""
+    if len(sound) <= _IN_THREAD_BYTES:
+        return _written(sound)
+    writing = asyncio.ensure_future(asyncio.to_thread(_written, sound))
+    try:
+        return await asyncio.shield(writing)
+    except asyncio.CancelledError:  # the thread goes on; nobody else closes its descriptor
+        writing.add_done_callback(_close_result)
+        raise
+
+
+def _close_result(writing: "asyncio.Future[int]") -> None:
+    if not writing.cancelled() and writing.exception() is None:
+        os.close(writing.result())
+
+
+def _written(sound: bytes) -> int:
+    memory = os.memfd_create("sound", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        left = memoryview(sound)
+        while left:
+            left = left[os.write(memory, left) :]
+        seals = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
+        fcntl.fcntl(memory, fcntl.F_ADD_SEALS, seals)
+    except BaseException:
+        os.close(memory)
+        raise
+    return memory
+
+
+async def _read_all(pipe: int) -> bytes:
+    """Return what is written up to the pipe's end, at most a line."""
+    loop, got, done = asyncio.get_running_loop(), bytearray(), asyncio.Event()
+
+    def take() -> None:
+        try:
+            piece = os.read(pipe, LINE_BYTES + 1)
+        except BlockingIOError:
+            return
+        got.extend(piece[: LINE_BYTES + 1 - len(got)])
+        if not piece:
+            done.set()
+
+    loop.add_reader(pipe, take)
+    try:
+        await done.wait()
+    finally:
+        loop.remove_reader(pipe)
+    return bytes(got)
