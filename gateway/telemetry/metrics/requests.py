@@ -72,13 +72,6 @@ class RequestMetrics:
         self.refusals = Counter(
             "breakeven_refusals", "Requests refused, by reason", ("reason",), registry=registry
         )
-        self.hangups = Counter(
-            "breakeven_hangups",
-            "Attempts whose clients left before the end: aborted, read to the end for their usage, "
-            "or booked at their bound because their usage is unseen",
-            ("ended",),
-            registry=registry,
-        )
         self.slo = Counter(
             "breakeven_slo",
             "Finished requests by backend and whether they met their SLO",
@@ -86,7 +79,7 @@ class RequestMetrics:
             registry=registry,
         )
         self.pace, self.policies = PaceMetrics(registry), PolicyMetrics(registry)
-        self.calibration = EstimatorAccuracy(registry)
+        self.calibration, self.hangups = EstimatorAccuracy(registry), _hangups(registry)
         self.in_flight = Gauge(
             "breakeven_in_flight",
             "Requests being worked on",
@@ -181,3 +174,13 @@ class RequestMetrics:
 
     def target(self, name: str) -> str:
         return name if name in self._targets else OTHER
+
+
+def _hangups(registry: CollectorRegistry | None) -> Counter:
+    return Counter(
+        "breakeven_hangups",
+        "Attempts whose clients left before the end: aborted, read to the end for their usage, "
+        "or booked at their bound because their usage is unseen",
+        ("ended",),
+        registry=registry,
+    )
