@@ -121,9 +121,8 @@ def document(state: Path, ports: dict[str, int], changes: dict[str, Any]) -> dic
         },
         "policies": [{"name": "plain"}],
     }
-    adjust = changes.get("adjust")  # what depends on ports
-    if adjust is not None:
-        adjust(found, ports)
+    if "adjust" in changes:  # what depends on ports
+        changes["adjust"](found, ports)
     return {**found, **{name: value for name, value in changes.items() if name != "adjust"}}
 
 

@@ -81,13 +81,6 @@ class RequestMetrics:
             ("target", "finding"),
             registry=registry,
         )
-        self.hangups = Counter(
-            "breakeven_hangups",
-            "Attempts whose clients left before the end: aborted, read to the end for their usage, "
-            "or booked at their bound because their usage is unseen",
-            ("ended",),
-            registry=registry,
-        )
         self.slo = Counter(
             "breakeven_slo",
             "Finished requests by backend and whether they met their SLO",
@@ -96,6 +89,7 @@ class RequestMetrics:
         )
         self.pace, self.policies = PaceMetrics(registry), PolicyMetrics(registry)
         self.calibration, self.estimators = EstimatorAccuracy(registry), EstimatorMetrics(registry)
+        self.hangups = _hangups(registry)
         self.in_flight = Gauge(
             "breakeven_in_flight",
             "Requests being worked on",
@@ -200,3 +194,13 @@ class RequestMetrics:
 
     def target(self, name: str) -> str:
         return name if name in self._targets else OTHER
+
+
+def _hangups(registry: CollectorRegistry | None) -> Counter:
+    return Counter(
+        "breakeven_hangups",
+        "Attempts whose clients left before the end: aborted, read to the end for their usage, "
+        "or booked at their bound because their usage is unseen",
+        ("ended",),
+        registry=registry,
+    )
