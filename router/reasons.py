@@ -51,6 +51,7 @@ class Reason(StrEnum):
     QUALITY = "quality"  # filtered: it loses too much, or nobody stated how much
     STATIC = "static"  # nothing could be predicted: the operator's own order holds
     DISABLED = "disabled"  # filtered: an operator keeps it away, over any policy
+    PARTLY_PRICED = "partly_priced"  # filtered: a limit on money, and a charge that nobody stated
 
 
 Rejection = tuple[Reason, str]
@@ -292,6 +293,17 @@ REASONS: Final[Mapping[Reason, ReasonTraits]] = {
         place=30, outlook=_GONE, overflow=_CHOICE,
         sentence="kept away by an operator",
         explained="an operator keeps it away",
+    ),
+    Reason.PARTLY_PRICED: ReasonTraits(
+        place=31, outlook=_PERMANENT, overflow=_CHOICE,
+        sentence="price partly known, and a limit on money applies",
+        explained="its price is partly known, and a limit on money applies",
+        remedy=Remedy(
+            "bad_request",
+            "model",
+            "Name a model whose price is wholly known, or ask for the fee to be stated in a price "
+            "file.",
+        ),
     ),
 }  # fmt: skip
 

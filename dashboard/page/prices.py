@@ -17,6 +17,7 @@ from dashboard.data import entries, reads
 from dashboard.data.reads import DashboardView
 from dashboard.figures import shown
 from ledger.prices.rates import Price
+from ledger.prices.unread_terms import doubtful_terms
 
 PRICES = "prices"  # the change's name
 SEEN = "prices-seen"
@@ -74,9 +75,19 @@ def _in_force(view: DashboardView) -> None:
         if price is not None and price.name != getattr(prices[name], "name", name)
     }
     prices |= by_another
-    found = [in_force(name, price) for name, price in prices.items()]
+    found = [
+        in_force(name, price)
+        | {"not in it": "" if price is None else _unread(book.unread_terms(price, view.now_us))}
+        for name, price in prices.items()
+    ]
     form = st.column_config.NumberColumn(format=price_format(found))
     theme.table(found, about="price", column_config=dict.fromkeys(KINDS, form))
+    if any(row["not in it"] for row in found):
+        st.caption(
+            "`not in it`: charges that a price's source states and the book's terms do not say. "
+            "What may be charged one is refused where a hard budget applies, and flagged "
+            "`partly_priced` elsewhere, until a price file states it or says `complete: true`."
+        )
     unknown = [formatting.plain(row["name"]) for row in found if row["version"] is None]
     if unknown:
         st.warning(
@@ -110,6 +121,11 @@ def in_force(name: str, price: Price | None) -> dict[str, Any]:
     since = formatting.instant(from_us).date() if from_us > 0 else None
     source = price.source or price.book
     return {"name": name, **rates, "since": since, "version": price.version, "source": source}
+
+
+def _unread(names: Sequence[str]) -> str:
+    """Charges that a request may meet and no term says."""
+    return ", ".join(doubtful_terms(names))
 
 
 def price_format(found: Sequence[Mapping[str, Any]]) -> str:

@@ -25,6 +25,7 @@ from gateway.request.usage_checks import UsageBounds, contradicted, possible, pr
 from ledger.batches.outgoing import AttemptOpening, LineEnd, OutLine
 from ledger.journals.records import AttemptSettled, Basis, ComparedCost, Status, TokenCounts
 from ledger.prices.book import Price, cost_pusd, tier_cost_pusd
+from ledger.prices.unread_terms import charged_terms
 from ledger.usage import Convention, UsageError, tokens_from_usage
 
 OUR_ACCOUNT = (401, 402, 403)  # our credentials and balance, not the client's
@@ -172,6 +173,10 @@ class LineSettlement:
             tier=BATCH_TIER,
             unknown_tier=not listed,
             disputed=found.disputed,
+            # What a line asked for is not kept: charges of any request are told, no others.
+            partly_priced=bool(cost)
+            and price is not None
+            and bool(charged_terms(price.terms.unread, ())),
         )
 
     def _compared(self, line: OutLine, tokens: TokenCounts) -> tuple[ComparedCost, ...]:

@@ -48,6 +48,7 @@ FLAGS = {
     "late": "settled after it was given up for lost",
     "lost": "its worker died: booked at its bound until its outcome is known",
     "over_bound": "cost more than was held for it",
+    "partly_priced": "may have been charged what its price does not say",
     "unknown_tier": "a service tier without a price: booked at standard rates",
     "unpriced": "no price known: in no sum",
 }

@@ -24,6 +24,7 @@ from ledger.prices.book import Price, PriceBook, bound_pusd, cost_pusd
 from ledger.prices.modellimits import ModelLimits
 from ledger.prices.quotes import PriceQuote
 from router.filters import CONTEXT_MARGIN, counted_tokens
+from router.reasons import Reason, Rejection
 from router.types import ApiState, Candidate, EngineState, RoutingRequest, TargetHealth
 
 OUTPUT_BOUND_TOKENS = 4096  # the longest answer of a model whose limit nobody stated
@@ -40,6 +41,9 @@ class CandidateSnapshot(msgspec.Struct, frozen=True):
     candidate: Candidate
     open_end: OutputCapRule | None = None  # of a request without `max_tokens`
     prefix_tokens: int = 0  # of the prompt: expected in the engine's prefix cache
+    # Names of charges that the price does not say: without some of them this request has no bound.
+    unread: tuple[str, ...] = ()
+    unlimited: tuple[str, ...] = ()
 
     def within(self, room_pusd: int) -> "CandidateSnapshot | None":
         """The same with an answer short enough for the room; `None` when none is."""
@@ -163,7 +167,9 @@ class CandidateBuilder:
         if name in self._quoted:
             return self._quoted[name]
         price = self._prices.find(name, self._quoted_us[0])
-        quote = None if price is None else PriceQuote(price)
+        quote = None
+        if price is not None:
+            quote = PriceQuote(price, self._prices.unread_terms(price, self._quoted_us[0]))
         if len(self._quoted) < PRICED_LIMIT:
             self._quoted[name] = quote
         return quote
@@ -216,9 +222,13 @@ class CandidateBuilder:
         if sight is None:
             sight = self._apis[row] = self._sights.api(row)
         price = expected = bound = None
+        unread: tuple[str, ...] = ()
+        unlimited = unread
         quote = self._quote(target.price_name or target.name)
         if quote is not None:
             price = quote.price
+            if quote.unread:
+                unread, unlimited = quote.unread, quote.unlimited_terms(request.features)
             if asked.units is None:
                 expected = quote.cost_pusd(asked.tokens)
                 bound = quote.bound_pusd(request.prompt_tokens_bound, asked.output * request.n)
@@ -246,7 +256,9 @@ class CandidateBuilder:
             room,
             api=self._look(target, sight, asked),
         )
-        return CandidateSnapshot(target, price, candidate, open_end)
+        return CandidateSnapshot(
+            target, price, candidate, open_end, unread=unread, unlimited=unlimited
+        )
 
     def _look(self, target: Target, sight: ApiView, asked: _RequestTerms) -> ApiState:
         state = sight.look(asked.now_s, asked.counted)
@@ -254,6 +266,30 @@ class CandidateBuilder:
             return state
         wait_s = self._sights.held_off_s(target.row, target.upstream_model, asked.now_s)
         return with_held_off(state, wait_s) if wait_s else state
+
+
+def bar_partly_priced(
+    request: RoutingRequest, frozen: Sequence[CandidateSnapshot], ceiling_pusd: int | None
+) -> RoutingRequest:
+    """The request, kept from targets that may charge it what no price states.
+
+    Only where a limit on money applies: a hard budget, or the policy's cap.
+    """
+    barred: dict[str, Rejection] = {}
+    for entry in frozen:  # seldom any
+        if entry.unlimited:
+            candidate = entry.candidate
+            if candidate.budget_room_pusd is not None or ceiling_pusd is not None:
+                barred[candidate.name] = Reason.PARTLY_PRICED, _partly_known(entry)
+    if not barred:
+        return request
+    return replace(request, barred={**barred, **(request.barred or {})})
+
+
+def _partly_known(entry: CandidateSnapshot) -> str:
+    name = entry.candidate.name if entry.price is None else entry.price.name
+    terms = ", ".join(entry.unlimited)
+    return f"price of {name} partly known ({terms}): state the fee in a price file"
 
 
 def _fitted(frozen: CandidateSnapshot, ceiling_pusd: int | None) -> CandidateSnapshot:

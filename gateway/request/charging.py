@@ -34,6 +34,7 @@ from ledger.accounts import provisional_charge_pusd
 from ledger.journals.records import Basis, TokenCounts
 from ledger.journals.token_kinds import TOKENS_LIMIT
 from ledger.prices.book import Price, cost_pusd, tier_cost_pusd, tier_of
+from ledger.prices.unread_terms import charged_terms
 from ledger.usage import UsageError
 from router.estimates import PRIOR_BYTES_PER_TOKEN, TokenRatio
 from router.forecast import engine_seconds
@@ -55,6 +56,7 @@ class AttemptCharge(msgspec.Struct, frozen=True):
     tier: str | None = None
     unknown_tier: bool = False  # the price does not list it: booked at standard rates
     disputed: bool = False  # the target reported what cannot be
+    partly_priced: bool = False  # it may have been charged what its price does not say
 
 
 def charge(
@@ -222,7 +224,29 @@ def _of_api(
     if price is None:
         return AttemptCharge(tokens, basis, 0, None, tier, disputed=disputed)
     cost, listed = tier_cost_pusd(tokens, price, tier)
-    return AttemptCharge(tokens, basis, 0, cost, tier, unknown_tier=not listed, disputed=disputed)
+    return AttemptCharge(
+        tokens, basis, 0, cost, tier, unknown_tier=not listed, disputed=disputed,
+        partly_priced=bool(cost) and _is_partly_priced(attempt, outcome, price, tokens),
+    )  # fmt: skip
+
+
+def _is_partly_priced(
+    attempt: Attempt, outcome: AttemptOutcome, price: Price, tokens: TokenCounts
+) -> bool:
+    """Whether the attempt may have been charged what nobody priced: a fee, or a picture made."""
+    request, unread = attempt.plan.request, attempt.step.frozen.unread
+    if unread:
+        words = [*request.features, *(["sound"] if tokens.audio_input else [])]
+        if charged_terms(unread, words):
+            return True
+    if price.terms.complete or not KINDS[request.kind].answer_has_text:
+        return False
+    return outcome.shown or (outcome.answer is not None and _has_picture(outcome.answer))
+
+
+def _has_picture(answer: bytes) -> bool:
+    """Whether the model made a picture: as a part of its own, not as an address in its text."""
+    return b'"image_url"' in answer or (b'"images"' in answer and b";base64," in answer)
 
 
 def _own_cost(attempt: Attempt, engine_us: int) -> int | None:

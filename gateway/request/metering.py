@@ -164,9 +164,9 @@ class UsageMeter:
             tier=bill.tier,
             unknown_tier=bill.unknown_tier,
             disputed=bill.disputed,
+            partly_priced=bill.partly_priced,
         )
-        attempt.settled = True
-        attempt.booked = tokens
+        attempt.settled, attempt.booked = True, tokens
         attempt.tokens = prompt_tokens(tokens) + tokens.output
         return record
 

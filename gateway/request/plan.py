@@ -12,7 +12,7 @@ import msgspec
 
 from gateway.clock import Clock
 from gateway.config.conditions import ConditionInput
-from gateway.fleet.candidates import CandidateBuilder, CandidateSnapshot
+from gateway.fleet.candidates import CandidateBuilder, CandidateSnapshot, bar_partly_priced
 from gateway.fleet.fleet import Target
 from gateway.fleet.prefix_index import NOTHING, beginning_of
 from gateway.kinds.billable_units import sound_tokens
@@ -245,6 +245,7 @@ class RoutePlanner:
             ceiling_pusd=rule.policy.max_cost_pusd,
             clock=clock,
         )
+        request = bar_partly_priced(request, frozen, rule.policy.max_cost_pusd)
         policy = rule.priced(frozen)
         now_s, offered = clock.now_s(), [entry.candidate for entry in frozen]
         decision, static = self._failsafe.decide(request, policy, offered, now_s)
@@ -320,6 +321,7 @@ class RoutePlanner:
     ) -> Decision | None:
         """What a shadow would do of the same candidates; the acting policy's cap cuts answers."""
         asked = replace(request, preferred=terms.preferred, barred=terms.barred)
+        asked = bar_partly_priced(asked, frozen, terms.rule.policy.max_cost_pusd)
         offered = [entry.candidate for entry in frozen]
         decision, static = self._failsafe.decide(asked, terms.rule.priced(frozen), offered, now_s)
         return None if static else decision

@@ -1,6 +1,6 @@
 """What a client is told when no answer comes: the cause and the fix, never a provider's secret."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from math import ceil
 from typing import NamedTuple
@@ -119,6 +119,8 @@ def infeasible(plan: RoutingPlan) -> RequestError:
         param, fix = remedy.member, remedy.advice
         if decision.reason in (Reason.CONTEXT, Reason.PRICE_CAP):
             param, fix = KINDS[plan.request.kind].shorten or (param, fix)
+        if decision.reason is Reason.PARTLY_PRICED:
+            detail = "; ".join(_details(decision.verdicts, decision.reason))
         message = f"No target of `{plan.model}` can serve this: {detail}. {fix}"
         return RequestError(remedy.error, message, param=param, retry=False)
     wait_s = _room_in_s(decision.verdicts)
@@ -130,6 +132,10 @@ def infeasible(plan: RoutingPlan) -> RequestError:
         f"No target of `{plan.model}` can take this request: {detail}{when}.",
         retry_after_s=wait_s,
     )
+
+
+def _details(verdicts: Sequence[Verdict], reason: Reason) -> Iterator[str]:
+    yield from dict.fromkeys(verdict.detail for verdict in verdicts if verdict.reason is reason)
 
 
 def _room_in_s(verdicts: Sequence[Verdict]) -> float:

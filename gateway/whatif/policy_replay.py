@@ -15,7 +15,7 @@ from typing import NamedTuple
 from gateway.clock import Clock
 from gateway.config.conditions import ConditionInput
 from gateway.config.settings import ModelSection, Settings
-from gateway.fleet.candidates import CandidateBuilder, CandidateSnapshot
+from gateway.fleet.candidates import CandidateBuilder, CandidateSnapshot, bar_partly_priced
 from gateway.fleet.fleet import Target
 from gateway.fleet.target_views import ApiView, EngineView
 from gateway.policies.policy_match import PolicyChain, PolicyTerms
@@ -133,6 +133,7 @@ class PolicyReplay:
             ceiling_pusd=rule.policy.max_cost_pusd,
             clock=self._clock,
         )
+        request = bar_partly_priced(request, frozen, rule.policy.max_cost_pusd)
         policy = rule.priced(frozen)
         decision = decide(request, policy, [entry.candidate for entry in frozen])
         for place, verdict in enumerate(decision.order):

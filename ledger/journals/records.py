@@ -114,7 +114,8 @@ class AttemptSettled(msgspec.Struct, frozen=True, tag="settle", omit_defaults=Tr
     (`engine_us` of work at the contract rate). `None` means unpriced: flagged, never zero.
     `tier` is the service tier that the answer named; `unknown_tier`: the price does not list it,
     so that the standard rates were booked. `disputed`: the target reported usage that cannot be,
-    by its own figures or by the text that came.
+    by its own figures or by the text that came. `partly_priced`: it may have been charged what its
+    price does not say.
     """
 
     attempt_id: str
@@ -134,6 +135,7 @@ class AttemptSettled(msgspec.Struct, frozen=True, tag="settle", omit_defaults=Tr
     tier: str | None = None
     unknown_tier: bool = False
     disputed: bool = False
+    partly_priced: bool = False
 
 
 class RequestRefused(msgspec.Struct, frozen=True, tag="refuse", omit_defaults=True):

@@ -95,7 +95,7 @@ class AttemptRow(LedgerBase):
     finish_reason: Mapped[str | None]
     error: Mapped[str | None]
     slo_met: Mapped[bool | None]
-    # lost | late | unpriced | disputed | over_bound | unknown_tier
+    # lost | late | unpriced | disputed | over_bound | unknown_tier | partly_priced
     flag: Mapped[str | None]
     tier: Mapped[str | None]  # the service tier that the answer named, in the price book's words
     compared_with: Mapped[str | None]  # the first comparator, repeated here to spare a join

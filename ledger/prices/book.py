@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ledger.journals.token_kinds import PER_UNIT, TOKENS_LIMIT, TokenCounts, TokenRates
+from ledger.prices import unread_terms
 from ledger.prices.rates import (
     BIGINT_LIMIT,
     KINDS,
@@ -51,6 +52,7 @@ __all__ = [
     "tier_of",
 ]
 
+MARKET_RANK = 0  # price lists of the market; files that are configured count from 1
 _SNAPSHOT = re.compile(r"(-\d{4}-\d{2}-\d{2}|-\d{8}|-latest)$")
 _SAME_TIER = {"fast": "priority"}  # OpenAI's newer word for it
 _STANDARD_WORDS = frozenset({"", "auto", "default", "on_demand", "standard", "standard_only"})
@@ -107,6 +109,31 @@ class PriceBook:
     def version(self, version: int) -> Price | None:
         """A version by its number, for audits and settles."""
         return self._by_version.get(version)
+
+    def unread_terms(self, price: Price, at_us: int) -> tuple[str, ...]:
+        """Names of charges that the price does not say, though a list of the market has them.
+
+        The price of a file or a person is of what it states; of the rest the market's list of the
+        same name speaks, until `complete` says that there is no rest.
+        """
+        terms = price.terms
+        if terms.complete:
+            return ()
+        if price.rank == MARKET_RANK:
+            return terms.unread
+        standing = (last_at(versions, at_us) for versions in self._by_name.get(price.name, ()))
+        listed = [
+            stands
+            for stands in standing
+            if stands is not None and stands.rank == MARKET_RANK and is_open(stands, at_us)
+        ]
+        market = max(listed, key=_precedence, default=None)
+        names = terms.unread if market is None else market.terms.unread
+        return unread_terms.answered(
+            names,
+            per_request=terms.request_pusd > 0,
+            searches=terms.search_pusd > 0 and terms.searches_limit > 0,
+        )
 
     @property
     def newest(self) -> int:
@@ -174,7 +201,7 @@ def check(price: Price) -> list[str]:
     faults = [] if "/" in price.name.strip("/") else ["the name must be `provider/model`"]
     every = [terms.rates, *(schedule.rates for schedule in terms.schedules)]
     amounts = [getattr(rates, kind) for rates in every for kind in KINDS]
-    amounts += [terms.request_pusd, terms.uplift_ppm]
+    amounts += [terms.request_pusd, terms.uplift_ppm, terms.searches_limit]
     amounts += [getattr(terms, kind.price) for kind in PER_UNIT]
     if min(amounts) < 0:
         faults.append("a price is never negative")

@@ -7,7 +7,6 @@ would store.
 """
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -21,7 +20,7 @@ from msgspec.structs import replace
 from ledger.money import PPM
 from ledger.prices.drafts import DraftChange, DraftChanges, PriceDraft, diff
 from ledger.prices.files import PriceFile, load_price_file, parse_price_file
-from ledger.prices.mapterms import RERANK, TRANSCRIPTION, other_charges, terms_of
+from ledger.prices.mapterms import RERANK, TRANSCRIPTION, UPLIFT, terms_of
 from ledger.prices.rates import PriceError, PriceTerms
 
 __all__ = [
@@ -54,9 +53,6 @@ _PROVIDERS = {
     "text-completion-inception": "inception",
     "text-completion-openai": "openai",
 }
-_UPLIFT = re.compile(
-    r"^regional_(?:processing_uplift_multiplier_(\w+)|endpoint_uplift_multiplier)$"
-)
 
 Row = Mapping[str, object]
 
@@ -71,7 +67,7 @@ class PriceRemark:
 
 @dataclass(frozen=True, slots=True)
 class PriceSeed:
-    """`refused` have no price; `rounded` were float noise; `unmodelled` may cost more than tokens.
+    """`refused` have no price; `rounded` were float noise; `unmodelled` have unread charges.
 
     `conflicting` rows state another price for a name that already has one: the first counts.
     """
@@ -103,12 +99,12 @@ def seed_from_map(text: str, *, source_date: str | None) -> PriceSeed:
         name = normalised(key, str(row["litellm_provider"]))
         noise: list[str] = []
         try:
-            terms = terms_of(row, noise)
+            terms = terms_of(row, noise, name)
         except PriceError as error:
             refused.append(PriceRemark(name, str(error)))
             continue
         rounded += [PriceRemark(name, field) for field in noise]
-        unmodelled += [PriceRemark(name, field) for field in other_charges(row)]
+        unmodelled += [PriceRemark(name, term) for term in terms.unread]
         for draft in _drafts(name, row, terms, source_date):
             first = drafts.setdefault(draft.name, draft)
             if first.terms != draft.terms:
@@ -160,7 +156,7 @@ def _drafts(
 def _uplifts(row: Row) -> Iterator[tuple[str, Decimal]]:
     """Regions with a surcharge: a suffix of the field, `regional`, or Anthropic's `us`."""
     for field, factor in row.items():
-        match = _UPLIFT.match(field)
+        match = UPLIFT.match(field)
         if match and isinstance(factor, Decimal) and factor > 1:
             yield match[1] or "regional", factor
     entry = row.get("provider_specific_entry")

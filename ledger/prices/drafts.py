@@ -13,9 +13,9 @@ from typing import TypeVar
 
 import msgspec
 
-from ledger.prices.book import Price, PriceError, PriceTerms, check, is_open
+from ledger.prices.book import MARKET_RANK, Price, PriceError, PriceTerms, check, is_open
 
-BUNDLED_RANK = 0  # price lists of the market; files that are configured count from 1
+BUNDLED_RANK = MARKET_RANK
 APPROVED_RANK = 1_000_000  # negotiated prices that a person imported: over all that is configured
 Key = tuple[str, str]  # book, name
 T = TypeVar("T", Price, "PriceDraft")
@@ -141,6 +141,13 @@ def _same(price: Price, draft: PriceDraft) -> bool:
         and price.effective_until_us == draft.effective_until_us
         and (price.rank, price.simulated) == (draft.rank, draft.simulated)
         and (price.source, price.retired_on) == (draft.source, draft.retired_on)
+    )
+
+
+def states_same_amounts(price: Price, draft: PriceDraft) -> bool:
+    """Whether they differ at most in the names of what their terms do not say."""
+    return msgspec.structs.replace(price.terms, unread=()) == msgspec.structs.replace(
+        draft.terms, unread=()
     )
 
 

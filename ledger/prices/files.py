@@ -13,6 +13,11 @@ A file overrides the bundled map, and a later file an earlier one, for the names
         above: [{tokens: 200000, usd_per_million: {input: 0.24, output: 0.96}}]
         from: 2026-11-01              # UTC days; `until` is inclusive
       cohere/rerank-v3.5: {usd_per_search: 0.002}
+      perplexity/sonar-deep-research:
+        usd_per_million: {input: 2, output: 8}
+        usd_per_search: 0.005
+        max_searches: 60              # of one request: without it there is no bound for a budget
+        complete: true                # the price says all: charges of the market's list are none
       openai/whisper-1: {usd_per_second: 0.0001}
 """
 
@@ -23,6 +28,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import yaml
+from msgspec.structs import replace
 
 from ledger.journals.token_kinds import PER_UNIT, TokenRates
 from ledger.money import MoneyError, usd_per_million_to_pusd, usd_to_pusd
@@ -37,7 +43,7 @@ _PRICE = frozenset(
     {
         "usd_per_million", "above", "tiers", "usd_per_request", "uplift_ppm", "inclusive",
         *_PER_UNIT.values(),
-        "source", "source_date", "from", "until", "simulated",
+        "max_searches", "complete", "source", "source_date", "from", "until", "simulated",
     }
 )  # fmt: skip
 
@@ -134,14 +140,16 @@ def _terms(row: Mapping[str, object]) -> PriceTerms:
                 _over(base, stated.get("usd_per_million")),
             )
         )
-    return PriceTerms(
+    terms = PriceTerms(
         rates_from(base),
         tuple(sorted(schedules, key=lambda schedule: (schedule.tier, schedule.above_tokens))),
         request_pusd=_amount(row, "usd_per_request"),
         uplift_ppm=_count(row, "uplift_ppm"),
         inclusive=row.get("inclusive") is True,
-        **{price: _amount(row, name) for price, name in _PER_UNIT.items()},
+        complete=row.get("complete") is True,
+        searches_limit=_count(row, "max_searches"),
     )
+    return replace(terms, **{price: _amount(row, name) for price, name in _PER_UNIT.items()})
 
 
 def _over(base: Mapping[str, int], stated: object) -> TokenRates:

@@ -11,10 +11,17 @@ from enum import StrEnum
 
 from ledger.prices.bands import PriceBands
 from ledger.prices.book import Price, PriceBook, is_open, last_at
+from ledger.prices.unread_terms import FeeTrigger, doubtful_terms, trigger_of
 
 STALE_AFTER_DAYS = 90
 ENDS_WITHIN_DAYS = 30
 _US_PER_S = 1_000_000
+_CHARGED_FOR = {
+    FeeTrigger.HOSTED_TOOLS: "hosted tools",
+    FeeTrigger.MEDIA: "pictures, sound, video",
+    FeeTrigger.SOUND: "sound",
+    FeeTrigger.LIMIT: "for a limit on money",
+}
 _NO_DATES: Mapping[str, str] = {}
 
 
@@ -22,7 +29,8 @@ class PriceDoubt(StrEnum):
     """What there is to doubt.
 
     `STALE`: the source was last read long ago, or nobody wrote when. `PENDING`: the bundled map
-    states another price, which nobody has approved. `IMPLAUSIBLE`: too far from what else is known.
+    states another price, which nobody has approved. `PARTLY_KNOWN`: its source states charges that
+    our terms do not say. `IMPLAUSIBLE`: too far from what else is known.
     """
 
     STALE = "stale"
@@ -33,6 +41,7 @@ class PriceDoubt(StrEnum):
     MISSING = "missing"
     PENDING = "pending"
     IMPLAUSIBLE = "implausible"
+    PARTLY_KNOWN = "partly_known"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +75,24 @@ def flags(
         else:
             doubts = _doubts(price, read_on.get(price.book), today, stale_after_days)
             found += [PriceFlag(name, price.version, flag, words) for flag, words in doubts]
+            if unsaid := _partly_known(book.unread_terms(price, at_us)):
+                found.append(PriceFlag(name, price.version, PriceDoubt.PARTLY_KNOWN, unsaid))
             if words := bands.doubt(price):
                 found.append(PriceFlag(name, price.version, PriceDoubt.IMPLAUSIBLE, words))
         found += _ended(book, name, price, at_us)
     return found
+
+
+def _partly_known(names: Iterable[str]) -> str:
+    """Charges that no term says, each with what a request must have to be charged it."""
+    doubtful = doubtful_terms(list(names))
+    if not doubtful:
+        return ""
+    terms = ", ".join(
+        name if trigger_of(name) is FeeTrigger.ANY else f"{name} ({_CHARGED_FOR[trigger_of(name)]})"
+        for name in doubtful
+    )
+    return f"not in its terms: {terms}; state it in a price file, or `complete: true`"
 
 
 def _doubts(

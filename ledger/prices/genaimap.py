@@ -147,16 +147,18 @@ def _terms(model: Any, known: Price | None, at_us: int) -> tuple[PriceTerms, lis
         schedules |= {(s.tier, s.above_tokens): s.rates for s in before.schedules
                       if s.tier not in said}  # fmt: skip
     fee = stated.get(_REQUESTS)
+    more = [key for key in stated if key not in _KINDS and key != _REQUESTS]
     made = PriceTerms(
         rates_from(full),
         tuple(TierRates(*place, rates) for place, rates in sorted(schedules.items())),
         inclusive=inclusive,
+        unread=tuple(more),
     )
     if before is not None:
         made = replace(before, rates=made.rates, schedules=made.schedules, inclusive=made.inclusive)
     if fee is not None:
         made = replace(made, request_pusd=usd_to_pusd(fee / 1000))
-    return made, [key for key in stated if key not in _KINDS and key != _REQUESTS]
+    return made, more
 
 
 def _tier(

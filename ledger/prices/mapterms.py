@@ -8,18 +8,24 @@ A schedule that leaves a kind open takes it from the standard rates above the sa
 from the schedule below; a stated output price is also the price of reasoning. A discount of a tier
 goes on above a threshold and for an hour's cache, as the providers say (ai.google.dev/gemini-api/
 docs/pricing; platform.claude.com/docs/en/about-claude/pricing: discounts stack).
-Rerankers are priced by tokens or by searches (a query in the map), transcriptions by tokens, by
-seconds, or both: then what the answer counts decides. Of two prices for a second, under input and
-output, the higher is meant: the map states one charge under both names, or zero under one.
+Charges that no term says are named (`other_charges`).
 """
 
 import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
+from msgspec.structs import replace
+
 from ledger.journals.token_kinds import PER_TOKEN, PER_UNIT
 from ledger.money import PUSD_PER_USD, MoneyError, usd_to_pusd, usd_to_pusd_rounded
 from ledger.prices.rates import STANDARD, PriceError, PriceTerms, TierRates, overlaid, rates_from
+from ledger.prices.unread_terms import (
+    MOST_SEARCHES,
+    SEARCH_FEE,
+    SEARCH_OF_EVERY_REQUEST,
+    unread_in_row,
+)
 
 # xAI charges the higher rates from the threshold on, the others above it
 # (litellm 1.106.2, llm_cost_calc/utils.py, read 2026-11-20).
@@ -37,12 +43,28 @@ _KEY = re.compile(
     rf"^({'|'.join(sorted(_KINDS, key=len, reverse=True))})"
     rf"(?:_above_(\d+)(k?)_tokens)?({'|'.join(tier for tier in _TIERS if tier)})?$"
 )
+# Regional surcharges, which the map's reader makes names of their own from.
+UPLIFT = re.compile(r"^regional_(?:processing_uplift_multiplier_(\w+)|endpoint_uplift_multiplier)$")
 _REQUEST = "input_cost_per_request"
+# Rerankers are priced by tokens or by searches (a query in the map), transcriptions by tokens, by
+# seconds, or both: then what the answer counts decides. Of two prices for a second, under input
+# and output, the higher is meant: the map states one charge under both names, or zero under one.
 RERANK, TRANSCRIPTION = "rerank", "audio_transcription"  # modes of the map
 # Providers whose every request is a search with a fee by its depth, which usage does not report:
 # the dearest is charged (docs.perplexity.ai/getting-started/pricing, as in litellm 1.106.2).
 SEARCH_PROVIDERS = frozenset({"perplexity"})
-_SEARCH = "search_context_cost_per_query"
+# Models that search for every request, whoever serves them: the search is the request's fee. The
+# map has no member that says so.
+# OpenAI's: in Chat Completions these models look up the web before each answer, without a tool
+# being asked for (developers.openai.com/api/docs/guides/tools-web-search); Perplexity's as above.
+_ALWAYS_SEARCHES = re.compile(
+    r"(?:.*/)?(?:.+-search-(?:preview|api)(?:-\d{4}-\d{2}-\d{2})?"
+    r"|sonar(?:-pro|-reasoning|-reasoning-pro|-(?:small|medium|large)-online)?"
+    r"|pplx-\d+b-online)"
+)
+# Deep research: many searches a request, counted in usage; it alone has a price of citations
+# (docs.perplexity.ai/getting-started/pricing: "search queries", "citation tokens").
+_COUNTS_SEARCHES = "citation_cost_per_token"
 _BESIDE = {  # by mode
     mode: tuple(kind for kind in PER_UNIT if kind.map_mode == mode)
     for mode in {kind.map_mode for kind in PER_UNIT}
@@ -53,12 +75,18 @@ Kinds = dict[str, int]  # kind -> pico-USD
 Listed = dict[tuple[str, int], Kinds]  # (tier, above tokens) -> what the row states
 
 
-def terms_of(row: Mapping[str, object], noise: list[str]) -> PriceTerms:
-    """The row's terms; `noise` receives the fields that were rounded. Raises `PriceError`."""
+def terms_of(row: Mapping[str, object], noise: list[str], name: str = "") -> PriceTerms:
+    """The row's terms; `noise` receives the fields that were rounded. Raises `PriceError`.
+
+    `name`: of the model, which tells whether it searches for every request.
+    """
     listed = _ranges(row, noise) or _listed(row, noise)
     base = listed.pop((STANDARD, 0), {})
     mode = row.get("mode")
     beside = _beside(row, noise)
+    fee, search = _request_pusd(row, noise, name)
+    if search:
+        beside["search_pusd"] = search
     if mode == "embedding":
         base.setdefault("output", 0)
     elif mode in _BESIDE:
@@ -67,23 +95,35 @@ def terms_of(row: Mapping[str, object], noise: list[str]) -> PriceTerms:
             raise PriceError("the output has no price")
     elif not base.get("output"):
         raise PriceError("the output has no price")
-    return PriceTerms(
+    terms = PriceTerms(
         rates_from(base),
         tuple(_schedules(listed, base)),
-        request_pusd=_request_pusd(row, noise),
+        request_pusd=fee,
         inclusive=row.get("litellm_provider") in INCLUSIVE_PROVIDERS,
-        **beside,
+        unread=tuple(other_charges(row, name)),
     )
+    return replace(terms, **beside)
 
 
-def other_charges(row: Mapping[str, object]) -> Iterator[str]:
-    """Fields that charge for something other than the kinds of tokens that are priced here."""
+def other_charges(row: Mapping[str, object], name: str = "") -> Iterator[str]:
+    """Names of charges that `terms_of` does not read; see `ledger.prices.unread_terms`."""
     beside = {term for kind in _BESIDE.get(str(row.get("mode")), ()) for term in kind.map_terms}
-    for field, value in row.items():
-        charges = "_cost" in field or field in ("off_peak_pricing", "provider_specific_entry")
-        known = field == _REQUEST or field in beside
-        if charges and value and not known and not _KEY.match(field):
-            yield field
+    read = {field for field in row if _KEY.match(field) or UPLIFT.match(field)} | beside
+    read |= {_REQUEST, "tiered_pricing"}
+    if _searches_always(row, name):
+        read.add(SEARCH_FEE)
+    yield from unread_in_row(row, read)
+    ranges = row.get("tiered_pricing")
+    stated = (
+        [step for step in ranges if isinstance(step, Mapping)] if isinstance(ranges, list) else []
+    )
+    merged = {field: value for step in stated for field, value in step.items()}
+    yield from unread_in_row(merged, {*_KINDS, *row})
+    if _searches_always(row, name):
+        if not _searches(row) and not row.get(_REQUEST):
+            yield SEARCH_OF_EVERY_REQUEST
+        elif _COUNTS_SEARCHES in row:
+            yield MOST_SEARCHES
 
 
 def _beside(row: Mapping[str, object], noise: list[str]) -> dict[str, int]:
@@ -103,12 +143,28 @@ def _complete(base: Kinds, *, beside: int) -> None:
     base.setdefault("audio_input", base["input"])
 
 
-def _request_pusd(row: Mapping[str, object], noise: list[str]) -> int:
-    fee = _pusd(row, _REQUEST, noise) or 0
-    depths = row.get(_SEARCH)
-    if row.get("litellm_provider") not in SEARCH_PROVIDERS or not isinstance(depths, Mapping):
-        return fee
-    return fee + max(_pusd(depths, depth, noise) or 0 for depth in depths)
+def _request_pusd(row: Mapping[str, object], noise: list[str], name: str) -> tuple[int, int]:
+    """The fee of a request, and the price of a search where searches are counted."""
+    fee, depths = _pusd(row, _REQUEST, noise) or 0, _searches(row)
+    if not depths or not _searches_always(row, name):
+        return fee, 0
+    search = max(_pusd(depths, depth, noise) or 0 for depth in depths)
+    return (fee, search) if _COUNTS_SEARCHES in row else (fee + search, 0)
+
+
+def _searches(row: Mapping[str, object]) -> Mapping[str, object]:
+    """Prices of a search by its depth; one price of all depths is a single one."""
+    stated = row.get(SEARCH_FEE)
+    if isinstance(stated, Mapping):
+        return stated
+    return {} if stated is None else {SEARCH_FEE: stated}
+
+
+def _searches_always(row: Mapping[str, object], name: str) -> bool:
+    """Whether the model searches for every request."""
+    if _ALWAYS_SEARCHES.fullmatch(name.lower()):
+        return True
+    return row.get("litellm_provider") in SEARCH_PROVIDERS and bool(_searches(row))
 
 
 def _listed(row: Mapping[str, object], noise: list[str]) -> Listed:

@@ -6,21 +6,26 @@ holds for every prompt (no schedule, no uplift), which is the usual price, they 
 
 from ledger.journals.records import TokenCounts
 from ledger.prices.rates import Price, bound_pusd, cost_pusd, dearest_input, dearest_output
+from ledger.prices.unread_terms import unlimited_terms
 
 
 class PriceQuote:
     """One price, ready to multiply."""
 
     __slots__ = (
-        "_any_prompt", "_dearest_input", "_dearest_output", "_input", "_output", "_request",
-        "price",
+        "_any_prompt", "_dearest_input", "_dearest_output", "_fees_bound", "_input", "_output",
+        "_request", "_unread", "price", "unread",
     )  # fmt: skip
 
-    def __init__(self, price: Price) -> None:
+    def __init__(self, price: Price, unread: tuple[str, ...] = ()) -> None:
+        """`unread`: names of charges that the price does not say (`PriceBook.unread_terms`)."""
         self.price = price
+        self.unread = unread
+        self._unread: dict[frozenset[str], tuple[str, ...]] = {}
         terms, rates = price.terms, price.terms.rates
         self._any_prompt = not (terms.schedules or terms.uplift_ppm)
         self._request = terms.request_pusd
+        self._fees_bound = terms.request_pusd + terms.searches_limit * terms.search_pusd
         self._input, self._output = rates.input, rates.output
         self._dearest_input = dearest_input(rates, audio=False)
         self._dearest_output = dearest_output(rates, audio=False)
@@ -40,8 +45,15 @@ class PriceQuote:
             return (
                 prompt_tokens * self._dearest_input
                 + output_tokens * self._dearest_output
-                + self._request
+                + self._fees_bound
             )
         return bound_pusd(
             self.price, prompt_tokens=prompt_tokens, output_tokens=output_tokens, audio=False
         )
+
+    def unlimited_terms(self, features: frozenset[str]) -> tuple[str, ...]:
+        """Names of what is unread and may be charged to a request with these features."""
+        known = self._unread.get(features)
+        if known is None:
+            known = self._unread[features] = unlimited_terms(self.unread, features)
+        return known

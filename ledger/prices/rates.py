@@ -62,6 +62,9 @@ class PriceTerms(UnitPrices, frozen=True, omit_defaults=True):
 
     `inclusive`: a prompt of exactly `above_tokens` already pays the higher rates.
     `uplift_ppm` is a regional surcharge on the whole request, rounded half-even once.
+    `unread` are names of charges that its source states and these terms do not say
+    (`ledger.prices.unread_terms`); `complete`: its source says that there are none.
+    `searches_limit` is the most searches of one request, 0 where nobody stated it.
     """
 
     rates: TokenRates
@@ -69,6 +72,9 @@ class PriceTerms(UnitPrices, frozen=True, omit_defaults=True):
     request_pusd: int = 0
     uplift_ppm: int = 0
     inclusive: bool = False
+    unread: tuple[str, ...] = ()
+    complete: bool = False
+    searches_limit: int = 0
 
 
 class Price(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -166,6 +172,7 @@ def bound_pusd(
         prompt_tokens * max(dearest_input(rates, audio=audio) for rates in reachable)
         + n * output_tokens * max(dearest_output(rates, audio=audio) for rates in reachable)
         + terms.request_pusd
+        + terms.searches_limit * terms.search_pusd
     )
     return _uplifted(pusd, terms.uplift_ppm) if terms.uplift_ppm else pusd
 

@@ -4,7 +4,7 @@ What stores versions also stores who did it, when, and from what (`PriceImportRo
 transaction. Whoever stores waits for whoever does: version numbers are seen in their order.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Engine, func, insert, select, text
 
 from ledger.database import read_rows, reading
 from ledger.orm.books import PriceImportRow, PriceVersionRow
-from ledger.prices.book import Price, PriceBook
+from ledger.prices.book import Price, PriceBook, is_open
 from ledger.prices.diff import PriceImportPlan, approved
 from ledger.prices.drafts import (
     APPROVED_RANK,
@@ -22,6 +22,7 @@ from ledger.prices.drafts import (
     DraftChanges,
     PriceDraft,
     diff,
+    states_same_amounts,
 )
 
 UNSOURCED = ""
@@ -130,7 +131,8 @@ def import_drafts(
 
     A price file that is no longer among them is withdrawn, all its names at once; what a person
     approved stays. `keep_market`: a market's list only adds names that have no price of its kind;
-    another price for one that has waits for approval.
+    another price for one that has waits for approval. That it has charges which its terms do not
+    say is no other price, and counts at once.
     """
     with engine.begin() as connection:
         _one_at_a_time(connection)
@@ -138,10 +140,14 @@ def import_drafts(
         waiting = 0
         if keep_market:
             market = [row for row in stored if row.rank == BUNDLED_RANK]
-            waiting = _waiting(market, drafts, at_us)
+            named = list(_newly_unread(market, drafts, at_us))
+            waiting = _waiting(market, [item for item in drafts if item not in named], at_us)
             known = {price.name for price in market}
             drafts = [draft for draft in drafts if draft.rank or draft.name not in known]
             stored = [row for row in stored if row.rank]
+            drafts += named
+            names = {(draft.book, draft.name) for draft in named}
+            stored += [row for row in market if (row.book, row.name) in names]
         changes = replace(diff(stored, drafts, at_us=at_us), waiting=waiting)
         _store(connection, changes.rows, stamp, at_us)
         return changes
@@ -173,6 +179,26 @@ def _waiting(market: Sequence[Price], drafts: Iterable[PriceDraft], at_us: int) 
     books = {(price.book, price.name) for price in market}
     again = [draft for draft in drafts if (draft.book, draft.name) in books]
     return len({row.draft.name for row in diff(market, again, at_us=at_us).rows})
+
+
+def _newly_unread(
+    market: Sequence[Price], drafts: Iterable[PriceDraft], at_us: int
+) -> Iterator[PriceDraft]:
+    """Drafts that state the same amounts as the stored price, and other names of what is unread."""
+    standing: dict[tuple[str, str], Price] = {}
+    for price in sorted(market, key=lambda row: (row.effective_from_us, row.version)):
+        if price.effective_from_us <= at_us:
+            standing[price.book, price.name] = price
+    for draft in drafts:
+        stands = standing.get((draft.book, draft.name))
+        if (
+            stands is not None
+            and draft.rank == BUNDLED_RANK
+            and is_open(stands, at_us)
+            and stands.terms.unread != draft.terms.unread
+            and states_same_amounts(stands, draft)
+        ):
+            yield draft
 
 
 def _one_at_a_time(connection: Connection) -> None:

@@ -27,6 +27,7 @@ from ledger.posting_rows import DatabaseRow, Values, posting_values
 LOST = "lost"
 UNKNOWN_TIER = "unknown_tier"
 DISPUTED = "disputed"
+PARTLY_PRICED = "partly_priced"
 
 
 class NewAttempt(msgspec.Struct):
@@ -196,7 +197,9 @@ def _flag(opened: AttemptOpened, settled: AttemptSettled, *, late: bool) -> str 
         return "over_bound"
     if settled.unknown_tier:
         return UNKNOWN_TIER
-    return "late" if late else None
+    if late:
+        return "late"
+    return PARTLY_PRICED if settled.partly_priced else None
 
 
 _SHADOW = ("shadow_policy", "shadow_target", "shadow_reason")

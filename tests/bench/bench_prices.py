@@ -136,6 +136,8 @@ def models(seed: PriceSeed) -> Iterator[tuple[Price, Any, Any]]:
             price = prices.get(f"{PROVIDERS.get(provider.id)}/{model.id}")
             if price is None or price.name in by_the_clock:
                 continue
+            if price.terms.request_pusd or price.terms.search_pusd:
+                continue
             sold = price.retired_on is None or price.retired_on > AT.date().isoformat()
             if sold and price.name.partition("/")[0] in FIRST_HAND:
                 yield price, provider, model

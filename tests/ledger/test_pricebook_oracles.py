@@ -67,10 +67,10 @@ GENAI_DIFFERS = {
     "mistral/mistral-tiny": "a retired model for which the map lists a cached rate: undecided",
     "openai/gpt-4o-search-preview": "the map has gpt-4o's cached rate, which they do not list:"
     " undecided, the map is the cheap side",
+    "openai/gpt-5-search-api": "each request is a search, which they charge where one is counted:"
+    " usage counts none, so ours has it in the fee",
     "openai/gpt-5.6-cyber": "the provider's page has no long-context rates for this model, the map"
     " has its family's: they are right, the map is the safe side",
-    "perplexity/sonar-deep-research": "it searches many times a request, which usage does not say:"
-    " ours charges one search, theirs none, both too cheap",
     "perplexity/sonar-reasoning": "$14 per 1,000 requests in the map, $12 there; the model is no"
     " longer offered: undecided",
     "xai/grok-code-fast-1": "1.00/2.00 in the map, from the provider's own list; 0.20/1.50"
@@ -81,7 +81,19 @@ LITELLM_PROVIDERS = (
     "openai", "together_ai", "xai",
 )  # fmt: skip
 NO_SUCH_NAME = "they know it under the provider `text-completion-openai` only; same row"
+SEARCH_APART = "each request is a search, which they charge apart from the tokens"
 LITELLM_DIFFERS = {
+    **dict.fromkeys(
+        (
+            "openai/gpt-4o-mini-search-preview",
+            "openai/gpt-4o-mini-search-preview-2025-03-11",
+            "openai/gpt-4o-search-preview",
+            "openai/gpt-4o-search-preview-2025-03-11",
+            "openai/gpt-5-search-api",
+            "openai/gpt-5-search-api-2025-10-14",
+        ),
+        SEARCH_APART,
+    ),
     **dict.fromkeys(
         (
             "openai/gpt-5.5-pro",
@@ -241,7 +253,7 @@ def test_every_kind_of_request_costs_the_same_by_three_calculators(table):
 
 def test_models_with_another_price_elsewhere_are_few_and_explained(table):
     lists = table["other_lists"]
-    assert len(lists) == 12
+    assert len(lists) == 11
     assert all(lists.values())
     assert table["cases_of_other_lists"] < table["cases"] * 0.06
 

@@ -273,7 +273,12 @@ DOWN = {"health": TargetHealth.DOWN, "circuit_open": True, "requests_left": 0}
         ({"salted": True}, {}, {"accepts_salt": False}, Reason.SALT),
         *(
             ({"barred": {"openai/small": (word, "")}}, {}, {}, word)
-            for word in (Reason.CANARY, Reason.CANDIDATES, Reason.QUALITY)
+            for word in (
+                Reason.CANARY,
+                Reason.CANDIDATES,
+                Reason.QUALITY,
+                Reason.PARTLY_PRICED,
+            )
         ),
         ({}, {"max_cost_pusd": 10**15}, {"expected_pusd": None}, Reason.UNPRICED),
         ({}, {"max_cost_pusd": 1}, {}, Reason.PRICE_CAP),

@@ -33,6 +33,7 @@ from ledger.prices.stored import (
     records_of,
     stored_prices,
 )
+from ledger.prices.unread_terms import unlimited_terms
 
 LARGEST = 16 * 1024 * 1024  # bytes of a body: LiteLLM's map is two
 _All = Annotated[bool, msgspec.Meta(description="all names, not only what the configuration uses")]
@@ -81,10 +82,11 @@ def prices_show(place: OperationContext, given: ShowPricesInput) -> dict[str, An
     doubts: dict[str, list[PriceFlag]] = {}
     for flag in _doubts(place, book, names):
         doubts.setdefault(flag.name, []).append(flag)
-    shown = [
-        price_json(each_name, book.find(each_name, place.now_us), doubts.get(each_name, ()))
-        for each_name in names
-    ]
+    shown = []
+    for each_name in names:
+        price = book.find(each_name, place.now_us)
+        unread = () if price is None else book.unread_terms(price, place.now_us)
+        shown.append(price_json(each_name, price, doubts.get(each_name, ()), unread))
     if not single:
         return listed(shown)
     history = [
@@ -103,7 +105,11 @@ def prices_show(place: OperationContext, given: ShowPricesInput) -> dict[str, An
 def prices_check(place: OperationContext, given: CheckPricesInput) -> dict[str, Any]:
     book = load_price_book(place.ledger, price_aliases(place.settings))
     names = _names(place.settings, book, given.everything)
-    found = [flag_json(doubt) for doubt in _doubts(place, book, names)]
+    found = [
+        flag_json(doubt)
+        for doubt in _doubts(place, book, names)
+        if doubt.flag is not PriceDoubt.PARTLY_KNOWN or _concerns_all(book, doubt, place.now_us)
+    ]
     return {"checked": len(names), "flags": found}
 
 
@@ -201,8 +207,14 @@ def _doubts(place: OperationContext, book: PriceBook, names: Sequence[str]) -> l
     return sorted(found, key=lambda flag: (flag.name, flag.flag))
 
 
+def _concerns_all(book: PriceBook, doubt: PriceFlag, at_us: int) -> bool:
+    """Whether plain requests meet what is unread: most prices say nothing of hosted tools."""
+    price = book.find(doubt.name, at_us)
+    return price is not None and bool(unlimited_terms(book.unread_terms(price, at_us), ()))
+
+
 def _moved(entry: PriceChange) -> str:
-    kinds = ", ".join(sorted({amount.kind for amount in entry.amounts}))
+    kinds = ", ".join(sorted({amount.kind for amount in entry.amounts})) or "charges not in it"
     return f"the bundled map states another price ({kinds})"
 
 

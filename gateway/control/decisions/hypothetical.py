@@ -26,7 +26,7 @@ from gateway.config.settings import (
     resolve_model,
     version,
 )
-from gateway.fleet.candidates import CandidateBuilder
+from gateway.fleet.candidates import CandidateBuilder, bar_partly_priced
 from gateway.fleet.fleet import Fleet
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.policies.overrides import barred, standing
@@ -78,6 +78,7 @@ def explain(
             ceiling_pusd=terms.rule.policy.max_cost_pusd,
             clock=clock,
         )
+    request = bar_partly_priced(request, frozen, terms.rule.policy.max_cost_pusd)
     policy = terms.rule.priced(frozen)
     return decide(request, policy, tuple(entry.candidate for entry in frozen))
 

@@ -10,6 +10,7 @@ from ledger.prices.book import Price
 from ledger.prices.diff import PER_TOKEN, SHARE, PriceAmount, PriceChange, PriceImportPlan, amounts
 from ledger.prices.flags import PriceFlag
 from ledger.prices.stored import PriceRecord
+from ledger.prices.unread_terms import trigger_of
 
 _PER = {PER_TOKEN: 1_000_000, SHARE: 10_000}  # pico-USD per token, millionths
 
@@ -75,8 +76,13 @@ def _amount_json(price_amount: PriceAmount) -> dict[str, Any]:
     }
 
 
-def price_json(asked: str, price: Price | None, flags: Sequence[PriceFlag]) -> dict[str, Any]:
-    """`asked` may be another name than the one that is priced."""
+def price_json(
+    asked: str, price: Price | None, flags: Sequence[PriceFlag], unread: Sequence[str] = ()
+) -> dict[str, Any]:
+    """`asked` may be another name than the one that is priced.
+
+    `unread`: charges that its terms do not say; a request is charged one if it is `charged_for`.
+    """
     shown: dict[str, Any] = {"asked": asked, "flags": [flag_json(flag) for flag in flags]}
     if price is None:
         return {**shown, "name": None}
@@ -90,6 +96,9 @@ def price_json(asked: str, price: Price | None, flags: Sequence[PriceFlag]) -> d
         "from": beginning(price),
         "until": None if price.effective_until_us is None else moment(price.effective_until_us),
         "simulated": price.simulated,
+        "unread": [
+            {"term": name, "charged_for": trigger_of(name).value} for name in unread
+        ],
         "prices": [
             {"tier": amount.tier, "above_tokens": amount.above_tokens, "kind": amount.kind,
              "unit": amount.unit, "price": amount_text(amount.new, amount.unit)}

@@ -1,5 +1,6 @@
 """Prices over a gateway: looked at, asked, stored by name, and exactly as they were shown."""
 
+import msgspec
 import pytest
 import streamlit as st
 from sqlalchemy import create_engine, text
@@ -10,7 +11,8 @@ from dashboard.viewer import Viewer
 from ledger.database import migrate
 from ledger.identity.people import DashboardRole
 from ledger.identity.vouchers import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
-from ledger.prices.stored import load_price_book, records_of
+from ledger.prices.drafts import PriceDraft
+from ledger.prices.stored import import_drafts, load_price_book, records_of
 
 FAY, JOE = "fay@example.com", "joe@example.com"
 HEAD = "name,input_usd_per_million,output_usd_per_million,source,source_date\n"
@@ -172,3 +174,17 @@ def test_books_without_an_api_say_what_to_do(page, text_of, tmp_path) -> None:
     migrate(url)
     said = text_of(page("prices", url))
     assert "No API was asked and nothing compared" in said
+
+
+def test_charges_that_a_price_does_not_say_stand_beside_it(gateway, looking, text_of) -> None:
+    name = "openai/gpt-4o-mini"
+    price = load_price_book(gateway.engine).find(name, 2**62)
+    assert "not in it" not in text_of(looking("", None, DashboardRole.ADMIN))
+    unread = ("search_context_cost_per_query", "off_peak_pricing")
+    terms = msgspec.structs.replace(price.terms, unread=unread)
+    draft = PriceDraft(name, price.book, terms, price.rank, price.source, price.source_date)
+    import_drafts(gateway.engine, [draft], at_us=price.effective_from_us + 1)
+    test = looking("", None, DashboardRole.ADMIN)
+    row = test.dataframe[-1].value.set_index("name").loc[name]
+    assert row["not in it"] == unread[0]
+    assert "until a price file states it" in text_of(test)

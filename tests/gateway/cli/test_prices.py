@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 from sqlalchemy import delete
 from typer.testing import CliRunner
@@ -260,3 +261,39 @@ def test_at_a_terminal_a_person_is_asked(host, word, stored):
     assert done.wait(30) == (0 if stored else 1)
     os.close(ours)
     assert len(stored_prices(host.ledger)) - before == stored
+
+
+def test_charges_that_a_price_does_not_say_are_named(host):
+    """Most lists have a fee of searches, which only hosted tools make: `check` is silent of it."""
+    terms = PriceTerms(
+        rates_from({"input": 10**6, "output": 4 * 10**6}),
+        unread=("page_cost", "search_context_cost_per_query"),
+    )
+    stated = {"source": "https://x", "source_date": "2026-11-01"}
+    drafts = [
+        PriceDraft("acme/reader", "list", terms, **stated),
+        PriceDraft("acme/plain", "list", msgspec.structs.replace(terms, unread=terms.unread[1:]),
+                   **stated),
+    ]  # fmt: skip
+    import_drafts(host.ledger, drafts, at_us=1)
+    found = asked(host, "show", "acme/reader")
+    assert found["unread"] == [
+        {"term": "page_cost", "charged_for": "any"},
+        {"term": "search_context_cost_per_query", "charged_for": "hosted_tools"},
+    ]
+    words = (
+        "partly_known: not in its terms: page_cost, search_context_cost_per_query (hosted tools)"
+    )
+    assert words in " ".join(host("show", "acme/reader").stdout.split())
+    listed = asked(host, "show", "acme/*")
+    assert [flag["flag"] for entry in listed for flag in entry["flags"]].count("partly_known") == 2
+    flags = asked(host, "check", "--all")["flags"]
+    partly = [flag["name"] for flag in flags if flag["flag"] == "partly_known"]
+    assert (partly.count("acme/reader"), partly.count("acme/plain")) == (1, 0)
+    file = host.config.parent / "ours.yaml"
+    price = "usd_per_million: {input: 1, output: 4}, complete: true"
+    file.write_text(f"source: offer\nsource_date: 2026-11-01\nprices: {{acme/reader: {{{price}}}}}")
+    assert host("import", "--from", str(file), "--yes").exit_code == 0
+    found = asked(host, "show", "acme/reader")
+    assert (found["unread"], found["book"]) == ([], "ours.yaml")
+    assert "partly_known" not in [flag["flag"] for flag in found["flags"]]

@@ -14,6 +14,7 @@ from gateway.fleet.candidates import (
     CandidateBuilder,
     CandidateSnapshot,
     api_bound_pusd,
+    bar_partly_priced,
     own_bound_pusd,
 )
 from gateway.fleet.fleet import Target
@@ -28,7 +29,7 @@ from router.decide import decide
 from router.prompts import PromptPrefix
 from router.reasons import Reason
 from router.request_kinds import RequestKind
-from router.types import OutputMoments, Policy, RoutingRequest, TargetHealth
+from router.types import Feature, OutputMoments, Policy, RoutingRequest, TargetHealth
 
 NOW_S = 50.0
 PUBLISHED = {
@@ -381,3 +382,49 @@ def test_of_a_beginning_that_was_sent_there_as_much_counts_as_is_found(tmp_path,
     prefixes.sent(0, beginning.marks, 1.0)
     assert [hit(trust) for trust in (1.0, 0.5, 0.0)] == [(100, 100), (100, 50), (100, 0)]
     prefixes.close()
+
+
+def with_unread(*names: str) -> Price:
+    listed = price()
+    return msgspec.structs.replace(
+        listed, terms=msgspec.structs.replace(listed.terms, unread=names)
+    )
+
+
+@pytest.mark.parametrize(
+    ("unread", "features", "room", "ceiling", "barred"),
+    [
+        ("page_cost", (), 10**12, None, True),
+        ("page_cost", (), None, 10**12, True),
+        ("page_cost", (), None, None, False),
+        ("max_searches", (), 10**12, None, True),
+        ("search_context_cost_per_query", (), 10**12, None, False),
+        ("search_context_cost_per_query", (Feature.HOSTED_TOOLS,), 10**12, None, True),
+        ("input_cost_per_image", (), 10**12, None, False),
+        ("input_cost_per_image", (Feature.IMAGES,), 10**12, None, True),
+        ("off_peak_pricing", (), 10**12, None, False),
+    ],
+)
+def test_a_limit_on_money_keeps_from_a_price_that_does_not_say_all(
+    board: SharedLoadTable, unread, features, room, ceiling, barred
+) -> None:
+    asked = replace(request(), features=frozenset(features))
+    frozen = frozen_within(board, room, ceiling, asked, with_unread(unread))
+    own, api = frozen
+    assert (own.unread, api.unread) == ((), (unread,))
+    judged = bar_partly_priced(asked, frozen, ceiling)
+    if not barred:
+        assert judged is asked
+        return
+    reason, detail = judged.barred["x/m"]
+    assert reason is Reason.PARTLY_PRICED
+    assert detail == f"price of x/m partly known ({unread}): state the fee in a price file"
+    decision = decide(replace(judged, features=frozenset()), Policy("p"), [api.candidate])
+    assert (decision.order, decision.reason) == ((), Reason.PARTLY_PRICED)
+
+
+def test_what_a_policy_says_of_a_target_itself_comes_first(board: SharedLoadTable) -> None:
+    said = {"x/m": (Reason.CANARY, ""), "x/n": (Reason.CANARY, "")}
+    asked = replace(request(), barred=said)
+    frozen = frozen_within(board, 10**12, None, asked, with_unread("page_cost"))
+    assert bar_partly_priced(asked, frozen, None).barred == said

@@ -17,7 +17,7 @@ from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, PriceTerms, TierRates, rates_from
 from router.estimates import TokenRatio
 from router.request_kinds import RequestKind
-from router.types import StepModel
+from router.types import Feature, StepModel
 
 USAGE = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
 STEP = StepModel(a_s=0.004, b_s=0.001, c_s=1e-8, d_s=1e-4, t0_s=0.05)
@@ -37,6 +37,7 @@ PRICE = Price(
 )
 
 
+COMPLETE = msgspec.structs.replace(PRICE, terms=msgspec.structs.replace(PRICE.terms, complete=True))
 charge = partial(charge_by, ratio=TokenRatio())
 
 
@@ -55,6 +56,7 @@ def attempt(*, own=True, price=None, stream=False, max_tokens=None, verdict=None
             engine=engine if own else None, bound_pusd=0, output_cap=more.get("output_cap")
         ),
         open_end=more.get("open_end"),
+        unread=more.get("unread", ()),
     )
     plan = SimpleNamespace(
         request_id="r",
@@ -64,6 +66,7 @@ def attempt(*, own=True, price=None, stream=False, max_tokens=None, verdict=None
             prompt_tokens_bound=2000,
             n=more.get("n", 1),
             max_tokens=max_tokens,
+            features=frozenset(more.get("features", ())),
         ),
         learning_key=("m", "t"),
         asked=SimpleNamespace(stream=stream),
@@ -412,3 +415,45 @@ def test_an_own_engine_that_says_words_of_no_token_is_not_believed(stream):
     )
     asked = attempt(stream=stream, events=0, max_tokens=20, bound_pusd=10**15)
     assert charge(asked, silent, now_s=12.0).basis == "reported"
+
+
+SEARCH_FEE, PICTURE = "search_context_cost_per_query", "output_cost_per_image_token"
+SHOWN = b'{"choices": [{"message": {"content": "Here.", "images": [{"type": "image_url"}]}}]}'
+
+
+@pytest.mark.parametrize(
+    ("more", "answer", "partly"),
+    [
+        ({}, b"{}", False),
+        ({"unread": (SEARCH_FEE,)}, b"{}", False),
+        ({"unread": (SEARCH_FEE,), "features": [Feature.HOSTED_TOOLS]}, b"{}", True),
+        ({"unread": (PICTURE,)}, b"{}", True),
+        ({"unread": ("input_cost_per_image",)}, b"{}", False),
+        ({"unread": ("max_searches",)}, b"{}", False),
+        ({}, SHOWN, True),
+        ({}, b'{"choices": [{"message": {"content": "data:x;base64,AA", "images": []}}]}', True),
+        ({}, b'{"choices": [{"message": {"content": "data:x;base64,AA"}}]}', False),
+        ({}, b'{"choices": [{"message": {"content": "a", "images": []}}]}', False),
+        ({"price": COMPLETE}, SHOWN, False),
+        ({"price": COMPLETE}, b"{}", False),
+    ],
+)
+def test_what_a_price_does_not_say_is_told_where_it_may_have_been_charged(more, answer, partly):
+    outcome = AttemptOutcome("finished", 200, usage=USAGE, usage_final=True, answer=answer)
+    assert api(outcome, **more).partly_priced is partly
+
+
+def test_of_sound_what_is_read_from_a_cache_may_cost_more():
+    details = {"audio_tokens": 40}
+    outcome = AttemptOutcome(
+        "finished", 200, usage=USAGE | {"prompt_tokens_details": details}, usage_final=True
+    )
+    unread = ("cache_read_input_audio_token_cost",)
+    assert api(outcome, unread=unread).partly_priced
+    assert not api(outcome).partly_priced
+
+
+def test_what_costs_nothing_owes_no_fee():
+    outcome = AttemptOutcome("rejected", 429, billable=False)
+    charged = api(outcome, unread=(PICTURE,))
+    assert (charged.cost_pusd, charged.partly_priced) == (0, False)

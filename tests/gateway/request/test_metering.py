@@ -81,7 +81,7 @@ def attempt(price: Price) -> Attempt:
     """An API's attempt, streamed, dispatched at 10 s; its first token came at 10.5 s."""
     target = SimpleNamespace(name="alpha/m", own=False, row=0, rate_pusd_per_hour=None)
     frozen = SimpleNamespace(
-        target=target, price=price, open_end=None,
+        target=target, price=price, open_end=None, unread=(),
         candidate=SimpleNamespace(engine=None, bound_pusd=0, output_cap=None),
     )  # fmt: skip
     plan = SimpleNamespace(

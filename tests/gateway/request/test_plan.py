@@ -112,3 +112,52 @@ def test_of_a_plan_stays_what_its_one_answer_needs(plan_of) -> None:
         assert (kept.best_own, kept.spill_reason) == (plan.best_own, plan.spill_reason)
         assert (kept.frozen, kept.decision_blob) == ((), b"")
         assert (kept.asked, kept.request, kept.policy) == (plan.asked, plan.request, plan.policy)
+
+
+OMNI, SEARCHING = "gemini/gemini-omni-flash-preview", "openai/gpt-4o-search-preview"
+LIMITED = [{"scope": "team:search", "usd": 100, "period": "day", "hard": True}]
+
+
+def priced_as(**names: str):
+    def adjust(document, _ports) -> None:
+        for provider, name in names.items():
+            document["providers"][provider]["prices_as"] = name
+
+    return adjust
+
+
+def test_a_hard_budget_keeps_from_a_price_that_is_partly_known(run_stack) -> None:
+    """Its list has a price of videos, which no term says: a hold cannot count it."""
+    adjust = priced_as(alpha=OMNI, beta=SEARCHING)
+    with run_stack(budgets=LIMITED, adjust=adjust) as stack:
+        refused = stack.chat("api", max_tokens=5)
+        assert (refused.status_code, refused.headers["x-should-retry"]) == (400, "false")
+        told = refused.json()["error"]["message"]
+        assert f"price of {OMNI} partly known (output_cost_per_video_token)" in told
+        assert "state the fee in a price file" in told
+        other = stack.chat("pair", max_tokens=5)  # the next target's price says all
+        assert other.headers["x-breakeven-backend"] == "beta/m"
+        (row,) = stack.settled(other)
+        tokens = row["input_tokens"] * 2_500_000 + row["output_tokens"] * 10_000_000
+        assert (row["cost_pusd"] - tokens, row["flag"]) == (25 * 10**9, None)
+        assert row["bound_pusd"] >= row["cost_pusd"]
+        ads = stack.key("ads", team="ads").token  # without a budget
+        (row,) = stack.settled(stack.chat("api", ads, max_tokens=5))
+        assert row["flag"] == "partly_priced"
+
+
+@pytest.mark.parametrize("stated", ["complete: true", "usd_per_request: 0.02"])
+def test_a_price_file_says_what_the_list_left_open(run_stack, tmp_path, stated) -> None:
+    """A fee answers what a list leaves open of searches; `complete` answers all."""
+    name = OMNI if "complete" in stated else "vercel_ai_gateway/perplexity/sonar"
+    file = tmp_path / "ours.yaml"
+    price = f"usd_per_million: {{input: 1, output: 2}}, {stated}"
+    file.write_text(f"source: offer\nsource_date: 2026-11-01\nprices: {{{name}: {{{price}}}}}")
+    changes = {"budgets": LIMITED, "adjust": priced_as(alpha=name), "prices": [str(file)]}
+    with run_stack(**changes) as stack:
+        (row,) = stack.settled(stack.chat("api", max_tokens=5))
+        assert row["flag"] is None
+        fee = 2 * 10**10 if "request" in stated else 0
+        assert (
+            row["cost_pusd"] == row["input_tokens"] * 10**6 + row["output_tokens"] * 2 * 10**6 + fee
+        )

@@ -92,6 +92,7 @@ ANSWERS = {
     Reason.FEATURE: (400, "invalid_request_error"),
     Reason.CONTEXT: (400, "invalid_request_error"),
     Reason.UNPRICED: (400, "invalid_request_error"),
+    Reason.PARTLY_PRICED: (400, "invalid_request_error"),
     Reason.PRICE_CAP: (400, "invalid_request_error"),
     Reason.RESIDENCY: (403, "permission_error"),
     Reason.SALT: (403, "permission_error"),
@@ -111,7 +112,10 @@ NEVER_REFUSED_FOR = {
 
 def nothing_feasible(reason: Reason, *verdicts: Reason) -> RequestError:
     candidate = SimpleNamespace(api=None, features=frozenset())
-    lost = tuple(SimpleNamespace(reason=verdict, candidate=candidate) for verdict in verdicts)
+    lost = tuple(
+        SimpleNamespace(reason=verdict, candidate=candidate, detail=f"why {verdict}")
+        for verdict in verdicts
+    )
     decision = Decision("p", (), lost, reason, InfeasibleAction.REJECT)
     request = SimpleNamespace(kind=RequestKind.CHAT, features=frozenset({Feature.TOOLS}))
     return infeasible(SimpleNamespace(decision=decision, model="chat", request=request))
@@ -210,3 +214,11 @@ def test_what_is_too_dear_names_the_member_that_makes_it_so(kind: RequestKind, p
     request = SimpleNamespace(kind=kind, features=frozenset())
     error = infeasible(SimpleNamespace(decision=decision, model="m", request=request))
     assert (error.param, error.retry) == (param, False)
+
+
+def test_a_price_that_is_partly_known_is_named_with_the_fix() -> None:
+    lost = (Reason.PARTLY_PRICED, Reason.CANARY, Reason.PARTLY_PRICED)
+    told = nothing_feasible(Reason.PARTLY_PRICED, *lost)
+    assert (told.row.status, told.param) == (400, "model")
+    assert told.message.startswith("No target of `chat` can serve this: why partly_priced. ")
+    assert told.message.endswith("ask for the fee to be stated in a price file.")

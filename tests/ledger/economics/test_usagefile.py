@@ -94,8 +94,9 @@ def test_our_times_are_in_utc_wherever_they_are_read(monkeypatch, zone: str, tex
     monkeypatch.setenv("TZ", zone)
     time.tzset()
     try:
-        data = f"opened_at,backend,target,input_tokens,output_tokens\n{text},api,openai/gpt-4o,0,5\n".encode()
-        (used,) = parse_usage(data, "ours.csv").used
+        titles = "opened_at,backend,target,input_tokens,output_tokens"
+        data = f"{titles}\n{text},api,openai/gpt-4o,0,5\n"
+        (used,) = parse_usage(data.encode(), "ours.csv").used
     finally:
         monkeypatch.undo()
         time.tzset()

@@ -200,3 +200,33 @@ def test_within_an_unchanged_span_every_instant_has_the_same_price():
         within = [at_us for at_us in range(-10, 300) if since_us <= at_us < until_us]
         assert len({book.find("openai/gpt-4o", at_us) for at_us in within}) == 1
         assert all(book.unchanged_us(at_us) == (since_us, until_us) for at_us in within)
+
+
+UNREAD = ("search_context_cost_per_query", "output_cost_per_image_token")
+LISTED = msgspec.structs.replace(CHEAP, unread=UNREAD)
+
+
+@pytest.mark.parametrize(
+    ("stated", "left"),
+    [
+        ({}, UNREAD),
+        ({"request_pusd": 1}, UNREAD[1:]),
+        ({"search_pusd": 1}, UNREAD),
+        ({"search_pusd": 1, "searches_limit": 5}, UNREAD[1:]),
+        ({"complete": True}, ()),
+    ],
+)
+def test_a_files_price_is_partly_known_as_the_markets_until_it_says_more(stated, left):
+    terms = msgspec.structs.replace(DEAR, **stated)
+    book = PriceBook([price(1, terms=LISTED), price(2, rank=1, book="deal.yaml", terms=terms)])
+    assert book.find("openai/gpt-4o", 0).version == 2
+    assert book.unread_terms(book.find("openai/gpt-4o", 0), 0) == left
+
+
+def test_what_the_market_does_not_list_is_what_its_file_states():
+    gone = price(3, since=100, withdrawn=True)
+    deal = price(2, rank=1, book="deal.yaml", terms=DEAR)
+    book = PriceBook([price(1, terms=LISTED), gone, deal])
+    assert [book.unread_terms(deal, at_us) for at_us in (99, 100)] == [UNREAD, ()]
+    assert PriceBook([deal]).unread_terms(deal, 0) == ()
+    assert PriceBook([price(1, terms=LISTED)]).unread_terms(price(1, terms=LISTED), 0) == UNREAD

@@ -16,6 +16,7 @@ from ledger.prices.bundled import (
     normalised,
     seed_from_map,
 )
+from ledger.prices.unread_terms import unlimited_terms
 
 
 @pytest.fixture(scope="module")
@@ -201,3 +202,33 @@ def test_no_bundled_price_can_cost_more_than_its_bound(book):
                     assert cost_pusd(tokens, price, tier=tier) <= bound_of_tier
                     cases += 1
     assert cases >= 100_000
+
+
+@pytest.mark.parametrize(
+    ("name", "tokens", "usd"),
+    [
+        ("openai/gpt-4o-search-preview", TokenCounts(input=20, output=10), "0.02515"),
+        (
+            # 7,000 tokens of citations are charged as input.
+            "perplexity/sonar-deep-research",
+            TokenCounts(input=7_020, output=73_300, reasoning=73_000, searches=18),
+            "0.32544",
+        ),
+    ],
+)
+def test_searches_of_every_request_are_in_the_price(book, name, tokens, usd):
+    assert cost_pusd(tokens, book.find(name, 0)) == Decimal(usd) * 10**12
+
+
+def test_few_bundled_prices_are_partly_known_for_plain_requests(seed):
+    """Whatever is new here is refused where a limit on money applies: look at what it is."""
+    partly = {draft.name for draft in seed.drafts if unlimited_terms(draft.terms.unread, ())}
+    assert partly == {
+        "gemini/gemini-omni-1.1-flash", "gemini/gemini-omni-flash-preview",
+        "perplexity/perplexity/sonar", "perplexity/sonar-deep-research",
+        "vercel_ai_gateway/perplexity/sonar", "vercel_ai_gateway/perplexity/sonar-pro",
+        "vercel_ai_gateway/perplexity/sonar-reasoning",
+        "vercel_ai_gateway/perplexity/sonar-reasoning-pro",
+        "vertex_ai/deep-research-pro-preview-12-2025", "vertex_ai/gemini-omni-1.1-flash",
+        "vertex_ai/gemini-omni-1.1-flash-preview", "vertex_ai/gemini-omni-flash-preview",
+    }  # fmt: skip

@@ -145,3 +145,14 @@ def test_searches_and_seconds_need_no_price_of_tokens():
         parse_price_file("prices: {a/n: {usd_per_request: 1}}", book="b", rank=1)
     with pytest.raises(PriceError, match="usd_per_search: 'x' is not a number"):
         parse_price_file("prices: {a/n: {usd_per_search: x}}", book="b", rank=1)
+
+
+def test_a_file_says_that_it_is_complete_and_how_often_a_request_may_search():
+    stated = "{usd_per_million: {input: 1, output: 2}, usd_per_search: 0.005, max_searches: 60}"
+    plain = "{usd_per_million: {input: 1, output: 2}, complete: true}"
+    file = parse_price_file(f"prices: {{a/x: {stated}, a/y: {plain}}}", book="b", rank=1)
+    found = {draft.name: draft.terms for draft in file.drafts}
+    assert (found["a/x"].search_pusd, found["a/x"].searches_limit) == (5 * 10**9, 60)
+    assert [found[name].complete for name in ("a/x", "a/y")] == [False, True]
+    with pytest.raises(PriceError, match="max_searches: 'x' is not a whole number"):
+        parse_price_file(f"prices: {{a/x: {stated.replace('60', 'x')}}}", book="b", rank=1)

@@ -79,3 +79,15 @@ def test_a_price_in_the_wrong_unit_is_implausible():
     assert found(price(1), price(2, **deal)) == [(2, PriceDoubt.IMPLAUSIBLE)]
     (flag,) = flags(PriceBook([price(1), price(2, **deal)]), [NAME], NOW_US)
     assert flag.detail.startswith("input, output: 1,000 times less than version 1 of litellm")
+
+
+def test_a_price_that_does_not_say_all_is_told_with_what_it_does_not_say():
+    names = ("search_context_cost_per_query", "page_cost", "off_peak_pricing")
+    book = PriceBook([price(7, terms=PriceTerms(price(7).terms.rates, unread=names))])
+    (flag,) = flags(book, [NAME], NOW_US)
+    assert (flag.version, flag.flag) == (7, PriceDoubt.PARTLY_KNOWN)
+    assert flag.detail == (
+        "not in its terms: search_context_cost_per_query (hosted tools), page_cost; "
+        "state it in a price file, or `complete: true`"
+    )
+    assert found(price(7, terms=PriceTerms(price(7).terms.rates, unread=names[2:]))) == []

@@ -71,7 +71,7 @@ def test_kinds_source_and_date():
     assert draft.terms == PriceTerms(
         rates(cached=500_000, cache_write=2_500_000, cache_write_1h=4 * 10**6, reasoning=9 * 10**6,
               audio_input=30 * 10**6, audio_output=60 * 10**6),
-        request_pusd=5 * 10**9,
+        request_pusd=5 * 10**9, unread=("web_searches_kcount",),
     )  # fmt: skip
     assert (draft.name, draft.source, draft.source_date) == ("openai/gpt-x", URL, "2026-11-02")
     assert [part.text for part in made.unmodelled] == ["web_searches_kcount"]

@@ -161,6 +161,51 @@ def test_a_provider_whose_requests_are_searches_charges_the_dearest_depth():
     assert terms(**search)[0].request_pusd == 0
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "openai/gpt-4o-search-preview", "openai/gpt-4o-mini-search-preview-2025-03-11",
+        "openai/gpt-5-search-api", "azure/GPT-5-search-api-2025-10-14", "x/perplexity/sonar-pro",
+    ],
+)  # fmt: skip
+def test_a_model_that_always_searches_has_the_search_in_its_fee_or_is_partly_known(name):
+    depths = {"search_context_size_low": Decimal("0.01"), "search_context_size_high": 0}
+    search = {"search_context_cost_per_query": depths}
+    read = terms_of(BASE | search, [], name)
+    assert (read.request_pusd, read.search_pusd, read.unread) == (10**10, 0, ())
+    flat = terms_of(BASE | {"search_context_cost_per_query": Decimal("0.01")}, [], name)
+    assert flat == read
+    unsaid = terms_of(BASE, [], name)
+    assert (unsaid.request_pusd, unsaid.unread) == (0, ("search_of_every_request",))
+    stated = terms_of(BASE | {"input_cost_per_request": Decimal("0.005")}, [], name)
+    assert (stated.request_pusd, stated.unread) == (5 * 10**9, ())
+
+
+@pytest.mark.parametrize(
+    "name", ["openai/gpt-4o", "gemini/deep-research-preview", "x/sonar-small-chat", "x/searcher"]
+)
+def test_a_model_that_may_search_has_its_fee_named(name):
+    search = {"search_context_cost_per_query": {"search_context_size_low": Decimal("0.01")}}
+    read = terms_of(BASE | search, [], name)
+    assert (read.request_pusd, read.unread) == (0, ("search_context_cost_per_query",))
+
+
+def test_searches_that_are_counted_have_a_price_of_their_own():
+    row = BASE | {
+        "litellm_provider": "perplexity",
+        "citation_cost_per_token": BASE["input_cost_per_token"],
+        "search_context_cost_per_query": {"search_context_size_low": Decimal("0.005")},
+    }
+    read = terms_of(row, [], "perplexity/sonar-deep-research")
+    assert (read.request_pusd, read.search_pusd) == (0, 5 * 10**9)
+    assert read.unread == ("max_searches",)
+
+
+def test_charges_inside_a_range_are_named_too():
+    step = {"range": [0, 10], "input_cost_per_token": Decimal("1E-6"), "page_cost": 1}
+    assert terms(tiered_pricing=[step])[0].unread == ("page_cost",)
+
+
 def test_the_higher_rates_begin_at_xais_threshold_and_above_the_others():
     assert terms(litellm_provider="xai")[0].inclusive
     assert not terms()[0].inclusive
@@ -168,7 +213,7 @@ def test_the_higher_rates_begin_at_xais_threshold_and_above_the_others():
 
 def test_other_charges_are_named():
     row = BASE | {
-        "search_context_cost_per_query": {"low": 1},
+        "search_context_cost_per_query": {"low": Decimal("0.01")},
         "output_cost_per_image": Decimal("0.1"),
         "input_cost_per_second": 0,
         "off_peak_pricing": {"windows": []},

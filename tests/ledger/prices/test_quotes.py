@@ -27,6 +27,8 @@ TERMS = st.builds(
     request_pusd=COUNT,
     uplift_ppm=st.sampled_from([0, 100_000]),
     inclusive=st.booleans(),
+    search_pusd=COUNT,
+    searches_limit=st.integers(0, 60),
 )
 
 
@@ -38,3 +40,20 @@ def test_it_is_the_prices_own_arithmetic(terms, prompt, output, n) -> None:
     assert quote.bound_pusd(prompt, n * output) == bound_pusd(
         price, prompt_tokens=prompt, output_tokens=output, n=n, audio=False
     )
+
+
+@given(terms=TERMS, searches=st.integers(0, 60))
+def test_searches_up_to_the_stated_most_are_inside_the_bound(terms, searches) -> None:
+    price = Price(1, "x/m", "test", 0, terms)
+    tokens = TokenCounts(input=5, output=7, searches=min(searches, terms.searches_limit))
+    assert cost_pusd(tokens, price) <= PriceQuote(price).bound_pusd(5, 7)
+
+
+def test_what_is_unread_is_told_by_the_features_of_a_request() -> None:
+    price = Price(1, "x/m", "test", 0, PriceTerms(TokenRates(*[1] * len(KINDS))))
+    quote = PriceQuote(price, ("odd_cost", "search_context_cost_per_query"))
+    plain, searching = frozenset(), frozenset(["hosted_tools"])
+    for _ in range(2):
+        assert quote.unlimited_terms(plain) == ("odd_cost",)
+        assert quote.unlimited_terms(searching) == quote.unread
+    assert PriceQuote(price).unlimited_terms(searching) == ()

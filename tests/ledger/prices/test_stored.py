@@ -1,7 +1,8 @@
 """The stored price book: versions are added and never edited, and come back as they went in."""
 
+import msgspec
 import pytest
-from sqlalchemy import select
+from sqlalchemy import insert, select
 from sqlalchemy.exc import DBAPIError
 
 from ledger.orm.books import PriceImportRow, PriceVersionRow
@@ -196,3 +197,43 @@ def test_what_prices_have_alike_is_held_once(engine):
     assert third.terms == cheap
     assert item.terms is other.terms
     assert item.source is other.source is third.source
+
+
+def test_a_version_of_an_earlier_program_reads_as_before(engine):
+    """It knew of no charges beside its terms: none is unread."""
+    kinds = ("input", "cached", "cache_write", "cache_write_1h", "output", "reasoning",
+             "audio_input", "audio_output")  # fmt: skip
+    document = {
+        "version": 0, "name": "openai/gpt-4o", "book": "litellm", "effective_from_us": 0,
+        "terms": {"rates": dict.fromkeys(kinds, 5), "request_pusd": 7},
+    }  # fmt: skip
+    with engine.begin() as connection:
+        values = {"name": "openai/gpt-4o", "since_us": 0, "price": document, "source": "",
+                  "recorded_us": 1}  # fmt: skip
+        connection.execute(insert(PriceVersionRow).values(**values))
+    book = load_price_book(engine)
+    price = book.find("openai/gpt-4o", 9)
+    assert price.terms == PriceTerms(rates_from({"input": 5, "output": 5}), request_pusd=7)
+    assert book.unread_terms(price, 9) == ()
+    assert msgspec.to_builtins(price) == {**document, "version": 1}
+
+
+def test_at_a_start_charges_that_were_not_named_so_far_count_without_approval(engine):
+    """Amounts wait for a person, as ever; what a price does not say is no amount."""
+    older = [draft("openai/gpt-4o"), draft("openai/gpt-5"), draft("openai/o3")]
+    import_drafts(engine, older, at_us=100)
+
+    def unsaid(name: str, usd: int = 10) -> PriceDraft:
+        terms = msgspec.structs.replace(draft(name, usd).terms, unread=("page_cost",))
+        return draft(name, terms=terms)
+
+    newer = [unsaid("openai/gpt-4o"), unsaid("openai/gpt-5", 11), draft("openai/o3")]
+    changes = import_drafts(engine, newer, at_us=200, keep_market=True)
+    assert (len(changes.rows), changes.waiting) == (1, 1)
+    book = load_price_book(engine)
+    unread = {
+        name: book.unread_terms(book.find(name, 300), 300) for name in book.names()
+    }  # fmt: skip
+    assert unread == {"openai/gpt-4o": ("page_cost",), "openai/gpt-5": (), "openai/o3": ()}
+    assert book.find("openai/gpt-4o", 150).terms.unread == ()
+    assert import_drafts(engine, newer, at_us=300, keep_market=True).rows == ()

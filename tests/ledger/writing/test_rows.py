@@ -29,7 +29,7 @@ def test_every_field_of_a_record_has_a_column():
     assert set(AttemptOpened.__struct_fields__) - columns == {"holds", *decided}
     assert decided <= set(orm.AttemptDecisionRow.__table__.columns.keys())
     assert set(AttemptSettled.__struct_fields__) - columns == {
-        "tokens", "compared", "unknown_tier", "disputed",
+        "tokens", "compared", "unknown_tier", "disputed", "partly_priced",
     }  # fmt: skip
     assert list(TOKEN_COLUMNS) == list(TokenCounts.__struct_fields__)
     assert set(TOKEN_COLUMNS.values()) <= columns
@@ -99,3 +99,9 @@ def test_flags_say_what_to_look_at(opened, settled):
     assert flag(tier="scale", unknown_tier=True) == "unknown_tier"
     assert flag(tier="flex") is None
     assert flag(disputed=True) == flag(disputed=True, cost_pusd=1001) == "disputed"
+    assert flag(partly_priced=True) == "partly_priced"
+    for other, changes in {
+        "late": {"late": True}, "unpriced": {"cost_pusd": None}, "disputed": {"disputed": True},
+        "over_bound": {"cost_pusd": 1001}, "unknown_tier": {"unknown_tier": True},
+    }.items():  # fmt: skip
+        assert flag(partly_priced=True, **changes) == other

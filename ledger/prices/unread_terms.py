@@ -1,0 +1,149 @@
+"""Charges of a price list that our terms do not say, and which requests may be charged them.
+
+A price with such a charge is *partly known*: what else it states is exact, and a request that may
+be charged more than that has no bound. The names are kept with the price. Which request is meant
+follows from the name; a name that nobody knows is of every request.
+"""
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from decimal import Decimal, InvalidOperation
+from enum import StrEnum
+
+
+class FeeTrigger(StrEnum):
+    """What a request must have to be charged. `images` and `hosted_tools` are features' words.
+
+    `LIMIT` is no charge: a number without which there is no bound. `DISCOUNT` only makes cheaper
+    what is booked at its full price, and no bound needs it.
+    """
+
+    ANY = "any"
+    MEDIA = "images"  # pictures, sound, video
+    SOUND = "sound"  # counted in usage; what is read of it from a cache is inside any bound
+    HOSTED_TOOLS = "hosted_tools"  # searches and tools that the provider runs
+    LIMIT = "limit"
+    OPTION = "option"  # a member of the provider's own, such as a faster mode
+    DISCOUNT = "discount"
+
+
+SEARCH_FEE = "search_context_cost_per_query"
+# A model that searches for every request, whose list has no price of a search.
+SEARCH_OF_EVERY_REQUEST = "search_of_every_request"
+MOST_SEARCHES = "max_searches"  # how many a request may make, of a model that makes many
+_NAMES: tuple[tuple[FeeTrigger, tuple[str, ...]], ...] = (
+    (
+        FeeTrigger.HOSTED_TOOLS,
+        (
+            SEARCH_FEE, "web_search_.+", ".+_grounding_cost_per_query", "file_search_.+",
+            "code_interpreter_.+", "computer_use_.+", "vector_store_.+",
+            "(web|storage)_searches_kcount",  # in genai-prices
+        ),
+    ),
+    (
+        FeeTrigger.SOUND,
+        ("cache_read_input_audio_token_cost(_.+)?", "cache_audio_read_mtok"),
+    ),
+    (
+        FeeTrigger.MEDIA,
+        (
+            "input_cost_per_(image|video|audio)(_.+)?",
+            "cache_read_input_image_token_cost(_.+)?",
+            "input_(image|video|audio)_(mtok|hours)", "cache_image_read_mtok", "audio_hours",
+        ),
+    ),
+    (FeeTrigger.LIMIT, (MOST_SEARCHES,)),
+    (FeeTrigger.OPTION, ("provider_specific_entry",)),
+    (
+        FeeTrigger.DISCOUNT,
+        (
+            "off_peak_pricing", "explicit_cache_read_input_token_cost",
+            "input_cost_per_token_cache_hit",
+        ),
+    ),
+)  # fmt: skip
+_TRIGGERS = tuple((re.compile("|".join(names)), trigger) for trigger, names in _NAMES)
+# Names that speak of money, in the map as it is and as it may become.
+_MONEY = re.compile(r"cost|pric(e|ing)|(^|_)fees?(_|$)|surcharge|multiplier|specific_entry")
+# The same charge in another unit (characters, a provider's own units), or of a path that is not
+# served here (OpenAI's /v1/decisions).
+_INSTEAD = re.compile(r".+_cost_per_character(_.+)?|.+_dbu_cost_per_.+|.+_decisions")
+# Charged like another member, where the list says the same price for both.
+_ALIKE = {
+    "input_cost_per_image_token": "input_cost_per_token",
+    "input_cost_per_video_token": "input_cost_per_token",
+    "citation_cost_per_token": "input_cost_per_token",
+    "output_cost_per_image_token": "output_cost_per_token",
+    "output_cost_per_video_token": "output_cost_per_token",
+    "input_cost_per_token_cache_hit": "cache_read_input_token_cost",
+    "cache_read_input_audio_token_cost": "cache_read_input_token_cost",
+    "explicit_cache_read_input_token_cost": "cache_read_input_token_cost",
+}
+_OUTPUT = re.compile(r"output_cost_per_(image|video)(_.+)?")
+
+
+def trigger_of(name: str) -> FeeTrigger:
+    """What a request must have to be charged the term of this name."""
+    for pattern, trigger in _TRIGGERS:
+        if pattern.fullmatch(name):
+            return trigger
+    return FeeTrigger.ANY
+
+
+def charged_terms(names: Collection[str], features: Collection[str]) -> tuple[str, ...]:
+    """Of these names, those that a request with these features may be charged."""
+    words = {FeeTrigger.ANY.value, *features}
+    return tuple(name for name in names if trigger_of(name).value in words)
+
+
+def unlimited_terms(names: Collection[str], features: Collection[str]) -> tuple[str, ...]:
+    """Of these names, those without which such a request has no bound."""
+    return charged_terms(names, [*features, FeeTrigger.LIMIT.value])
+
+
+def doubtful_terms(names: Collection[str]) -> tuple[str, ...]:
+    """Of these names, those that some request may be charged or needs for its bound."""
+    harmless = (FeeTrigger.OPTION, FeeTrigger.DISCOUNT)
+    return tuple(name for name in names if trigger_of(name) not in harmless)
+
+
+def answered(names: Collection[str], *, per_request: bool, searches: bool) -> tuple[str, ...]:
+    """What is left of a list's names where a price file states more.
+
+    `per_request`: a fee of every request; `searches`: a price of a search, and the most of them.
+    """
+    of_searches = (SEARCH_FEE, SEARCH_OF_EVERY_REQUEST, MOST_SEARCHES)
+    known = of_searches if per_request or searches else ()
+    return tuple(name for name in names if name not in known)
+
+
+def unread_in_row(row: Mapping[str, object], read: Collection[str]) -> Iterator[str]:
+    """Names of a map's row that state a charge and are not among those that were `read`."""
+    shown = row.get("supported_output_modalities")
+    for name, value in row.items():
+        if name in read or not _MONEY.search(name) or not _is_charge(name, value):
+            continue
+        alike = _ALIKE.get(name)
+        if _INSTEAD.fullmatch(name) or (alike is not None and row.get(alike) == value):
+            continue
+        made = _OUTPUT.fullmatch(name)
+        if made and isinstance(shown, list) and made[1] not in shown:
+            continue
+        yield name
+
+
+def _is_charge(name: str, value: object) -> bool:
+    """Whether there is an amount above zero in it."""
+    if name == "off_peak_pricing":
+        return bool(value)
+    if isinstance(value, Mapping):  # the `us` of a provider's own entry is a regional surcharge
+        own = name == "provider_specific_entry"
+        return any(_is_charge("", item) for key, item in value.items() if not (own and key == "us"))
+    if isinstance(value, list):
+        return any(_is_charge("", item) for item in value)
+    if isinstance(value, bool) or not isinstance(value, (int, float, Decimal, str)):
+        return False
+    try:
+        return Decimal(value) > 0
+    except InvalidOperation:
+        return False
