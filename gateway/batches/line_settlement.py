@@ -198,7 +198,7 @@ class LineSettlement:
             unknown_tier=not listed,
             disputed=found.disputed,
             claimed_pusd=claimed if cost is not None and claimed > cost else None,
-            # Lines have text alone: charges of hosted tools and pictures are not theirs.
+            # What a line asked for is not kept: charges of any request are told, no others.
             partly_priced=bool(cost)
             and price is not None
             and bool(charged_terms(price.terms.unread, ())),

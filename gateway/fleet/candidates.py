@@ -25,7 +25,7 @@ from ledger.prices.book import Price, PriceBook, bound_pusd, cost_pusd
 from ledger.prices.modellimits import ModelLimits
 from ledger.prices.quotes import PriceQuote
 from router.filters import CONTEXT_MARGIN, counted_tokens
-from router.reasons import Reason
+from router.reasons import Reason, Rejection
 from router.types import ApiState, Candidate, EngineState, RoutingRequest, TargetHealth
 
 OUTPUT_BOUND_TOKENS = 4096  # the longest answer of a model whose limit nobody stated
@@ -283,12 +283,12 @@ def bar_partly_priced(
 
     Only where a limit on money applies: a hard budget, or the policy's cap.
     """
-    barred = {
-        entry.candidate.name: (Reason.PARTLY_PRICED, _partly_known(entry))
-        for entry in frozen
-        if entry.unlimited
-        and not (entry.candidate.budget_room_pusd is None and ceiling_pusd is None)
-    }
+    barred: dict[str, Rejection] = {}
+    for entry in frozen:  # seldom any
+        if entry.unlimited:
+            candidate = entry.candidate
+            if candidate.budget_room_pusd is not None or ceiling_pusd is not None:
+                barred[candidate.name] = Reason.PARTLY_PRICED, _partly_known(entry)
     if not barred:
         return request
     return replace(request, barred={**barred, **(request.barred or {})})

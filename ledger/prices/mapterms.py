@@ -8,12 +8,7 @@ A schedule that leaves a kind open takes it from the standard rates above the sa
 from the schedule below; a stated output price is also the price of reasoning. A discount of a tier
 goes on above a threshold and for an hour's cache, as the providers say (ai.google.dev/gemini-api/
 docs/pricing; platform.claude.com/docs/en/about-claude/pricing: discounts stack).
-A model that searches for every request has the search as the request's fee, the dearest where its
-depth decides; one that makes many searches and counts them has their price. Charges that are in
-neither are named by `other_charges`.
-Rerankers are priced by tokens or by searches (a query in the map), transcriptions by tokens, by
-seconds, or both: then what the answer counts decides. Of two prices for a second, under input and
-output, the higher is meant: the map states one charge under both names, or zero under one.
+Charges that no term says are named (`other_charges`).
 """
 
 import re
@@ -51,13 +46,17 @@ _KEY = re.compile(
 # Regional surcharges, which the map's reader makes names of their own from.
 UPLIFT = re.compile(r"^regional_(?:processing_uplift_multiplier_(\w+)|endpoint_uplift_multiplier)$")
 _REQUEST = "input_cost_per_request"
+# Rerankers are priced by tokens or by searches (a query in the map), transcriptions by tokens, by
+# seconds, or both: then what the answer counts decides. Of two prices for a second, under input
+# and output, the higher is meant: the map states one charge under both names, or zero under one.
 RERANK, TRANSCRIPTION = "rerank", "audio_transcription"  # modes of the map
 # Providers whose every request is a search with a fee by its depth, which usage does not report:
 # the dearest is charged (docs.perplexity.ai/getting-started/pricing, as in litellm 1.106.2).
 SEARCH_PROVIDERS = frozenset({"perplexity"})
-# Models that search for every request, whoever serves them. The map has no member that says so.
-# OpenAI's: "the model always retrieves information from the web before responding to your query"
-# (platform.openai.com/docs/guides/tools-web-search, Chat Completions); Perplexity's as above.
+# Models that search for every request, whoever serves them: the search is the request's fee. The
+# map has no member that says so.
+# OpenAI's: in Chat Completions these models look up the web before each answer, without a tool
+# being asked for (developers.openai.com/api/docs/guides/tools-web-search); Perplexity's as above.
 _ALWAYS_SEARCHES = re.compile(
     r"(?:.*/)?(?:.+-search-(?:preview|api)(?:-\d{4}-\d{2}-\d{2})?"
     r"|sonar(?:-pro|-reasoning|-reasoning-pro|-(?:small|medium|large)-online)?"

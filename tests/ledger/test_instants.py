@@ -5,9 +5,9 @@ from datetime import UTC, date, datetime, timedelta, timezone
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from spelled_instants import EPOCH, INSTANTS, SPELLINGS, spelled
 
 from ledger.instants import DAY_US, InstantError, day_of, instant_us, time_in_days
-from tests.ledger.spelled_instants import EPOCH, INSTANTS, SPELLINGS, spelled
 
 NOV_1_US = 1_793_491_200_000_000
 

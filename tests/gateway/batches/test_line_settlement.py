@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from backends.secret import Secret
@@ -127,3 +128,14 @@ def test_what_is_no_result_is_none() -> None:
     assert result_of(b"{") is None
     assert result_of(b'{"response":null}') is None
     assert result_of(b"\xff") is None
+
+
+@pytest.mark.parametrize(
+    ("unread", "partly"),
+    [((), False), (("page_cost",), True), (("search_context_cost_per_query",), False)],
+)
+def test_a_price_that_does_not_say_all_is_told_on_the_line(unread, partly) -> None:
+    terms = msgspec.structs.replace(PRICE.terms, unread=unread)
+    booking = replace(BOOKING, prices={1: msgspec.structs.replace(PRICE, terms=terms)})
+    assert booking.ended(LINE, OPENING, result(200, answer())).settled.partly_priced is partly
+    assert not booking.ended(LINE, OPENING, result(None)).settled.partly_priced

@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
+from msgspec.structs import replace
+
 from gateway.config.settings import Settings
 from gateway.whatif.apis import draws
 from gateway.whatif.policy_replay import PolicyReplay
@@ -10,6 +12,7 @@ from gateway.whatif.replay import Replay
 from gateway.whatif.replay_fleet import ReplayClock, ReplayFleet
 from gateway.whatif.traffic import Arrival
 from gateway.whatif.whatif_run import trial
+from ledger.prices.book import PriceBook
 
 
 def test_what_may_not_leave_is_refused_or_waits(house, under, poisson) -> None:
@@ -67,3 +70,22 @@ def test_a_day_keeps_its_hours_at_any_speed(house, under) -> None:
     outcomes = Replay(planned.seats, {}, arrivals, []).run(planned)
     names = [outcome.choice.told.rule for outcome in outcomes]
     assert names == ["rest"] * 9 + ["work"] * 8 + ["rest"] * 7
+
+
+def test_a_price_that_is_partly_known_is_refused_under_a_cap(house, under, poisson) -> None:
+    """As live: the prompt fits no engine, and the API's price does not say all."""
+    (priced,) = house.prices.in_force(0)
+    unsaid = replace(priced, terms=replace(priced.terms, unread=("page_cost",)))
+    rules = under("loose").model_dump(mode="json")
+    longer = house.engines["chat"].shape.context_tokens + 10
+    (arrival,) = poisson(1.0, 1)
+    found = []
+    for price in (priced, unsaid):
+        capped = {**rules, "policies": [{"name": "capped", "max_usd_per_request": 5}]}
+        settings = Settings.model_validate(capped)
+        there = ReplayFleet(settings, PriceBook([price]), house.engines, {}, 10**15)
+        planned = PolicyReplay(there, settings, 1.0)
+        asked = arrival._replace(prompt_tokens=longer)
+        choice = planned.choose(asked, planned.seats, 0.0, 0)
+        found.append((choice.api, choice.refused))
+    assert found == [("openai/mini", False), ("", True)]

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from spelled_instants import INSTANTS, SPELLINGS, spelled
 
 from ledger.instants import DAY_US, time_in_days
 from ledger.invoices.files import InvoiceError, InvoiceLine, parse
-from tests.ledger.spelled_instants import INSTANTS, SPELLINGS, spelled
 
 DAY_S = 86_400
 NOV_3_S = 1_793_664_000

@@ -74,6 +74,23 @@ def test_without_a_host_engines_are_unknown_and_nothing_is_made(tmp_path: Path) 
     assert all(verdict.candidate.name != "pool:a/0" for verdict in decision.order)
 
 
+@pytest.mark.parametrize("cap", [None, 5])
+def test_a_price_that_is_partly_known_is_out_where_a_cap_applies(tmp_path: Path, cap) -> None:
+    rule = "{name: p}" if cap is None else f"{{name: p, max_usd_per_request: {cap}}}"
+    text = f"""
+    state_dir: {tmp_path / "state"}
+    models: {{m: {{targets: ["gemini/gemini-omni-flash-preview"]}}}}
+    providers: {{gemini: {{base_url: "http://127.0.0.1:1/v1"}}}}
+    policies: [{rule}]
+    """
+    settings = parse(text, name="t")
+    question = HypotheticalRequest("m", "t", 10, 5)
+    decision = explain(settings, question, None, prices_of(settings, None))
+    assert decision is not None
+    partly = [verdict.reason is Reason.PARTLY_PRICED for verdict in decision.verdicts]
+    assert partly == [cap is not None]
+
+
 def test_nothing_is_ever_sent() -> None:
     with pytest.raises(UpstreamUnreachable):
         asyncio.run(NullBackend().open(Call("/chat/completions", b"{}", stream=False)))
