@@ -19,6 +19,7 @@ _MEDIA: Final = frozenset((Feature.IMAGES, Feature.MEDIA_URLS))
 _HOSTED: Final = Feature.HOSTED_TOOLS
 # Plain words: a member of an enumeration takes as long to hash as all else here.
 _RATIO, _LENGTHS = Estimator.BYTES_PER_TOKEN.value, Estimator.OUTPUT_TOKENS.value
+LATENCY = Estimator.API_LATENCY.value
 # A part of a message says what it is; inside of a text its quotes would be escaped.
 _PART: Final = re.compile(rb'"type"\s*:\s*"([^"\\]*)"')
 _TEXT_PARTS: Final = frozenset((

@@ -28,7 +28,7 @@ from gateway.kinds.outcome import AttemptOutcome
 from gateway.request.admission import BudgetAdmission
 from gateway.request.attempt import Attempt
 from gateway.request.charging import charge, compared_pusd
-from gateway.request.learning import EstimateLearner
+from gateway.request.learning import LATENCY, EstimateLearner
 from gateway.request.plan import LearnedEstimates, RoutingPlan
 from gateway.request.refusals import BudgetShortfall
 from gateway.request.request_counters import AttemptLabels, RequestCounters
@@ -41,10 +41,8 @@ from ledger.journals.records import (
     TokenCounts,
 )
 from ledger.prices.rates import BIGINT_LIMIT, prompt_tokens
-from router.estimator_rules import Estimator
 from router.request_kinds import KIND_TRAITS
 
-_LATENCY = Estimator.API_LATENCY.value
 REFUSED = "refused"  # the target's own 4xx: the client's fault, not the target's
 _OF_THE_REQUEST = (REFUSED, ContextTooLong.kind, ModelNotServed.kind)
 # A target that stumbles over one request answers so; one that is down or full refuses, is silent
@@ -246,7 +244,7 @@ class UsageMeter:
                 suspect=suspect,
             )
             if record.ttft_us is not None:
-                self._metrics.count_observation(_LATENCY, None)
+                self._metrics.count_observation(LATENCY, None)
         self._count(attempt, outcome, record)
 
     def _calibrate(
