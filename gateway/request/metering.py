@@ -224,9 +224,9 @@ class UsageMeter:
 
     def _learn(self, attempt: Attempt, outcome: AttemptOutcome, record: AttemptSettled) -> None:
         plan, target, tokens = attempt.plan, attempt.step.frozen.target, record.tokens
-        if self._learner.learn(attempt, outcome, record):
-            choice = round(tokens.output / plan.request.n)
-            self._calibrate(attempt, record, prompt=tokens.prompt, choice=choice)
+        found = self._learner.learn(attempt, outcome, record)
+        if found is not None:
+            self._calibrate(attempt, record, prompt=found[0], choice=found[1])
         if attempt.story is not None:
             attempt.story.settled(record)
         did_well = _did_well(attempt, outcome)
