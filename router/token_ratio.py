@@ -112,16 +112,17 @@ class TokenRatio:
         row = self._look(key)
         if row is None:
             row = self._claim(key, now_s)
-        if not 0.0 <= now_s - row[_AGED] < AGING_S:
-            _age(row, now_s)
-        template = _template(row)
-        size_sum, token_sum = _weighed(row, size_bytes, tokens - (template - TEMPLATE_TOKENS))
-        if template > TEMPLATE_TOKENS or tokens > size_bytes + TEMPLATE_TOKENS:
-            template = _template_after(template, size_bytes, tokens)
         view = self._places[key].view
         assert view is not None  # it has a row
-        view[_SIZE], view[_TOKENS], view[_TEMPLATE] = size_sum, token_sum, template
-        view[_COUNT], view[_SEEN], view[_AGED] = row[_COUNT] + 1.0, now_s, row[_AGED]
+        if not 0.0 <= now_s - row[_AGED] < AGING_S:
+            _age(row, now_s)
+            view[_AGED], view[_TEMPLATE] = now_s, row[_TEMPLATE]
+        template = _template(row)
+        if template > TEMPLATE_TOKENS or tokens > size_bytes + TEMPLATE_TOKENS:
+            view[_TEMPLATE] = _template_after(template, size_bytes, tokens)
+        size_sum, token_sum = _weighed(row, size_bytes, tokens - template + TEMPLATE_TOKENS)
+        view[_SIZE], view[_TOKENS], view[_COUNT] = size_sum, token_sum, row[_COUNT] + 1.0
+        view[_SEEN] = now_s
         return None
 
     def age(self, now_s: float) -> None:
@@ -273,21 +274,26 @@ def _template_after(template: float, size_bytes: int, tokens: int) -> float:
     return TEMPLATE_TOKENS + (beyond if beyond >= 1.0 else 0.0)
 
 
-def _weighed(row: list[float], size_bytes: int, tokens: float) -> tuple[float, float]:
+def _weighed(row: list[float], size: float, told: float) -> tuple[float, float]:
     """Sums with one more observation, as much of it as moves the ratio by at most `RATIO_STEP`."""
-    share = 1.0 if size_bytes <= EVIDENCE_BYTES else EVIDENCE_BYTES / size_bytes
-    size = share * size_bytes
-    told = share * min(max(tokens, size_bytes * _LEAST), size_bytes * MOST_TOKENS_PER_BYTE)
     size_sum, token_sum = _KEPT * row[_SIZE], _KEPT * row[_TOKENS]
     if not (size_sum > 0.0 and token_sum > 0.0):  # cells that a crash or a bad disk left
         size_sum, token_sum = PRIOR_BYTES, PRIOR_BYTES / PRIOR_BYTES_PER_TOKEN
+    if told * LONGEST_TOKEN_BYTES < size:
+        told = size / LONGEST_TOKEN_BYTES
+    elif told > size * MOST_TOKENS_PER_BYTE:
+        told = size * MOST_TOKENS_PER_BYTE
+    if size > EVIDENCE_BYTES:
+        told *= EVIDENCE_BYTES / size
+        size = EVIDENCE_BYTES
     expected = token_sum / size_sum * size
     if told > RATIO_STEP * expected:
-        part = min(1.0, (RATIO_STEP - 1.0) * token_sum / (told - RATIO_STEP * expected))
+        part = (RATIO_STEP - 1.0) * token_sum / (told - RATIO_STEP * expected)
     elif told < expected / RATIO_STEP:
-        part = min(1.0, (1.0 - 1.0 / RATIO_STEP) * token_sum / (expected / RATIO_STEP - told))
+        part = (1.0 - 1.0 / RATIO_STEP) * token_sum / (expected / RATIO_STEP - told)
     else:
-        part = 1.0
+        return size_sum + size, token_sum + told
+    part = min(part, 1.0)
     return size_sum + part * size, token_sum + part * told
 
 

@@ -18,14 +18,13 @@ from router.types import Feature
 _MEDIA: Final = frozenset((Feature.IMAGES, Feature.MEDIA_URLS))
 _HOSTED: Final = Feature.HOSTED_TOOLS
 # Plain words: a member of an enumeration takes as long to hash as all else here.
-_RATIO, _LENGTHS = Estimator.BYTES_PER_TOKEN.value, Estimator.OUTPUT_TOKENS.value
+_USAGE, LATENCY = Estimator.BYTES_PER_TOKEN.value, Estimator.API_LATENCY.value
 # A part of a message says what it is; inside of a text its quotes would be escaped.
 _PART: Final = re.compile(rb'"type"\s*:\s*"([^"\\]*)"')
 _TEXT_PARTS: Final = frozenset((
     b"custom", b"ephemeral", b"function", b"input_text", b"output_text", b"refusal", b"text",
     b"thinking",
 ))  # fmt: skip
-_SOUND: Final = b'"audio"'  # what an assistant said aloud in an earlier turn
 _TEXTS: Final = ("prompt", "input", "query", "documents")
 _BEGINNING: Final = 64  # bytes of a text or a list that tell what it holds
 
@@ -35,30 +34,27 @@ class EstimateLearner:
 
     def __init__(self, learned: LearnedEstimates, metrics: RequestCounters) -> None:
         self._learned = learned
-        self._metrics = metrics
+        self._count = metrics.count_observation
 
-    def learn(self, attempt: Attempt, outcome: AttemptOutcome, record: AttemptSettled) -> bool:
-        """Whether the attempt's usage is an observation: finished, reported and undisputed."""
-        objection, count = unreported(outcome, record), self._metrics.count_observation
+    def learn(
+        self, attempt: Attempt, outcome: AttemptOutcome, record: AttemptSettled
+    ) -> tuple[int, int] | None:
+        """(prompt, output of one choice) as reported; None where usage is no observation."""
+        objection = unreported(outcome, record)
         if objection is not None:
-            count(_RATIO, objection)
-            count(_LENGTHS, objection)
-            return False
+            self._count(_USAGE, objection)
+            return None
         plan, tokens = attempt.plan, record.tokens
-        objection = not_text(plan.asked, tokens)
+        asked, key, prompt = plan.asked, plan.learning_key, tokens.prompt
+        objection = not_text(asked, tokens)
         if objection is None:
-            objection = self._learned.ratio.observe(
-                plan.learning_key, plan.asked.prompt_bytes, tokens.prompt, record.settled_us / 1e6
-            )
-        count(_RATIO, objection)
-        self._learned.outputs.observe(
-            plan.learning_key,
-            tokens.prompt,
-            round(tokens.output / plan.request.n),
-            cut=outcome.finish_reason == "length",
-        )
-        count(_LENGTHS, None)
-        return True
+            at_s = record.settled_us / 1e6
+            objection = self._learned.ratio.observe(key, asked.prompt_bytes, prompt, at_s)
+        choice = round(tokens.output / plan.request.n)
+        cut = outcome.finish_reason == "length"
+        self._learned.outputs.observe(key, prompt, choice, cut=cut)
+        self._count(_USAGE, objection)
+        return prompt, choice
 
     def learn_overrun(self, target: str, tokens: int, now_s: float) -> None:
         """An answer that was believed had so many tokens more than its limit, in each choice."""
@@ -92,12 +88,13 @@ def not_text(asked: InferenceRequest, tokens: TokenCounts) -> Objection | None:
 
 
 def _not_said(messages: bytes) -> Objection | None:
-    """Why a conversation is more than text: a part of it is none, or of a kind not known here."""
-    if _SOUND in messages:
-        return Objection.MEDIA
-    if b'"type"' in messages and not _TEXT_PARTS.issuperset(_PART.findall(messages)):
-        return Objection.MEDIA
-    return None
+    """Why a conversation is more than text: a part of it is none, or of a kind not known here.
+
+    Parts stand in a list inside of the list: to look for one byte takes a tenth of the time.
+    """
+    if messages.find(b"[", 1) < 0 or b'"type"' not in messages:
+        return None
+    return None if _TEXT_PARTS.issuperset(_PART.findall(messages)) else Objection.MEDIA
 
 
 def _not_texts(value: Raw) -> Objection | None:

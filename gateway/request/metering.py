@@ -18,7 +18,7 @@ from gateway.kinds.outcome import AttemptOutcome
 from gateway.request.admission import BudgetAdmission
 from gateway.request.attempt import Attempt
 from gateway.request.charging import charge, compared_pusd
-from gateway.request.learning import EstimateLearner
+from gateway.request.learning import LATENCY, EstimateLearner
 from gateway.request.outcome_evidence import did_well, hangup_of, usage_findings
 from gateway.request.plan import LearnedEstimates, RoutingPlan
 from gateway.request.refusals import BudgetShortfall
@@ -32,10 +32,7 @@ from ledger.journals.records import (
     TokenCounts,
 )
 from ledger.prices.rates import BIGINT_LIMIT, prompt_tokens
-from router.estimator_rules import Estimator
 from router.request_kinds import KIND_TRAITS
-
-_LATENCY = Estimator.API_LATENCY.value
 
 
 class UsageMeter:
@@ -218,9 +215,9 @@ class UsageMeter:
 
     def _learn(self, attempt: Attempt, outcome: AttemptOutcome, record: AttemptSettled) -> None:
         plan, target, tokens = attempt.plan, attempt.step.frozen.target, record.tokens
-        if self._learner.learn(attempt, outcome, record):
-            choice = round(tokens.output / plan.request.n)
-            self._calibrate(attempt, record, prompt=tokens.prompt, choice=choice)
+        found = self._learner.learn(attempt, outcome, record)
+        if found is not None:
+            self._calibrate(attempt, record, prompt=found[0], choice=found[1])
             if not target.own:
                 self._hidden.observe(
                     target.name,
@@ -246,7 +243,7 @@ class UsageMeter:
                 suspect=suspect,
             )
             if record.ttft_us is not None:
-                self._metrics.count_observation(_LATENCY, None)
+                self._metrics.count_observation(LATENCY, None)
         self._count(attempt, outcome, record)
 
     def _calibrate(

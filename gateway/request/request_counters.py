@@ -76,7 +76,10 @@ class RequestCounters(Protocol):
         """Return the sums to which an attempt adds its own; the next flush publishes them."""
 
     def count_observation(self, estimator: str, objection: Objection | None) -> None:
-        """Count what an estimator was offered, and why it did not learn from it, if so."""
+        """Count what an estimator was offered, and why it did not learn from it, if so.
+
+        An attempt's usage is counted once, as `bytes_per_token`: output lengths learn from it, too.
+        """
 
     def observe_attempt(self, target: str, duration_s: float, ttft_s: float | None) -> None:
         """Count one attempt's duration and, if a token came, its time to first token."""

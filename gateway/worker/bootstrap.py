@@ -110,8 +110,7 @@ def build(
     fleet = Fleet(settings, runtime, _backends(clients, keys, environ))
     admission, experience = BudgetAdmission(desk), TargetStats(board, worker, clock)
     estimates = HostEstimates(runtime.run_dir, ledger.lengths, clock.wall_us)
-    learned, metrics = estimates.learned, _metrics(settings, runtime, exposition)
-    metrics.estimators.watch(estimates.statistics)
+    learned, metrics = estimates.learned, _metrics(settings, runtime, exposition, estimates)
     metering = UsageMeter(journal, admission, metrics, experience, learned, clock)
     candidates = _candidates(settings, board, ledger, experience, prefixes, learned.overruns)
     decider, in_force = DegradedDecider(board, metrics), _in_force(settings, ledger.policies)
@@ -155,16 +154,18 @@ def build(
             await served.aclose()
         await clients.aclose(fleet)
         board.clear(worker)
-        _close(journal, prefixes, estimates, dispatcher.limits, dispatcher.drawing)
-        _close(dispatcher.observer, board)
+        _close(dispatcher, journal, prefixes, estimates, board)
 
     render = partial(_rendered, exposition, metrics)
     operations = Operations(render, partial(readiness, hot, desk, recording))
     app = create_app(settings, operations, clock, lifespan, ledger.reader)
-    app.hot = hot
-    app.secrets = tuple(secret for back in fleet.backends.values() for secret in back.secrets)
+    app.hot, app.secrets = hot, _secrets(fleet)
     app.take_batches(batches.routers, batches.entrance)
     return _administered(app, settings, runtime, ledger, board, clock)
+
+
+def _secrets(fleet: Fleet) -> tuple[Secret, ...]:
+    return tuple(secret for back in fleet.backends.values() for secret in back.secrets)
 
 
 def _administered(
@@ -211,9 +212,13 @@ def _recorded(
     return journal, _desk(runtime, worker, journal), JournalGate(journal)
 
 
-def _metrics(settings: Settings, runtime: Runtime, exposition: MetricsExposition) -> RequestMetrics:
+def _metrics(
+    settings: Settings, runtime: Runtime, exposition: MetricsExposition, estimates: HostEstimates
+) -> RequestMetrics:
     models, targets = _names(settings, runtime)
-    return RequestMetrics(exposition.registry, models=models, targets=targets)
+    metrics = RequestMetrics(exposition.registry, models=models, targets=targets)
+    metrics.estimators.watch(estimates.statistics)
+    return metrics
 
 
 def _names(settings: Settings, runtime: Runtime) -> tuple[frozenset[str], frozenset[str]]:
@@ -357,9 +362,9 @@ class Closable(Protocol):
     def close(self) -> None: ...
 
 
-def _close(*parts: Closable | None) -> None:
-    """Those that there are, one after the other."""
-    for part in parts:
+def _close(dispatcher: Dispatcher, *parts: Closable) -> None:
+    """The parts, and those of the dispatcher that there are, one after the other."""
+    for part in (dispatcher.limits, dispatcher.drawing, dispatcher.observer, *parts):
         if part is not None:
             part.close()
 

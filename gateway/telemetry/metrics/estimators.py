@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from router.estimator_rules import Estimator, Objection
 
+_OF_ALL_USAGE = (Objection.UNREPORTED, Objection.DISPUTED)  # the others are about bytes alone
 Statistics = Mapping[tuple[Estimator, str], float]
 
 
@@ -41,6 +42,7 @@ class EstimatorMetrics:
         self._sources: list[Callable[[], Statistics]] = []
 
     def count(self, estimator: str, objection: Objection | None) -> None:
+        """An attempt's usage is counted once, as `bytes_per_token`, for both that learn from it."""
         key = estimator, objection
         self._counted[key] = self._counted.get(key, 0) + 1
 
@@ -51,9 +53,15 @@ class EstimatorMetrics:
     def flush(self) -> None:
         counted, self._counted = self._counted, {}
         for (estimator, objection), amount in counted.items():
-            self.observations.labels(estimator).inc(amount)
-            if objection is not None:
-                self.rejected.labels(estimator, objection.value).inc(amount)
+            self._publish(estimator, objection, amount)
+            if estimator == Estimator.BYTES_PER_TOKEN:
+                kept = objection if objection in _OF_ALL_USAGE else None
+                self._publish(Estimator.OUTPUT_TOKENS.value, kept, amount)
+
+    def _publish(self, estimator: str, objection: Objection | None, amount: int) -> None:
+        self.observations.labels(estimator).inc(amount)
+        if objection is not None:
+            self.rejected.labels(estimator, objection.value).inc(amount)
 
     def look(self) -> None:
         """Publish the values as they are now."""
