@@ -45,7 +45,8 @@ def play_case(stack: Any, upstream: ScriptedUpstream, case: MoneyCase) -> CaseRu
             run.statuses[step.name] = [LEFT]
             continue
         with ThreadPoolExecutor(step.times if step.at_once else 1) as crowd:
-            answers = list(crowd.map(lambda _: send(stack, step, key.token), range(step.times)))
+            sent = [crowd.submit(send, stack, step, key.token) for _ in range(step.times)]
+            answers = [future.result() for future in sent]
         run.statuses[step.name] = [answer.status_code for answer in answers]
         run.requests[step.name] = {answer.headers["x-request-id"] for answer in answers}
         _settled_rows(stack, key.key_id)
