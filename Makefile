@@ -5,7 +5,7 @@ BOOTSTRAP := sh deploy/python -m deploy.bootstrap
 VENV := .venv/bin
 PORTS = $(if $(PORT),--port $(PORT)) $(if $(DASHBOARD_PORT),--dashboard-port $(DASHBOARD_PORT))
 .DEFAULT_GOAL := help
-.PHONY: help install run demo parts test tidy near screenshots test-long soak chaos hosts security check format settings sbom lock clean
+.PHONY: help install run demo parts test tidy near screenshots test-long soak adversary chaos hosts security check format settings sbom lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +43,11 @@ soak:  ## random faults for three minutes (SECONDS=7200); STRIKES=0: none killed
 		tests/gateway/faults/$(if $(filter 0,$(STRIKES)),test_growth.py::test_nothing_grows_but_the_ledger,test_soak.py) \
 		$(if $(FULL),tests/gateway/faults/test_exhaustion.py tests/gateway/faults/test_departures.py tests/gateway/faults/test_total_failure.py \
 		tests/gateway/faults/test_stalled_thousand.py)
+
+adversary:  ## clients and upstreams that do anything, against the books and an honest bill (SCHEDULES=50000 SEED=7)
+	@$(BOOTSTRAP) tools
+	ADVERSARY_SCHEDULES=$(or $(SCHEDULES),20000) $(VENV)/python -m pytest -q -n0 tests/adversary \
+		--hypothesis-profile=long --hypothesis-seed=$(or $(SEED),$(shell date +%s)) $(ARGS)
 
 chaos:  ## the ledger under faults: kills, outages, full disks, bursts; a table of what must be 0 (ARGS="--only L1 --scale 0.1")
 	@$(BOOTSTRAP) tools

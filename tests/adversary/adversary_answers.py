@@ -1,0 +1,105 @@
+"""Requests as clients send them, with the answers of an upstream in bytes, whole or streamed."""
+
+import json
+from typing import Any
+
+from adversary_calls import AdversaryCall
+from adversary_usage import Usage
+
+from ledger.journals.records import TokenCounts
+
+CHAT, COMPLETION = "/v1/chat/completions", "/v1/completions"
+WORD = "word "
+EVENTS = "text/event-stream"
+
+
+def answered(
+    body: dict[str, Any],
+    made: TokenCounts,
+    usage: Usage | None,
+    *,
+    at: str = "last",
+    path: str = CHAT,
+    **call: Any,
+) -> AdversaryCall:
+    """The call whose upstream says what was made; a stream has its usage where `at` says."""
+    n = body.get("n", 1) * (len(body["prompt"]) if isinstance(body.get("prompt"), list) else 1)
+    said = made.plain_output // n
+    pieces, media = (whole(path, n, said, usage),), "application/json"
+    if body.get("stream"):
+        pieces, media = stream(path, n, said, usage, at), EVENTS
+    call = {"made": made, "media_type": media, **call}
+    return AdversaryCall(path, json.dumps(body).encode(), pieces, **call)
+
+
+def whole(path: str, n: int, said: int, usage: Usage | None) -> bytes:
+    choices = [choice(path, index, "message", WORD * said, "stop") for index in range(n)]
+    return json.dumps({"id": "c", "choices": choices, "usage": usage}).encode()
+
+
+def stream(path: str, n: int, said: int, usage: Usage | None, at: str) -> tuple[bytes, ...]:
+    """Words in up to four events a choice, finishes, usage, `[DONE]`."""
+    events = []
+    if at == "first":
+        events.append(event(usage={**(usage or {}), "completion_tokens": 1, "total_tokens": None}))
+    running = {"usage": usage} if at == "running" else {}
+    for part in filter(None, [said // 4] * 3 + [said - 3 * (said // 4)]):
+        said_now = [choice(path, index, "delta", WORD * part) for index in range(n)]
+        events += [event(spoken_part, **running) for spoken_part in said_now]
+    for index in range(n):
+        last = index == n - 1
+        end = choice(path, index, "delta", "", "stop")
+        end |= {"usage": usage} if at == "inside" and last else {}
+        events.append(event(end, **({"usage": usage} if at == "beside" and last else {})))
+    if usage is not None and at in ("last", "running", "first", "twice"):
+        events.append(event(usage=usage))
+    if at == "twice":
+        events.append(event(usage={"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}))
+    return (*events, b"data: [DONE]\n\n")
+
+
+def choice(path: str, index: int, member: str, text: str, finish: str | None = None) -> Usage:
+    said = {"text": text} if path == COMPLETION else {member: {"content": text}}
+    return {"index": index, **said, "finish_reason": finish}
+
+
+def event(*choices: Usage, **members: Any) -> bytes:
+    return b"data: " + json.dumps({"id": "c", "choices": choices, **members}).encode() + b"\n\n"
+
+
+def embedding(words: int, usage: Usage, **call: Any) -> AdversaryCall:
+    members = call.pop("members", {})
+    body = {"model": "up/m", "input": WORD * words, **members}
+    answer = {"object": "list", "data": [{"index": 0, "embedding": [0.5]}], "usage": usage}
+    pieces = (json.dumps(answer).encode(),)
+    return AdversaryCall("/v1/embeddings", json.dumps(body).encode(), pieces, **call)
+
+
+def false_embedding(words: int, prompt: int, **call: Any) -> AdversaryCall:
+    least = TokenCounts(input=words * len(WORD) // 128)
+    return embedding(words, {"prompt_tokens": prompt}, made=None, is_lie=True, least=least, **call)
+
+
+def ranking(documents: int, units: int, **call: Any) -> AdversaryCall:
+    body = {"model": "up/m", "query": "q", "documents": ["a"] * documents}
+    answer = {
+        "results": [{"index": 0, "relevance_score": 0.5}],
+        "meta": {"billed_units": {"search_units": units}},
+    }
+    pieces = (json.dumps(answer).encode(),)
+    return AdversaryCall("/v1/rerank", json.dumps(body).encode(), pieces, **call)
+
+
+def transcript(seconds: int, claimed: float, **call: Any) -> AdversaryCall:
+    """Of a true WAV of mu-law at 50 Hz."""
+    size = seconds * 50
+    head = b"RIFF" + (36 + size).to_bytes(4, "little") + b"WAVEfmt " + (16).to_bytes(4, "little")
+    head += bytes.fromhex("07000100") + (50).to_bytes(4, "little") * 2 + bytes.fromhex("01000800")
+    sound = head + b"data" + size.to_bytes(4, "little") + b"\x7f" * size
+    file = b'--x\r\ncontent-disposition: form-data; name="file"; filename="a.wav"\r\n\r\n' + sound
+    model = b'\r\n--x\r\ncontent-disposition: form-data; name="model"\r\n\r\nup/m\r\n--x--\r\n'
+    answer = {"text": "hi", "usage": {"type": "duration", "seconds": claimed}}
+    return AdversaryCall(
+        "/v1/audio/transcriptions", file + model, (json.dumps(answer).encode(),),
+        content_type="multipart/form-data; boundary=x", **call,
+    )  # fmt: skip

@@ -1,0 +1,39 @@
+"""What an adversary does: calls of a client, and what the upstream makes and claims of them."""
+
+from dataclasses import dataclass
+
+from ledger.journals.records import TokenCounts
+from ledger.prices.book import PriceTerms
+
+NOTHING = TokenCounts()
+
+
+@dataclass(frozen=True, slots=True)
+class AdversaryCall:
+    """One request with the upstream's answer.
+
+    `made` is what an honest provider made and bills; `None`: nobody knows, but `least` was made.
+    What is claimed is false where `is_lie`, and may be disputed where `is_odd`: it is honest and
+    contradicts what was asked for. The client leaves before the piece `leave_at`.
+    """
+
+    path: str
+    body: bytes
+    pieces: tuple[bytes, ...]
+    made: TokenCounts | None
+    content_type: str = "application/json"
+    media_type: str = "application/json"
+    leave_at: int | None = None
+    least: TokenCounts = NOTHING
+    tier: str = "standard"
+    is_lie: bool = False
+    is_odd: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AdversarySchedule:
+    """Calls in turn, all of one team with a hard budget, at one price."""
+
+    terms: PriceTerms
+    limit_pusd: int
+    calls: tuple[AdversaryCall, ...]

@@ -1,0 +1,82 @@
+"""Two judges: the books of a hard budget, and the bill of an honest provider.
+
+Each fault begins with the name of the invariant that does not hold.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from adversary_calls import AdversaryCall, AdversarySchedule
+from adversary_world import CallResult
+
+from ledger.journals.records import AttemptSettled, TokenCounts
+from ledger.prices.book import Price, cost_pusd
+
+# What a record may have in place of `disputed`, to say that its usage or its price is partly known.
+MARKS = ("disputed", "unknown_tier", "partly_read", "partly_known", "unread")
+
+
+def faults_of(schedule: AdversarySchedule, results: list[CallResult]) -> list[str]:
+    price = Price(1, "up/m", "adversary", 0, schedule.terms)
+    faults = [fault for result in results for fault in _of_books(schedule, result)]
+    faults += [fault for result in results for fault in _of_bill(price, result)]
+    return faults + list(_of_repeats(results))
+
+
+def _of_books(schedule: AdversarySchedule, result: CallResult) -> Iterator[str]:
+    if result.spent_pusd > schedule.limit_pusd:
+        yield f"limit: {result.spent_pusd} booked of {schedule.limit_pusd}"
+    if result.refused is not None:
+        bound = result.bound_pusd
+        if result.refused != "budget" or (bound is not None and bound <= result.room_pusd):
+            yield f"refused: {result.refused}, bound {bound} in room {result.room_pusd}"
+        return
+    booked, bound = result.settled.cost_pusd, result.opened.bound_pusd
+    if booked is None:
+        yield "priced: a row has no cost"
+    elif booked > bound:
+        yield f"hold: {booked} booked, {bound} held"
+
+
+def _of_bill(price: Price, result: CallResult) -> Iterator[str]:
+    call, settled = result.call, result.settled
+    if settled is None:
+        return
+    claimed = getattr(settled, "claimed_pusd", None)
+    billed = settled.cost_pusd if claimed is None else claimed
+    if call.made is not None:
+        bill = bill_pusd(call, price)
+        if billed != bill:
+            yield f"bill: {billed} in the books, {bill} billed for {call.made}"
+        if settled.disputed and not call.is_odd:
+            yield "disputed: honest usage"
+        return
+    least = bill_pusd(call, price, fee=False)
+    if (settled.cost_pusd or 0) < least:
+        yield f"least: {settled.cost_pusd} booked, {least} made"
+    if call.is_lie and not is_marked(settled):
+        yield "mark: a lie bears none"
+
+
+def bill_pusd(call: AdversaryCall, price: Price, *, fee: bool = True) -> int:
+    """What was made, at its price; nothing made is free of a request's fee."""
+    made = call.least if call.made is None else call.made
+    if made == TokenCounts():
+        return 0
+    cost = cost_pusd(made, price, tier=call.tier)
+    return cost if fee else cost - price.terms.request_pusd
+
+
+def is_marked(settled: AttemptSettled) -> bool:
+    return any(getattr(settled, name, False) for name in MARKS)
+
+
+def _of_repeats(results: list[CallResult]) -> Iterator[str]:
+    """The same request is held at the same amount, whatever others claimed in between."""
+    first: dict[bytes, Any] = {}
+    for result in results:
+        before = first.setdefault(result.call.body, result)
+        if before is result or before.bound_pusd is None:
+            continue
+        if result.is_limited and result.bound_pusd != before.bound_pusd:
+            yield f"same: held at {before.bound_pusd}, then at {result.bound_pusd}"

@@ -1,0 +1,344 @@
+"""Schedules by kind: `KINDS` names the strategies; a fault of a kind is a fault of all like it."""
+
+import json
+from collections.abc import Collection
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import msgspec
+from adversary_answers import (
+    COMPLETION,
+    EVENTS,
+    WORD,
+    answered,
+    embedding,
+    false_embedding,
+    ranking,
+    transcript,
+)
+from adversary_calls import AdversaryCall, AdversarySchedule
+from adversary_usage import CONVENTIONS, FAR, LIES, openai
+from hypothesis import strategies as st
+
+from ledger.journals.records import TokenCounts
+from ledger.prices.book import PriceTerms, TierRates, cost_pusd, rates_from
+from ledger.prices.rates import Price
+
+PER_MILLION = 10**6  # pico-USD a token, of one USD for a million
+PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 400}}
+SPOKEN = {"modalities": ["text", "audio"], "audio": {"voice": "a", "format": "wav"}}
+MEMBERS: tuple[dict[str, Any], ...] = (
+    {},
+    {"temperature": 0.5, "seed": 7, "user": "u"},
+    {"metadata": {"a": "b"}},
+    {"logit_bias": {"5": 1}},
+    {"tools": [{"type": "function", "function": {"name": "f", "parameters": {}}}]},
+)
+UNITS = {"second_pusd": 100 * PER_MILLION, "search_pusd": 2_000 * PER_MILLION}
+
+
+@st.composite
+def terms(
+    draw: Any, *, sound: bool = False, tiers: bool = False, units: bool = False
+) -> PriceTerms:
+    read, write = draw(st.integers(1, 20)), draw(st.integers(1, 80))
+    listed = {"input": read * PER_MILLION, "output": write * PER_MILLION}
+    if draw(st.integers(0, 3)):
+        listed |= {"cached": listed["input"] // 10, "cache_write": listed["input"] * 5 // 4}
+    if draw(st.booleans()):
+        listed["reasoning"] = listed["output"] * draw(st.sampled_from((1, 3))) // 2
+    if sound:
+        listed |= {"audio_input": 40 * listed["input"], "audio_output": 8 * listed["output"]}
+    schedules: tuple[TierRates, ...] = ()
+    if draw(st.booleans()):
+        dear = {name: rate * 2 for name, rate in listed.items()}
+        schedules = (TierRates("standard", draw(st.integers(20, 200)), rates_from(dear)),)
+    if tiers:
+        dear = {name: rate * 3 for name, rate in listed.items()}
+        schedules = (TierRates("priority", 0, rates_from(dear)), *schedules)
+    return PriceTerms(
+        rates_from(listed),
+        schedules,
+        request_pusd=draw(st.sampled_from((0, 5_000 * PER_MILLION))),
+        uplift_ppm=draw(st.sampled_from((0, 100_000))),
+        **(UNITS if units else {}),
+    )
+
+
+@st.composite
+def schedules(draw: Any, calls: Any, prices: Any = None, most: int = 3) -> AdversarySchedule:
+    """Up to `most` calls under a budget that is ample, or about as much as they cost."""
+    chosen = draw(terms() if prices is None else prices)
+    made = draw(st.lists(calls, min_size=1, max_size=most))
+    price = Price(1, "up/m", "adversary", 0, chosen)
+    cost = sum(cost_pusd(call.made or call.least, price) for call in made)
+    ample = draw(st.integers(0, 2))
+    limit = 10**16 if ample else draw(st.integers(0, 8 * cost + 10**9))
+    return AdversarySchedule(chosen, limit, tuple(made))
+
+
+@st.composite
+def texts(draw: Any, tells: frozenset[str] = frozenset(), **fixed: Any) -> tuple[dict, TokenCounts]:
+    """A chat request, and what an honest provider makes of it: never more than is allowed."""
+    words, n = draw(st.integers(1, 400)), draw(st.sampled_from((1, 1, 1, 2, 3)))
+    said, thought = draw(st.integers(1, 120)), 0  # together less than any cap of ours
+    if "reasoning" in tells:
+        thought = draw(st.integers(0, 130))
+    cached = draw(st.integers(0, words)) if "cached" in tells else 0
+    written = draw(st.integers(0, words - cached)) if "cache_write" in tells else 0
+    limit = draw(st.sampled_from((None, said + thought, said + thought + 50)))
+    body = {
+        "model": "up/m",
+        "messages": [{"role": "user", "content": WORD * words}],
+        "stream": draw(st.booleans()),
+        **draw(st.sampled_from(MEMBERS)),
+        **fixed,
+    }
+    body |= {"n": n} if n > 1 else {}
+    body |= {} if limit is None else {"max_tokens": limit}
+    made = TokenCounts(
+        input=words - cached - written,
+        cached=cached,
+        cache_write=written,
+        output=n * (said + thought),
+        reasoning=n * thought,
+    )
+    return body, made
+
+
+# ---------------------------------------------------------------- honest
+
+
+def honest(convention: str, at: str = "last", **fixed: Any) -> Any:
+    writes, tells = CONVENTIONS[convention]
+    return texts(tells, **fixed).map(lambda made: answered(*made, writes(made[1]), at=at))
+
+
+def of_completions() -> Any:
+    """Lists of prompts, each with its own choices."""
+
+    def call(made: tuple[dict, TokenCounts], prompts: int) -> AdversaryCall:
+        body, one = made
+        text = body["messages"][0]["content"]
+        each = one.output // body.get("n", 1)
+        kept = {"n": min(body.get("n", 1), 2), "prompt": [text] * prompts, "max_tokens": each}
+        kept |= {"model": body["model"], "stream": body["stream"]}
+        many = TokenCounts(input=one.input * prompts, output=each * kept["n"] * prompts)
+        return answered(kept, many, openai(many), path=COMPLETION)
+
+    return st.builds(call, texts(), st.integers(1, 4))
+
+
+def with_media(part: dict[str, Any], tokens: Any, field: str = "input") -> Any:
+    def call(made: tuple[dict, TokenCounts], more: int) -> AdversaryCall:
+        body, one = made
+        text = {"type": "text", "text": body["messages"][0]["content"]}
+        asked = {**body, "messages": [{"role": "user", "content": [text, part]}]}
+        heard = msgspec.structs.replace(one, **{field: getattr(one, field) + more})
+        return answered(asked, heard, openai(heard))
+
+    return st.builds(call, texts(), tokens)
+
+
+def spoken() -> Any:
+    """All of the output is sound, which has a price of its own."""
+
+    def call(made: tuple[dict, TokenCounts]) -> AdversaryCall:
+        body, one = made
+        sound = msgspec.structs.replace(one, audio_output=one.output)
+        return answered({**body, **SPOKEN, "stream": False}, sound, openai(sound))
+
+    return texts().map(call)
+
+
+def beside_limit() -> Any:
+    """Thinking that is billed beside `max_tokens`."""
+
+    def call(made: tuple[dict, TokenCounts], thought: int) -> AdversaryCall:
+        body, one = made
+        said = {**body, "max_tokens": one.output // body.get("n", 1)}
+        more = msgspec.structs.replace(one, output=one.output + thought, reasoning=thought)
+        return answered(said, more, openai(more), is_odd=True)
+
+    return st.builds(call, texts(), st.integers(100, 2_000))
+
+
+def in_tier(tier: str) -> Any:
+    def call(made: tuple[dict, TokenCounts]) -> AdversaryCall:
+        usage = {**openai(made[1]), "service_tier": tier}
+        return answered(*made, usage, tier=tier)
+
+    return texts(CONVENTIONS["openai"][1]).map(call)
+
+
+def embedded(*, total_alone: bool) -> Any:
+    def call(words: int) -> AdversaryCall:
+        usage = {"total_tokens": words} | ({} if total_alone else {"prompt_tokens": words})
+        return embedding(words, usage, made=TokenCounts(input=words))
+
+    return st.integers(1, 400).map(call)
+
+
+# ---------------------------------------------------------------- leaving, failing, lying
+
+
+def left(tells: frozenset[str] = frozenset(), at: str = "last") -> Any:
+    """A stream whose client leaves; hidden thinking was made before the first word."""
+
+    @st.composite
+    def calls(draw: Any) -> AdversaryCall:
+        body, made = draw(texts(tells, stream=True))
+        call = answered(body, made, openai(made), at=at)
+        words = [piece.count(WORD.encode()) for piece in call.pieces]
+        leave_at = draw(st.integers(0, len(words) - 2 - body.get("n", 1)))
+        made_until = TokenCounts(output=made.reasoning + sum(words[:leave_at]))
+        return replace(call, made=None, leave_at=leave_at, least=made_until)
+
+    return calls()
+
+
+def given_up() -> Any:
+    def call(made: tuple[dict, TokenCounts]) -> AdversaryCall:
+        body = {**made[0], "stream": False}
+        made_whole = answered(body, made[1], openai(made[1]), leave_at=0)
+        return replace(made_whole, made=None, least=TokenCounts(output=made[1].output))
+
+    return texts(CONVENTIONS["openai"][1]).map(call)
+
+
+def failed(answer: bytes, media: str = "application/json") -> Any:
+    """An answer that says that nothing was made."""
+
+    def call(made: tuple[dict, TokenCounts]) -> AdversaryCall:
+        body = {**made[0], "stream": media == EVENTS}
+        return replace(
+            answered(body, made[1], None), made=TokenCounts(), pieces=(answer,), media_type=media
+        )
+
+    return texts().map(call)
+
+
+def lie(name: str, members: dict[str, Any] | None = None, **fixed: Any) -> Any:
+    def call(made: tuple[dict, TokenCounts], limit: int) -> AdversaryCall:
+        body = {key: made[0][key] for key in ("model", "messages", "stream", "n") if key in made[0]}
+        body |= {"max_tokens": limit, **(members or {})}
+        usage = LIES[name](openai(made[1]))
+        return replace(answered(body, made[1], usage), made=None, is_lie=True)
+
+    return st.builds(call, texts(**fixed), st.integers(120, 400))
+
+
+def too_low(*, streams: bool) -> Any:
+    """Usage of one token for a text that cannot be less than one token for 128 bytes."""
+
+    def call(made: tuple[dict, TokenCounts]) -> AdversaryCall:
+        body, one = made
+        many = TokenCounts(input=one.input, output=body.get("n", 1) * 200)
+        usage = openai(msgspec.structs.replace(many, output=1))
+        asked = {**body, "max_tokens": 300, "stream": streams}
+        least = TokenCounts(input=one.input, output=many.output * len(WORD) // 128)
+        return replace(answered(asked, many, usage), made=None, least=least, is_lie=True)
+
+    return texts().map(call)
+
+
+def poisoned(calls: Any) -> Any:
+    """The same text before and after others; `schedules` of three calls."""
+
+    @st.composite
+    def made(draw: Any) -> AdversarySchedule:
+        price = draw(terms())
+        body = {
+            "model": "up/m", "max_tokens": 5,
+            "messages": [{"role": "user", "content": WORD * draw(st.integers(100, 400))}],
+        }  # fmt: skip
+        tokens = TokenCounts(input=100, output=5)
+        text = answered(body, tokens, openai(tokens))
+        return AdversarySchedule(price, 10**16, (text, *draw(st.tuples(calls, calls)), text))
+
+    return made()
+
+
+ERROR = b'{"error": {"code": 429, "message": "limited"}}'
+IN_CHOICE = json.dumps({
+    "id": "c", "usage": {"prompt_tokens": 20, "completion_tokens": 0, "total_tokens": 20},
+    "choices": [{
+        "index": 0, "error": {"code": 502, "message": "idle"}, "finish_reason": "error",
+        "message": {"role": "assistant", "content": ""},
+    }],
+}).encode()  # fmt: skip
+NO_CHOICES = b'{"id": "c", "choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 0}}'
+WORDS, SECONDS = st.integers(1, 400), st.integers(1, 60)
+FREE = rates_from({"input": 0, "output": 0})
+IN_UNITS = terms(units=True).map(
+    lambda made: msgspec.structs.replace(made, rates=FREE, schedules=())
+)
+
+# Calls at any price: those whose invariants hold are mixed with each other.
+CALLS = {
+    **{f"usage-{name}": honest(name) for name in CONVENTIONS},
+    **{
+        f"usage-{at}": honest("openai", at, stream=True)
+        for at in ("beside", "inside", "running", "first")
+    },
+    "completions": of_completions(),
+    "picture": with_media(PICTURE, st.integers(0, 300)),
+    "picture-dear": with_media(PICTURE, st.just(8_500)),
+    "beside-limit": beside_limit(),
+    "embedding": embedded(total_alone=False),
+    "embedding-total": embedded(total_alone=True),
+    "failed": failed(ERROR),
+    "failed-first": failed(b"data: " + ERROR + b"\n\n", EVENTS),
+    "failed-choice": failed(IN_CHOICE),
+    "failed-empty": failed(NO_CHOICES),
+    "left-said": left(),
+    "left-thinking": left(frozenset({"reasoning"})),
+    "left-first": left(at="first"),
+    "given-up": given_up(),
+    **{f"lie-{name}": lie(name) for name in LIES},
+    "lie-metadata": lie("prompt", MEMBERS[2]),
+    "lie-bias": lie("prompt", MEMBERS[3]),
+    "lie-tools": lie("prompt", MEMBERS[4]),
+    "lie-low": too_low(streams=False),
+    "lie-low-stream": too_low(streams=True),
+    "lie-twice": texts(stream=True).map(
+        lambda made: answered(*made, openai(made[1]), at="twice", is_odd=True)
+    ),
+    "lie-embedding": WORDS.map(partial(false_embedding, prompt=FAR)),
+    "lie-embedding-base64": WORDS.map(
+        partial(false_embedding, prompt=FAR, members={"encoding_format": "base64"})
+    ),
+    "lie-embedding-zero": WORDS.map(partial(false_embedding, prompt=0)),
+    "lie-tier": in_tier("scale").map(lambda call: replace(call, made=None, is_lie=True)),
+}
+KINDS = {
+    **{name: schedules(calls) for name, calls in CALLS.items()},
+    "tier": schedules(in_tier("priority"), terms(tiers=True)),
+    "spoken": schedules(spoken(), terms(sound=True)),
+    "ranking": schedules(
+        st.integers(1, 90).map(lambda count: ranking(count, 1, made=TokenCounts(searches=1))),
+        IN_UNITS,
+    ),
+    "transcript": schedules(
+        SECONDS.map(
+            lambda count: transcript(count, count, made=TokenCounts(audio_ms=1000 * count))
+        ),
+        IN_UNITS,
+    ),
+    "lie-ranking": schedules(
+        st.integers(1, 90).map(lambda count: ranking(count, 10**6, made=None, is_lie=True)),
+        IN_UNITS,
+    ),
+    "lie-transcript": schedules(
+        SECONDS.map(lambda count: transcript(count, 1_799_999, made=None, is_lie=True)), IN_UNITS
+    ),
+    "poison-pictures": poisoned(with_media(PICTURE, st.just(8_500))),
+    "poison-lies": poisoned(lie("prompt", MEMBERS[2])),
+}
+
+
+def mixed(left_out: Collection[str]) -> Any:
+    """Up to eight calls of all kinds but those."""
+    kept = [calls for name, calls in CALLS.items() if name not in left_out]
+    return schedules(st.one_of(kept), most=8)

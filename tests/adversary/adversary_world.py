@@ -1,0 +1,236 @@
+"""The product's own planner, relay, meter and charge, without sockets, processes or a ledger.
+
+`AdversaryWorld.play` takes the calls of a schedule in turn against one hard budget: plan, hold,
+answer as it comes from the scripted upstream, settle. What the books would get is in each
+`CallResult`.
+"""
+
+import asyncio
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Self
+
+import yaml
+from adversary_calls import AdversaryCall, AdversarySchedule
+
+from backends.errors import BackendError
+from gateway.clock import Clock
+from gateway.config.settings import parse
+from gateway.errors import RequestError
+from gateway.fleet.candidates import CandidateBuilder
+from gateway.fleet.fleet import Fleet
+from gateway.fleet.shared_load import SharedLoadTable
+from gateway.kinds import KIND_PATHS
+from gateway.kinds.inference_request import IncomingBody
+from gateway.kinds.outcome import AttemptOutcome
+from gateway.request.attempt import Attempt
+from gateway.request.client_response import ClientResponse
+from gateway.request.degraded_decider import DegradedDecider
+from gateway.request.metering import UsageMeter
+from gateway.request.plan import AttemptPlan, LearnedEstimates, RoutePlanner, RoutingPlan
+from gateway.request.refusals import status_of
+from gateway.request.response_writer import ResponseWriter
+from gateway.request.routes import RouteCache
+from gateway.runtime import RuntimePorts, resolve
+from gateway.telemetry.metrics.requests import RequestMetrics
+from ledger.identity.keys import Identity
+from ledger.journals.records import AttemptOpened, AttemptSettled
+from ledger.prices.book import Price, PriceBook
+from router.estimates import OutputLengths, TokenRatio
+
+MODEL = "up/m"
+CONFIG = {
+    "models": {"up/*": "passthrough"},
+    "providers": {
+        "up": {
+            "base_url": "http://127.0.0.1:9/v1",
+            "kinds": ["chat", "completion", "embedding", "rerank", "transcription"],
+            "features": ["tools", "json_schema", "images", "logprobs", "n", "reasoning"],
+            "prices_as": MODEL,
+        }
+    },
+}
+IDENTITY = Identity(
+    key_id="k", user_id=None, team_id="t", org_id="o", scopes=frozenset(["inference"]),
+    models=None, residency="any", tags=(), isolation="team",
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class CallResult:
+    """`room_pusd` is what the budget had left before the call; `refused` says why it was not sent.
+
+    `is_limited`: the client set `max_tokens`, so that the hold does not follow the room.
+    """
+
+    call: AdversaryCall
+    room_pusd: int
+    bound_pusd: int | None = None
+    is_limited: bool = False
+    opened: AttemptOpened | None = None
+    settled: AttemptSettled | None = None
+    refused: str | None = None
+    spent_pusd: int = 0
+
+
+@dataclass(slots=True)
+class HardBudget:
+    """One scope with a hard limit, in place of the budgets of a worker."""
+
+    limit_pusd: int = 0
+    spent_pusd: int = 0
+
+    @property
+    def room_pusd(self) -> int:
+        return max(0, self.limit_pusd - self.spent_pusd)
+
+    def rooms(self, _identity: Identity, _model: str, targets: Any) -> Any:
+        scopes = (("team:t",),) * len(targets)
+        return SimpleNamespace(scopes=scopes, pusd=lambda: (self.room_pusd,) * len(targets))
+
+    def release(self, _attempt_id: str, actual_pusd: int) -> None:
+        self.spent_pusd += actual_pusd
+
+
+@dataclass(slots=True)
+class RecordList:
+    """A journal whose records are kept."""
+
+    records: list[Any] = field(default_factory=list)
+
+    def append(self, record: Any) -> None:
+        self.records.append(record)
+
+    append_ending = append
+
+    async def append_durable(self, record: Any, written: Any) -> None:
+        self.append(record)
+        written()
+
+
+class Listener:
+    """Stands for whatever only listens."""
+
+    def __getattr__(self, _name: str) -> Any:
+        return lambda *_args, **_options: None
+
+
+class ScriptedExchange:
+    """An upstream's answer; its client leaves before the piece `leave_at`."""
+
+    status = 200
+
+    def __init__(self, call: AdversaryCall) -> None:
+        self.headers = {"content-type": call.media_type}
+        self._pieces, self._leave_at, self._number = call.pieces, call.leave_at, -1
+
+    def __aiter__(self) -> Self:
+        return self  # whoever begins again goes on where the answer is
+
+    async def __anext__(self) -> bytes:
+        self._number += 1
+        if self._number == self._leave_at:
+            raise asyncio.CancelledError
+        if self._number == len(self._pieces):
+            raise StopAsyncIteration
+        return self._pieces[self._number]
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+
+class AdversaryWorld:
+    """One worker's request path; prices, budget and estimates are new for each schedule."""
+
+    def __init__(self, folder: Path) -> None:
+        settings = parse(yaml.safe_dump({"state_dir": str(folder), **CONFIG}), name="adversary")
+        runtime = resolve(
+            settings, RuntimePorts({}, {}), ledger_url="sqlite://", policy_version="1"
+        )
+        self._board = SharedLoadTable(folder / "board", runtime.layout)
+        self._clock = Clock(now_s=lambda: 1000.0, wall_us=lambda: 1_800_000_000_000_000)
+        metrics = RequestMetrics(None, models=[], targets=[])
+        self._metrics, self._budget = metrics, HardBudget()
+        fleet = Fleet(settings, runtime, lambda *_: SimpleNamespace(secrets=()))
+        self._candidates = CandidateBuilder(self._board, PriceBook([]), stale_s=10.0)
+        self._routes = RouteCache(settings, fleet, self._budget)
+        self._decider = DegradedDecider(self._board, metrics)
+        self._picture_tokens = settings.server.picture_tokens
+        self._max_n = settings.server.max_n
+        self._loop = asyncio.new_event_loop()
+
+    def close(self) -> None:
+        self._loop.close()
+        self._board.close()
+
+    def play(self, schedule: AdversarySchedule) -> list[CallResult]:
+        self._budget.limit_pusd, self._budget.spent_pusd = schedule.limit_pusd, 0
+        price = Price(1, MODEL, "adversary", 0, schedule.terms)
+        self._candidates.reprice(PriceBook([price]))
+        learned = LearnedEstimates(TokenRatio(), OutputLengths())
+        planner = RoutePlanner(
+            "1", self._routes, self._candidates, learned, self._decider,
+            picture_tokens=self._picture_tokens,
+        )  # fmt: skip
+        return self._loop.run_until_complete(self._play(schedule, planner, learned))
+
+    async def _play(
+        self, schedule: AdversarySchedule, planner: RoutePlanner, learned: LearnedEstimates
+    ) -> list[CallResult]:
+        results = []
+        for number, call in enumerate(schedule.calls):
+            result = CallResult(call, self._budget.room_pusd)
+            try:
+                plan = self._plan(planner, call, f"r{number}")
+                result.bound_pusd = plan.decision.verdicts[0].candidate.bound_pusd
+                result.is_limited = plan.request.max_tokens is not None
+                step = self._held(plan)
+                if step is None:
+                    result.refused = plan.decision.reason.value
+                else:
+                    await self._attempt(Attempt(plan, step, 1, 999.0, ("held",)), result, learned)
+            except RequestError as error:
+                result.refused = error.row.code or error.row.type
+            result.spent_pusd = self._budget.spent_pusd
+            results.append(result)
+        return results
+
+    def _plan(self, planner: RoutePlanner, call: AdversaryCall, name: str) -> RoutingPlan:
+        body = IncomingBody(call.body, call.content_type, None, max_n=self._max_n)
+        asked = KIND_PATHS[call.path].read(body)
+        return planner.plan(name, asked, IDENTITY, clock=self._clock, sticky=lambda _: None)
+
+    def _held(self, plan: RoutingPlan) -> AttemptPlan | None:
+        """The attempt that the budget has room for, as `Dispatcher` holds it."""
+        if not plan.decision.order:
+            return None
+        step = plan.step(plan.decision.order[0])
+        if (step.verdict.candidate.bound_pusd or 0) <= self._budget.room_pusd:
+            return step
+        return step.within(self._budget.room_pusd)
+
+    async def _attempt(
+        self, attempt: Attempt, result: CallResult, learned: LearnedEstimates
+    ) -> None:
+        """Answer and settle, with the endings of `Dispatcher`."""
+        journal, quiet = RecordList(), Listener()
+        meter = UsageMeter(journal, self._budget, self._metrics, quiet, learned, self._clock)
+        writer = ResponseWriter(meter, self._clock)
+        reply = ClientResponse(_swallow, request_id="r", clock=self._clock.now_s, task=quiet)
+        meter.open(attempt)
+        try:
+            await writer.answer(attempt, ScriptedExchange(result.call), reply)
+        except BackendError as error:
+            status, http_status = status_of(error)
+            cut = AttemptOutcome.cut(
+                attempt.relay, status, http_status, error=error.kind, billable=error.billable
+            )
+            meter.settle_later(attempt, cut)
+        except asyncio.CancelledError:
+            meter.settle_later(attempt, AttemptOutcome.cut(attempt.relay, "client_gone", 499))
+        result.opened, result.settled = journal.records
+
+
+async def _swallow(_message: Any) -> None:
+    """A client that reads all and answers nothing."""
