@@ -98,6 +98,9 @@ def test_a_refusal_is_the_lines_answer_and_costs_nothing() -> None:
         (result(None, code="server_error"), True, False),
         (result(500, {"error": {"message": "x"}}), True, False),
         (result(200, {"error": {"message": "under a status of success"}}), True, False),
+        (result(200, {"choices": [], "usage": {"prompt_tokens": 4}}), True, False),
+        (result(200, {"choices": [{"error": {"code": 429}}]}), True, False),
+        (result(200, {"error": {"code": "insufficient_quota"}}), False, True),
         (result(401, {"error": {"message": "our key"}}), False, True),
     ],
 )
@@ -127,3 +130,11 @@ def test_what_is_no_result_is_none() -> None:
     assert result_of(b"{") is None
     assert result_of(b'{"response":null}') is None
     assert result_of(b"\xff") is None
+
+
+def test_a_refusal_in_the_body_of_a_200_is_the_lines_answer() -> None:
+    said = {"error": {"code": "content_filter", "message": "filtered"}}
+    ended = BOOKING.ended(LINE, OPENING, result(200, said))
+    assert ended.settled.status == "rejected"
+    assert (ended.settled.http_status, ended.settled.cost_pusd) == (400, 0)
+    assert b"filtered" in (ended.answer or b"")
