@@ -70,7 +70,8 @@ def _reading(
         return None  # implausible usage is not money: `basis` and the flag show it
     bounds, asked = bounds_of(attempt), attempt.plan.asked
     basis: Basis = "reported" if outcome.usage_final else "continuous"
-    reads_elsewhere = _READ_ELSEWHERE & asked.features
+    # A target that searched read what it found.
+    reads_elsewhere = tokens.searches or _READ_ELSEWHERE & asked.features
     too_low = asked.prompt_bytes > LONGEST_TOKEN_BYTES * tokens.prompt
     if too_low and not (attempt.own or reads_elsewhere):
         tokens = replace(

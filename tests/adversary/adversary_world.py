@@ -25,7 +25,7 @@ from gateway.kinds import KIND_PATHS
 from gateway.kinds.inference_request import IncomingBody
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.request.attempt import Attempt
-from gateway.request.client_response import ClientResponse
+from gateway.request.client_response import CLIENT_GONE, ClientResponse
 from gateway.request.degraded_decider import DegradedDecider
 from gateway.request.metering import UsageMeter
 from gateway.request.plan import AttemptPlan, LearnedEstimates, RoutePlanner, RoutingPlan
@@ -37,7 +37,8 @@ from gateway.telemetry.metrics.requests import RequestMetrics
 from ledger.identity.keys import Identity
 from ledger.journals.records import AttemptOpened, AttemptSettled
 from ledger.prices.book import Price, PriceBook
-from router.estimates import OutputLengths, TokenRatio
+from router.estimates import OutputLengths
+from router.token_ratio import TokenRatio
 
 MODEL = "up/m"
 CONFIG = {
@@ -117,12 +118,16 @@ class Listener:
 
 
 class ScriptedExchange:
-    """An upstream's answer; its client leaves before the piece `leave_at`."""
+    """An upstream's answer; its client leaves before the piece `leave_at`.
+
+    A provider that goes on is read on, as `BackgroundReads` has it.
+    """
 
     status = 200
 
-    def __init__(self, call: AdversaryCall) -> None:
+    def __init__(self, call: AdversaryCall, reply: ClientResponse, *, goes_on: bool) -> None:
         self.headers = {"content-type": call.media_type}
+        self._reply, self._goes_on = reply, goes_on
         self._pieces, self._leave_at, self._number = call.pieces, call.leave_at, -1
 
     def __aiter__(self) -> Self:
@@ -131,7 +136,9 @@ class ScriptedExchange:
     async def __anext__(self) -> bytes:
         self._number += 1
         if self._number == self._leave_at:
-            raise asyncio.CancelledError
+            if not self._goes_on:
+                raise asyncio.CancelledError
+            self._reply.ended_by = CLIENT_GONE
         if self._number == len(self._pieces):
             raise StopAsyncIteration
         return self._pieces[self._number]
@@ -220,7 +227,9 @@ class AdversaryWorld:
         reply = ClientResponse(_swallow, request_id="r", clock=self._clock.now_s, task=quiet)
         meter.open(attempt)
         try:
-            await writer.answer(attempt, ScriptedExchange(result.call), reply)
+            target = attempt.step.frozen.target
+            exchange = ScriptedExchange(result.call, reply, goes_on=target.goes_on)
+            await writer.answer(attempt, exchange, reply)
         except BackendError as error:
             status, http_status = status_of(error)
             cut = AttemptOutcome.cut(

@@ -210,7 +210,12 @@ class Stack:
 
     def rows(self, where: str = "1=1", **values: Any) -> list[dict[str, Any]]:
         with self.reader.connect() as connection:
-            query = text(f"SELECT * FROM attempts WHERE {where} ORDER BY seq")
+            claimed = (
+                "SELECT claimed_pusd FROM claims WHERE claims.attempt_id = attempts.attempt_id"
+            )
+            query = text(
+                f"SELECT *, ({claimed}) AS claimed_pusd FROM attempts WHERE {where} ORDER BY seq"
+            )
             return [dict(row) for row in connection.execute(query, values).mappings()]
 
     def settled(self, answer: httpx.Response | str, count: int = 1) -> list[dict[str, Any]]:

@@ -99,6 +99,9 @@ def test_a_refusal_is_the_lines_answer_and_costs_nothing() -> None:
         (result(None, code="server_error"), True, False),
         (result(500, {"error": {"message": "x"}}), True, False),
         (result(200, {"error": {"message": "under a status of success"}}), True, False),
+        (result(200, {"choices": [], "usage": {"prompt_tokens": 4}}), True, False),
+        (result(200, {"choices": [{"error": {"code": 429}}]}), True, False),
+        (result(200, {"error": {"code": "insufficient_quota"}}), False, True),
         (result(401, {"error": {"message": "our key"}}), False, True),
     ],
 )
@@ -139,3 +142,11 @@ def test_a_price_that_does_not_say_all_is_told_on_the_line(unread, partly) -> No
     booking = replace(BOOKING, prices={1: msgspec.structs.replace(PRICE, terms=terms)})
     assert booking.ended(LINE, OPENING, result(200, answer())).settled.partly_priced is partly
     assert not booking.ended(LINE, OPENING, result(None)).settled.partly_priced
+
+
+def test_a_refusal_in_the_body_of_a_200_is_the_lines_answer() -> None:
+    said = {"error": {"code": "content_filter", "message": "filtered"}}
+    ended = BOOKING.ended(LINE, OPENING, result(200, said))
+    assert ended.settled.status == "rejected"
+    assert (ended.settled.http_status, ended.settled.cost_pusd) == (400, 0)
+    assert b"filtered" in (ended.answer or b"")
