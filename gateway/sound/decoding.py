@@ -128,16 +128,19 @@ def _options() -> dict[str, str]:
 
 def _lengths(container: InputContainer, longest_ms: int) -> tuple[list[_StreamLength], int, int]:
     """Return lengths of audio streams, bytes that were decoded, and bytes of other streams."""
-    streams = {stream.index: _StreamLength() for stream in container.streams.audio}
-    least_rates = {stream.index: _stated_rate(stream) for stream in container.streams.audio}
-    for stream in container.streams.audio:
+    audio = {stream.index for stream in container.streams.audio}
+    # A stream whose codec FFmpeg does not know has no context, in spite of PyAV's stub.
+    known = [stream for stream in container.streams.audio if stream.codec_context is not None]
+    streams = {stream.index: _StreamLength() for stream in known}
+    least_rates = {stream.index: _stated_rate(stream) for stream in known}
+    for stream in known:
         stream.codec_context.flags2 |= Flags2.skip_manual.value
         stream.codec_context.thread_count = 1
     heard_bytes = other_bytes = 0
     for packet in _packets(container):
         index = packet.stream_index
         if index not in streams:
-            other_bytes += packet.size
+            other_bytes += 0 if index in audio else packet.size
             continue
         try:
             frames = packet.decode()

@@ -27,7 +27,8 @@ def heard_by_ffmpeg(data: bytes) -> float:
     lengths: dict[int, float] = {}
     try:
         with av.open(io.BytesIO(data), "r") as opened:
-            for packet in opened.demux(opened.streams.audio):
+            audio = [each for each in opened.streams.audio if each.codec_context is not None]
+            for packet in opened.demux(audio) if audio else ():
                 try:
                     frames = packet.decode()
                 except (av.error.FFmpegError, EOFError):
@@ -162,6 +163,11 @@ def test_sound_behind_what_ffmpeg_decodes_is_in_the_bound(sounds: dict[str, byte
 )
 def test_a_file_without_sound_has_no_length(data: bytes) -> None:
     assert decoded(data) == NOTHING
+
+
+def test_a_stream_of_no_known_codec_has_no_length(sounds: dict[str, bytes]) -> None:
+    data = sounds["wav"]
+    assert decoded(data[:20] + b"\xfe\xfd" + data[22:]) == NOTHING
 
 
 def test_past_the_longest_sound_there_is_no_length(sounds: dict[str, bytes]) -> None:
