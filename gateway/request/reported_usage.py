@@ -47,16 +47,22 @@ class Contradiction(Enum):
 def read_usage(attempt: Attempt, outcome: AttemptOutcome) -> UsageReading | None:
     """What the target reported; None when it reported nothing that can be read.
 
-    Of several figures the last counts that the text does not contradict.
+    Figures of a stream grow. Of several the largest counts that the text does not contradict; one
+    that was taken back later is disputed.
     """
     last = _reading(attempt, outcome, outcome.usage)
-    if last is None or not outcome.earlier_usage or not find_contradiction(last, attempt, outcome):
-        return last
-    for usage in reversed(outcome.earlier_usage):
+    best = last
+    for usage in outcome.earlier_usage:
         earlier = _reading(attempt, outcome, usage)
-        if earlier is not None and not find_contradiction(earlier, attempt, outcome):
-            return earlier._replace(disputed=True)
-    return last
+        if earlier is None or find_contradiction(earlier, attempt, outcome):
+            continue
+        if best is None or _size_of(earlier) > _size_of(best):
+            best = earlier._replace(disputed=True)
+    return best
+
+
+def _size_of(reading: UsageReading) -> tuple[int, int]:
+    return reading.tokens.output, reading.tokens.prompt
 
 
 def _reading(

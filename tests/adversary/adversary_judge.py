@@ -13,7 +13,7 @@ from ledger.journals.records import AttemptSettled, TokenCounts
 from ledger.prices.book import Price, cost_pusd
 
 # What a record may have in place of `disputed`, to say that its usage or its price is partly known.
-MARKS = ("disputed", "unknown_tier", "partly_read", "partly_known", "unread")
+MARKS = ("disputed", "claimed_pusd", "unknown_tier", "partly_read", "partly_priced")
 
 
 def faults_of(schedule: AdversarySchedule, results: list[CallResult]) -> list[str]:

@@ -192,7 +192,9 @@ def left(tells: frozenset[str] = frozenset(), at: str = "last") -> Any:
         call = answered(body, made, openai(made), at=at)
         words = [piece.count(WORD.encode()) for piece in call.pieces]
         leave_at = draw(st.integers(0, len(words) - 2 - body.get("n", 1)))
-        made_until = TokenCounts(output=made.reasoning + sum(words[:leave_at]))
+        made_until = TokenCounts(
+            output=made.reasoning + sum(words[:leave_at]), reasoning=made.reasoning
+        )
         return replace(call, made=None, leave_at=leave_at, least=made_until)
 
     return calls()
@@ -202,7 +204,8 @@ def given_up() -> Any:
     def call(made: tuple[dict, TokenCounts]) -> AdversaryCall:
         body = {**made[0], "stream": False}
         made_whole = answered(body, made[1], openai(made[1]), leave_at=0)
-        return replace(made_whole, made=None, least=TokenCounts(output=made[1].output))
+        least = TokenCounts(output=made[1].output, reasoning=made[1].reasoning)
+        return replace(made_whole, made=None, least=least)
 
     return texts(CONVENTIONS["openai"][1]).map(call)
 

@@ -21,7 +21,7 @@ from gateway.errors import RequestError
 from gateway.fleet.candidates import CandidateBuilder
 from gateway.fleet.fleet import Fleet
 from gateway.fleet.shared_load import SharedLoadTable
-from gateway.kinds import KIND_PATHS
+from gateway.kinds import KIND_PATHS, KINDS
 from gateway.kinds.inference_request import IncomingBody
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.request.attempt import Attempt
@@ -33,6 +33,7 @@ from gateway.request.refusals import status_of
 from gateway.request.response_writer import ResponseWriter
 from gateway.request.routes import RouteCache
 from gateway.runtime import RuntimePorts, resolve
+from gateway.sound.decoded_sound import DecodedSound
 from gateway.telemetry.metrics.requests import RequestMetrics
 from ledger.identity.keys import Identity
 from ledger.journals.records import AttemptOpened, AttemptSettled
@@ -117,6 +118,20 @@ class Listener:
         return lambda *_args, **_options: None
 
 
+WAV_HEAD_BYTES = 44
+
+
+class WavDecoder:
+    """The length of the adversary's own files, which are WAV of mu-law at 50 Hz."""
+
+    async def decode(self, sound: bytes) -> DecodedSound:
+        length_ms = (len(sound) - WAV_HEAD_BYTES) * 20
+        return DecodedSound(length_ms, length_ms)
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+
 class ScriptedExchange:
     """An upstream's answer; its client leaves before the piece `leave_at`.
 
@@ -189,7 +204,7 @@ class AdversaryWorld:
         for number, call in enumerate(schedule.calls):
             result = CallResult(call, self._budget.room_pusd)
             try:
-                plan = self._plan(planner, call, f"r{number}")
+                plan = await self._plan(planner, call, f"r{number}")
                 result.bound_pusd = plan.decision.verdicts[0].candidate.bound_pusd
                 result.is_limited = plan.request.max_tokens is not None
                 step = self._held(plan)
@@ -203,9 +218,12 @@ class AdversaryWorld:
             results.append(result)
         return results
 
-    def _plan(self, planner: RoutePlanner, call: AdversaryCall, name: str) -> RoutingPlan:
+    async def _plan(self, planner: RoutePlanner, call: AdversaryCall, name: str) -> RoutingPlan:
         body = IncomingBody(call.body, call.content_type, None, max_n=self._max_n)
         asked = KIND_PATHS[call.path].read(body)
+        measure = KINDS[asked.kind].measure
+        if measure is not None:
+            asked = await measure(asked, WavDecoder())
         return planner.plan(name, asked, IDENTITY, clock=self._clock, sticky=lambda _: None)
 
     def _held(self, plan: RoutingPlan) -> AttemptPlan | None:
