@@ -6,7 +6,6 @@ promises are taken from the board, its hold is released and its row is settled e
 """
 
 import asyncio
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
@@ -37,12 +36,13 @@ from gateway.request.active_policies import PolicyDerived
 from gateway.request.admission import BudgetAdmission
 from gateway.request.attempt import Attempt, CandidateQueue
 from gateway.request.background_reads import BackgroundReads
-from gateway.request.client_response import CLIENT_GONE, ClientResponse
+from gateway.request.client_response import ClientResponse
 from gateway.request.idempotency.idempotency_store import IdempotencyStore
 from gateway.request.limits.admission_queue import AdmissionQueue, QueueFull
 from gateway.request.limits.rate_limiter import RateLimiter, over_rate
 from gateway.request.load_tracker import LoadTracker
 from gateway.request.metering import UsageMeter
+from gateway.request.outcome_evidence import cancelled
 from gateway.request.plan import AttemptPlan, PlannerProtocol, RoutingPlan
 from gateway.request.refusals import (
     BudgetShortfall,
@@ -62,7 +62,6 @@ from gateway.sound.sound_decoder import SoundLengths
 from ledger.budgets.client import BudgetRefusal
 from ledger.identity.keys import Identity
 from ledger.journals.journal import JournalError
-from ledger.journals.records import Status
 from router.filters import counted_tokens
 from router.reasons import PERMANENT, Reason
 from router.types import InfeasibleAction
@@ -72,10 +71,7 @@ UNRECORDED = "The request cannot be recorded at the moment."
 RETRY_S = 5.0
 # OpenAI's reasoning models refuse the older name; most others know no other.
 CAP_NAMES = {"openai": "max_completion_tokens"}
-RESTARTING = 503
 _ABORTED = nullcontext()  # the target is told when the client leaves
-# What a client is told whose request was ended, where it can be told anything.
-TOLD = {CLIENT_GONE: CLIENT_LEFT, "client_stall": CLIENT_LEFT, "total": 504, "drain": RESTARTING}
 
 
 class SampleSink(Protocol):
@@ -307,10 +303,7 @@ class Dispatcher:
             reply.charged = True
             raise RequestError("unavailable", UNRECORDED, retry_after_s=RETRY_S) from error
         except asyncio.CancelledError:
-            status: Status = "client_gone" if reply.ended_by == CLIENT_GONE else "timeout"
-            told = TOLD.get(reply.ended_by or "", RESTARTING)
-            outcome = AttemptOutcome.cut(attempt.relay, status, told, billable=attempt.sent)
-            self.metering.settle_later(attempt, outcome)
+            self.metering.settle_later(attempt, cancelled(attempt, reply.ended_by))
             raise
         finally:
             for promise in (attempt.flight, attempt.passage):
