@@ -6,6 +6,7 @@ promises are taken from the board, its hold is released and its row is settled e
 """
 
 import asyncio
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
