@@ -51,18 +51,20 @@ def read_usage(attempt: Attempt, outcome: AttemptOutcome) -> UsageReading | None
     that was taken back later is disputed.
     """
     last = _reading(attempt, outcome, outcome.usage)
-    best = last
-    for usage in outcome.earlier_usage:
-        earlier = _reading(attempt, outcome, usage)
-        if earlier is None or find_contradiction(earlier, attempt, outcome):
-            continue
-        if best is None or _size_of(earlier) > _size_of(best):
-            best = earlier._replace(disputed=True)
-    return best
+    if not outcome.earlier_usage:
+        return last
+    readings = [last, *(_reading(attempt, outcome, usage) for usage in outcome.earlier_usage)]
+    possible = [
+        reading
+        for reading in readings
+        if reading is not None and find_contradiction(reading, attempt, outcome) is None
+    ]
+    best = max(possible, key=_weight_of, default=last)
+    return best if best is None or best is last else best._replace(disputed=True)
 
 
-def _size_of(reading: UsageReading) -> tuple[int, int]:
-    return reading.tokens.output, reading.tokens.prompt
+def _weight_of(reading: UsageReading) -> tuple[bool, int, int]:
+    return not reading.disputed, reading.tokens.output, reading.tokens.prompt
 
 
 def _reading(
