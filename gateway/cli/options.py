@@ -17,7 +17,7 @@ CHANGING = frozenset(
         *("keys:create", "keys:rotate", "keys:revoke"),
         *("engineops:drain", "engineops:resume", "engineops:restart"),
         *("engine:install", "enginepack:pack", "enginepack:unpack"),
-        *("policysets:apply", "policysets:rollback"),
+        *("policysets:apply", "policysets:rollback", "estimates:reset"),
         *("operate:disable", "operate:enable", "operate:force", "operate:release"),
         *("ledger:migrate_", "ledger:rebuild", "ledger:retire"),
         *("invoices:import_file", "invoices:project", "invoices:post"),
@@ -27,7 +27,7 @@ CHANGING = frozenset(
 )
 READING = frozenset(
     {
-        *("check:check", "claims:claims_", "keys:list_keys"),
+        *("check:check", "claims:claims_", "estimates:show", "keys:list_keys"),
         *("enginebench:bench", "enginefit:fit", "engineplan:plan", "engineprobe:probe"),
         *("engineprofile:profile", "engineladder:ladder", "enginetune:tune"),
         *("engineops:status", "engineops:logs", "engineeval:evaluate", "engine:list_gpus"),

@@ -149,11 +149,13 @@ def attempts_are_posted(connection: Connection) -> Found:
 
 
 def claims_are_posted(connection: Connection) -> Found:
-    """What a target claims beyond an attempt's cost is posted as disputed, once."""
+    """What a target claims beyond an attempt's cost is posted as disputed, once, and no more is."""
     line = aliased(PostingRow)
     query = (
         select(
             ClaimRow.attempt_id,
+            ClaimRow.settled_us,
+            AttemptRow.settled_us,
             ClaimRow.booked_pusd,
             ClaimRow.claimed_pusd,
             AttemptRow.cost_pusd,
@@ -168,9 +170,17 @@ def claims_are_posted(connection: Connection) -> Found:
             ),
         )
     )
-    for attempt_id, booked, claimed, cost, posted in connection.execute(query):
-        if cost != booked or posted != claimed - booked:
+    for attempt_id, at_us, settled_us, booked, claimed, cost, posted in connection.execute(query):
+        if (cost, settled_us, posted) != (booked, at_us, claimed - booked):
             yield attempt_id, f"claimed {claimed} pico-USD, booked {cost}, disputed {posted}"
+    claim = select(ClaimRow.attempt_id).where(ClaimRow.attempt_id == PostingRow.entry_id)
+    posted_alone = (
+        select(PostingRow.entry_id, PostingRow.amount_pusd)
+        .join(AttemptRow, AttemptRow.attempt_id == PostingRow.entry_id)
+        .where(PostingRow.account.startswith(disputed_expense("")), ~claim.exists())
+    )
+    for entry, amount in connection.execute(posted_alone):
+        yield entry, f"{amount} pico-USD are disputed, and no claim is behind them"
 
 
 def attempts_are_whole(connection: Connection) -> Found:

@@ -93,7 +93,7 @@ SPENT, HELD = {"usage", "costs", "decisions"}, {"policies", "targets", "routes",
 READ = {"prices", "currencies", "scenarios", "budgets"}
 PAID = {"invoices", "projects", "contracts", "rates", "changes"}
 SEES = {
-    KeyRole.VIEWER: SPENT | HELD | READ,
+    KeyRole.VIEWER: SPENT | HELD | READ | {"estimates"},
     KeyRole.FINANCE: SPENT | {"policies"} | READ | PAID,
     KeyRole.DEVELOPER: SPENT,
     KeyRole.TEAM_ADMIN: SPENT | {"budgets", "keys"},

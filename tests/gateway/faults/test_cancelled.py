@@ -13,7 +13,7 @@ import pytest
 from backends.base import Deadlines
 from backends.http import HttpClient, Origin, PoolLimits
 from gateway.http.connection import CONNECTION
-from gateway.request import dispatch
+from gateway.request.client_response import CLIENT_GONE
 from gateway.request.inference_api import InferenceApi
 
 HARD = [{"scope": "global", "usd": 100, "period": "day", "hard": True}]
@@ -62,7 +62,7 @@ async def asked(stack, body: dict, at: int) -> int:
 
     def leave() -> None:
         (reply,) = hot._open
-        reply.end(dispatch.CLIENT_GONE)
+        reply.end(CLIENT_GONE)
 
     async def whole() -> int:
         return await counted(hot(scope, receive, send), leave, at)

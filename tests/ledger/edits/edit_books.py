@@ -93,7 +93,7 @@ def _budgets(engine: Engine, random: Any, opened, settled, at_us: int) -> None:
             compared = (ComparedCost("acme/fee", 4, 5), ComparedCost("acme/surcharged", 3, 6))
             end = settled(
                 number, settled_us=at_us + number + 9, cost_pusd=cost, tokens=tokens,
-                compared=compared,
+                compared=compared, claimed_pusd=cost + 9,
             )  # fmt: skip
             records += [start, end] if number - first < 2 else [start]
         own = opened(

@@ -34,6 +34,7 @@ from router.reasons import Reason
 from router.request_kinds import RequestKind
 from router.types import Feature
 
+LATER = {"has_sound"}  # members that came after this ledger was written
 BY_PLACE = (
     (packed, "_REASONS"),
     (packed, "_FEATURES"),
@@ -141,6 +142,8 @@ def test_two_neighbours_that_change_places_are_found(
 ) -> None:
     stored, table = stored_decisions(connection), getattr(module, name)
     for place, pair in enumerate(pairwise(table)):
+        if pair[1] in LATER:
+            continue
         monkeypatch.setattr(module, name, _permuted(table, place))
         assert any(
             _reads_otherwise(
