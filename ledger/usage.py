@@ -21,18 +21,18 @@ from ledger.journals.token_kinds import (
     TokenCounts,
 )
 from ledger.prices.rates import prompt_tokens
-from ledger.usage_members import AGREED, MEMBERS, OBJECTS, Meaning, is_known, leaves, unread
+from ledger.usage_members import AGREED, MEMBERS, OBJECTS, UsageCount, is_known, leaves, unread
 
 _ORDER = {
     path: place
     for place, (path, meaning) in enumerate(MEMBERS.items())
-    if meaning is not Meaning.INCLUDED
+    if meaning is not UsageCount.INCLUDED
 }
 _OBJECTS = tuple(path for path in OBJECTS if "." not in path and "[" not in path)
 _OBJECT_NAMES = frozenset(_OBJECTS)
 _MOST_NAMES = 40  # of a shape that is remembered
 _Shape = tuple[str | tuple[str, ...], ...]
-_WORDS = {Meaning.CACHED: "cached reads", Meaning.WRITTEN: "cache writes"}
+_WORDS = {UsageCount.CACHED: "cached reads", UsageCount.WRITTEN: "cache writes"}
 _PLAIN = frozenset(("prompt_tokens", "completion_tokens", "total_tokens", "prompt_tokens_details"))
 _PLAIN_DETAILS = frozenset(("cached_tokens",))
 _NONE: Mapping[str, object] = {}
@@ -56,15 +56,15 @@ def tokens_from_usage(usage: Mapping[str, object], convention: Convention) -> To
         if plain is not None:
             return plain
     counts = _counts(usage)
-    prompt = counts.get(Meaning.PROMPT)
+    prompt = counts.get(UsageCount.PROMPT)
     if prompt is None:
         raise UsageError("neither `prompt_tokens` nor `input_tokens` is there")
-    prompt += counts.get(Meaning.PROMPT_BESIDE, 0)
-    cached = counts.get(Meaning.CACHED, 0)
+    prompt += counts.get(UsageCount.PROMPT_BESIDE, 0)
+    cached = counts.get(UsageCount.CACHED, 0)
     write, write_1h = _writes(counts)
     if convention is Convention.CACHED_INSIDE:
-        if write_1h == 0 and Meaning.CREATED in counts:
-            write = min(write or counts[Meaning.CREATED], max(0, prompt - cached))
+        if write_1h == 0 and UsageCount.CREATED in counts:
+            write = min(write or counts[UsageCount.CREATED], max(0, prompt - cached))
         fresh = prompt - cached - write - write_1h
         if fresh < 0:
             raise UsageError(
@@ -72,13 +72,13 @@ def tokens_from_usage(usage: Mapping[str, object], convention: Convention) -> To
             )
     else:
         fresh = prompt
-        write = write or counts.get(Meaning.CREATED, 0)
+        write = write or counts.get(UsageCount.CREATED, 0)
     # Cached audio is counted in both details; what is left of the prompt bounds the audio.
-    audio = min(counts.get(Meaning.AUDIO_IN, 0), fresh)
+    audio = min(counts.get(UsageCount.AUDIO_IN, 0), fresh)
     output, reasoning, audio_output = _output(counts, prompt)
     return _limited(
         TokenCounts(
-            input=fresh - audio + counts.get(Meaning.CITED, 0),
+            input=fresh - audio + counts.get(UsageCount.CITED, 0),
             cached=cached,
             cache_write=write,
             cache_write_1h=write_1h,
@@ -86,7 +86,7 @@ def tokens_from_usage(usage: Mapping[str, object], convention: Convention) -> To
             reasoning=reasoning,
             audio_input=audio,
             audio_output=audio_output,
-            searches=_searches(counts.get(Meaning.SEARCHES, 0)),
+            searches=_searches(counts.get(UsageCount.SEARCHES, 0)),
         )
     )
 
@@ -112,16 +112,16 @@ def tokens_of_embedding(usage: Mapping[str, object]) -> TokenCounts:
     if "total_tokens" in usage and not any(
         usage.get(path) is not None
         for path, meaning in MEMBERS.items()
-        if meaning in (Meaning.PROMPT, Meaning.COMPLETION)
+        if meaning in (UsageCount.PROMPT, UsageCount.COMPLETION)
     ):
         usage = {**usage, "prompt_tokens": usage["total_tokens"]}
     return tokens_from_usage(usage, Convention.CACHED_INSIDE)
 
 
-def _counts(usage: Mapping[str, object]) -> dict[Meaning, int]:
+def _counts(usage: Mapping[str, object]) -> dict[UsageCount, int]:
     """The numbers of `usage` by what they mean. Raises `UsageError` for one that is no count."""
     shape = _shape(usage)
-    said: dict[Meaning, list[int]] = {}
+    said: dict[UsageCount, list[int]] = {}
     for meaning, name, value in _walked(usage) if shape is None else _looked_up(usage, shape):
         if value is None:
             continue
@@ -133,7 +133,7 @@ def _counts(usage: Mapping[str, object]) -> dict[Meaning, int]:
     }
 
 
-def _walked(usage: Mapping[str, object]) -> list[tuple[Meaning, str, Any]]:
+def _walked(usage: Mapping[str, object]) -> list[tuple[UsageCount, str, Any]]:
     """Every member that the table names, in the table's order, however deep it stands."""
     for path in _OBJECTS:
         _details(usage, path)
@@ -142,7 +142,7 @@ def _walked(usage: Mapping[str, object]) -> list[tuple[Meaning, str, Any]]:
     return [(MEMBERS[path], path.rpartition(".")[2], value) for _, path, value in found]
 
 
-def _looked_up(usage: Mapping[str, object], shape: _Shape) -> Iterator[tuple[Meaning, str, Any]]:
+def _looked_up(usage: Mapping[str, object], shape: _Shape) -> Iterator[tuple[UsageCount, str, Any]]:
     """The same for a usage whose shape was seen before: only the members that count are read."""
     for meaning, outer, name in _places(shape):
         fields: Any = usage if outer is None else usage[outer]
@@ -150,7 +150,7 @@ def _looked_up(usage: Mapping[str, object], shape: _Shape) -> Iterator[tuple[Mea
 
 
 @lru_cache(maxsize=256)
-def _places(shape: _Shape) -> tuple[tuple[Meaning, str | None, str], ...]:
+def _places(shape: _Shape) -> tuple[tuple[UsageCount, str | None, str], ...]:
     """Where a shape has the members that count, in the table's order."""
     paths: list[tuple[str | None, str]] = []
     for part in shape:
@@ -265,14 +265,14 @@ def _sound_ms(usage: Mapping[str, object]) -> int | None:
     return None
 
 
-def _writes(counts: Mapping[Meaning, int]) -> tuple[int, int]:
+def _writes(counts: Mapping[UsageCount, int]) -> tuple[int, int]:
     """Cache writes kept five minutes, and those kept an hour.
 
     A split by age may be of the first of several rounds, as Anthropic's with server tools. What it
     leaves out has the age that it names; of two ages the longer, which costs more.
     """
-    total = counts.get(Meaning.WRITTEN, 0)
-    short, long = counts.get(Meaning.WRITTEN_5M, 0), counts.get(Meaning.WRITTEN_1H, 0)
+    total = counts.get(UsageCount.WRITTEN, 0)
+    short, long = counts.get(UsageCount.WRITTEN_5M, 0), counts.get(UsageCount.WRITTEN_1H, 0)
     rest = total - short - long
     if not (short or long) or rest == 0 or total == 0:
         return short or (0 if long else total), long
@@ -281,19 +281,19 @@ def _writes(counts: Mapping[Meaning, int]) -> tuple[int, int]:
     return (short, long + rest) if long else (short + rest, long)
 
 
-def _output(counts: Mapping[Meaning, int], prompt: int) -> tuple[int, int, int]:
+def _output(counts: Mapping[UsageCount, int], prompt: int) -> tuple[int, int, int]:
     """Output with reasoning inside, reasoning, and sound.
 
     Some providers count reasoning beside the completion: in a member that always is (Gemini), in
     their total alone (xAI), or in one that has more than the completion (Perplexity), which cannot
     be a part of it.
     """
-    completion = counts.get(Meaning.COMPLETION, 0)
-    audio = counts.get(Meaning.AUDIO_OUT, 0)
-    reasoning = counts.get(Meaning.THOUGHT, 0)
-    beside = counts.get(Meaning.THOUGHT_BESIDE, 0)
-    anywhere = counts.get(Meaning.THOUGHT_ANYWHERE, 0)
-    total = counts.get(Meaning.TOTAL)
+    completion = counts.get(UsageCount.COMPLETION, 0)
+    audio = counts.get(UsageCount.AUDIO_OUT, 0)
+    reasoning = counts.get(UsageCount.THOUGHT, 0)
+    beside = counts.get(UsageCount.THOUGHT_BESIDE, 0)
+    anywhere = counts.get(UsageCount.THOUGHT_ANYWHERE, 0)
+    total = counts.get(UsageCount.TOTAL)
     surplus = 0 if total is None else total - prompt - completion
     if surplus < 0:
         raise UsageError(f"total_tokens {total} is less than {prompt} + {completion}")

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from enum import Enum, auto
 
 
-class Meaning(Enum):
+class UsageCount(Enum):
     """Which count a member is, and inside which other it stands."""
 
     PROMPT = auto()  # with or without cached tokens, by the provider's convention
@@ -31,7 +31,7 @@ class Meaning(Enum):
     INCLUDED = auto()  # counted by another member, or never billed
 
 
-AGREED = frozenset((Meaning.CACHED, Meaning.WRITTEN))
+AGREED = frozenset((UsageCount.CACHED, UsageCount.WRITTEN))
 _IN = ("prompt_tokens_details", "input_tokens_details")
 _OUT = ("completion_tokens_details", "output_tokens_details")
 _AGES = (
@@ -39,73 +39,73 @@ _AGES = (
     "prompt_tokens_details.cache_creation", "input_tokens_details.cache_creation_token_details",
 )  # fmt: skip
 
-MEMBERS: dict[str, Meaning] = {
+MEMBERS: dict[str, UsageCount] = {
     # OpenAI, Azure, vLLM and all that speak like them; OpenAI's Responses, Anthropic.
-    "prompt_tokens": Meaning.PROMPT,
-    "input_tokens": Meaning.PROMPT,
-    "completion_tokens": Meaning.COMPLETION,
-    "output_tokens": Meaning.COMPLETION,
-    "total_tokens": Meaning.TOTAL,
-    **{f"{details}.cached_tokens": Meaning.CACHED for details in _IN},
-    **{f"{details}.audio_tokens": Meaning.AUDIO_IN for details in _IN},
-    **{f"{details}.audio_tokens": Meaning.AUDIO_OUT for details in _OUT},
-    **{f"{details}.reasoning_tokens": Meaning.THOUGHT for details in _OUT},
-    **{f"{details}.{part}_tokens": Meaning.INCLUDED
+    "prompt_tokens": UsageCount.PROMPT,
+    "input_tokens": UsageCount.PROMPT,
+    "completion_tokens": UsageCount.COMPLETION,
+    "output_tokens": UsageCount.COMPLETION,
+    "total_tokens": UsageCount.TOTAL,
+    **{f"{details}.cached_tokens": UsageCount.CACHED for details in _IN},
+    **{f"{details}.audio_tokens": UsageCount.AUDIO_IN for details in _IN},
+    **{f"{details}.audio_tokens": UsageCount.AUDIO_OUT for details in _OUT},
+    **{f"{details}.reasoning_tokens": UsageCount.THOUGHT for details in _OUT},
+    **{f"{details}.{part}_tokens": UsageCount.INCLUDED
        for details in _IN for part in ("text", "image", "video", "multimodal", "file")},
-    **{f"{details}.{part}_tokens": Meaning.INCLUDED
+    **{f"{details}.{part}_tokens": UsageCount.INCLUDED
        for details in _OUT
        for part in ("text", "image", "video", "accepted_prediction", "rejected_prediction")},
     # Anthropic, and translations of it.
-    "cache_read_input_tokens": Meaning.CACHED,
-    "cache_creation_input_tokens": Meaning.WRITTEN,
-    **{f"{details}.{name}": Meaning.WRITTEN for details in _IN
+    "cache_read_input_tokens": UsageCount.CACHED,
+    "cache_creation_input_tokens": UsageCount.WRITTEN,
+    **{f"{details}.{name}": UsageCount.WRITTEN for details in _IN
        for name in ("cache_write_tokens", "cache_creation_tokens", "cache_creation_input_tokens")},
-    **{f"{ages}.ephemeral_5m_input_tokens": Meaning.WRITTEN_5M for ages in _AGES},
-    **{f"{ages}.ephemeral_1h_input_tokens": Meaning.WRITTEN_1H for ages in _AGES},
-    "server_tool_use.web_search_requests": Meaning.SEARCHES,
-    "server_tool_use.web_fetch_requests": Meaning.INCLUDED,  # without a fee of its own
+    **{f"{ages}.ephemeral_5m_input_tokens": UsageCount.WRITTEN_5M for ages in _AGES},
+    **{f"{ages}.ephemeral_1h_input_tokens": UsageCount.WRITTEN_1H for ages in _AGES},
+    "server_tool_use.web_search_requests": UsageCount.SEARCHES,
+    "server_tool_use.web_fetch_requests": UsageCount.INCLUDED,  # without a fee of its own
     # vLLM: blocks that this prompt filled.
-    **{f"{details}.{name}": Meaning.CREATED for details in _IN
+    **{f"{details}.{name}": UsageCount.CREATED for details in _IN
        for name in ("created_cache_tokens", "created_cached_tokens")},
     # DeepSeek; Kimi, Together; Mistral.
-    "prompt_cache_hit_tokens": Meaning.CACHED,
-    "prompt_cache_miss_tokens": Meaning.INCLUDED,
-    "cached_tokens": Meaning.CACHED,
-    "num_cached_tokens": Meaning.CACHED,
+    "prompt_cache_hit_tokens": UsageCount.CACHED,
+    "prompt_cache_miss_tokens": UsageCount.INCLUDED,
+    "cached_tokens": UsageCount.CACHED,
+    "num_cached_tokens": UsageCount.CACHED,
     # SGLang counts it inside the completion, Perplexity's deep research beside it.
-    "reasoning_tokens": Meaning.THOUGHT_ANYWHERE,
+    "reasoning_tokens": UsageCount.THOUGHT_ANYWHERE,
     # Searches: Perplexity, xAI (sources), DashScope.
-    "citation_tokens": Meaning.CITED,  # pages that Perplexity's model read
-    "num_search_queries": Meaning.SEARCHES,
-    "num_sources_used": Meaning.SEARCHES,
-    "plugins.search.count": Meaning.SEARCHES,
+    "citation_tokens": UsageCount.CITED,  # pages that Perplexity's model read
+    "num_search_queries": UsageCount.SEARCHES,
+    "num_sources_used": UsageCount.SEARCHES,
+    "plugins.search.count": UsageCount.SEARCHES,
     # Gemini's own API.
-    "promptTokenCount": Meaning.PROMPT,
-    "toolUsePromptTokenCount": Meaning.PROMPT_BESIDE,
-    "candidatesTokenCount": Meaning.COMPLETION,
-    "thoughtsTokenCount": Meaning.THOUGHT_BESIDE,
-    "totalTokenCount": Meaning.TOTAL,
-    "cachedContentTokenCount": Meaning.CACHED,
-    **{f"{name}Details[].tokenCount": Meaning.INCLUDED
+    "promptTokenCount": UsageCount.PROMPT,
+    "toolUsePromptTokenCount": UsageCount.PROMPT_BESIDE,
+    "candidatesTokenCount": UsageCount.COMPLETION,
+    "thoughtsTokenCount": UsageCount.THOUGHT_BESIDE,
+    "totalTokenCount": UsageCount.TOTAL,
+    "cachedContentTokenCount": UsageCount.CACHED,
+    **{f"{name}Details[].tokenCount": UsageCount.INCLUDED
        for name in ("promptTokens", "candidatesTokens", "cacheTokens", "toolUsePromptTokens")},
     # Bedrock's own API.
-    "inputTokens": Meaning.PROMPT,
-    "outputTokens": Meaning.COMPLETION,
-    "totalTokens": Meaning.TOTAL,
-    "cacheReadInputTokens": Meaning.CACHED,
-    "cacheReadInputTokenCount": Meaning.CACHED,
-    "cacheWriteInputTokens": Meaning.WRITTEN,
-    "cacheWriteInputTokenCount": Meaning.WRITTEN,
+    "inputTokens": UsageCount.PROMPT,
+    "outputTokens": UsageCount.COMPLETION,
+    "totalTokens": UsageCount.TOTAL,
+    "cacheReadInputTokens": UsageCount.CACHED,
+    "cacheReadInputTokenCount": UsageCount.CACHED,
+    "cacheWriteInputTokens": UsageCount.WRITTEN,
+    "cacheWriteInputTokenCount": UsageCount.WRITTEN,
     # Cohere bills what it says that it bills; the rest is its own template.
-    "billed_units.input_tokens": Meaning.PROMPT,
-    "billed_units.output_tokens": Meaning.COMPLETION,
-    "billed_units.search_units": Meaning.SEARCHES,
-    "tokens.input_tokens": Meaning.INCLUDED,
-    "tokens.output_tokens": Meaning.INCLUDED,
+    "billed_units.input_tokens": UsageCount.PROMPT,
+    "billed_units.output_tokens": UsageCount.COMPLETION,
+    "billed_units.search_units": UsageCount.SEARCHES,
+    "tokens.input_tokens": UsageCount.INCLUDED,
+    "tokens.output_tokens": UsageCount.INCLUDED,
     # Voyage's multimodal embeddings: parts of the total.
-    "text_tokens": Meaning.INCLUDED,
-    "image_pixels": Meaning.INCLUDED,
-    "video_pixels": Meaning.INCLUDED,
+    "text_tokens": UsageCount.INCLUDED,
+    "image_pixels": UsageCount.INCLUDED,
+    "video_pixels": UsageCount.INCLUDED,
 }  # fmt: skip
 OBJECTS = frozenset(path.rpartition(".")[0] for path in MEMBERS) - {""}
 # Times, money and rates, which providers tell beside counts.

@@ -53,6 +53,7 @@ CHECKS = {
     "postings_balance": "every entry balances",
     "entries_have_a_cause": "every entry has its cause",
     "attempts_are_posted": "every attempt is posted once, at its cost",
+    "claims_are_posted": "what providers claim beyond a cost is posted as disputed",
     "attempts_are_whole": "every attempt is settled completely",
     "costs_rederive": "costs follow from tokens and prices",
     "holds_end": "every hold ends",

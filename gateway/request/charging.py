@@ -56,7 +56,7 @@ _NOTHING = TokenCounts()
 _READ_ELSEWHERE = frozenset((Feature.IMAGES, Feature.MEDIA_URLS, Feature.HOSTED_TOOLS))
 
 
-class _Counted(NamedTuple):
+class _BookedUsage(NamedTuple):
     """What is booked; `claim`: the target's own figures, where they are disputed for others."""
 
     tokens: TokenCounts
@@ -98,7 +98,7 @@ def charge(
     spec = KINDS[request.kind]
     if spec.units is not None:
         price = attempt.step.frozen.price
-        found = _Counted(*used(spec, spec.units, request, price, outcome, own=attempt.own))
+        found = _BookedUsage(*used(spec, spec.units, request, price, outcome, own=attempt.own))
     elif attempt.own:
         found = _own_tokens(attempt, outcome)
     else:
@@ -135,7 +135,7 @@ def compared_pusd(request: RoutingRequest, tokens: TokenCounts, price: Price) ->
     return cost_pusd(tokens, price)
 
 
-def _own_tokens(attempt: Attempt, outcome: AttemptOutcome) -> _Counted:
+def _own_tokens(attempt: Attempt, outcome: AttemptOutcome) -> _BookedUsage:
     """Of an own engine nobody else keeps an account: what it did not report is not charged.
 
     That an answer with words in it took no token is no report.
@@ -143,47 +143,49 @@ def _own_tokens(attempt: Attempt, outcome: AttemptOutcome) -> _Counted:
     found, disputed = read_usage(attempt, outcome), bool(outcome.usage)
     if found is not None and (found.tokens.output or not _speaks(attempt, outcome)):
         if found.disputed:
-            return _Counted(fit_tokens(found.tokens, bounds_of(attempt)), "bound", True)
-        return _Counted(found.tokens, found.basis, False)
+            return _BookedUsage(fit_tokens(found.tokens, bounds_of(attempt)), "bound", True)
+        return _BookedUsage(found.tokens, found.basis, False)
     unseen = outcome.status != "finished" and not attempt.events
     if unseen or not outcome.billable:
-        return _Counted(_NOTHING, "estimated", disputed)
+        return _BookedUsage(_NOTHING, "estimated", disputed)
     prompt = attempt.plan.request.prompt_tokens
     tokens = TokenCounts(input=prompt, output=attempt.events)
-    return _Counted(tokens, "estimated", disputed)
+    return _BookedUsage(tokens, "estimated", disputed)
 
 
 def _api_tokens(
     attempt: Attempt, outcome: AttemptOutcome, ratio: TokenRatio, unseen: float
-) -> _Counted:
+) -> _BookedUsage:
     """`unseen`: output tokens that may have been made beyond what came."""
     request, streamed = attempt.plan.request, attempt.plan.asked.stream
     found, finished = read_usage(attempt, outcome), outcome.is_whole
     if not unseen and found is not None and _is_whole(found.tokens.output, attempt, outcome):
         contradiction = find_contradiction(found, attempt, outcome)
         if contradiction is None and not found.disputed:
-            return _Counted(found.tokens, found.basis, False)
+            return _BookedUsage(found.tokens, found.basis, False)
         tokens, basis = found.tokens, found.basis
         if contradiction is not None:
             tokens, basis = _within_text(found, contradiction, attempt, outcome, ratio), "estimated"
         fitted = fit_tokens(tokens, bounds_of(attempt))
-        return _Counted(fitted, basis if fitted == tokens else "bound", True, claim=found.tokens)
+        return _BookedUsage(
+            fitted, basis if fitted == tokens else "bound", True, claim=found.tokens
+        )
     # A running figure may be of the beginning; a last one, or nonsense, is what the target claims.
     disputed = bool(outcome.usage) and (found is None or outcome.usage_final)
     if not outcome.billable:
-        return _Counted(_NOTHING, "estimated", disputed)
+        return _BookedUsage(_NOTHING, "estimated", disputed)
     if not finished and not streamed:
         if outcome.error == ServerError.kind:  # it said that it failed
-            return _Counted(TokenCounts(input=request.prompt_tokens), "estimated", disputed)
+            return _BookedUsage(TokenCounts(input=request.prompt_tokens), "estimated", disputed)
         unseen = unseen or inf
     output, most = _estimated_output(attempt, outcome, ratio), most_output_of(attempt)
     if unseen and found is not None:
         output = max(output, found.tokens.output)
     if unseen and output + unseen >= most:
         whole = TokenCounts(input=request.prompt_tokens_bound, output=max(output, most))
-        return _Counted(whole, "bound", disputed)
+        return _BookedUsage(whole, "bound", disputed)
     tokens = TokenCounts(input=request.prompt_tokens, output=output + int(unseen))
-    return _Counted(tokens, "estimated", disputed)
+    return _BookedUsage(tokens, "estimated", disputed)
 
 
 def _estimated_output(attempt: Attempt, outcome: AttemptOutcome, ratio: TokenRatio) -> int:
@@ -229,7 +231,7 @@ def _speaks(attempt: Attempt, outcome: AttemptOutcome) -> bool:
     return bool(_seen(attempt) or said_bytes_of(attempt, outcome))
 
 
-def _of_api(attempt: Attempt, outcome: AttemptOutcome, counted: _Counted) -> AttemptCharge:
+def _of_api(attempt: Attempt, outcome: AttemptOutcome, counted: _BookedUsage) -> AttemptCharge:
     """Booked at no more than was held; what the target's figures cost beyond it is claimed."""
     tokens, basis, disputed, claim = counted
     price = attempt.step.frozen.price

@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -58,11 +59,11 @@ from ledger.writer import LedgerWriter
 ROOT = Path(__file__).parents[2]
 ENGINE = "h200-llama-3.1-8b-fp8"
 QUICK = Latency(ttft_s=0.02, ttft_sigma=0.0, tpot_s=0.002, tpot_sigma=0.0)
-SLOW_START = Latency(ttft_s=30.0, ttft_sigma=0.0, tpot_s=0.002, tpot_sigma=0.0)
-SLOW_PACE = Latency(ttft_s=0.02, ttft_sigma=0.0, tpot_s=0.05, tpot_sigma=0.0)
+SLOW_START, SLOW_PACE = replace(QUICK, ttft_s=30.0), replace(QUICK, tpot_s=0.05)
 PROVIDERS = {"alpha": QUICK, "beta": QUICK, "late": SLOW_START, "steady": SLOW_PACE}
 PRICED_AS = {"beta": "openai/gpt-4o"}
 PATIENCE_S = 20.0
+CLAIM = "SELECT claimed_pusd FROM claims c WHERE c.attempt_id = attempts.attempt_id"
 START_S = 180.0  # of a host, on a machine with much else to do
 
 
@@ -209,14 +210,9 @@ class Stack:
         return self._tokens[name]
 
     def rows(self, where: str = "1=1", **values: Any) -> list[dict[str, Any]]:
+        asked = f"SELECT *, ({CLAIM}) AS claimed_pusd FROM attempts WHERE {where} ORDER BY seq"
         with self.reader.connect() as connection:
-            claimed = (
-                "SELECT claimed_pusd FROM claims WHERE claims.attempt_id = attempts.attempt_id"
-            )
-            query = text(
-                f"SELECT *, ({claimed}) AS claimed_pusd FROM attempts WHERE {where} ORDER BY seq"
-            )
-            return [dict(row) for row in connection.execute(query, values).mappings()]
+            return [dict(row) for row in connection.execute(text(asked), values).mappings()]
 
     def settled(self, answer: httpx.Response | str, count: int = 1) -> list[dict[str, Any]]:
         """The rows of a request once all `count` of them are settled."""

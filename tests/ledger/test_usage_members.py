@@ -20,7 +20,7 @@ from ledger.usage import (
     tokens_from_usage,
     tokens_of_embedding,
 )
-from ledger.usage_members import MEMBERS, Meaning, leaves, unread
+from ledger.usage_members import MEMBERS, UsageCount, leaves, unread
 
 OUTSIDE = Convention.CACHED_OUTSIDE
 Shape = dict[str, Any]
@@ -274,12 +274,14 @@ def test_every_member_of_the_table_changes_what_is_read_or_is_part_of_it(path: s
     meaning = MEMBERS[path]
     base: Shape = {"prompt_tokens": 50, "completion_tokens": 20}
     plain = tokens_from_usage(base, Convention.CACHED_INSIDE)
-    if meaning in (Meaning.PROMPT, Meaning.COMPLETION):
-        base = {"prompt_tokens": 50} if meaning is Meaning.COMPLETION else {"completion_tokens": 20}
-    elif meaning is Meaning.TOTAL:
+    if meaning in (UsageCount.PROMPT, UsageCount.COMPLETION):
+        base = (
+            {"prompt_tokens": 50} if meaning is UsageCount.COMPLETION else {"completion_tokens": 20}
+        )
+    elif meaning is UsageCount.TOTAL:
         base = {"prompt_tokens": 3}
     changed = tokens_from_usage(base | usage, Convention.CACHED_INSIDE)
-    assert (changed == plain) is (meaning is Meaning.INCLUDED), (path, changed)
+    assert (changed == plain) is (meaning is UsageCount.INCLUDED), (path, changed)
 
 
 @given(st.recursive(

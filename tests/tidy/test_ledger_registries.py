@@ -20,6 +20,7 @@ WIRE = {
     "ledger/reports/usage.py": "the fields of the usage pages",
     "gateway/control/organization/pages.py": "the usage pages, as OpenAI's",
     "gateway/request/dialects/responses_encoder.py": "usage in a response of the Responses API",
+    "ledger/usage_members.py": "what providers call each count",
     "gateway/kinds/kind_usage.py": "what rerankings and transcriptions count",
     "ledger/prices/rates.py": "the four kinds that most requests have, unrolled for speed",
 }

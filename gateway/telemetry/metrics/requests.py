@@ -31,8 +31,7 @@ class RequestMetrics:
         models: Collection[str],
         targets: Collection[str],
     ) -> None:
-        self._models = frozenset(models)
-        self._targets = frozenset(targets)
+        self._models, self._targets = frozenset(models), frozenset(targets)
         self.requests = Counter(
             "breakeven_requests",
             "Attempts by logical model, target, reason of the choice and outcome",
@@ -74,13 +73,6 @@ class RequestMetrics:
         self.refusals = Counter(
             "breakeven_refusals", "Requests refused, by reason", ("reason",), registry=registry
         )
-        self.usage_findings = Counter(
-            "breakeven_usage_findings",
-            "Attempts whose reported usage cannot be (disputed), costs more than was held "
-            "(over_bound), or has counts that nobody here knows (partly_read)",
-            ("target", "finding"),
-            registry=registry,
-        )
         self.slo = Counter(
             "breakeven_slo",
             "Finished requests by backend and whether they met their SLO",
@@ -89,7 +81,7 @@ class RequestMetrics:
         )
         self.pace, self.policies = PaceMetrics(registry), PolicyMetrics(registry)
         self.calibration, self.estimators = EstimatorAccuracy(registry), EstimatorMetrics(registry)
-        self.hangups = _hangups(registry)
+        self.hangups, self.usage_findings = _hangups(registry), _usage_findings(registry)
         self.in_flight = Gauge(
             "breakeven_in_flight",
             "Requests being worked on",
@@ -194,6 +186,16 @@ class RequestMetrics:
 
     def target(self, name: str) -> str:
         return name if name in self._targets else OTHER
+
+
+def _usage_findings(registry: CollectorRegistry | None) -> Counter:
+    return Counter(
+        "breakeven_usage_findings",
+        "Attempts whose reported usage cannot be (disputed), costs more than was held "
+        "(over_bound), or has counts that nobody here knows (partly_read)",
+        ("target", "finding"),
+        registry=registry,
+    )
 
 
 def _hangups(registry: CollectorRegistry | None) -> Counter:

@@ -1,0 +1,100 @@
+"""What a target reported, of several figures and against the text; money is in `test_charging`."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from gateway.kinds.outcome import AttemptOutcome
+from gateway.request.reported_usage import (
+    Contradiction,
+    bounds_of,
+    find_contradiction,
+    most_output_of,
+    read_usage,
+    said_bytes_of,
+)
+from router.request_kinds import RequestKind
+from router.types import Feature
+
+
+def attempt(*, max_tokens=100, n=1, allowance=0, features=frozenset(), prompt_bytes=400):
+    candidate = SimpleNamespace(output_cap=None)
+    frozen = SimpleNamespace(candidate=candidate, open_end=None, allowance_tokens=allowance)
+    request = SimpleNamespace(
+        kind=RequestKind.CHAT, max_tokens=max_tokens, n=n, prompt_tokens=100,
+        prompt_tokens_bound=464,
+    )  # fmt: skip
+    members = {"messages": b"x" * prompt_bytes}
+    asked = SimpleNamespace(
+        stream=True, features=features, members=members, prompt_bytes=prompt_bytes
+    )
+    plan = SimpleNamespace(request=request, asked=asked)
+    return SimpleNamespace(plan=plan, step=SimpleNamespace(frozen=frozen), own=False, events=0)
+
+
+def usage(output, prompt=100, **more):
+    return {"prompt_tokens": prompt, "completion_tokens": output, **more}
+
+
+def streamed(*outputs, said=400, prompt=100):
+    *earlier, last = (usage(output, prompt) for output in outputs)
+    return AttemptOutcome(
+        "finished", 200, last, usage_final=True, said_bytes=said, earlier_usage=tuple(earlier)
+    )
+
+
+@pytest.mark.parametrize(
+    ("outputs", "counted", "disputed"),
+    [
+        ((90,), 90, False),
+        ((10, 50, 90), 90, False),
+        ((90, 1), 90, True),  # taken back; 400 bytes of text need four tokens at least
+        ((90, 20), 90, True),  # both could be, and figures grow
+        ((20, 9_000), 20, True),  # more than the text can have
+        ((1, 2), 2, False),  # neither can be: the last is judged as it is
+    ],
+)
+def test_of_several_figures_the_largest_possible_one_counts(outputs, counted, disputed) -> None:
+    found = read_usage(attempt(max_tokens=10_000), streamed(*outputs))
+    assert found is not None
+    assert (found.tokens.output, found.disputed) == (counted, disputed)
+
+
+@pytest.mark.parametrize(
+    ("output", "said", "against"),
+    [(90, 400, None), (1, 400, Contradiction.TOO_LOW), (900, 400, Contradiction.TOO_HIGH)],
+)
+def test_the_text_speaks_against_a_figure(output, said, against) -> None:
+    outcome = streamed(output, said=said)
+    found = read_usage(attempt(max_tokens=10_000), outcome)
+    assert found is not None
+    assert find_contradiction(found, attempt(), outcome) is against
+    running = AttemptOutcome("client_gone", 499, usage(output), said_bytes=said)
+    assert find_contradiction(found, attempt(), running) is None, "a running figure lags"
+
+
+def test_a_prompt_of_too_few_tokens_is_estimated_and_disputed() -> None:
+    found = read_usage(attempt(prompt_bytes=4000), streamed(90, prompt=0))
+    assert found is not None
+    assert (found.tokens.input, found.basis, found.disputed) == (100, "estimated", True)
+    seen = attempt(prompt_bytes=4000, features=frozenset({Feature.IMAGES}))
+    assert not read_usage(seen, streamed(90, prompt=1)).disputed
+
+
+def test_bounds_are_those_of_the_hold() -> None:
+    assert most_output_of(attempt(max_tokens=100, n=3, allowance=50)) == 450
+    bounds = bounds_of(attempt(max_tokens=None))
+    assert (bounds.told, bounds.prompt) == (False, 464)
+    assert bounds_of(attempt(max_tokens=7)).told
+
+
+def test_nothing_that_can_be_read_is_nothing() -> None:
+    assert read_usage(attempt(), AttemptOutcome("finished", 200, None)) is None
+    assert read_usage(attempt(), AttemptOutcome("finished", 200, {"prompt_tokens": "7"})) is None
+
+
+def test_an_answer_in_one_piece_is_measured_by_its_words() -> None:
+    body = json.dumps({"choices": [{"message": {"content": "four"}}]}).encode()
+    assert said_bytes_of(attempt(), AttemptOutcome("finished", 200, answer=body)) == 4
+    assert said_bytes_of(attempt(), AttemptOutcome("finished", 200, said_bytes=9)) == 9
