@@ -56,8 +56,7 @@ from ledger.policies import policies_in_force
 from ledger.prices.stored import load_price_book, newer_prices
 from ledger.writer import LedgerWriter
 
-ROOT = Path(__file__).parents[2]
-ENGINE = "h200-llama-3.1-8b-fp8"
+ROOT, ENGINE = Path(__file__).parents[2], "h200-llama-3.1-8b-fp8"
 QUICK = Latency(ttft_s=0.02, ttft_sigma=0.0, tpot_s=0.002, tpot_sigma=0.0)
 SLOW_START, SLOW_PACE = replace(QUICK, ttft_s=30.0), replace(QUICK, tpot_s=0.05)
 PROVIDERS = {"alpha": QUICK, "beta": QUICK, "late": SLOW_START, "steady": SLOW_PACE}
