@@ -47,8 +47,10 @@ def heard_by_ffmpeg(data: bytes) -> float:
 def heard_by_libsndfile(data: bytes) -> float:
     try:
         with soundfile.SoundFile(io.BytesIO(data)) as opened:
-            blocks = sum(len(block) for block in opened.blocks(65_536, dtype="float32"))
-            return blocks * 1000 / opened.samplerate
+            heard = 0  # what is read: `blocks` counts to the stated length, however long that is
+            while count := len(opened.read(65_536, dtype="float32")):
+                heard += count
+            return heard * 1000 / opened.samplerate
     except (soundfile.SoundFileError, RuntimeError, ValueError):
         return 0.0
 
