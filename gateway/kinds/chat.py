@@ -76,7 +76,9 @@ def read_chat(members: Members, *, max_n: int, session: str | None) -> Inference
 
 def _has_sound(members: Members, prompt: bytes, features: frozenset[Feature]) -> bool:
     """Whether sound is sent or asked for; `audio` states the voice of what is said."""
-    if "audio" in members or b'"audio"' in bytes(members.get("modalities", b"")):
+    if "audio" in members:
+        return True
+    if "modalities" in members and b'"audio"' in bytes(members["modalities"]):
         return True
     return _IMAGES in features and (b'"input_audio"' in prompt or b'"audio_url"' in prompt)
 

@@ -315,6 +315,8 @@ def _is_partly_priced(
 
 def _has_picture(answer: bytes) -> bool:
     """Whether the model made a picture: as a part of its own, not as an address in its text."""
+    if b'"image' not in answer:  # one look at most answers
+        return False
     return b'"image_url"' in answer or (b'"images"' in answer and b";base64," in answer)
 
 

@@ -8,8 +8,7 @@ true and was not held for is claimed and not booked: no budget pays more than it
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -23,8 +22,7 @@ CONTEXT_TOKENS = 10_000_000  # more than any model takes (2026-11)
 _NO_PROMPT = {kind.field: 0 for kind in PROMPT_KINDS}
 
 
-@dataclass(frozen=True, slots=True)
-class UsageBounds:
+class UsageBounds(NamedTuple):
     """What an attempt was held for.
 
     `output`: tokens of all choices; `told`: whether the target was told that limit; `prompt`:
