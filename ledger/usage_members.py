@@ -32,8 +32,8 @@ class UsageCount(Enum):
 
 
 AGREED = frozenset((UsageCount.CACHED, UsageCount.WRITTEN))
-_IN = ("prompt_tokens_details", "input_tokens_details")
-_OUT = ("completion_tokens_details", "output_tokens_details")
+_IN = ("prompt_tokens_details", "input_tokens_details", "input_token_details")
+_OUT = ("completion_tokens_details", "output_tokens_details", "output_token_details")
 _AGES = (
     "cache_creation", "prompt_tokens_details.cache_creation_token_details",
     "prompt_tokens_details.cache_creation", "input_tokens_details.cache_creation_token_details",
@@ -100,6 +100,7 @@ MEMBERS: dict[str, UsageCount] = {
     "billed_units.input_tokens": UsageCount.PROMPT,
     "billed_units.output_tokens": UsageCount.COMPLETION,
     "billed_units.search_units": UsageCount.SEARCHES,
+    "search_units": UsageCount.SEARCHES,
     "tokens.input_tokens": UsageCount.INCLUDED,
     "tokens.output_tokens": UsageCount.INCLUDED,
     # Voyage's multimodal embeddings: parts of the total.

@@ -8,7 +8,7 @@ what was seen is forgotten after a week without another.
 FORGOTTEN_S = 7 * 24 * 3600.0
 MARGIN = 2
 TARGETS_LIMIT = 4096  # that are remembered
-OVERRUN_LIMIT = 1_000_000  # tokens: no model thinks for longer (2026-11)
+OVERRUN_LIMIT = 200_000  # tokens: no model answers at greater length (2026-11)
 
 
 class OutputOverruns:

@@ -115,7 +115,7 @@ class ByteRelay:
 
     @property
     def earlier_usage(self) -> tuple[dict[str, Any], ...]:
-        """What was reported before `usage` and said otherwise: the last three, oldest first."""
+        """Return the last three figures that `usage` took the place of, oldest first."""
         decoded = (decode_usage(raw) for raw in self._earlier)
         return tuple(usage for usage in decoded if usage is not None)
 
@@ -313,7 +313,7 @@ class ByteRelay:
         output = (self.usage or {}).get("completion_tokens")
         if self.content_events or (isinstance(output, int) and output > 0):
             return UpstreamBroken(str(reported))
-        self._usage_raw = None  # of a prompt that was not worked on
+        self._usage_raw, self._earlier = None, ()  # of a prompt that was not worked on
         return reported
 
 

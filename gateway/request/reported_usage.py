@@ -1,4 +1,4 @@
-"""What a target reported of an attempt, and whether the text that came bears it out."""
+"""Reads what a target reported of an attempt, and whether the text that came bears it out."""
 
 from collections.abc import Mapping
 from enum import Enum, auto
@@ -45,7 +45,7 @@ class Contradiction(Enum):
 
 
 def read_usage(attempt: Attempt, outcome: AttemptOutcome) -> UsageReading | None:
-    """What the target reported; None when it reported nothing that can be read.
+    """Return what the target reported; None when it reported nothing that can be read.
 
     Figures of a stream grow. Of several the largest counts that the text does not contradict; one
     that was taken back later is disputed.
@@ -81,7 +81,7 @@ def _reading(
     # A target that searched read what it found.
     reads_elsewhere = tokens.searches or _READ_ELSEWHERE & asked.features
     too_low = asked.prompt_bytes > LONGEST_TOKEN_BYTES * tokens.prompt
-    if too_low and not (attempt.own or reads_elsewhere):
+    if too_low and not (attempt.own or reads_elsewhere or _holds_data(asked.members)):
         tokens = replace(
             tokens, input=tokens.input + attempt.plan.request.prompt_tokens - tokens.prompt
         )
@@ -97,10 +97,15 @@ def _reading(
     return UsageReading(tokens, basis, disputed, usage)
 
 
+def _holds_data(members: Mapping[str, Any]) -> bool:
+    """Whether a member has media as data, by whatever name: its bytes are no text."""
+    return any(b";base64," in bytes(value) for value in members.values())
+
+
 def find_contradiction(
     found: UsageReading, attempt: Attempt, outcome: AttemptOutcome
 ) -> Contradiction | None:
-    """What the text that came says against the figures; only a last figure is of all of it."""
+    """Return how the text speaks against the figures; only a last figure is of all of it."""
     choices = attempt.plan.request.n
     if not outcome.usage_final or found.tokens.output == 0:
         return None
@@ -117,7 +122,7 @@ def find_contradiction(
 
 
 def bounds_of(attempt: Attempt) -> UsageBounds:
-    """What the attempt's hold was made of."""
+    """Return what the attempt's hold was made of."""
     request, cap = attempt.plan.request, attempt.step.frozen.candidate.output_cap
     told = request.max_tokens is not None or cap is not None
     return UsageBounds(request.n, most_output_of(attempt), told, request.prompt_tokens_bound)

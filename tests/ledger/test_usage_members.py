@@ -262,6 +262,21 @@ def test_a_shape_that_is_remembered_is_looked_through_as_a_new_one(name: str) ->
     assert not has_unread(zeros)
 
 
+@pytest.mark.parametrize(
+    "usage",
+    [
+        {"search_units": 1},
+        {"type": "duration", "seconds": 60},
+        {"prompt_audio_seconds": 3, "prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5},
+        {"input_tokens": 20, "input_token_details": {"text_tokens": 1, "audio_tokens": 19},
+         "output_tokens": 5, "total_tokens": 25},
+    ],
+)  # fmt: skip
+def test_usage_of_rankings_and_transcripts_is_known_whole(usage: Shape) -> None:
+    assert not has_unread(usage)
+    assert has_unread(usage | {"pages": 3}), "the control"
+
+
 @pytest.mark.parametrize("path", [path for path in MEMBERS if "[" not in path])
 def test_every_member_of_the_table_changes_what_is_read_or_is_part_of_it(path: str) -> None:
     """The control of the table: an entry with the wrong meaning makes a difference, or none."""

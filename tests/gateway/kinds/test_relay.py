@@ -6,6 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from backends.errors import (
+    BackendError,
     InvalidResponse,
     RequestDeclined,
     StreamError,
@@ -280,6 +281,17 @@ def test_figures_that_were_taken_back_are_kept_and_bounded() -> None:
         relay.feed(f"data: {PREFIX}]{usage(9, output)}}}\n\n".encode())
     assert relay.usage["completion_tokens"] == 4
     assert [earlier["completion_tokens"] for earlier in relay.earlier_usage] == [1, 2, 3]
+
+
+def test_an_error_before_any_word_leaves_no_usage_behind() -> None:
+    """Neither the last figure nor the one before it: nothing was worked on."""
+    relay = ByteRelay(hide_usage=True)
+    for prompt in (9, 10):
+        relay.feed(f"data: {PREFIX}]{usage(prompt, 0)}}}\n\n".encode())
+    assert len(relay.earlier_usage) == 1, "the control"
+    with pytest.raises(BackendError):
+        relay.feed(b'data: {"error":{"code":429,"message":"later"}}\n\n')
+    assert (relay.usage, relay.earlier_usage) == (None, ())
 
 
 def test_usage_inside_a_choice_is_read_and_left_there() -> None:

@@ -18,14 +18,14 @@ from router.request_kinds import RequestKind
 from router.types import Feature
 
 
-def attempt(*, max_tokens=100, n=1, allowance=0, features=frozenset(), prompt_bytes=400):
+def attempt(*, max_tokens=100, n=1, allowance=0, features=frozenset(), prompt_bytes=400, said=b""):
     candidate = SimpleNamespace(output_cap=None)
     frozen = SimpleNamespace(candidate=candidate, open_end=None, allowance_tokens=allowance)
     request = SimpleNamespace(
         kind=RequestKind.CHAT, max_tokens=max_tokens, n=n, prompt_tokens=100,
         prompt_tokens_bound=464,
     )  # fmt: skip
-    members = {"messages": b"x" * prompt_bytes}
+    members = {"messages": said + b"x" * prompt_bytes}
     asked = SimpleNamespace(
         stream=True, features=features, members=members, prompt_bytes=prompt_bytes
     )
@@ -80,6 +80,8 @@ def test_a_prompt_of_too_few_tokens_is_estimated_and_disputed() -> None:
     assert (found.tokens.input, found.basis, found.disputed) == (100, "estimated", True)
     seen = attempt(prompt_bytes=4000, features=frozenset({Feature.IMAGES}))
     assert not read_usage(seen, streamed(90, prompt=1)).disputed
+    data = attempt(prompt_bytes=4000, said=b"data:image/png;base64,")
+    assert not read_usage(data, streamed(90, prompt=1)).disputed, "a picture without a name"
 
 
 def test_bounds_are_those_of_the_hold() -> None:
