@@ -315,7 +315,7 @@ def _without_choices(body: bytes, *, empty: bool) -> BackendError:
 
 
 def _failed_choices(body: bytes) -> BackendError:
-    """What was said or counted before the failure is the provider's to charge for."""
+    """Return what was said or counted before the failure is the provider's to charge for."""
     reported, value = error_in(body) or StreamError("the answer failed"), _decode_object(body)
     usage = value.get("usage")
     counted = usage if isinstance(usage, dict) and _count(usage.get("completion_tokens")) else None

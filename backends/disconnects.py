@@ -1,4 +1,4 @@
-"""What a provider does with an answer whose client disconnects: stop making it, or go on.
+"""Says what a provider does with an answer whose client disconnects: stop making it, or go on.
 
 Only what a provider itself documents stands here. A provider that documents nothing is unknown, and
 an unknown one is treated as one that goes on: its answer is read to the end, so that its usage is

@@ -1,4 +1,4 @@
-"""What an error in the body of a 200 means: the kind that the same HTTP status would have had.
+"""Reads an error in the body of a 200 as the kind that the same HTTP status would have had.
 
 Providers say an error in a whole body, in a choice, or in any event of a stream, each in shapes of
 its own: `code` as a number or a word, Google's `status`, Anthropic's `type`, a list of one, a bare

@@ -82,7 +82,7 @@ def team_expense(team_id: str) -> str:
 
 
 def disputed_expense(team_id: str) -> str:
-    """What targets claim of a team's attempts beyond what was held: owed until it is settled."""
+    """Return the account of claims beyond a team's holds: owed until they are settled."""
     return f"disputed:team:{team_id}"
 
 
@@ -140,7 +140,7 @@ def postings_for_attempt(
 
 
 def surplus_pusd(settled: AttemptSettled) -> int:
-    """What the target claims beyond what is booked."""
+    """Return what the target claims beyond what is booked."""
     if settled.claimed_pusd is None or settled.cost_pusd is None:
         return 0
     return max(0, settled.claimed_pusd - settled.cost_pusd)

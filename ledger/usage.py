@@ -143,7 +143,7 @@ def _walked(usage: Mapping[str, object]) -> list[tuple[UsageCount, str, Any]]:
 
 
 def _looked_up(usage: Mapping[str, object], shape: _Shape) -> Iterator[tuple[UsageCount, str, Any]]:
-    """The same for a usage whose shape was seen before: only the members that count are read."""
+    """Read only the members that count, of a usage whose shape was seen before."""
     for meaning, outer, name in _places(shape):
         fields: Any = usage if outer is None else usage[outer]
         yield meaning, name, fields[name]

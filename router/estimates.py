@@ -1,4 +1,4 @@
-"""What is learned from finished requests: output lengths, API latency.
+"""Keeps what is learned from finished requests: output lengths, API latency.
 
 Each estimate starts from a prior, leans on the wider cell while its own has seen little, and is
 bounded in memory. State is exported as plain tuples: restored after a restart, or folded together

@@ -1,4 +1,4 @@
-"""What each estimator learns from, and how far one observation moves it: the table of `ESTIMATORS`.
+"""States what each estimator learns from, and how far one observation moves it.
 
 A client and a provider that work together decide what an observation says. So each estimator names
 the observations that it accepts, limits the step of one, forgets with time, and is bounded in size.

@@ -58,7 +58,7 @@ _LEAST, _KEPT = 1.0 / LONGEST_TOKEN_BYTES, 1.0 - 1.0 / FADE
 
 
 class RatioRow(NamedTuple):
-    """What is known of one key."""
+    """One key with all that is known of it."""
 
     slot: int
     bytes_per_token: float

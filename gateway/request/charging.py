@@ -48,16 +48,14 @@ from ledger.prices.unread_terms import charged_terms
 from ledger.usage import has_unread
 from router.forecast import engine_seconds
 from router.token_ratio import PRIOR_BYTES_PER_TOKEN, TokenRatio
-from router.types import EngineState, Feature, RoutingRequest, StepModel
+from router.types import EngineState, RoutingRequest, StepModel
 
 TIER_LIMIT = 32  # characters of a provider's word that are kept
 _NOTHING = TokenCounts()
-# A target reads more of these than their bytes in the request.
-_READ_ELSEWHERE = frozenset((Feature.IMAGES, Feature.MEDIA_URLS, Feature.HOSTED_TOOLS))
 
 
 class _BookedUsage(NamedTuple):
-    """What is booked; `claim`: the target's own figures, where they are disputed for others."""
+    """The booked tokens; `claim` has the target's own figures, where they are disputed."""
 
     tokens: TokenCounts
     basis: Basis

@@ -1,4 +1,4 @@
-"""What a target may have made of an attempt that we gave up, beyond what it said.
+"""Bounds what a target may have made of an attempt that we gave up, beyond what it said.
 
 Decided by the provider's term `on_disconnect`. A provider that goes on, or may, can make all that
 the hold covers. One that stops can have thought unseen until then, if its model thinks: at most as

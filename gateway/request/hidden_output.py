@@ -1,4 +1,4 @@
-"""What targets make without showing it: whether a model thinks unseen, and how fast it can be.
+"""Learns whether a target's model thinks unseen, and how fast it can be.
 
 Learned from answers that ended with reported usage, by target and for this worker alone. Only what
 is bounded is kept: a rate has a maximum and falls with each answer that is slower, and the oldest

@@ -166,7 +166,7 @@ class InferenceApi:
     async def _asked(
         self, path: str, fields: RequestHead, text: bytes, reply: ClientResponse
     ) -> InferenceRequest:
-        """What the body asks for; a large one is read in a thread, its sound in another process."""
+        """Return what the body asks for; a thread reads a large one, another process its sound."""
         large = LARGE_SPOKEN_BYTES if isinstance(reply, TranslatedResponse) else LARGE_BYTES
         if len(text) > large:
             asked = await asyncio.to_thread(self._understood, path, fields, text, reply)

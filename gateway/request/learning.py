@@ -1,4 +1,4 @@
-"""What a finished attempt teaches the estimators, by the table in `router.estimator_rules`."""
+"""Decides what a finished attempt teaches, by the table in `router.estimator_rules`."""
 
 import re
 from typing import Final

@@ -1,4 +1,4 @@
-"""What the end of an attempt says of its target and its usage, and how a hang-up ended."""
+"""Says what the end of an attempt says of its target and its usage, and how a hang-up ended."""
 
 from collections.abc import Iterator
 
@@ -39,7 +39,7 @@ def hangup_of(outcome: AttemptOutcome, *, unseen: bool) -> HangupEnd | None:
 
 
 def did_well(attempt: Attempt, outcome: AttemptOutcome) -> bool | None:
-    """What the ending says of the target; `None`: it was ours or the client's doing."""
+    """Return what the ending says of the target; `None`: it was ours or the client's doing."""
     if outcome.status == "finished" or outcome.error in _OF_THE_REQUEST:
         return True
     if outcome.error in (FirstTokenTimeout.kind, DispatchSuperseded.kind):
@@ -53,7 +53,7 @@ def did_well(attempt: Attempt, outcome: AttemptOutcome) -> bool | None:
 
 
 def usage_findings(record: AttemptSettled) -> Iterator[str]:
-    """What the row's flag says of a target's usage, and what it would say without another."""
+    """Return all that is to be said of a target's usage; the row's flag says the first."""
     if record.disputed:
         yield "disputed"
     if record.claimed_pusd is not None:

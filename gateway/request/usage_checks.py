@@ -23,7 +23,7 @@ _NO_PROMPT = {kind.field: 0 for kind in PROMPT_KINDS}
 
 
 class UsageBounds(NamedTuple):
-    """What an attempt was held for.
+    """The bounds that an attempt was held for.
 
     `output`: tokens of all choices; `told`: whether the target was told that limit; `prompt`:
     tokens.
@@ -70,7 +70,7 @@ def most_tokens(bounds: UsageBounds) -> TokenCounts:
 
 
 def least_of(counted: TokenCounts, most: TokenCounts) -> TokenCounts:
-    """Of each kind no more than `most` has, for kinds of request that count units."""
+    """Return, of each kind no more than `most` has, for kinds of request that count units."""
     pairs = zip(msgspec.structs.astuple(counted), msgspec.structs.astuple(most), strict=True)
     return TokenCounts(*(min(pair) for pair in pairs))
 

@@ -1,4 +1,4 @@
-"""What a worker learns: opened at its start, reset by operators, told to `/metrics`."""
+"""Keeps what a worker learns: opened at its start, reset by operators, told to `/metrics`."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
@@ -53,7 +53,7 @@ class HostEstimates:
             await asyncio.sleep(SWEEP_S)
 
     def statistics(self) -> dict[tuple[Estimator, str], float]:
-        """Of all keys together; of no key where there is none."""
+        """Return, of all keys together; of no key where there is none."""
         rows = list(self._table.ratio.rows())
         keys, mean = self.learned.outputs.known()
         ratio, lengths = Estimator.BYTES_PER_TOKEN, Estimator.OUTPUT_TOKENS
@@ -69,7 +69,7 @@ class HostEstimates:
 
 
 def known_lengths(past: Iterable[AnswerLength]) -> OutputLengths:
-    """What past answers teach: a gateway that starts need not promise each request the most."""
+    """Return the lengths of past answers: who starts need not promise each request the most."""
     lengths = OutputLengths()
     teach(lengths, past)
     return lengths

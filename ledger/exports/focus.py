@@ -139,7 +139,7 @@ def _api(group: PriceGroup, charge: ChargeLine, price: Price | None) -> dict[str
 
 
 def _claim(claim: ClaimGroup) -> dict[str, Value]:
-    """What a provider claims beyond the booked cost: without a quantity of its own."""
+    """Return what a provider claims beyond the booked cost: without a quantity of its own."""
     return {
         **account(f"provider:{claim.provider}", claim.provider, "API account"),
         **sub_account(claim.team),

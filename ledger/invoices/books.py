@@ -253,7 +253,7 @@ def _provider_booked(
 
 
 def _claimed(connection: Connection, provider: str, span: tuple[int, int]) -> list[BookedCost]:
-    """What the provider claims of attempts beyond their cost, which it may bill."""
+    """Return what the provider claims of attempts beyond their cost, which it may bill."""
     day = ClaimRow.settled_us.op("/")(literal_column(str(DAY_US)))
     surplus = exact_sum(ClaimRow.claimed_pusd - ClaimRow.booked_pusd)
     query = (

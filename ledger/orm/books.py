@@ -156,7 +156,7 @@ class ComparedCostRow(LedgerBase):
 
 
 class ClaimRow(LedgerBase):
-    """What a target claims of an attempt beyond its bound: owed if it is billed, and disputed."""
+    """A claim beyond an attempt's bound: it is owed if it is billed, and disputed."""
 
     __tablename__ = "claims"
     __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012  (SQLAlchemy's declarative form)

@@ -12,7 +12,7 @@ from enum import StrEnum
 
 
 class FeeTrigger(StrEnum):
-    """What a request must have to be charged. `images` and `hosted_tools` are features' words.
+    """The trigger of a charge. `images` and `hosted_tools` are features' words.
 
     `LIMIT` is no charge: a number without which there is no bound. `DISCOUNT` only makes cheaper
     what is booked at its full price, and no bound needs it.
@@ -83,7 +83,7 @@ _OUTPUT = re.compile(r"output_cost_per_(image|video)(_.+)?")
 
 
 def trigger_of(name: str) -> FeeTrigger:
-    """What a request must have to be charged the term of this name."""
+    """Return what a request must have to be charged the term of this name."""
     for pattern, trigger in _TRIGGERS:
         if pattern.fullmatch(name):
             return trigger
@@ -91,24 +91,24 @@ def trigger_of(name: str) -> FeeTrigger:
 
 
 def charged_terms(names: Collection[str], features: Collection[str]) -> tuple[str, ...]:
-    """Of these names, those that a request with these features may be charged."""
+    """Return, of these names, those that a request with these features may be charged."""
     words = {FeeTrigger.ANY.value, *features}
     return tuple(name for name in names if trigger_of(name).value in words)
 
 
 def unlimited_terms(names: Collection[str], features: Collection[str]) -> tuple[str, ...]:
-    """Of these names, those without which such a request has no bound."""
+    """Return, of these names, those without which such a request has no bound."""
     return charged_terms(names, [*features, FeeTrigger.LIMIT.value])
 
 
 def doubtful_terms(names: Collection[str]) -> tuple[str, ...]:
-    """Of these names, those that some request may be charged or needs for its bound."""
+    """Return, of these names, those that some request may be charged or needs for its bound."""
     harmless = (FeeTrigger.OPTION, FeeTrigger.DISCOUNT)
     return tuple(name for name in names if trigger_of(name) not in harmless)
 
 
 def answered(names: Collection[str], *, per_request: bool, searches: bool) -> tuple[str, ...]:
-    """What is left of a list's names where a price file states more.
+    """Return what is left of a list's names where a price file states more.
 
     `per_request`: a fee of every request; `searches`: a price of a search, and the most of them.
     """

@@ -1,4 +1,4 @@
-"""What providers claim beyond what was held for requests: owed if it is billed, and disputed."""
+"""Reads claims beyond holds: they are owed if they are billed, and disputed."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -149,7 +149,7 @@ def attempts_are_posted(connection: Connection) -> Found:
 
 
 def claims_are_posted(connection: Connection) -> Found:
-    """What a target claims beyond an attempt's cost is posted as disputed, once, and no more is."""
+    """A claim beyond an attempt's cost is posted as disputed, once, and nothing else is."""
     line = aliased(PostingRow)
     query = (
         select(

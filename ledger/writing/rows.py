@@ -197,7 +197,7 @@ def _storable(values: Values) -> Values:
 
 
 def _flag(opened: AttemptOpened, settled: AttemptSettled, *, late: bool) -> str | None:
-    """What is to be looked at first."""
+    """Return what is to be looked at first."""
     if settled.cost_pusd is None:
         return "unpriced"
     findings = (

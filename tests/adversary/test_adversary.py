@@ -11,9 +11,6 @@ from adversary_judge import faults_of
 from adversary_kinds import KINDS, mixed
 from hypothesis import HealthCheck, Phase, given, settings
 
-# Kinds of which an invariant does not hold today. A mend removes its rows: a kind that keeps all
-# of them fails the suite, and is then mixed with the others.
-NOT_YET: dict[str, str] = {}
 SCHEDULES = int(os.environ.get("ADVERSARY_SCHEDULES", "5000"))
 OF_A_KIND = max(40, SCHEDULES // 2 // len(KINDS))
 
@@ -32,21 +29,10 @@ def check(world, schedules, count: int, *phases: Phase) -> None:
     play()
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in NOT_YET])
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_kind_keeps_every_invariant(world, kind: str) -> None:
     check(world, KINDS[kind], OF_A_KIND, Phase.generate, Phase.shrink)
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        pytest.param(kind, marks=pytest.mark.xfail(strict=True, raises=AssertionError, reason=why))
-        for kind, why in NOT_YET.items()
-    ],
-)
-def test_a_kind_that_does_not_yet(world, kind: str) -> None:
-    check(world, KINDS[kind], OF_A_KIND, Phase.generate)
-
-
 def test_the_kinds_mixed_keep_every_invariant(world) -> None:
-    check(world, mixed(NOT_YET), SCHEDULES // 2, Phase.generate, Phase.shrink)
+    check(world, mixed(), SCHEDULES // 2, Phase.generate, Phase.shrink)

@@ -196,7 +196,7 @@ def changed(data: bytes, change: tuple[int, bool, int, int, str]) -> bytes:
     """With another number near its head or near its end."""
     near, is_head, width, value, order = change
     at = min(near, len(data) - width) if is_head else max(0, len(data) - width - near)
-    number = (value % 256**width).to_bytes(width, order)  # type: ignore[arg-type]
+    number = (value % 256**width).to_bytes(width, order)  # type: ignore[arg-type]  # a word
     return data[:at] + number + data[at + width :]
 
 
